@@ -1,0 +1,1 @@
+"""Gantline: one scheduler, two clocks."""
