@@ -1,0 +1,78 @@
+# Everything a fresh machine needs is Python 3.11 or newer, make and a package index.
+# `make demo` and `make test` build the environment they run in; `make help` lists the rest.
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+STORIES ?= 10000
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+CORE := $(VENV)/.installed-core
+DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint types imports unit test-system stories bench docs format clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo "  another interpreter: make PYTHON=python3.12 test; another environment: make VENV=/tmp/venv test"
+
+demo: $(CORE) ## simulate a day of jobs under several policies and compare them
+	@$(PY) -m gantline.cli.main demo
+
+test: lint types imports unit ## every check: lint, types, import direction, tests
+
+lint: $(DEV) ## ruff: rules and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(DEV) ## mypy, strict where pyproject.toml says so
+	$(BIN)/mypy
+
+imports: $(DEV) ## import-linter: imports point downwards only
+	$(BIN)/lint-imports
+
+unit: $(DEV) ## the tests alone; PYTEST_ARGS="tests/core -k gang" narrows them
+	$(BIN)/pytest -n $(WORKERS) --ignore=tests/system $(PYTEST_ARGS)
+
+test-system: $(DEV) ## tests that need a browser; installs Debian's chromium when root may
+	@bash .ci/test-system $(BIN)/pytest
+
+stories: $(DEV) ## the long run of the faulty executor: STORIES=10000 seeded stories
+	$(BIN)/pytest tests/engine/test_faulty_stories.py --stories $(STORIES)
+
+bench: $(DEV) ## speed and memory, as ratios to a plain loop
+	$(PY) -m benchmarks
+
+docs: $(DEV) ## build the documentation into docs/_build/html, warnings are errors
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+format: $(DEV) ## let ruff repair and format the sources
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) build dist docs/_build docs/api docs/cli .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Gantline needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV) \
+		|| { echo "$(PYTHON) cannot make environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+
+$(CORE): pyproject.toml | $(PY)
+	@echo "installing gantline[plot] into $(VENV)"
+	@$(PIP) -e '.[plot]'
+	@touch $@
+
+$(DEV): pyproject.toml | $(PY)
+	@echo "installing gantline[dev] into $(VENV)"
+	@$(PIP) -e '.[dev]'
+	@touch $(CORE) $@
