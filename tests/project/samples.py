@@ -1,0 +1,40 @@
+"""The small files that pages may use without showing them: a trace and a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+CLUSTER = """\
+nodes:
+  - count: 6
+    type: v100
+    gpus: 4
+    cpus: 32
+    memory: 256
+    rack: r1
+  - count: 2
+    type: a100
+    gpus: 8
+    cpus: 96
+    memory: 1024
+    rack: r2
+"""
+
+
+def jobs_csv(rows: int = 40) -> str:
+    """A morning of jobs: sizes are powers of two, lengths from five minutes to nine hours, bursts of three."""
+    lines = ["job,arrival,gpus,duration,user,queue"]
+    for number in range(rows):
+        arrival = 600 * (number // 3) + 20 * (number % 3)
+        gpus = (1, 1, 2, 4, 1, 8, 2, 16)[number % 8]
+        duration = 300 + (number * 7919) % 32_000
+        user = ("ana", "bo", "chen", "dina")[number % 4]
+        queue = ("research", "production")[number % 5 == 0]
+        lines.append(f"job-{number:02d},{arrival},{gpus},{duration},{user},{queue}")
+    return "\n".join(lines) + "\n"
+
+
+def write_samples(folder: Path) -> None:
+    """Put ``jobs.csv`` and ``cluster.yaml`` into a folder."""
+    (folder / "jobs.csv").write_text(jobs_csv(), encoding="utf-8")
+    (folder / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
