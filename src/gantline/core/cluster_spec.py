@@ -1,0 +1,112 @@
+"""Clusters as people write them: ``32x4``, ``v100:36,p100:36``, ``v100:4x8@rack1``, ``cpu:10x0/20c/64g`` or YAML.
+
+The short form is a comma-separated list of groups ``[type:]nodes x gpus[/CPUs c][/memory g][@rack]``; ``type:N`` without ``x`` is N nodes
+with one device each, which is how Gavel counts servers. YAML has the same words spelled out:
+
+    nodes:
+      - {count: 4, type: v100, gpus: 8, cpus: 96, memory: 512, rack: r1, pool: training}
+    links:
+      - {a: r1, b: r2, bandwidth: 12.5, kind: network}
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+from gantline.core.cluster import Cluster, Link, Node
+from gantline.core.errors import UsageError, near
+
+_GROUP = re.compile(
+    r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>[\d.]+)c)?(?:/(?P<memory>[\d.]+)g)?(?:@(?P<rack>[\w.\-]+))?$"
+)
+_NODE_KEYS = {"name", "count", "type", "gpus", "cpus", "memory", "rack", "pool"}
+_LINK_KEYS = {"a", "b", "bandwidth", "kind"}
+
+
+def parse_cluster(text: str) -> Cluster:
+    """The cluster that a short specification describes."""
+    spec = text.strip()
+    if not spec:
+        raise UsageError("the cluster specification is empty", where="cluster", fix="write for example 32x4 or v100:4x8,k80:8x4")
+    nodes: list[Node] = []
+    for part in spec.split(","):
+        group = _GROUP.match(part.strip())
+        if not group:
+            raise UsageError(
+                f"'{part.strip()}' is not a group of nodes", where=f"cluster '{spec}'", fix="write [type:]NODESxGPUS[/CPUSc][/MEMg][@rack], for example v100:4x8@rack1"
+            )
+        count = int(group["nodes"])
+        if count < 1:
+            raise UsageError(f"'{part.strip()}' has no nodes", where=f"cluster '{spec}'", fix="use at least one node")
+        gpus = int(group["gpus"]) if group["gpus"] is not None else 1
+        type_name = group["type"] or "gpu"
+        for _ in range(count):
+            nodes.append(
+                Node(
+                    name=f"node{len(nodes)}",
+                    type=type_name,
+                    gpus=gpus,
+                    cpus=float(group["cpus"] or 0),
+                    memory=float(group["memory"] or 0),
+                    rack=group["rack"] or "",
+                )
+            )
+    return Cluster(tuple(nodes), spec=spec)
+
+
+def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
+    """The cluster that a YAML document describes."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{where}:{mark.line + 1}" if mark is not None else where
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise UsageError(f"broken YAML: {problem}", where=place, fix="check indentation, colons and brackets there") from None
+    if not isinstance(document, dict) or not isinstance(document.get("nodes"), list) or not document["nodes"]:
+        raise UsageError("no list 'nodes'", where=where, fix="write nodes: [{count: 4, type: v100, gpus: 8}]")
+    _only(document, {"nodes", "links", "name"}, where)
+    nodes: list[Node] = []
+    for number, entry in enumerate(document["nodes"]):
+        place = f"{where}: nodes[{number}]"
+        if not isinstance(entry, dict):
+            raise UsageError("is not a mapping", where=place, fix="write {count: 4, type: v100, gpus: 8}")
+        _only(entry, _NODE_KEYS, place)
+        count = int(_number(entry, "count", place, 1))
+        for index in range(count):
+            base = str(entry.get("name", f"node{len(nodes)}"))
+            nodes.append(
+                Node(
+                    name=f"{base}-{index}" if "name" in entry and count > 1 else base,
+                    type=str(entry.get("type", "gpu")),
+                    gpus=int(_number(entry, "gpus", place, 0)),
+                    cpus=_number(entry, "cpus", place, 0),
+                    memory=_number(entry, "memory", place, 0),
+                    rack=str(entry.get("rack", "")),
+                    pool=str(entry.get("pool", "")),
+                )
+            )
+    links: list[Link] = []
+    for number, entry in enumerate(document.get("links") or []):
+        place = f"{where}: links[{number}]"
+        if not isinstance(entry, dict) or "a" not in entry or "b" not in entry:
+            raise UsageError("needs 'a' and 'b'", where=place, fix="write {a: rack1, b: rack2, bandwidth: 12.5}")
+        _only(entry, _LINK_KEYS, place)
+        links.append(Link(str(entry["a"]), str(entry["b"]), _number(entry, "bandwidth", place, 0), str(entry.get("kind", "network"))))
+    return Cluster(tuple(nodes), tuple(links), spec=str(document.get("name", where)))
+
+
+def _only(entry: dict[str, Any], known: set[str], place: str) -> None:
+    for key in entry:
+        if key not in known:
+            raise UsageError(f"unknown key '{key}'", where=place, fix=near(str(key), known))
+
+
+def _number(entry: dict[str, Any], key: str, place: str, default: float) -> float:
+    value = entry.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or value < 0:
+        raise UsageError(f"'{key}' is {value!r}", where=place, fix="use a number of zero or more")
+    return float(value)

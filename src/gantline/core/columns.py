@@ -1,0 +1,103 @@
+"""The columns of the job table: one row per job for life, two matrices, one line per column.
+
+Jobs live in two matrices, ``F`` (float64) and ``I`` (int64), of shape (columns, rows). Compiled kernels take the two matrices and index
+them with the constants below; Python code reads single columns as NumPy views. Two arguments instead of forty is what keeps
+a kernel call at about a microsecond.
+
+Columns that move with time are linear between events. For a running row, with ``dt = max(0, now - F[SINCE])``:
+
+    work done   = F[DONE]    + F[RATE] * dt
+    service     = F[SERVICE] + dt              (seconds run)
+    GPU service = F[GPUTIME] + I[HELD] * dt    (GPU-seconds run)
+
+so a start-up cost of 30 s is simply ``SINCE = now + 30``: the job holds its devices at rate zero until then. Because nothing is
+accumulated step by step, looking at a job more often never changes its numbers: skipping rounds equals stepping through them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- F: float columns -------------------------------------------------------------------------------------------------
+ARRIVAL: Final = 0  # when the job was submitted
+WORK: Final = 1  # its true amount of work; only an executor in virtual time may read it
+ESTIMATE: Final = 2  # estimated total work, what policies see
+DONE: Final = 3  # work done at SINCE
+RATE: Final = 4  # work per second since SINCE
+SINCE: Final = 5  # time of the last change (may lie ahead while a job starts)
+SERVICE: Final = 6  # seconds run until SINCE
+GPUTIME: Final = 7  # GPU-seconds run until SINCE
+SAFE: Final = 8  # work that survives a failure (checkpointed)
+FIRST_START: Final = 9  # first time it was given devices (NaN: never)
+LAST_START: Final = 10  # start of the present run
+FINISH: Final = 11  # end (NaN: not yet)
+DEADLINE: Final = 12  # absolute; NaN: none
+PRIORITY: Final = 13  # higher first
+WEIGHT: Final = 14  # fair-share weight
+LOST: Final = 15  # work lost to failures
+CHECKPOINT: Final = 16  # seconds between checkpoints (inf: only when stopped on purpose; 0: always safe)
+KEY: Final = 17  # rank of the last decision
+ADMITTED: Final = 18  # when admission let it in (NaN: not yet)
+UNTIL: Final = 19  # end of the present lease (inf: until revoked)
+WAITED: Final = 20  # seconds spent waiting until SINCE, for rows that wait
+MARK: Final = 21  # instant the first result was credited (responsiveness)
+F_COLUMNS: Final = 22
+
+# --- I: integer columns -----------------------------------------------------------------------------------------------
+GPUS: Final = 0  # devices asked for
+PHASE: Final = 1  # see phases.Phase
+HELD: Final = 2  # devices held now
+HEAD: Final = 3  # first device of its gang (-1: none); the rest are linked in `Devices.next`
+OPTION: Final = 4  # row of the option in use (-1: none)
+OPTION_FIRST: Final = 5  # its options are rows [first, first + count) of the option table
+OPTION_COUNT: Final = 6
+USER: Final = 7
+QUEUE: Final = 8
+APP: Final = 9
+PREEMPTIONS: Final = 10
+RESTARTS: Final = 11
+EPOCH: Final = 12  # number of grants so far: the fencing token of the present one
+LOCKED: Final = 13  # 1: the present grant must stay
+NODE: Final = 14  # node of a grant without devices (CPU option), else -1
+INTERVAL: Final = 15  # row of the open interval in the log (-1: none)
+REASON: Final = 16  # why it is not running, see reasons.Reason
+CONSOLIDATE: Final = 17  # 1: placement-sensitive (Tiresias' skew rule)
+SPREAD: Final = 18  # nodes its gang spans now
+MIN_GPUS: Final = 19
+MAX_GPUS: Final = 20
+MODEL: Final = 21
+FLAGS: Final = 22  # scratch of the walk
+I_COLUMNS: Final = 23
+
+# --- option table: OF (float), OI (int) --------------------------------------------------------------------------------
+O_RATE: Final = 0  # work per second when the gang sits on as few nodes as it can
+O_RATE_SPREAD: Final = 1  # work per second when it spans more
+O_CPUS: Final = 2  # CPUs per device (or in all, for an option without devices)
+O_MEMORY: Final = 3  # GB per device (or in all)
+OF_COLUMNS: Final = 4
+O_TYPE: Final = 0  # device type
+O_GPUS: Final = 1  # devices
+O_NODES: Final = 2  # nodes it must span exactly (0: no matter)
+OI_COLUMNS: Final = 3
+
+# --- node table: NF (float), NI (int) ----------------------------------------------------------------------------------
+N_CPUS: Final = 0  # free CPUs
+N_MEMORY: Final = 1  # free GB
+NF_COLUMNS: Final = 2
+N_TYPE: Final = 0
+N_FREE: Final = 1  # free devices (0 while down)
+N_GPUS: Final = 2  # devices in all
+N_FIRST: Final = 3  # its devices are [first, first + gpus)
+N_UP: Final = 4  # 1: usable
+N_RACK: Final = 5
+N_RECLAIM: Final = 6  # scratch of the walk: devices that lower-ranked gangs would give up
+NI_COLUMNS: Final = 7
+
+# --- device table: D (int) ---------------------------------------------------------------------------------------------
+D_HOLDER: Final = 0  # row that holds it (-1: free, -2: down, -3: shared, see engine.sharing)
+D_NEXT: Final = 1  # next device of the same gang (-1: last)
+D_NODE: Final = 2
+D_COLUMNS: Final = 3
+FREE: Final = -1
+DOWN: Final = -2
+SHARED: Final = -3

@@ -1,0 +1,56 @@
+"""Reading columns of the active rows at one instant, compiled: a microsecond instead of ten."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.phases import CHECKPOINTING, RUNNING
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@njit(cache=True)
+def gather_float(F: Floats, column: int, rows: Ints) -> Floats:
+    out = np.empty(rows.shape[0], dtype=np.float64)
+    for i in range(rows.shape[0]):
+        out[i] = F[column, rows[i]]
+    return out
+
+
+@njit(cache=True)
+def gather_int(I: Ints, column: int, rows: Ints) -> Ints:  # noqa: E741
+    out = np.empty(rows.shape[0], dtype=np.int64)
+    for i in range(rows.shape[0]):
+        out[i] = I[column, rows[i]]
+    return out
+
+
+@njit(cache=True, inline="always")
+def elapsed(F: Floats, I: Ints, row: int, now: float) -> float:  # noqa: E741
+    """Seconds the row has progressed since its last change."""
+    phase = I[c.PHASE, row]
+    if (phase == RUNNING or phase == CHECKPOINTING) and now > F[c.SINCE, row]:
+        return now - F[c.SINCE, row]
+    return 0.0
+
+
+@njit(cache=True)
+def moving(F: Floats, I: Ints, rows: Ints, now: float, which: int) -> Floats:  # noqa: E741
+    """A column that moves with time: which is DONE, SERVICE, GPUTIME, or ESTIMATE for remaining work."""
+    out = np.empty(rows.shape[0], dtype=np.float64)
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        dt = elapsed(F, I, row, now)
+        if which == c.DONE:
+            out[i] = F[c.DONE, row] + F[c.RATE, row] * dt
+        elif which == c.SERVICE:
+            out[i] = F[c.SERVICE, row] + dt
+        elif which == c.GPUTIME:
+            out[i] = F[c.GPUTIME, row] + I[c.HELD, row] * dt
+        else:
+            out[i] = F[c.ESTIMATE, row] - (F[c.DONE, row] + F[c.RATE, row] * dt)
+    return out

@@ -1,0 +1,72 @@
+"""What a policy remembers: a plain value that can be stored, compared and sent.
+
+Memory is None, a boolean, a number, a string, a list, a tuple or a dictionary with string keys of such values, or a NumPy array. `freeze`
+checks that; `encode`/`decode` turn it into JSON text and back without loss (NaN and infinities included).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from gantline.core.errors import UsageError
+
+Memory = Any
+
+
+def plain(value: Any, path: str = "memory") -> Any:
+    """The JSON form of a memory value; raises with the path of the first part that is not plain."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        return number if math.isfinite(number) else {"__float__": repr(number)}
+    if isinstance(value, np.ndarray):
+        return {"__array__": [plain(v, path) for v in value.ravel().tolist()], "dtype": str(value.dtype), "shape": list(value.shape)}
+    if isinstance(value, (list, tuple)):
+        items = [plain(v, f"{path}[{i}]") for i, v in enumerate(value)]
+        return {"__tuple__": items} if isinstance(value, tuple) else items
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str) or key.startswith("__"):
+                raise UsageError(
+                    f"{path} has the key {key!r}; keys of memory must be plain strings", fix="use str(key) for job ids and the like"
+                )
+        return {key: plain(v, f"{path}[{key!r}]") for key, v in value.items()}
+    raise UsageError(f"{path} holds a {type(value).__name__}, which is not a plain value", fix="keep numbers, strings, lists, dicts, arrays")
+
+
+def restore(value: Any) -> Any:
+    """The inverse of `plain`."""
+    if isinstance(value, list):
+        return [restore(v) for v in value]
+    if isinstance(value, dict):
+        if "__float__" in value:
+            return float(value["__float__"])
+        if "__tuple__" in value:
+            return tuple(restore(v) for v in value["__tuple__"])
+        if "__array__" in value:
+            return np.array(restore(value["__array__"]), dtype=value["dtype"]).reshape(value["shape"])
+        return {key: restore(v) for key, v in value.items()}
+    return value
+
+
+def encode(value: Memory) -> str:
+    """Canonical JSON text of a memory value."""
+    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def decode(text: str) -> Memory:
+    """The value that `encode` wrote."""
+    return restore(json.loads(text))
+
+
+def digest(value: Memory) -> str:
+    """A short hash of the value, for comparing and logging."""
+    return hashlib.blake2b(encode(value).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,234 @@
+"""What a policy answers: a Plan, in one of two forms.
+
+A *ranking* is a key over the snapshot's jobs (smaller first). The engine walks it: fit and placement are one pass, because a job that cannot be placed
+must not leave its GPUs idle. *Assignments* are final: who gets exactly what. Both name jobs by their position in `snapshot.jobs`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gantline.core.errors import UsageError
+
+
+class Misfit(IntEnum):
+    """What happens in the walk when a job does not fit."""
+
+    SKIP = 0  # go on with the next (best effort)
+    STOP = 1  # nobody behind it may start (strict order)
+    SHRINK = 2  # try its smaller options, then go on
+
+
+class Mode(IntEnum):
+    """How the members of a group share what they hold."""
+
+    EXCLUSIVE = 0
+    SPACE = 1  # at the same time on the same devices (MPS, AntMan)
+    TIME = 2  # in turns, by `share`
+    INTERLEAVE = 3  # stages or communication phases offset against each other (Muri, CASSINI)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One homogeneous part of a job's grant: parameter servers, workers, base or extra workers."""
+
+    role: str
+    type: int  # device type code
+    count: int  # workers of this role
+    gpus: int = 1  # devices each
+    cpus: float = 0.0  # each
+    memory: float = 0.0  # GB each
+    nodes: tuple[int, ...] = ()  # where, one entry per worker (empty: the engine places)
+    devices: tuple[int, ...] = ()  # exactly these, in rank order (empty: the engine places)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One job's grant, for people and tests; plans hold columns of these."""
+
+    job: int  # position in snapshot.jobs
+    option: int = -1  # which of its options (-1: the one with the given type and count, else its first)
+    gpus: int = -1  # devices (-1: as the option says)
+    type: int = -1  # device type code (-1: as the option says)
+    devices: tuple[int, ...] = ()  # exactly these, in rank order
+    nodes: tuple[int, ...] = ()  # only these nodes
+    parts: tuple[Part, ...] = ()  # several roles; replaces gpus/type/devices
+    cpus: float = math.nan  # CPUs in all (NaN: as the option says); changing it alone restarts nothing
+    memory: float = math.nan  # GB in all
+    within: str = ""  # keep the gang within one "node", "rack", ...
+    required: bool = False  # whether `within` is a must
+    group: int = -1  # members of one group share devices or links
+    mode: Mode = Mode.EXCLUSIVE
+    fraction: float = 1.0  # of each device
+    memory_cap: float = math.inf  # device memory, GB
+    offset: float = 0.0  # start of its phase within the group's period (Muri's stages, CASSINI's shifts), seconds
+    batch: int = 0  # batch size (0: the job's own)
+    accumulation: int = 1
+    share: float = 1.0  # of the time; below one only where the regime divides time ideally, or in a TIME group
+    until: float = math.inf  # lease
+    purpose: str = "train"  # or "profile"
+    limit: float = math.inf  # seconds after which the run ends by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Devices promised for a time to come: ElasticFlow's slots, EASY's shadow, maintenance."""
+
+    start: float
+    end: float
+    gpus: int
+    type: int = -1
+    job: int = -1  # position in snapshot.jobs (-1: nobody's, e.g. maintenance)
+    nodes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A job the policy will not run as asked, and what it would accept instead (a later deadline, fewer GPUs)."""
+
+    job: int
+    why: str
+    offer: dict[str, float] = field(default_factory=dict)
+
+
+_SCALARS: dict[str, Any] = {
+    "option": np.int64,
+    "gpus": np.int64,
+    "type": np.int64,
+    "cpus": np.float64,
+    "memory": np.float64,
+    "required": np.bool_,
+    "group": np.int64,
+    "mode": np.int64,
+    "fraction": np.float64,
+    "memory_cap": np.float64,
+    "offset": np.float64,
+    "batch": np.int64,
+    "accumulation": np.int64,
+    "share": np.float64,
+    "until": np.float64,
+    "limit": np.float64,
+}
+_RAGGED = ("devices", "nodes", "parts", "within", "purpose")
+_DEFAULTS = {f.name: f.default for f in fields(Assignment) if f.name != "job"}
+
+
+class Assignments(Sequence[Assignment]):
+    """Grants as columns; only the columns that are not at their default are stored."""
+
+    __slots__ = ("_columns", "_ragged", "job")
+
+    def __init__(self, job: ArrayLike, **columns: Any) -> None:
+        self.job: NDArray[np.int64] = np.asarray(job, dtype=np.int64)
+        self._columns: dict[str, NDArray[Any]] = {}
+        self._ragged: dict[str, tuple[Any, ...]] = {}
+        n = len(self.job)
+        for name, value in columns.items():
+            if name in _SCALARS:
+                self._columns[name] = np.broadcast_to(np.asarray(value, dtype=_SCALARS[name]), (n,))
+            elif name in _RAGGED:
+                if len(value) != n:
+                    raise UsageError(f"column '{name}' has {len(value)} entries for {n} assignments", where="plan")
+                self._ragged[name] = tuple(value)
+            else:
+                raise UsageError(f"assignments have no column '{name}'", where="plan", fix="see gantline.core.plan.Assignment")
+
+    @staticmethod
+    def of(rows: Sequence[Assignment]) -> Assignments:
+        """Columns from objects."""
+        columns: dict[str, Any] = {}
+        for name, default in _DEFAULTS.items():
+            values = [getattr(row, name) for row in rows]
+            if any(v != default and not (v != v and default != default) for v in values):
+                columns[name] = values
+        return Assignments([row.job for row in rows], **columns)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A numeric column, its default where the plan said nothing."""
+        stored = self._columns.get(name)
+        if stored is None:
+            return np.full(len(self.job), _DEFAULTS[name], dtype=_SCALARS[name])
+        return stored
+
+    def entries(self, name: str) -> tuple[Any, ...]:
+        """A ragged column."""
+        return self._ragged.get(name) or (_DEFAULTS[name],) * len(self.job)
+
+    def has(self, name: str) -> bool:
+        return name in self._columns or name in self._ragged
+
+    @property
+    def simple(self) -> bool:
+        """Whether every grant is a whole gang of its own that the engine places: the compiled path."""
+        return not self._ragged and not (self._columns.keys() - {"option", "gpus", "type", "until", "batch", "accumulation"})
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        values: dict[str, Any] = {"job": int(self.job[index])}
+        for name, array in self._columns.items():
+            values[name] = array[index].item()
+        for name, entries in self._ragged.items():
+            values[name] = entries[index]
+        if "mode" in values:
+            values["mode"] = Mode(values["mode"])
+        return Assignment(**values)
+
+    def __iter__(self) -> Iterator[Assignment]:
+        return (self[i] for i in range(len(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """An order over the snapshot's jobs, walked by the engine. Ties fall to (arrival, id)."""
+
+    key: NDArray[np.float64]  # smaller first; +inf: not now
+    misfit: Misfit = Misfit.SKIP
+    preempt: bool = True  # whether lower-ranked gangs may be stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A policy's whole answer. It is intent: commit checks it gang by gang against the present state."""
+
+    ranking: Ranking | None = None
+    assignments: Assignments | None = None
+    reservations: tuple[Reservation, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    release: tuple[int, ...] = ()  # nodes to give back (Lyra)
+    valid_until: float | None = None  # when the answer would change although nothing happens; None: ask again next round
+    memory: Any = None
+
+    @staticmethod
+    def rank(
+        key: ArrayLike,
+        *,
+        misfit: Misfit = Misfit.SKIP,
+        preempt: bool = True,
+        valid_until: float | None = None,
+        memory: Any = None,
+        reservations: tuple[Reservation, ...] = (),
+    ) -> Plan:
+        """A plan in the ranking form."""
+        return Plan(Ranking(np.asarray(key, dtype=np.float64), misfit, preempt), None, reservations, valid_until=valid_until, memory=memory)
+
+    @staticmethod
+    def assign(rows: Sequence[Assignment] | Assignments, **rest: Any) -> Plan:
+        """A plan in the assignment form."""
+        table = rows if isinstance(rows, Assignments) else Assignments.of(rows)
+        return Plan(None, table, **rest)
+
+    def __getitem__(self, index: int) -> Assignment:
+        if self.assignments is None:
+            raise UsageError("a ranking has no assignments to look at", where="plan", fix="read plan.ranking.key")
+        return self.assignments[index]  # type: ignore[no-any-return]

@@ -1,0 +1,145 @@
+"""What a policy is: parameters and one pure function from a Snapshot to a Plan."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core.errors import UsageError, near
+from gantline.core.plan import Misfit, Plan
+from gantline.core.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Base of all policies. Subclasses are frozen dataclasses whose fields are the parameters; they keep no other state.
+
+    A field's help is its metadata: ``limit: float = field(default=1.0, metadata={"help": "..."})``.
+    """
+
+    name: ClassVar[str] = ""
+    paper: ClassVar[str] = ""  # citation
+    needs: ClassVar[frozenset[str]] = frozenset()  # see estimates.NEEDS
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        """The plan for this instant."""
+        raise TypeError(f"policy '{type(self).__name__}' has no decide()")
+
+
+@dataclass(frozen=True)
+class LinearKey:
+    """A key declared as a sum over columns, so that the engine can order, find crossing times and loop without calling back.
+
+    With `thresholds` the key has a level in front: the number of thresholds that `level_by` has reached (Tiresias' queues).
+    """
+
+    arrival: float = 0.0
+    attained: float = 0.0  # seconds run
+    attained_gpu: float = 0.0  # GPU-seconds run
+    remaining: float = 0.0  # estimated remaining work
+    remaining_gpu: float = 0.0  # estimated remaining work times GPUs
+    estimate: float = 0.0  # estimated total work
+    gpus: float = 0.0
+    priority: float = 0.0
+    first_start: float = 0.0  # first start, or infinity-like for those never started (they queue behind, by arrival)
+    level_by: str = "attained_gpu"  # or "attained"
+    thresholds: tuple[float, ...] = ()
+
+    @property
+    def moves(self) -> bool:
+        """Whether the order of jobs can change although nothing happens."""
+        return bool(self.attained or self.attained_gpu or self.remaining or self.remaining_gpu or self.thresholds)
+
+
+@dataclass(frozen=True)
+class OrderPolicy(Policy):
+    """A policy that is an order: smaller key first, ties by (arrival, id)."""
+
+    misfit: ClassVar[Misfit] = Misfit.SKIP
+    preempt: ClassVar[bool] = True
+
+    def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
+        """One number per job of the snapshot."""
+        raise TypeError(f"policy '{type(self).__name__}' has no key()")
+
+    def linear(self) -> LinearKey | None:
+        """The same key declared, where it is a sum over columns; None: only `key` knows."""
+        return None
+
+    def valid_until(self, snapshot: Snapshot) -> float | None:
+        """When the order might change although nothing happens; None: ask again next round."""
+        return None
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return Plan.rank(self.key(snapshot), misfit=self.misfit, preempt=self.preempt, valid_until=self.valid_until(snapshot))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One typed parameter of a policy, for `gantline policy show`."""
+
+    name: str
+    type: str
+    default: Any
+    help: str
+
+
+def parameters(policy: type[Policy]) -> list[Parameter]:
+    """The parameters of a policy class, in order."""
+    hints = get_type_hints(policy)
+    listed = []
+    for item in fields(policy):
+        default = item.default
+        if default is MISSING and item.default_factory is not MISSING:
+            default = item.default_factory()
+        shown = getattr(hints[item.name], "__name__", None) or str(hints[item.name])
+        if "[" in str(hints[item.name]) or "|" in str(hints[item.name]):
+            shown = str(hints[item.name]).replace("typing.", "")
+        listed.append(Parameter(item.name, shown, default, item.metadata.get("help", "")))
+    return listed
+
+
+def build(policy: type[Policy], settings: dict[str, Any]) -> Policy:
+    """A policy with the given parameters; strings are converted to the parameter's type."""
+    hints = get_type_hints(policy)
+    known = {item.name: item for item in fields(policy)}
+    values: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name not in known:
+            where = f"policy '{policy.name or policy.__name__}'"
+            fix = near(name, known) if known else "it has no parameters"
+            raise UsageError(f"no parameter '{name}'", where=where, fix=fix)
+        values[name] = _convert(policy, name, hints[name], value)
+    return policy(**values)
+
+
+def _convert(policy: type[Policy], name: str, hint: Any, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    shown = str(hint)
+    try:
+        if hint is bool or shown.startswith("bool"):
+            if text.lower() in {"1", "true", "yes", "on"}:
+                return True
+            if text.lower() in {"0", "false", "no", "off"}:
+                return False
+            raise ValueError
+        if "None" in shown and text.lower() in {"none", ""}:
+            return None
+        if shown.startswith("tuple[float") or shown.startswith("tuple[int"):
+            number = int if "int" in shown else float
+            return tuple(number(part) for part in text.replace(";", ",").split(",") if part.strip())
+        if shown.startswith("tuple[str"):
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        if hint is int or shown.startswith("int"):
+            return int(text)
+        if hint is float or shown.startswith("float"):
+            return float(text)
+    except ValueError:
+        wanted = getattr(hint, "__name__", shown)
+        raise UsageError(f"parameter '{name}' is '{value}', not a {wanted}", where=f"policy '{policy.name}'", fix=f"--set {name}=VALUE") from None
+    return text

@@ -1,0 +1,70 @@
+"""The tables behind a snapshot: jobs, options, nodes and devices as matrices, plus the names behind the codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.cluster import Cluster
+from gantline.core.options import OptionTable
+from gantline.core.queues import Queue
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class Tables:
+    """One cluster and all its jobs. The engine writes them, a snapshot lends them to a policy."""
+
+    cluster: Cluster
+    F: Floats
+    I: Ints  # noqa: E741
+    options: OptionTable
+    NF: Floats
+    NI: Ints
+    D: Ints
+    ids: list[str]
+    users: list[str] = field(default_factory=lambda: [""])
+    queues: list[str] = field(default_factory=lambda: [""])
+    apps: list[str] = field(default_factory=lambda: [""])
+    models: list[str] = field(default_factory=lambda: [""])
+    queue_tree: dict[str, Queue] = field(default_factory=dict)
+    metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
+    performance: Any = None  # the performance model: rates of pairs, scaling curves (see gantline.performance)
+
+    @staticmethod
+    def empty(cluster: Cluster, rows: int = 0) -> Tables:
+        """All nodes up and idle, `rows` blank jobs."""
+        F = np.zeros((c.F_COLUMNS, rows))
+        for column in (c.FIRST_START, c.LAST_START, c.FINISH, c.DEADLINE, c.ADMITTED, c.MARK):
+            F[column] = np.nan
+        F[c.WEIGHT] = 1.0
+        F[c.UNTIL] = np.inf
+        F[c.CHECKPOINT] = 0.0
+        I = np.zeros((c.I_COLUMNS, rows), dtype=np.int64)  # noqa: E741
+        for column in (c.HEAD, c.OPTION, c.NODE, c.INTERVAL):
+            I[column] = -1
+        NF, NI, D = _cluster_tables(cluster)
+        return Tables(cluster, F, I, OptionTable(), NF, NI, D, [])
+
+
+def _cluster_tables(cluster: Cluster) -> tuple[Floats, Ints, Ints]:
+    n = len(cluster.nodes)
+    NF = np.zeros((c.NF_COLUMNS, n))
+    NF[c.N_CPUS] = [node.cpus for node in cluster.nodes]
+    NF[c.N_MEMORY] = [node.memory for node in cluster.nodes]
+    NI = np.zeros((c.NI_COLUMNS, n), dtype=np.int64)
+    NI[c.N_TYPE] = cluster.node_type
+    NI[c.N_FREE] = cluster.node_gpus
+    NI[c.N_GPUS] = cluster.node_gpus
+    NI[c.N_FIRST] = cluster.first_device
+    NI[c.N_UP] = 1
+    NI[c.N_RACK] = cluster.node_rack
+    D = np.full((c.D_COLUMNS, cluster.gpus), -1, dtype=np.int64)
+    D[c.D_NODE] = cluster.device_node
+    return NF, NI, D
