@@ -1,0 +1,129 @@
+"""The frames of a finished run: what every metric, figure and file of this package reads.
+
+Four tables and a summary describe a run completely. They are the only thing this package knows of a simulation, so a
+run read back from disk, a run just finished and a live run are reported by the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import polars as pl
+
+from gantline.core.errors import UsageError
+
+JOBS: dict[str, Any] = {
+    "job": pl.String,
+    "arrival": pl.Float64,
+    "first_start": pl.Float64,
+    "finish": pl.Float64,
+    "jct": pl.Float64,
+    "gpus": pl.Int64,
+    "preemptions": pl.Int64,
+    "restarts": pl.Int64,
+    "queueing": pl.Float64,
+    "responsiveness": pl.Float64,
+    "service": pl.Float64,
+    "gpu_seconds": pl.Float64,
+    "work_lost": pl.Float64,
+    "user": pl.String,
+    "queue": pl.String,
+    "app": pl.String,
+    "duration": pl.Float64,
+    "deadline": pl.Float64,
+    "state": pl.String,
+}
+ALLOCATIONS: dict[str, Any] = {
+    "job": pl.String,
+    "start": pl.Float64,
+    "end": pl.Float64,
+    "type": pl.String,
+    "nodes": pl.List(pl.Int32),
+    "devices": pl.List(pl.Int32),
+    "gpus": pl.Int32,
+    "reason": pl.String,
+}
+EVENTS: dict[str, Any] = {"time": pl.Float64, "kind": pl.String, "job": pl.String, "detail": pl.String}
+SERIES: dict[str, Any] = {
+    "time": pl.Float64,
+    "queued": pl.Int64,
+    "running": pl.Int64,
+    "busy_gpus": pl.Float64,
+    "down_gpus": pl.Float64,
+    "total_gpus": pl.Float64,
+    "queued_gpus": pl.Float64,
+}
+SCHEMAS: dict[str, dict[str, Any]] = {"jobs": JOBS, "allocations": ALLOCATIONS, "events": EVENTS, "series": SERIES}
+
+
+class RunLike(Protocol):
+    """Anything with a summary and the four frames: a run just finished or one read back from its directory."""
+
+    @property
+    def summary(self) -> Mapping[str, Any]: ...
+    @property
+    def jobs(self) -> pl.DataFrame: ...
+    @property
+    def allocations(self) -> pl.DataFrame: ...
+    @property
+    def events(self) -> pl.DataFrame: ...
+    @property
+    def series(self) -> pl.DataFrame: ...
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run as values, without the simulator that made it."""
+
+    jobs: pl.DataFrame
+    allocations: pl.DataFrame
+    events: pl.DataFrame
+    series: pl.DataFrame
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_frames(run: RunLike) -> None:
+    """Refuse a run whose frames lack a column, naming the frame and the column."""
+    for name, schema in SCHEMAS.items():
+        missing = [column for column in schema if column not in getattr(run, name).columns]
+        if missing:
+            raise UsageError(
+                f"the {name} frame lacks {', '.join(missing)}",
+                where="run",
+                fix=f"its columns are {', '.join(schema)}",
+            )
+
+
+def completed(jobs: pl.DataFrame) -> pl.DataFrame:
+    """The jobs that finished their work; failed, rejected and unfinished ones have no completion time to speak of."""
+    return jobs.filter((pl.col("state") == "completed") & pl.col("jct").is_finite())
+
+
+def names_of(runs: Sequence[RunLike]) -> list[str]:
+    """A distinct name for each run: its own name or its policy, numbered where two runs would share one."""
+    names: list[str] = []
+    for run in runs:
+        base = str(run.summary.get("name") or run.summary.get("policy") or "run")
+        name, copy = base, 1
+        while name in names:
+            copy += 1
+            name = f"{base} #{copy}"
+        names.append(name)
+    return names
+
+
+def span_of(run: RunLike) -> tuple[float, float]:
+    """The time from the first arrival to the last thing that happened."""
+    start = _extreme(run.jobs["arrival"], last=False)
+    ends = [run.jobs["arrival"], run.jobs["finish"], run.allocations["end"], run.series["time"]]
+    end = max(_extreme(column, last=True) for column in ends)
+    return start, max(start, end)
+
+
+def _extreme(column: pl.Series, *, last: bool) -> float:
+    values = column.cast(pl.Float64).drop_nulls().filter(column.cast(pl.Float64).drop_nulls().is_finite())
+    if values.is_empty():
+        return 0.0
+    return float(values.max() if last else values.min())  # type: ignore[arg-type]

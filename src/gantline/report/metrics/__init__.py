@@ -1,0 +1,43 @@
+"""Numbers of a finished run: pure functions from its frames. ``docs/metrics.md`` defines each one."""
+
+from gantline.report.metrics.catalogue import BY_KEY, METRICS, Metric
+from gantline.report.metrics.completion import bounded_slowdown, cdf, distribution, makespan
+from gantline.report.metrics.cost import energy, gpu_hours, money
+from gantline.report.metrics.deadlines import deadline_outcome
+from gantline.report.metrics.fairness import finish_time_fairness, jain_index, received_share
+from gantline.report.metrics.fragmentation import fragmentation, fragmentation_series
+from gantline.report.metrics.groups import per_group
+from gantline.report.metrics.measure import measure
+from gantline.report.metrics.steadiness import Steadiness, steadiness
+from gantline.report.metrics.steps import bin_means, time_mean
+from gantline.report.metrics.utilisation import utilisation, with_utilisation
+from gantline.report.metrics.window import WHOLE, Window
+
+__all__ = [
+    "BY_KEY",
+    "METRICS",
+    "WHOLE",
+    "Metric",
+    "Steadiness",
+    "Window",
+    "bin_means",
+    "bounded_slowdown",
+    "cdf",
+    "deadline_outcome",
+    "distribution",
+    "energy",
+    "finish_time_fairness",
+    "fragmentation",
+    "fragmentation_series",
+    "gpu_hours",
+    "jain_index",
+    "makespan",
+    "measure",
+    "money",
+    "per_group",
+    "received_share",
+    "steadiness",
+    "time_mean",
+    "utilisation",
+    "with_utilisation",
+]

@@ -1,0 +1,105 @@
+"""All numbers of a run in one dictionary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from gantline.report.frames import RunLike, check_frames, completed, span_of
+from gantline.report.metrics.completion import SLOWDOWN_THRESHOLD, bounded_slowdown, distribution, finite, makespan
+from gantline.report.metrics.cost import energy, money
+from gantline.report.metrics.deadlines import deadline_outcome
+from gantline.report.metrics.fairness import RhoDefinition, finish_time_fairness, jain_index, received_share
+from gantline.report.metrics.fragmentation import fragmentation, fragmentation_series
+from gantline.report.metrics.steadiness import steadiness
+from gantline.report.metrics.steps import time_mean
+from gantline.report.metrics.utilisation import utilisation
+from gantline.report.metrics.window import WHOLE, Window
+
+
+def measure(
+    run: RunLike,
+    *,
+    window: Window = WHOLE,
+    slowdown_threshold: float = SLOWDOWN_THRESHOLD,
+    rho: RhoDefinition = "share",
+    node_gpus: Sequence[int] = (),
+    prices: Mapping[str, float] | None = None,
+    watts: Mapping[str, float] | None = None,
+) -> dict[str, float]:
+    """Every metric of the catalogue by its key, over the tracked jobs; NaN where the run cannot say.
+
+    Fragmentation needs ``node_gpus`` (GPUs of each node), money ``prices`` (per GPU-hour of each type) and energy
+    ``watts`` (per held GPU of each type). Metrics of the cluster cover the time from the first tracked arrival to the
+    last tracked finish.
+    """
+    check_frames(run)
+    jobs = window.select(run.jobs)
+    done = completed(jobs)
+    start, end = _stretch(jobs, run)
+    _, close = span_of(run)
+    held = run.allocations if window == WHOLE else run.allocations.join(jobs.select("job"), on="job", how="semi")
+
+    found: dict[str, float] = {
+        "jobs": jobs.height,
+        "completed": done.height,
+        "unfinished": jobs.filter(pl.col("state").is_in(["running", "waiting"])).height,
+        "failed": jobs.filter(pl.col("state") == "failed").height,
+        "rejected": jobs.filter(pl.col("state") == "rejected").height,
+        "makespan": makespan(jobs),
+        "utilisation": utilisation(run.series, start, end),
+        "queue_mean": time_mean(run.series, "queued", start, end),
+        "queue_max": _most(run.series.filter(pl.col("time").is_between(start, end))["queued"]),
+        "gpu_hours": float(jobs["gpu_seconds"].sum()) / 3600.0,
+        "offered_load": steadiness(run, window.warmup).offered_load,
+        "jain_users": _jain_over_users(jobs, close),
+    }
+    _spread(found, "jct", done["jct"], ("mean", "median", "p90", "p95", "p99", "max"))
+    _spread(found, "slowdown", bounded_slowdown(done, slowdown_threshold), ("mean", "p95"))
+    _spread(found, "queueing", done["queueing"], ("mean", "p95"))
+    _spread(found, "responsiveness", jobs["responsiveness"], ("mean", "p95"))
+    for count in ("preemptions", "restarts", "work_lost"):
+        found[count] = float(jobs[count].sum())
+
+    gpus = time_mean(run.series, "total_gpus", start, end)
+    ratios = finish_time_fairness(done, run.jobs, gpus, close, rho)
+    _spread(found, "rho", ratios, ("mean", "p95", "max"))
+    known = finite(ratios)
+    found["rho_unfair"] = float((known > 1.0).mean()) if known.size else math.nan
+
+    outcome = deadline_outcome(jobs, close)
+    found["deadlines"] = int((outcome != "").sum())
+    found["deadline_misses"] = int((outcome == "missed").sum())
+    found["fragmentation"] = (
+        fragmentation(fragmentation_series(run, list(node_gpus)), start, end) if node_gpus else math.nan
+    )
+    found["money"] = money(held, prices) if prices else math.nan
+    found["energy"] = energy(held, watts) if watts else math.nan
+    return found
+
+
+def _stretch(jobs: pl.DataFrame, run: RunLike) -> tuple[float, float]:
+    """The time the tracked jobs were there; to the end of the run while one of them has not left."""
+    if jobs.is_empty():
+        return span_of(run)
+    left = finite(jobs["finish"])
+    stays = jobs["state"].is_in(["running", "waiting"]).any()
+    end = span_of(run)[1] if stays or left.size == 0 else float(left.max())
+    return float(finite(jobs["arrival"]).min()), end
+
+
+def _jain_over_users(jobs: pl.DataFrame, close: float) -> float:
+    """The index says nothing about a single user, or about jobs whose users are not known."""
+    shares = received_share(jobs, close, "user")["received"]
+    return jain_index(shares) if shares.len() > 1 else math.nan
+
+
+def _spread(found: dict[str, float], name: str, values: pl.Series, parts: tuple[str, ...]) -> None:
+    spread = distribution(values)
+    found.update({f"{name}_{part}": spread[part] for part in parts})
+
+
+def _most(values: pl.Series) -> float:
+    return math.nan if values.is_empty() else float(values.max())  # type: ignore[arg-type]

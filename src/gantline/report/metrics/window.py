@@ -1,0 +1,53 @@
+"""Which jobs count: a range of arrivals, after a warm-up.
+
+A run begins with an empty cluster, so its first jobs find it too easy, and its last jobs see no successors. Gavel (OSDI
+2020) and Blox (EuroSys 2024) therefore measure a range of jobs in the order of arrival while others keep arriving.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from gantline.core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Window:
+    """The jobs ``first <= i < last`` in arrival order that arrive no sooner than ``warmup`` seconds after the first."""
+
+    first: int = 0
+    last: int | None = None
+    warmup: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.first < 0 or self.warmup < 0:
+            raise UsageError("a window begins at job 0 or later and its warm-up is not negative", where="window")
+        if self.last is not None and self.last <= self.first:
+            raise UsageError(
+                f"the window of jobs {self.first}:{self.last} is empty", where="window", fix="give first < last"
+            )
+
+    def select(self, jobs: pl.DataFrame) -> pl.DataFrame:
+        """The tracked jobs, in arrival order; ties keep the order of the frame."""
+        ordered = jobs.sort("arrival", maintain_order=True)
+        if ordered.is_empty():
+            return ordered
+        tracked = ordered.slice(self.first, None if self.last is None else self.last - self.first)
+        if self.warmup > 0:
+            tracked = tracked.filter(pl.col("arrival") >= float(ordered["arrival"][0]) + self.warmup)
+        if tracked.is_empty():
+            raise UsageError(
+                f"the window {self} holds none of the {jobs.height} jobs",
+                where="window",
+                fix="track earlier jobs or shorten the warm-up",
+            )
+        return tracked
+
+    def __str__(self) -> str:
+        text = f"{self.first}:{'' if self.last is None else self.last}"
+        return f"{text} after {self.warmup:g} s" if self.warmup else text
+
+
+WHOLE = Window()

@@ -1,0 +1,81 @@
+"""All numbers of a run at once."""
+
+import math
+
+import pytest
+from tests.report.example_runs import example_run
+
+from gantline.core.errors import UsageError
+from gantline.report.frames import StoredRun, names_of
+from gantline.report.metrics import BY_KEY, Window, measure
+
+
+def test_every_metric_of_the_catalogue_is_measured_and_no_other():
+    assert set(measure(example_run())) == set(BY_KEY)
+
+
+def test_numbers_agree_with_the_frames():
+    run = example_run(jobs=80, seed=3)
+    found = measure(run, node_gpus=[4, 4], prices={"v100": 3.0}, watts={"v100": 500})
+    assert found["jct_mean"] == pytest.approx(run.jobs["jct"].mean())
+    assert found["gpu_hours"] == pytest.approx(run.jobs["gpu_seconds"].sum() / 3600)
+    assert found["money"] == pytest.approx(3 * found["gpu_hours"])
+    assert found["energy"] == pytest.approx(0.5 * found["gpu_hours"])
+    span = run.jobs["finish"].max() - run.jobs["arrival"].min()
+    assert found["utilisation"] == pytest.approx(run.jobs["gpu_seconds"].sum() / (8 * span))
+    waited = (run.jobs["first_start"] - run.jobs["arrival"]).sum()
+    assert found["queue_mean"] == pytest.approx(waited / span)  # Little's law, exact over a run that ends empty
+
+
+def test_what_cannot_be_known_is_nan():
+    found = measure(example_run(users=["one"]))
+    assert [key for key in found if math.isnan(found[key])] == ["jain_users", "fragmentation", "money", "energy"]
+
+
+def test_a_run_cut_short_counts_what_is_unfinished():
+    run = example_run(jobs=100, gap=100, until=5000.0)
+    found = measure(run)
+    assert found["unfinished"] > 0
+    assert found["completed"] + found["unfinished"] == found["jobs"]
+
+
+def test_a_tracked_window_measures_its_jobs_only():
+    run = example_run(jobs=100)
+    window = Window(20, 60)
+    found = measure(run, window=window, prices={"v100": 1.0})
+    tracked = run.jobs.sort("arrival")[20:60]
+    assert found["jobs"] == 40
+    assert found["jct_mean"] == pytest.approx(tracked["jct"].mean())
+    assert found["money"] == pytest.approx(tracked["gpu_seconds"].sum() / 3600)
+
+
+def test_a_run_without_jobs_has_counts_but_no_means():
+    run = example_run(jobs=2)
+    empty = StoredRun(run.jobs.clear(), run.allocations.clear(), run.events.clear(), run.series.clear())
+    found = measure(empty)
+    assert found["jobs"] == 0
+    assert math.isnan(found["jct_mean"])
+
+
+def test_a_missing_column_is_named():
+    run = example_run(jobs=2)
+    broken = StoredRun(run.jobs.drop("jct"), run.allocations, run.events, run.series)
+    with pytest.raises(UsageError, match="jobs frame lacks jct"):
+        measure(broken)
+
+
+def test_runs_get_distinct_names():
+    runs = [example_run(jobs=2, name=name) for name in ("fifo", "las", "fifo", "")]
+    assert names_of(runs) == ["fifo", "las", "fifo #2", "fifo #3"]
+
+
+def test_metrics_do_not_depend_on_the_order_of_rows():
+    run = example_run(jobs=50, seed=5)
+    mixed = StoredRun(
+        run.jobs.sample(fraction=1.0, shuffle=True, seed=1),
+        run.allocations.sample(fraction=1.0, shuffle=True, seed=1),
+        run.events,
+        run.series.sample(fraction=1.0, shuffle=True, seed=1),
+    )
+    one, other = (measure(r, node_gpus=[4, 4], prices={"v100": 1.0}) for r in (run, mixed))
+    assert {k: v for k, v in one.items() if v == v} == pytest.approx({k: v for k, v in other.items() if v == v})
