@@ -1,0 +1,101 @@
+"""From cells as found to typed columns, keeping a list of the cells that could not be read."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from gantline.workload.finding import REPAIR, Finding
+from gantline.workload.schema import COLUMNS, REQUIRED, Column
+
+
+def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+    """The frame with each native column in its type, and the cells that could not be read."""
+    findings: list[Finding] = []
+    columns: list[pl.Series] = []
+    for series in frame:
+        column = COLUMNS.get(series.name)
+        if column is None:
+            columns.append(_guess(series))
+        elif column.kind == "text":
+            columns.append(_text(series, findings))
+        else:
+            columns.append(_number(series, column, findings))
+    return pl.DataFrame(columns), findings
+
+
+def _found(name: str, mask: pl.Series, raw: pl.Series, what: str, fix: str, repairable: bool = False) -> Finding:
+    cell = raw.filter(mask)
+    cells = pl.DataFrame({"cell": cell.str.slice(0, 60) if cell.dtype == pl.String else cell})
+    return Finding(name, what, fix, repairable, tuple(mask.arg_true().to_list()), cells)
+
+
+def _text(series: pl.Series, findings: list[Finding]) -> pl.Series:
+    name = series.name
+    if series.dtype.is_float():
+        whole = series.cast(pl.Int64, strict=False)
+        if (whole.cast(pl.Float64) == series).fill_null(True).all():
+            series = whole
+    if series.dtype.is_nested():
+        findings.append(Finding(name, f"holds {series.dtype} values, not text", "write one text per cell"))
+        return pl.Series(name, [""] * len(series), dtype=pl.String)
+    text = series.cast(pl.String)
+    if name in REQUIRED:
+        empty = text.is_null() | (text == "")
+        if empty.any():
+            findings.append(_found(name, empty, text, "is empty", "give every job an id"))
+    spaced = text.str.contains(r"^\s|\s$").fill_null(False)
+    if spaced.any():
+        fix = f"remove the spaces: {REPAIR}"
+        findings.append(_found(name, spaced, text, "{cell!r} has spaces around it", fix, True))
+    return text
+
+
+def _number(series: pl.Series, column: Column, findings: list[Finding]) -> pl.Series:
+    name = series.name
+    if not (series.dtype.is_numeric() or series.dtype in (pl.String, pl.Boolean, pl.Null)):
+        fix = "give seconds from the start of the trace" if series.dtype.is_temporal() else "give a number"
+        findings.append(Finding(name, f"holds {series.dtype} values, not numbers", fix))
+        return pl.Series(name, [None] * len(series), dtype=column.dtype)
+    raw = series.replace("", None) if series.dtype == pl.String else series
+    number = raw.cast(pl.Float64, strict=False)
+    malformed = raw.is_not_null() & number.is_null()
+    if malformed.any():
+        trimmed = raw.cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False).is_not_null()
+        spaced, wrong = malformed & trimmed, malformed & ~trimmed
+        if spaced.any():
+            fix = f"remove the spaces: {REPAIR}"
+            findings.append(_found(name, spaced, raw, "{cell!r} has spaces around it", fix, True))
+        if wrong.any():
+            findings.append(_found(name, wrong, raw, "{cell!r} is not a number", _number_fix(column)))
+    if name in REQUIRED:
+        if raw.is_null().any():
+            findings.append(_found(name, raw.is_null(), raw, "is empty", "give a number; was the line cut short?"))
+    else:
+        number = number.fill_nan(None)
+    infinite = (number.is_nan() | number.is_infinite()).fill_null(False)
+    if infinite.any():
+        findings.append(_found(name, infinite, number, "{cell} is not finite", "give a number or drop the row"))
+    if column.kind == "number":
+        return number
+    broken = (number != number.floor()).fill_null(False) & ~infinite
+    if broken.any():
+        findings.append(_found(name, broken, number, "{cell:g} is not whole", "give a whole number"))
+    return number.floor().cast(pl.Int64, strict=False)
+
+
+def _number_fix(column: Column) -> str:
+    if column.unit == "s":
+        return "give seconds, counted from the start of the trace for points in time"
+    return "give a number with a decimal point and no separators"
+
+
+def _guess(series: pl.Series) -> pl.Series:
+    """Numbers where every cell of an unknown text column is one, so that CSV and Parquet agree."""
+    if series.dtype != pl.String or series.null_count() == len(series):
+        return series
+    for dtype in (pl.Int64, pl.Float64):
+        number: pl.Series = series.cast(dtype, strict=False)
+        whole = number.null_count() == series.null_count()
+        if whole and (dtype == pl.Float64 or (number.cast(pl.String) == series).all()):
+            return number
+    return series

@@ -1,0 +1,56 @@
+"""The ways in which one job may run, as one cell of a table: ``v100:4=3600|cpu:0/20/64=9000``.
+
+Each alternative is ``type:gpus[/cpus][/memory]=seconds`` (memory in GB); alternatives are joined by ``|``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gantline.core.errors import UsageError
+
+_NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_ONE = rf"[^:=|/\s]+:\d+(?:/{_NUMBER}){{0,2}}={_NUMBER}"
+OPTIONS_PATTERN = rf"^{_ONE}(?:\|{_ONE})*$"
+CPU_ONLY_PATTERN = r"(?:^|\|)[^:=|/\s]+:0(?:/|=)"
+_PARTS = re.compile(rf"([^:=|/\s]+):(\d+)(?:/({_NUMBER}))?(?:/({_NUMBER}))?=({_NUMBER})")
+
+
+class Option(NamedTuple):
+    """One way to run: so many devices of a type (and CPUs, memory in GB), for so many seconds."""
+
+    type: str
+    gpus: int
+    duration: float
+    cpus: float = 0.0
+    memory: float = 0.0
+
+
+def parse_options(text: str) -> tuple[Option, ...]:
+    """The alternatives in a cell of the ``options`` column."""
+    found = []
+    for part in text.split("|") if text else ():
+        match = _PARTS.fullmatch(part)
+        if match is None:
+            raise UsageError(f"'{part}' is not type:gpus[/cpus][/memory]=seconds", fix="for instance v100:4=3600")
+        kind, gpus, cpus, memory, duration = match.groups()
+        found.append(Option(kind, int(gpus), float(duration), float(cpus or 0), float(memory or 0)))
+    return tuple(found)
+
+
+def format_options(options: Iterable[Option]) -> str:
+    """The cell that :func:`parse_options` reads back."""
+    return "|".join(map(_format, options))
+
+
+def _format(option: Option) -> str:
+    extra = ""
+    if option.cpus or option.memory:
+        extra = f"/{_short(option.cpus)}" + (f"/{_short(option.memory)}" if option.memory else "")
+    return f"{option.type}:{option.gpus}{extra}={_short(option.duration)}"
+
+
+def _short(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(float(value))

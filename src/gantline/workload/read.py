@@ -1,0 +1,180 @@
+"""Files of rows as they are found: CSV, JSON lines or Parquet, plain or compressed.
+
+Nothing is interpreted here: CSV cells stay text, so that a malformed number can be quoted. Every row knows the line
+(or row number) that a person would look for; lines are only counted when somebody asks.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gantline.core.errors import TraceError
+from gantline.workload.unpack import decode, unpack
+
+_POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """Rows as found in ``source``; ``line(row)`` is where a person finds row number ``row`` (0-based)."""
+
+    frame: pl.DataFrame
+    source: str
+    locate: Callable[[], Sequence[int] | None] = lambda: None
+    header_line: int | None = None
+
+    @cached_property
+    def _lines(self) -> Sequence[int] | None:
+        return self.locate()
+
+    def line(self, row: int) -> int:
+        """The 1-based line of a text file, or the 1-based row of anything else."""
+        return row + 1 if self._lines is None else self._lines[row]
+
+    def error(self, what: str, *, row: int | None = None, field: str = "", fix: str = "") -> TraceError:
+        """A refusal that points at one row."""
+        line = self.header_line if row is None else self.line(row)
+        return TraceError(what, file=self.source, line=line, field=field, fix=fix)
+
+
+def read_table(path: Path) -> RawTable:
+    """The rows of a native trace file; the kind is told by the content."""
+    data, source = unpack(path), str(path)
+    if not data.strip():
+        raise TraceError("is empty", file=source, fix="a trace needs a header line and one line per job")
+    if data.startswith(b"PAR1"):
+        return _parquet(data, source)
+    decode(data, source)
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    first = data.lstrip()[:1]
+    if first == b"{":
+        return _json_lines(data, source)
+    if first == b"[":
+        raise TraceError("is one JSON list, not JSON lines", file=source, line=1, fix="jq -c '.[]' IN > OUT")
+    if ".parquet" in Path(path).suffixes:
+        raise TraceError("is not a Parquet file", file=source, fix="was the file cut short or renamed?")
+    header = data.lstrip().split(b"\n", 1)[0]
+    separator = "," if b"," in header else "\t" if b"\t" in header else ";" if b";" in header else ","
+    return read_csv(data, source, separator=separator)
+
+
+def read_csv(
+    data: bytes, source: str, *, separator: str = ",", columns: Sequence[str] | None = None, quote: bool = True
+) -> RawTable:
+    """Separated text; ``columns`` names the fields of a file without a header line."""
+    top, names, body = (0, list(columns), data) if columns else _header(data, source, separator)
+    try:
+        # A header of our own: names with odd characters, and a first row that is short, are then no matter.
+        plain = separator.join(map(str, range(len(names)))).encode() + b"\n"
+        frame = pl.read_csv(
+            io.BytesIO(plain + body), separator=separator, infer_schema=False, quote_char='"' if quote else None
+        )
+        frame.columns = names
+    except _POLARS as error:
+        raise _broken_csv(body, top, source, separator, len(names), quote, error) from error
+    filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+    kept = None if filled.all() else filled.arg_true().to_list()
+
+    def locate() -> Sequence[int]:
+        lines: Sequence[int] = range(top + 1, top + 1 + len(filled))
+        if quote and b'"' in body:
+            lines = [top + line for line, _ in _records(body, separator)]
+        return lines if kept is None else [lines[row] for row in kept]
+
+    return RawTable(frame if kept is None else frame.filter(filled), source, locate, top or None)
+
+
+def _header(data: bytes, source: str, separator: str) -> tuple[int, list[str], bytes]:
+    """The number of the header line, the names on it, and everything below it."""
+    blank = re.match(rb"(?:[ \t\r]*\n)*", data)
+    above = blank.group() if blank else b""
+    head, _, body = data[len(above) :].partition(b"\n")
+    top = above.count(b"\n") + 1
+    names = next(csv.reader([head.decode().rstrip("\r")], delimiter=separator))
+    for name in names:
+        if names.count(name) > 1:
+            raise TraceError(f"column '{name}' appears twice", file=source, line=top, field=name, fix="rename one")
+    return top, names, body
+
+
+def _records(data: bytes, separator: str) -> list[tuple[int, int]]:
+    """The first line and the number of fields of each record, by a careful second reading."""
+    csv.field_size_limit(max(len(data), 131072))
+    reader = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
+    found, line = [], 1
+    for fields in reader:
+        found.append((line, len(fields)))
+        line = reader.line_num + 1
+    return found
+
+
+def _broken_csv(
+    data: bytes, top: int, source: str, separator: str, width: int, quote: bool, error: BaseException
+) -> TraceError:
+    if quote:
+        records = _records(data, separator)
+    else:
+        records = [(n, line.count(separator.encode()) + 1) for n, line in enumerate(data.splitlines(), start=1)]
+    for line, fields in records:
+        if fields > width:
+            what = f"has {fields} fields, the table has {width}"
+            return TraceError(what, file=source, line=top + line, fix="quote values that contain the separator")
+    last = top + records[-1][0] if records else top
+    reason = "a quote that opens here is never closed" if b'"' in data else str(error).splitlines()[0]
+    return TraceError(reason, file=source, line=last, fix="was the file cut short?")
+
+
+def _parquet(data: bytes, source: str) -> RawTable:
+    try:
+        return RawTable(pl.read_parquet(io.BytesIO(data)), source)
+    except _POLARS as error:
+        reason = str(error).splitlines()[0]
+        raise TraceError(
+            f"is a damaged or truncated Parquet file: {reason}", file=source, fix="write it again"
+        ) from error
+
+
+def _json_lines(data: bytes, source: str) -> RawTable:
+    def locate() -> list[int]:
+        return [number for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
+
+    try:
+        frame = pl.read_ndjson(io.BytesIO(data), infer_schema_length=None)
+    except _POLARS:
+        # The fast reader does not say where it failed, and refuses NaN and mixed types: read again, line by line.
+        frame = _records_by_line(data, source)
+    return RawTable(frame, source, locate)
+
+
+def _records_by_line(data: bytes, source: str) -> pl.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            what = f"is not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
+            raise TraceError(
+                what, file=source, line=number, fix="one JSON object per line; was the file cut?"
+            ) from error
+        if not isinstance(row, dict):
+            raise TraceError("is not a JSON object", file=source, line=number, fix='write {"job": "a", ...}')
+        rows.append(row)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pl.DataFrame({name: [as_text(row.get(name)) for row in rows] for name in names})
+
+
+def as_text(value: Any) -> str | None:
+    """A cell as text; None stays None."""
+    return value if value is None or isinstance(value, str) else json.dumps(value)

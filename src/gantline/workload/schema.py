@@ -1,0 +1,77 @@
+"""The columns of a trace: names, types, units, and what an empty cell means.
+
+A trace row is a job spec plus an arrival time and an amount of work. Four columns are required; the others are there
+only when they are known. Columns that are not listed here are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+Kind = Literal["text", "number", "whole"]
+REQUIRED = ("job", "arrival", "gpus", "duration")
+OUTCOMES = ("completed", "failed", "killed")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the native table; ``empty`` says what replaces an empty cell (None: it stays unknown)."""
+
+    name: str
+    kind: Kind
+    unit: str
+    meaning: str
+    empty: pl.Expr | None = None
+
+    @property
+    def dtype(self) -> type[pl.DataType]:
+        return {"text": pl.String, "number": pl.Float64, "whole": pl.Int64}[self.kind]
+
+
+_NOTHING = pl.lit("")
+_REQUEST = pl.col("gpus")
+
+COLUMNS: Mapping[str, Column] = {
+    column.name: column
+    for column in (
+        Column("job", "text", "", "identity of the job, unique in the trace"),
+        Column("arrival", "number", "s", "when the job is submitted, from the start of the trace; never decreasing"),
+        Column("gpus", "whole", "GPUs", "how many GPUs the job asks for"),
+        Column("duration", "number", "s", "run time on the GPUs asked for"),
+        Column("user", "text", "", "who submitted it", _NOTHING),
+        Column("queue", "text", "", "queue, virtual cluster or partition", _NOTHING),
+        Column("app", "text", "", "application or group of jobs that belong together", _NOTHING),
+        Column("model", "text", "", "neural network that is trained", _NOTHING),
+        Column("type", "text", "", "device type asked for", _NOTHING),
+        Column("options", "text", "", "alternatives: type:gpus[/cpus][/memory]=seconds joined by |", _NOTHING),
+        Column("min_gpus", "whole", "GPUs", "fewest GPUs it can run on; empty: as requested", _REQUEST),
+        Column("max_gpus", "whole", "GPUs", "most GPUs it can use; empty: as requested", _REQUEST),
+        Column("work", "number", "", "amount of work; empty: the duration, that is rate 1", pl.col("duration")),
+        Column("priority", "number", "", "higher goes first; empty: 0", pl.lit(0.0)),
+        Column("weight", "number", "", "share of a fair policy; empty: 1", pl.lit(1.0)),
+        Column("deadline", "number", "s", "when it should be done, from the start of the trace; empty: none"),
+        Column("cpus", "number", "CPUs", "CPU cores of the whole job; empty: unknown"),
+        Column("memory", "number", "GB", "main memory of the whole job; empty: unknown"),
+        Column("outcome", "text", "", "how it really ended: completed, failed or killed; empty: unknown", _NOTHING),
+        Column("attempts", "whole", "", "how often it was started; empty: unknown"),
+        Column("batch_size", "whole", "", "training samples per step; empty: unknown"),
+        Column("throughput_key", "text", "", "row of a throughput table; empty: none", _NOTHING),
+    )
+}
+
+
+def fill_empty(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same rows with each empty cell replaced by what it stands for."""
+    known = [COLUMNS[name] for name in frame.columns if name in COLUMNS]
+    return frame.with_columns(
+        pl.col(column.name).fill_null(column.empty) for column in known if column.empty is not None
+    )
+
+
+def unknown_columns(frame: pl.DataFrame) -> list[str]:
+    """Columns that the schema does not name; they are kept."""
+    return [name for name in frame.columns if name not in COLUMNS]

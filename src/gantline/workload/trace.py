@@ -1,0 +1,137 @@
+"""A trace: the jobs that arrive at a cluster, one row each, in the order of their arrival."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from gantline.core.errors import TraceError
+from gantline.workload.cells import typed
+from gantline.workload.faults import contradictions, missing_columns
+from gantline.workload.finding import Finding
+from gantline.workload.read import RawTable, read_table
+from gantline.workload.schema import COLUMNS, REQUIRED, fill_empty, unknown_columns
+from gantline.workload.write import write_frame
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Jobs in the order of their arrival; `docs/traces.md` lists the columns of ``frame``.
+
+    ``source`` says where the rows come from and ``notes`` what was dropped, repaired or assumed on the way. Build one
+    with :meth:`load`, :meth:`from_frame` or :meth:`from_records`, which check every row; the constructor only checks
+    that the required columns are there with their types.
+    """
+
+    frame: pl.DataFrame
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in REQUIRED:
+            if name not in self.frame.columns:
+                raise TraceError(f"column '{name}' is missing", file=self.source, field=name)
+        for name, dtype in self.frame.schema.items():
+            if name in COLUMNS and dtype != COLUMNS[name].dtype:
+                what = f"holds {dtype} values, not {COLUMNS[name].dtype.__name__}"
+                raise TraceError(what, file=self.source, field=name, fix="use Trace.from_frame")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """The trace in a CSV, JSON lines or Parquet file, which may be compressed; refuses contradictory rows."""
+        raw = read_table(Path(path))
+        return cls._checked(raw)
+
+    @classmethod
+    def from_frame(cls, frame: Any, source: str = "frame", notes: Iterable[str] = ()) -> Trace:
+        """The trace in a polars frame, a pandas frame, or anything else that polars can take rows from."""
+        if not isinstance(frame, pl.DataFrame):
+            frame = _from_pandas(frame) if hasattr(frame, "dtypes") else pl.DataFrame(frame)
+        return cls._checked(RawTable(frame, source), tuple(notes))
+
+    @classmethod
+    def from_records(cls, records: Iterable[Mapping[str, Any]], source: str = "records") -> Trace:
+        """The trace in a list of mappings, one per job."""
+        rows = [dict(record) for record in records]
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names}
+        return cls._checked(RawTable(pl.DataFrame(columns), source))
+
+    @classmethod
+    def _checked(cls, raw: RawTable, notes: tuple[str, ...] = ()) -> Trace:
+        if missing := list(missing_columns(raw.frame)):
+            names = ", ".join(f"'{finding.field}'" for finding in missing)
+            what = f"column{'s' * (len(missing) > 1)} {names} {'are' if len(missing) > 1 else 'is'} missing"
+            raise raw.error(what, field=missing[0].field, fix=missing[0].fix)
+        if raw.frame.is_empty():
+            raise raw.error("holds no jobs", fix="a trace needs at least one row")
+        frame, findings = typed(raw.frame)
+        frame = fill_empty(frame)
+        findings += contradictions(frame)
+        if findings:
+            raise _first(findings, raw)
+        if unknown := unknown_columns(frame):
+            notes = (*notes, "kept unknown columns: " + ", ".join(unknown))
+        return cls(frame, raw.source, notes)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the rows to a ``.csv``, ``.jsonl`` or ``.parquet`` file (``.gz`` may follow the first two)."""
+        return write_frame(self.frame, Path(path))
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the content, the same for every file format and column order."""
+        digest = hashlib.sha256()
+        for name in sorted(self.frame.columns):
+            series = self.frame[name]
+            digest.update(f"{name}\0{series.dtype}\0{len(series)}\0".encode())
+            digest.update(series.is_null().to_numpy().tobytes())
+            if series.dtype.is_numeric():
+                digest.update(np.ascontiguousarray(series.fill_null(0).to_numpy()).tobytes())
+            else:
+                text = series.cast(pl.String).fill_null("") if not series.dtype.is_nested() else _json(series)
+                digest.update(text.str.len_bytes().to_numpy().tobytes())
+                digest.update("".join(text.to_list()).encode())
+        return digest.hexdigest()
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trace) and self.hash == other.hash
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} jobs from {self.source or 'nowhere'!r})"
+
+
+def _first(findings: list[Finding], raw: RawTable) -> TraceError:
+    """The refusal that names the earliest faulty row, and how many more there are."""
+    found = min(findings, key=lambda finding: finding.rows[0] if finding.rows else -1)
+    what = found.describe(0)
+    more = sum(max(len(finding.rows), 1) for finding in findings) - 1
+    if more:
+        what += f" (and {more} more problem{'s' * (more > 1)})"
+    fix = found.fix.replace("FILE", raw.source)
+    return raw.error(what, row=found.rows[0] if found.rows else None, field=found.field, fix=fix)
+
+
+def _json(series: pl.Series) -> pl.Series:
+    return series.to_frame().select(pl.struct(pl.all()).struct.json_encode()).to_series()
+
+
+def _from_pandas(frame: Any) -> pl.DataFrame:
+    columns = {}
+    for name in map(str, frame.columns):
+        values = [None if value is None or value != value else value for value in frame[name].tolist()]
+        columns[name] = pl.Series(name, values, strict=False)
+    return pl.DataFrame(columns)

@@ -1,0 +1,49 @@
+"""Writing a table so that nobody ever sees half of it: to a temporary name first, then renamed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from pathlib import Path
+
+import polars as pl
+
+from gantline.core.errors import NotFoundError, UsageError
+
+FORMATS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
+
+
+def write_frame(frame: pl.DataFrame, path: Path) -> Path:
+    """Write ``frame`` in the format that the end of the name asks for."""
+    ending = next((ending for ending in FORMATS if path.name.endswith(ending)), None)
+    if ending is None:
+        raise UsageError(f"'{path.name}' names no known format", where=str(path), fix="end it in " + ", ".join(FORMATS))
+    if not path.parent.is_dir():
+        raise NotFoundError("no such folder", where=str(path.parent))
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(_encode(frame, ending))
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def _encode(frame: pl.DataFrame, ending: str) -> bytes:
+    buffer = io.BytesIO()
+    if ending == ".parquet":
+        frame.write_parquet(buffer, statistics=True)
+    elif "json" in ending:
+        frame.write_ndjson(buffer)
+    else:
+        _flat(frame).write_csv(buffer)
+    data = buffer.getvalue()
+    # A fixed time stamp keeps equal traces equal byte for byte.
+    return gzip.compress(data, compresslevel=6, mtime=0) if ending.endswith(".gz") else data
+
+
+def _flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """Lists and records as JSON text, because a CSV cell holds one value."""
+    nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
+    return frame.with_columns(pl.struct(pl.col(name)).struct.json_encode().alias(name) for name in nested)
