@@ -8,6 +8,10 @@
       series.parquet       queue and GPUs over time
 
 It appears whole or not at all: everything is written into a temporary directory beside it, flushed to disk and renamed.
+
+A number that is not known is NaN in memory and null on disk. Parquet's statistics leave NaN out, so readers that trust
+them believe that there is none and drop the filter ``not isnan(finish)`` (DuckDB 2.0, its issue 25521). Every reader's
+mean skips nulls.
 """
 
 from __future__ import annotations
@@ -23,12 +27,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.report.frames import SCHEMAS, RunLike, StoredRun, check_frames
 
 FORMAT = "gantline-run"
 VERSION = 1
+FLOATS = cs.float()
 
 
 def write_run(run: RunLike, path: Path, *, replace: bool = False) -> Path:
@@ -47,7 +53,7 @@ def write_run(run: RunLike, path: Path, *, replace: bool = False) -> Path:
         rows = {}
         for name in SCHEMAS:
             frame: pl.DataFrame = getattr(run, name)
-            frame.write_parquet(draft / f"{name}.parquet", compression="zstd")
+            frame.with_columns(FLOATS.fill_nan(None)).write_parquet(draft / f"{name}.parquet", compression="zstd")
             rows[name] = frame.height
         head = {"format": FORMAT, "schema_version": VERSION, "rows": rows}
         text = json.dumps({**head, "summary": plain(run.summary)}, indent=2, ensure_ascii=False, allow_nan=False)
@@ -137,7 +143,7 @@ def _read_frame(file: Path) -> pl.DataFrame:
     if not file.is_file():
         raise UsageError(f"the run is incomplete: {file.name} is missing", where=str(file.parent), fix="run again")
     try:
-        return pl.read_parquet(file)
+        return pl.read_parquet(file).with_columns(FLOATS.fill_null(math.nan))
     except pl.exceptions.PolarsError as error:
         first = str(error).splitlines()[0] if str(error) else "unreadable"
         raise UsageError(f"is damaged ({first})", where=str(file), fix="run again") from None
