@@ -1,0 +1,5 @@
+"""Seeded workload generators: the same settings and seed give the same trace, on every machine."""
+
+from gantline.workload.generators.registry import generate, generator_names, summaries
+
+__all__ = ["generate", "generator_names", "summaries"]

@@ -1,0 +1,38 @@
+"""Which generators there are: a name, where its function lives, and what it makes.
+
+A generator is imported when it is used. Its function takes a seed and the settings that were given.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from gantline.core.errors import NotFoundError, near
+
+if TYPE_CHECKING:
+    from gantline.workload.trace import Trace
+
+_HERE = "gantline.workload.generators"
+_GENERATORS: dict[str, tuple[str, str]] = {
+    "generic": ("generic:generic", "no preset; load, sizes, durations, arrivals and people as you set them"),
+}
+
+
+def generate(name: str, seed: int = 0, **settings: object) -> Trace:
+    """A trace by the generator of this name; the same name, seed and settings give the same trace."""
+    if name not in _GENERATORS:
+        raise NotFoundError(f"there is no generator '{name}'", where="generate", fix=near(name, _GENERATORS))
+    module, _, function = _GENERATORS[name][0].partition(":")
+    trace: Trace = getattr(import_module(f"{_HERE}.{module}"), function)(seed, settings)
+    return trace
+
+
+def generator_names() -> tuple[str, ...]:
+    """All generators, in the order in which they should be listed."""
+    return tuple(_GENERATORS)
+
+
+def summaries() -> dict[str, str]:
+    """What each generator makes, in half a line."""
+    return {name: summary for name, (_, summary) in _GENERATORS.items()}
