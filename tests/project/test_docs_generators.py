@@ -1,0 +1,98 @@
+"""The pages that are written from the code: a page per command, a page per package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from cyclopts import App, Parameter
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def extensions_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/_ext is no package: Sphinx puts it on the path, and so do these tests."""
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+
+
+@pytest.fixture
+def tiny_app() -> App:
+    """A program with a command, a group of two, an alias and a hidden command."""
+    app = App(name="tiny", help="A program for tests.")
+    group = App(name="policy", help="Ask about policies.")
+    app.command(group)
+
+    @app.command(name=["simulate", "sim"])
+    def simulate(trace: str, *, cluster: Annotated[str, Parameter(help="Nodes x GPUs, as in `8x4`.")] = "8x4") -> None:
+        """Replay a trace."""
+
+    @group.command
+    def show(name: str) -> None:
+        """Show one policy, its {parameters} and ```quotes```."""
+
+    @group.command(name="list")
+    def list_() -> None:
+        """List all policies."""
+
+    @app.command(show=False)
+    def secret() -> None:
+        """Nobody should read this."""
+
+    return app
+
+
+def test_each_command_has_a_page_and_subcommands_are_sections(tiny_app: App) -> None:
+    from cli_reference import pages
+
+    found = pages(tiny_app)
+    assert set(found) == {"index.md", "simulate.md", "policy.md"}
+    assert "# `tiny simulate`" in found["simulate.md"]
+    assert "--cluster" in found["simulate.md"]
+    assert "Nodes x GPUs" in found["simulate.md"]
+    assert "## `tiny policy show`" in found["policy.md"]
+    assert "## `tiny policy list`" in found["policy.md"]
+    assert "\x1b[" not in "".join(found.values()), "no colour codes in pages"
+
+
+def test_the_index_lists_the_pages_and_the_exit_codes(tiny_app: App) -> None:
+    from cli_reference import pages
+
+    index = pages(tiny_app)["index.md"]
+    assert index.rstrip().endswith("policy\nsimulate\n```")
+    assert "| 4 | refused" in index
+
+
+def test_help_with_backquotes_cannot_end_its_block() -> None:
+    from cli_reference import fenced
+
+    assert fenced("a ``` b") == "````text\na ``` b\n````"
+
+
+def test_generated_folders_follow_the_code(tmp_path: Path) -> None:
+    from generated_pages import write_pages
+
+    write_pages(tmp_path, {"old.md": "old", "kept.md": "same"})
+    before = (tmp_path / "kept.md").stat().st_mtime_ns
+    write_pages(tmp_path, {"new.md": "new", "kept.md": "same"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.md", "new.md"]
+    assert (tmp_path / "kept.md").stat().st_mtime_ns == before
+
+
+def test_each_package_has_a_page_with_its_public_modules(tmp_path: Path) -> None:
+    from api_reference import pages
+
+    room = tmp_path / "thing" / "core"
+    room.mkdir(parents=True)
+    (tmp_path / "thing" / "__init__.py").write_text('"""A thing."""\n')
+    (room / "__init__.py").write_text('"""The words.\n\nMore about them.\n"""\n')
+    (room / "jobs.py").write_text("")
+    (room / "_hidden.py").write_text("")
+    found = pages(tmp_path / "thing")
+    assert set(found) == {"index.rst", "thing.rst", "thing.core.rst"}
+    assert "The words." in found["index.rst"]
+    assert ".. automodule:: thing.core.jobs" in found["thing.core.rst"]
+    assert "_hidden" not in "".join(found.values())
+    assert "thing" not in sys.modules, "pages are laid out without importing the package"
