@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError
@@ -54,6 +54,7 @@ def test_saved_and_loaded_is_the_same_trace(tmp_path: Path, ending: str) -> None
     assert again.notes == ("kept unknown columns: colour",)
 
 
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(
@@ -135,7 +136,7 @@ def test_tabs_semicolons_windows_line_ends_and_a_byte_order_mark_are_fine(tmp_pa
     ("row", "field", "said"),
     [
         ("b,x,1,5", "arrival", "'x' is not a number"),
-        ("b,2017-10-09 07:01:55,1,5", "arrival", "not a number"),
+        ("b,2017-10-09 07:01:55,1,5", "arrival", "is a date"),
         ("b,nan,1,5", "arrival", "not finite"),
         ("b,5,1,inf", "duration", "not finite"),
         ("b,5,1,0", "duration", "not positive"),
@@ -279,12 +280,18 @@ def test_dates_in_a_frame_are_refused_with_a_remedy() -> None:
         Trace.from_frame(frame.with_columns(pl.col("arrival").str.to_date()))
 
 
+def complaint(path: Path) -> str:
+    try:
+        Trace.load(path)
+    except GantlineError as error:
+        return str(error)
+    return ""
+
+
 @given(st.binary(max_size=300))
 def test_no_bytes_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "t.csv"
     for content in (data, HEADER.encode() + b"\na,0,1,5\n" + data, b'{"job": ' + data, b"PAR1" + data):
         path.write_bytes(content)
-        try:
-            Trace.load(path)
-        except GantlineError as error:
-            assert str(path) in str(error)
+        said = complaint(path)
+        assert said == "" or said.startswith(str(path))

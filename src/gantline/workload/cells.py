@@ -7,6 +7,8 @@ import polars as pl
 from gantline.workload.finding import REPAIR, Finding
 from gantline.workload.schema import COLUMNS, REQUIRED, Column
 
+_DATE = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
+
 
 def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
     """The frame with each native column in its type, and the cells that could not be read."""
@@ -65,6 +67,10 @@ def _number(series: pl.Series, column: Column, findings: list[Finding]) -> pl.Se
         if spaced.any():
             fix = f"remove the spaces: {REPAIR}"
             findings.append(_found(name, spaced, raw, "{cell!r} has spaces around it", fix, True))
+        if name == "arrival" and (dated := wrong & raw.cast(pl.String).str.contains(_DATE)).any():
+            wrong = wrong & ~dated
+            fix = f"count seconds from the first arrival: {REPAIR}"
+            findings.append(_found(name, dated, raw, "{cell!r} is a date", fix, True))
         if wrong.any():
             findings.append(_found(name, wrong, raw, "{cell!r} is not a number", _number_fix(column)))
     if name in REQUIRED:

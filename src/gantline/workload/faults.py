@@ -49,7 +49,7 @@ RULES: tuple[Rule, ...] = (
         "0 GPUs, and no CPUs either",
         "ask for 1 or more; a job without GPUs needs `cpus`, or an alternative such as cpu:0/20=9000 in `options`",
     ),
-    Rule("min_gpus", _C["min_gpus"] < 0, "min_gpus {min_gpus} is negative", "give 0 or more"),
+    Rule("min_gpus", (_C["min_gpus"] < 0) & (_C["gpus"] >= 0), "min_gpus {min_gpus} is negative", "give 0 or more"),
     Rule(
         "min_gpus",
         _C["min_gpus"] > _C["gpus"],
@@ -62,7 +62,12 @@ RULES: tuple[Rule, ...] = (
         "max_gpus {max_gpus} is below the {gpus} GPUs asked for",
         "keep min_gpus <= gpus <= max_gpus",
     ),
-    Rule("work", _C["work"] <= 0, "work {work:g} is not positive", "give the amount of work, or leave it empty"),
+    Rule(
+        "work",
+        (_C["work"] <= 0) & (_C["duration"] > 0),
+        "work {work:g} is not positive",
+        "give the amount of work, or leave it empty",
+    ),
     Rule("weight", _C["weight"] <= 0, "weight {weight:g} is not positive", "give a weight above 0, or leave it empty"),
     Rule(
         "deadline",

@@ -1,0 +1,61 @@
+"""Every contradiction in a trace file, not only the first one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gantline.core.errors import TraceError
+from gantline.workload.cells import typed
+from gantline.workload.faults import contradictions, missing_columns
+from gantline.workload.finding import Finding
+from gantline.workload.read import RawTable, read_table
+from gantline.workload.schema import fill_empty
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One contradiction: where it is, what it is, how to put it right, and whether :func:`repair` does."""
+
+    file: str
+    line: int | None
+    field: str
+    what: str
+    fix: str
+    repairable: bool
+
+    def __str__(self) -> str:
+        return str(TraceError(self.what, file=self.file, line=self.line, field=self.field, fix=self.fix))
+
+
+def check(path: str | Path) -> list[Problem]:
+    """All problems of a trace file in the order of its lines; an empty list means that it loads."""
+    try:
+        raw = read_table(Path(path))
+    except TraceError as error:
+        return [Problem(error.file, error.line, error.field, error.what, error.fix, False)]
+    return check_table(raw)
+
+
+def check_table(raw: RawTable) -> list[Problem]:
+    """All problems of rows that were already read."""
+    findings = list(missing_columns(raw.frame))
+    if raw.frame.is_empty():
+        findings.append(Finding("", "holds no jobs", "a trace needs at least one row"))
+    frame, unreadable = typed(raw.frame)
+    if not findings:
+        frame = fill_empty(frame)
+    findings += unreadable
+    findings += contradictions(frame)
+    problems = [problem for finding in findings for problem in _problems(finding, raw)]
+    return sorted(problems, key=lambda problem: problem.line or 0)
+
+
+def _problems(finding: Finding, raw: RawTable) -> list[Problem]:
+    fix = finding.fix.replace("FILE", raw.source)
+    if not finding.rows:
+        return [Problem(raw.source, raw.header_line, finding.field, finding.what, fix, finding.repairable)]
+    return [
+        Problem(raw.source, raw.line(row), finding.field, finding.describe(at), fix, finding.repairable)
+        for at, row in enumerate(finding.rows)
+    ]

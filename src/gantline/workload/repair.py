@@ -1,0 +1,148 @@
+"""Putting right what has one right answer.
+
+A repaired trace is written to a new file; the old one is never touched. What could be meant in two ways (two
+different jobs under one id, a negative duration, a number that is none) stays as it is and is reported.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from gantline.workload.aliases import alias_of, unit_of
+from gantline.workload.cells import typed
+from gantline.workload.check import check, check_table
+from gantline.workload.read import RawTable, read_table
+from gantline.workload.schema import fill_empty
+from gantline.workload.write import write_frame
+
+_MOST_LEFT = 20
+_EPOCH_MILLISECONDS = 1e11
+_EPOCH_SECONDS = 1e9
+
+
+def repair(path: str | Path, out: str | Path) -> list[str]:
+    """Write a repaired copy of ``path`` to ``out`` and say, line by line, what was done and what is left."""
+    frame = read_table(Path(path)).frame
+    said: list[str] = []
+    for step in (_trim, _rename, _number_jobs, _seconds_from_dates, _drop_repeats, _sort):
+        frame, news = step(frame)
+        said += news
+    sound = not check_table(RawTable(frame, str(out)))
+    write_frame(fill_empty(typed(frame)[0]) if sound else frame, Path(out))
+    left = [f"left: {problem}" for problem in check(out)]
+    if len(left) > _MOST_LEFT:
+        left[_MOST_LEFT:] = [f"left: {len(left) - _MOST_LEFT} more problems"]
+    return said + left
+
+
+Step = tuple[pl.DataFrame, list[str]]
+
+
+def _trim(frame: pl.DataFrame) -> Step:
+    said = []
+    trimmed = [name.strip() for name in frame.columns]
+    if trimmed != frame.columns and len(set(trimmed)) == len(trimmed):
+        said.append("removed spaces around column names")
+        frame = frame.rename(dict(zip(frame.columns, trimmed)))
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    clean = frame.with_columns(pl.col(texts).str.strip_chars())
+    changed = sum(int((frame[name] != clean[name]).sum() or 0) for name in texts)
+    if changed:
+        said.append(f"removed spaces around {changed} value{'s' * (changed > 1)}")
+    return clean, said
+
+
+def _rename(frame: pl.DataFrame) -> Step:
+    """Known aliases get the native name and seconds; a name that could mean two things stays."""
+    said = []
+    wanted: dict[str, list[str]] = {}
+    for name in frame.columns:
+        native = alias_of(name)
+        if native is not None and native not in frame.columns:
+            wanted.setdefault(native, []).append(name)
+    in_milliseconds = _stamped_in_milliseconds(frame)
+    for native, names in wanted.items():
+        if len(names) > 1:
+            said.append(f"left: {', '.join(names)} could all be '{native}'; rename one")
+            continue
+        name, unit = names[0], unit_of(names[0])
+        if native == "duration" and unit is None and in_milliseconds:
+            said.append(f"left: '{name}' may be in milliseconds like the times of arrival; name it duration_s or _ms")
+            continue
+        frame = frame.rename({name: native})
+        if unit is not None and unit != 1.0:
+            number = frame[native].cast(pl.Float64, strict=False)
+            text = (number * unit).cast(pl.String)
+            frame = frame.with_columns(pl.coalesce(text, pl.col(native).cast(pl.String)).alias(native))
+            said.append(f"renamed '{name}' to '{native}' and turned it into seconds (x {unit:g})")
+        else:
+            said.append(f"renamed '{name}' to '{native}'")
+        if native == "arrival":
+            frame, news = _from_zero(frame)
+            said += news
+    return frame, said
+
+
+def _stamped_in_milliseconds(frame: pl.DataFrame) -> bool:
+    names = [name for name in frame.columns if "arrival" in (name, alias_of(name)) and unit_of(name) is None]
+    numbers = [frame[name].cast(pl.Float64, strict=False) for name in names if not frame.schema[name].is_temporal()]
+    return any(bool((number > _EPOCH_MILLISECONDS).any()) for number in numbers)
+
+
+def _number_jobs(frame: pl.DataFrame) -> Step:
+    if "job" in frame.columns or frame.is_empty():
+        return frame, []
+    numbers = pl.Series("job", range(len(frame))).cast(pl.String)
+    return frame.insert_column(0, numbers), ["numbered the jobs from 0, in the order of the rows"]
+
+
+def _seconds_from_dates(frame: pl.DataFrame) -> Step:
+    """Dates of arrival become seconds since the first one."""
+    if "arrival" not in frame.columns:
+        return frame, []
+    arrival = frame["arrival"]
+    if arrival.dtype == pl.String:
+        text = arrival.str.replace("T", " ").str.strip_suffix("Z")
+        arrival = text.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
+    if not arrival.dtype.is_temporal() or arrival.dtype == pl.Time or arrival.null_count() or arrival.is_empty():
+        return frame, []
+    seconds = arrival.cast(pl.Datetime("us")).cast(pl.Int64) / 1e6
+    first = arrival.dt.to_string("%Y-%m-%d %H:%M:%S").min()
+    return frame.with_columns((seconds - seconds.min()).alias("arrival")), [
+        f"counted arrivals in seconds from {first!s}"
+    ]
+
+
+def _from_zero(frame: pl.DataFrame) -> Step:
+    """Unix time becomes seconds since the first arrival; absolute deadlines move along."""
+    if frame.schema["arrival"].is_temporal():
+        return frame, []
+    arrival = frame["arrival"].cast(pl.Float64, strict=False)
+    if arrival.is_empty() or arrival.null_count() or not (arrival > _EPOCH_SECONDS).all():
+        return frame, []
+    unit = 1e-3 if (arrival > _EPOCH_MILLISECONDS).all() else 1.0
+    first = float(arrival.to_numpy().min())
+    changed = {"arrival": (arrival - first) * unit}
+    if "deadline" in frame.columns:
+        changed["deadline"] = (frame["deadline"].cast(pl.Float64, strict=False) - first) * unit
+    kind = "milliseconds" if unit < 1 else "seconds"
+    return frame.with_columns(**changed), [f"counted arrivals from the first one (Unix {kind} {first:.0f})"]
+
+
+def _drop_repeats(frame: pl.DataFrame) -> Step:
+    kept = frame.unique(keep="first", maintain_order=True)
+    dropped = len(frame) - len(kept)
+    return kept, [f"dropped {dropped} row{'s' * (dropped > 1)} equal to an earlier one"] if dropped else []
+
+
+def _sort(frame: pl.DataFrame) -> Step:
+    if "arrival" not in frame.columns:
+        return frame, []
+    key = frame["arrival"].cast(pl.Float64, strict=False)
+    if key.null_count() or key.is_nan().any() or key.is_sorted():
+        return frame, []
+    early = int((key.diff() < 0).sum())
+    ordered = frame.with_columns(key.alias("__key")).sort("__key", maintain_order=True).drop("__key")
+    return ordered, [f"sorted the rows by arrival ({early} came before the row above)"]
