@@ -80,9 +80,7 @@ def run_command(line: str, place: str) -> tuple[int, str]:
     if len(words) > 2 and words[-2] == ">":
         target, words = Path(words[-1]), words[:-2]
     if words[0] != "gantline" or {"|", "&&", ";", "<", ">", ">>"}.intersection(words):
-        raise PageError(
-            f"{place}: `{line}` is not a plain gantline command; put <!-- not run: REASON --> directly before the block"
-        )
+        raise PageError(f"{place}: `{line}` is not a plain gantline command; put <!-- not run: REASON --> directly before the block")
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = _gantline(words[1:])

@@ -36,15 +36,10 @@ NAMES = {
     "importlib.resources": IO,
     "importlib.util.spec_from_file_location": IO,
     **{f"sys.{name}": IO for name in ("stdin", "stdout", "stderr", "argv", "exit", "path")},
-    **{
-        f"numpy.{name}": IO
-        for name in ("load", "save", "savez", "loadtxt", "savetxt", "genfromtxt", "fromfile", "memmap")
-    },
+    **{f"numpy.{name}": IO for name in ("load", "save", "savez", "loadtxt", "savetxt", "genfromtxt", "fromfile", "memmap")},
     **{f"json.{name}": IO for name in ("load", "dump")},
     **{f"pickle.{name}": IO for name in ("load", "dump")},
-    **{
-        f"polars.{verb}_{form}": IO for verb in ("read", "scan") for form in ("csv", "parquet", "json", "ndjson", "ipc")
-    },
+    **{f"polars.{verb}_{form}": IO for verb in ("read", "scan") for form in ("csv", "parquet", "json", "ndjson", "ipc")},
 }
 
 BUILTINS = {"open": IO, "print": IO, "input": IO, "breakpoint": IO, "exec": IO, "eval": IO}

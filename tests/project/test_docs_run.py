@@ -42,9 +42,7 @@ def test_blocks_that_are_not_run_say_why_and_are_few() -> None:
 def test_no_block_escapes_under_another_name() -> None:
     for name, page in PAGES.items():
         for block in blocks(page.read_text(encoding="utf-8")):
-            assert block.language not in OTHER_SPELLINGS, (
-                f"{name}:{block.line}: write {RUNNABLE} for '{block.language}'"
-            )
+            assert block.language not in OTHER_SPELLINGS, f"{name}:{block.line}: write {RUNNABLE} for '{block.language}'"
 
 
 def test_python_blocks_share_a_namespace_and_files(folder: Path) -> None:

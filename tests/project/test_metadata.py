@@ -36,9 +36,7 @@ def test_the_installed_package_has_the_version_of_the_project_file(project: dict
     assert installed["License-Expression"] == project["license"]
 
 
-def test_the_citation_names_the_same_version_and_licence(
-    project: dict[str, object], citation: dict[str, object]
-) -> None:
+def test_the_citation_names_the_same_version_and_licence(project: dict[str, object], citation: dict[str, object]) -> None:
     assert citation["version"] == project["version"]
     assert citation["license"] == project["license"]
 
@@ -47,9 +45,7 @@ def test_the_citation_has_what_its_format_requires(citation: dict[str, object]) 
     assert {"cff-version", "message", "title", "authors"} <= citation.keys()
 
 
-def test_the_changelog_has_a_dated_entry_for_the_version(
-    project: dict[str, object], citation: dict[str, object]
-) -> None:
+def test_the_changelog_has_a_dated_entry_for_the_version(project: dict[str, object], citation: dict[str, object]) -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     entry = re.search(rf"^## \[{re.escape(str(project['version']))}\] - (\d{{4}}-\d\d-\d\d)$", text, re.MULTILINE)
     assert entry, f"CHANGELOG.md has no entry '## [{project['version']}] - YYYY-MM-DD'"

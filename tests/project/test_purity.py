@@ -5,10 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.project.purity import CHANCE, CLOCK, IO, violations
+from tests.project.purity import CHANCE, CLOCK, IO, Violation, violations
 
 ROOT = Path(__file__).parents[2]
 PURE_ROOMS = ("core", "performance", "policies", "placement", "admission", "engine")
+
+# (file, name) -> why it is no danger to decisions.
+EXCEPTIONS = {
+    (
+        "src/gantline/policies/registry.py",
+        "importlib.metadata.entry_points",
+    ): "installed packages are asked for policies when a name is looked up, never in a decision",
+}
 
 PLANTED = [
     (CLOCK, "import time"),
@@ -68,15 +76,24 @@ ALLOWED = [
 ]
 
 
-@pytest.mark.parametrize("room", PURE_ROOMS)
-def test_a_room_of_decisions_is_pure(room: str) -> None:
-    folder = ROOT / "src" / "gantline" / room
-    found = [
-        str(violation)
-        for path in sorted(folder.rglob("*.py"))
+def in_room(room: str) -> list[Violation]:
+    """What the modules of a package do that they should not."""
+    return [
+        violation
+        for path in sorted((ROOT / "src" / "gantline" / room).rglob("*.py"))
         for violation in violations(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix())
     ]
+
+
+@pytest.mark.parametrize("room", PURE_ROOMS)
+def test_a_room_of_decisions_is_pure(room: str) -> None:
+    found = [str(violation) for violation in in_room(room) if (violation.file, violation.name) not in EXCEPTIONS]
     assert not found, "\n" + "\n".join(found)
+
+
+def test_an_exception_that_is_no_longer_needed_is_taken_back() -> None:
+    found = {(violation.file, violation.name) for room in PURE_ROOMS for violation in in_room(room)}
+    assert EXCEPTIONS.keys() <= found
 
 
 @pytest.mark.parametrize(("kind", "source"), PLANTED)
