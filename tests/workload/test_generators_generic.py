@@ -114,9 +114,7 @@ class TestShape:
         duration = columns(shortest="10m", longest="30m")["duration"]
         assert (duration.min(), duration.max()) == (600, 1800)
 
-    @pytest.mark.parametrize(
-        ("pattern", "variation"), [("gamma", 3.0), ("weibull", 2.0), ("gamma", 0.4), ("poisson", 1.0)]
-    )
+    @pytest.mark.parametrize(("pattern", "variation"), [("gamma", 3.0), ("weibull", 2.0), ("gamma", 0.4), ("poisson", 1.0)])
     def test_gaps_vary_as_asked(self, pattern: str, variation: float) -> None:
         frame = columns(jobs=60_000, interarrival=pattern, variation=variation)
         gaps = np.diff(frame["arrival"].to_numpy())
@@ -242,9 +240,7 @@ class TestMistakes:
     variation=st.floats(0.05, 5),
     hours=st.lists(st.floats(0.01, 5), min_size=24, max_size=24),
 )
-def test_any_valid_settings_give_a_valid_trace(
-    seed: int, jobs: int, sigma: float, variation: float, hours: list[float]
-) -> None:
+def test_any_valid_settings_give_a_valid_trace(seed: int, jobs: int, sigma: float, variation: float, hours: list[float]) -> None:
     wanted = {"jobs": jobs, "jobs_per_hour": 5, "durations": {"kind": "lognormal", "median": "1h", "sigma": sigma}}
     more = {"interarrival": "gamma", "variation": variation, "hours": hours, "sizes": "1:3,4:1", "users": 3}
     frame = generate("generic", seed=seed, **wanted, **more).frame

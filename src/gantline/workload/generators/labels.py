@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from gantline.workload.generators.mixes import Mix, zipf_mix
 from gantline.workload.generators.settings import WorkloadSettings
@@ -13,6 +14,7 @@ from gantline.workload.generators.streams import Floats, Streams
 from gantline.workload.options import Option, format_options
 
 Columns = dict[str, pl.Series]
+Picks = NDArray[np.int64]
 
 
 def labels(settings: WorkloadSettings, streams: Streams, jobs: Mapping[str, pl.Series]) -> Columns:
@@ -48,18 +50,26 @@ def labels(settings: WorkloadSettings, streams: Streams, jobs: Mapping[str, pl.S
 
 
 def _people(settings: WorkloadSettings, streams: Streams, count: int) -> Columns:
-    """Users and their queues; a user stays with one queue, as a member of a team does."""
+    """Users and queues; a user stays with one queue, as a member of a team does."""
     users = _group(settings.users, "user", settings.user_skew)
     queues = _group(settings.queues, "queue", settings.queue_skew)
-    found: Columns = {}
-    if users is not None:
-        picked = users.pick(streams.uniforms("user", count))
-        found["user"] = _names(users, picked)
+    if users is None:
+        return {"queue": _text(queues, streams.uniforms("queue", count))} if queues is not None else {}
+    picked = users.pick(streams.uniforms("user", count))
+    found = {"user": _names(users, picked)}
     if queues is not None:
-        seats = streams.uniforms("queue", len(users.values) if users is not None else count)
-        chosen = queues.pick(seats)
-        found["queue"] = _names(queues, chosen[picked] if users is not None else chosen)
+        found["queue"] = _names(queues, _teams(users, queues)[picked])
     return found
+
+
+def _teams(users: Mix[str], queues: Mix[str]) -> Picks:
+    """The queue of each user: the heaviest users first, each to the queue that lacks most of its share."""
+    lacking = queues.shares
+    teams = np.zeros(len(users.values), dtype=np.int64)
+    for user in np.argsort(-users.shares, kind="stable"):
+        teams[user] = np.argmax(lacking)
+        lacking[teams[user]] -= users.shares[user]
+    return teams
 
 
 def _group(given: int | Mix[str], word: str, skew: float) -> Mix[str] | None:
@@ -69,7 +79,7 @@ def _group(given: int | Mix[str], word: str, skew: float) -> Mix[str] | None:
     return zipf_mix(tuple(f"{word}{i:0{width}d}" for i in range(1, given + 1)), skew) if given else None
 
 
-def _options(speeds: Mix[str], sensitivity: Floats, gpus: np.ndarray, duration: Floats) -> pl.Series:
+def _options(speeds: Mix[str], sensitivity: Floats, gpus: Picks, duration: Floats) -> pl.Series:
     """Every type as an alternative: the duration divided by the type's speed to the power of the job's sensitivity."""
     factors = [speed**-sensitivity for speed in speeds.weights]
     rows = zip(gpus.tolist(), duration.tolist(), *(factor.tolist() for factor in factors), strict=True)
@@ -88,5 +98,5 @@ def _text(mix: Mix[str], uniforms: Floats) -> pl.Series:
     return _names(mix, mix.pick(uniforms))
 
 
-def _names(mix: Mix[str], picked: np.ndarray) -> pl.Series:
+def _names(mix: Mix[str], picked: Picks) -> pl.Series:
     return pl.Series(mix.values, dtype=pl.String).gather(picked)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 _HERE = "gantline.workload.generators"
 _GENERATORS: dict[str, tuple[str, str]] = {
     "generic": ("generic:generic", "no preset; load, sizes, durations, arrivals and people as you set them"),
+    "philly": ("philly:philly", "like Microsoft's Philly cluster (ATC 2019): small jobs, heavy tails, bursts"),
+    "helios": ("helios:helios", "like SenseTime's Helios (SC 2021): short jobs, large gangs, day and night"),
+    "pai": ("pai:pai", "like Alibaba's PAI (NSDI 2022): many short jobs, few heavy users"),
+    "day": ("day:day", "a day of 600 jobs from three teams on 64 GPUs; the demonstration"),
 }
 
 
