@@ -33,12 +33,10 @@ myst_heading_anchors = 3
 
 autodoc_default_options = {
     "members": True,
-    "show-inheritance": True,
     "member-order": "bysource",
     "ignore-module-all": True,  # a name is described where it is defined, not where it is offered again
 }
 autodoc_typehints = "signature"
-autodoc_class_signature = "separated"
 suppress_warnings = ["ref.python"]  # two rooms may use the same short name; both targets are right
 
 html_theme = "furo"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cyclopts import App
     from sphinx.application import Sphinx
 
-WIDTH = 100
+WIDTH = 84
 logger = logging.getLogger(__name__)
 
 
