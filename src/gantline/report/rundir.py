@@ -125,9 +125,7 @@ def _read_head(path: Path) -> dict[str, Any]:
         raise UsageError("is not the summary of a run", where=str(file), fix=again)
     version = head.get("schema_version")
     if not isinstance(version, int) or version < 1:
-        raise UsageError(
-            f"has the schema version {version!r}", where=str(file), fix=f"this program reads 1 to {VERSION}"
-        )
+        raise UsageError(f"has the schema version {version!r}", where=str(file), fix=f"this program reads 1 to {VERSION}")
     if version > VERSION:
         raise RefusedError(
             f"was written by a newer Gantline (schema version {version}, this one reads up to {VERSION})",

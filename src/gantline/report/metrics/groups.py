@@ -11,9 +11,7 @@ from gantline.report.metrics.deadlines import deadline_outcome
 from gantline.report.metrics.fairness import received_share
 
 
-def per_group(
-    jobs: pl.DataFrame, by: Literal["user", "queue", "app"], end: float, threshold: float = SLOWDOWN_THRESHOLD
-) -> pl.DataFrame:
+def per_group(jobs: pl.DataFrame, by: Literal["user", "queue", "app"], end: float, threshold: float = SLOWDOWN_THRESHOLD) -> pl.DataFrame:
     """A row per user, queue or app, the largest consumer first."""
     done = (pl.col("state") == "completed") & pl.col("jct").is_finite()
     table = (

@@ -72,9 +72,7 @@ def measure(
     outcome = deadline_outcome(jobs, close)
     found["deadlines"] = int((outcome != "").sum())
     found["deadline_misses"] = int((outcome == "missed").sum())
-    found["fragmentation"] = (
-        fragmentation(fragmentation_series(run, list(node_gpus)), start, end) if node_gpus else math.nan
-    )
+    found["fragmentation"] = fragmentation(fragmentation_series(run, list(node_gpus)), start, end) if node_gpus else math.nan
     found["money"] = money(held, prices) if prices else math.nan
     found["energy"] = energy(held, watts) if watts else math.nan
     return found

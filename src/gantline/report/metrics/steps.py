@@ -50,7 +50,5 @@ def bin_means(series: pl.DataFrame, columns: list[str], start: float, end: float
 
 
 def _columns(series: pl.DataFrame, column: str) -> tuple[Floats, Floats]:
-    ordered = series.select("time", pl.col(column).cast(pl.Float64).fill_null(0.0).fill_nan(0.0)).sort(
-        "time", maintain_order=True
-    )
+    ordered = series.select("time", pl.col(column).cast(pl.Float64).fill_null(0.0).fill_nan(0.0)).sort("time", maintain_order=True)
     return ordered["time"].to_numpy(), ordered[column].to_numpy()

@@ -25,9 +25,7 @@ class Window:
         if self.first < 0 or self.warmup < 0:
             raise UsageError("a window begins at job 0 or later and its warm-up is not negative", where="window")
         if self.last is not None and self.last <= self.first:
-            raise UsageError(
-                f"the window of jobs {self.first}:{self.last} is empty", where="window", fix="give first < last"
-            )
+            raise UsageError(f"the window of jobs {self.first}:{self.last} is empty", where="window", fix="give first < last")
 
     def select(self, jobs: pl.DataFrame) -> pl.DataFrame:
         """The tracked jobs, in arrival order; ties keep the order of the frame."""

@@ -1,0 +1,28 @@
+"""Figures of runs and traces: functions that prepare a chart, drawn by matplotlib or plotly from the same numbers."""
+
+from gantline.report.figures.chart import Chart
+from gantline.report.figures.comparison import boxes_over_seeds, pareto_front
+from gantline.report.figures.completion import jct_against_load, jct_cdf
+from gantline.report.figures.fairness import fairness_per_user
+from gantline.report.figures.gantt import gantt
+from gantline.report.figures.palette import DARK, LIGHT, THEMES, Theme
+from gantline.report.figures.timeline import queue_and_utilisation
+from gantline.report.figures.trace_statistics import duration_cdf, hours_of_day, size_shares
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "THEMES",
+    "Chart",
+    "Theme",
+    "boxes_over_seeds",
+    "duration_cdf",
+    "fairness_per_user",
+    "gantt",
+    "hours_of_day",
+    "jct_against_load",
+    "jct_cdf",
+    "pareto_front",
+    "queue_and_utilisation",
+    "size_shares",
+]

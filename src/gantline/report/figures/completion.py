@@ -1,0 +1,68 @@
+"""Completion times: their distribution, and their mean against the load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from gantline.report.figures.chart import Axis, Chart, Floats, Legend, Line, Panel, floats
+from gantline.report.figures.durations import log_duration_axis, unit_for
+from gantline.report.frames import RunLike, completed, names_of
+from gantline.report.metrics import cdf
+from gantline.report.metrics.completion import finite
+
+CURVE_POINTS = 600
+
+
+def jct_cdf(runs: Sequence[RunLike]) -> Chart:
+    """The share of jobs that completed within a time, a curve per run, over a logarithmic time axis."""
+    samples = {name: finite(completed(run.jobs)["jct"]) for name, run in zip(names_of(runs), runs)}
+    return distribution_chart("jct-cdf", "Job completion time", "job completion time", "jobs", samples)
+
+
+def distribution_chart(name: str, title: str, label: str, what: str, samples: dict[str, Floats]) -> Chart:
+    """Empirical distribution functions of durations, in the legend by their medians."""
+    lines, thinned = [], False
+    for index, (series, values) in enumerate(samples.items()):
+        curve = cdf(pl.Series(values[values > 0]))
+        share, value = curve["share"].to_numpy(), curve["value"].to_numpy()
+        if value.size > CURVE_POINTS:
+            # Even steps of probability lose nothing that a screen could show; both ends stay.
+            rows = np.unique(np.searchsorted(share, np.linspace(share[0], 1.0 - 1e-12, CURVE_POINTS)))
+            value, share = value[rows], share[rows]
+            thinned = True
+        if value.size:
+            lines.append(Line(series, value, share, colour=index, step=True))
+    everything = np.concatenate([line.x for line in lines]) if lines else np.zeros(0)
+    y = Axis(f"share of {what}", percent=True, low=0.0, high=1.0)
+    lines.sort(key=lambda line: float(np.interp(0.5, line.y, line.x)))
+    legend: Legend = "corner" if len(samples) > 1 else "none"
+    panel = Panel(log_duration_axis(label, everything), y, tuple(lines), legend)
+    sizes = ", ".join(f"{values.size:,}" for values in samples.values())
+    note = f"Drawn through at most {CURVE_POINTS} quantiles of {sizes} {what}."
+    return Chart(name, title, (panel,), (note,) if thinned else ())
+
+
+def jct_against_load(points: pl.DataFrame, load: str = "load", unit: str = "jobs/h") -> Chart:
+    """Mean completion time against load, a curve per policy with its interval.
+
+    ``points`` has the columns ``name``, ``load``, ``value`` and, where known, ``low`` and ``high`` (all times in seconds).
+    """
+    scale = unit_for(float(points["value"].max() or 0.0))  # type: ignore[arg-type]
+    banded = {"low", "high"} <= set(points.columns)
+    lines = []
+    for index, (name, rows) in enumerate(_by_name(points)):
+        ordered = rows.sort("load")
+        low, high = (floats(ordered[c].to_numpy()) / scale.seconds if banded else None for c in ("low", "high"))
+        x, y = floats(ordered["load"].to_numpy()), floats(ordered["value"].to_numpy()) / scale.seconds
+        lines.append(Line(name, x, y, colour=index, markers=True, low=low, high=high))
+    panel = Panel(Axis(load, unit), Axis("mean JCT", scale.name, low=0.0), tuple(lines), legend="direct")
+    notes = ("Bands are intervals over seeds.",) if banded else ()
+    return Chart("jct-load", "Mean job completion time against load", (panel,), notes)
+
+
+def _by_name(points: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    names = points["name"].unique(maintain_order=True).to_list()
+    return [(str(name), points.filter(pl.col("name") == name)) for name in names]

@@ -1,0 +1,39 @@
+"""How users were served, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from gantline.report.figures.chart import Axis, Chart, Panel, Points
+from gantline.report.frames import RunLike, names_of, span_of
+from gantline.report.metrics import received_share
+
+MOST_USERS = 25
+
+
+def fairness_per_user(runs: Sequence[RunLike]) -> Chart:
+    """The share of the GPU time they asked for that each user received, a row per user and a point per run."""
+    names = names_of(runs)
+    shares = [dict(received_share(run.jobs, span_of(run)[1], "user").drop_nulls().iter_rows()) for run in runs]
+    demand = pl.concat([run.jobs.select("user", "gpu_seconds") for run in runs])
+    ranked = demand.group_by("user").agg(pl.col("gpu_seconds").sum()).sort(["gpu_seconds", "user"], descending=True)
+    known = [user for user in ranked["user"].to_list() if any(user in share for share in shares)]
+    shown = known[:MOST_USERS]
+    shown.sort(key=lambda user: float(np.mean([share[user] for share in shares if user in share])))
+    row = {user: float(i) for i, user in enumerate(shown)}
+    layers = []
+    for index, (name, share) in enumerate(zip(names, shares)):
+        there = [user for user in shown if user in share]
+        x, y = np.array([share[user] for user in there]), np.array([row[user] for user in there])
+        layers.append(Points(name, x, y, colour=index))
+    ticks = tuple((row[user], user or "(no user)") for user in shown)
+    most = max((value for share in shares for value in share.values()), default=1.0)
+    x_axis = Axis("GPU time received of GPU time asked for", percent=True, low=0.0, high=max(1.0, most * 1.02))
+    y_axis = Axis("user", low=-0.6, high=max(len(shown), 1) - 0.4, ticks=ticks)
+    notes = (f"The {MOST_USERS} users with the most GPU time of {len(known)}.",) if len(known) > MOST_USERS else ()
+    height = max(0.7, 0.1 * len(shown) + 0.25)
+    panel = Panel(x_axis, y_axis, tuple(layers), legend="above" if len(runs) > 1 else "none", height=height)
+    return Chart("fairness", "What each user received", (panel,), notes)

@@ -1,0 +1,188 @@
+"""Figures: the numbers they show, and that both libraries draw the same ones."""
+
+from itertools import pairwise
+
+import numpy as np
+import plotly.graph_objects as go
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.report.example_runs import example_run
+
+from gantline.core.errors import UsageError
+from gantline.report import figures
+from gantline.report.figures import DARK, LIGHT
+from gantline.report.figures.chart import spread_apart
+from gantline.report.figures.comparison import not_dominated
+from gantline.report.figures.durations import log_duration_axis, unit_for
+from gantline.report.figures.with_matplotlib import draw, save
+from gantline.report.figures.with_plotly import figure
+
+FIFO, SHORT = example_run(jobs=50, name="fifo"), example_run(jobs=50, name="short", shortest_first=True)
+LOADS = pl.DataFrame({"name": ["a", "a", "b", "b"], "load": [2, 1, 1, 2], "value": [7200.0, 3600.0, 1800.0, 9000.0]}).with_columns(
+    low=pl.col("value") * 0.9, high=pl.col("value") * 1.1
+)
+SEEDS = pl.DataFrame({"name": ["a"] * 4 + ["b"] * 3, "value": [1.0, 2, 3, 4, 7, 8, 9]})
+TRADE = pl.DataFrame({"name": ["a", "b", "c"], "jct_mean": [1e4, 2e4, 3e4], "jain_users": [0.7, 0.9, 0.8]})
+CHARTS = {
+    chart.name: chart
+    for chart in (
+        figures.jct_cdf([FIFO, SHORT]),
+        figures.jct_against_load(LOADS),
+        figures.queue_and_utilisation([FIFO, SHORT]),
+        figures.gantt(FIFO, "user"),
+        figures.fairness_per_user([FIFO, SHORT]),
+        figures.boxes_over_seeds(SEEDS),
+        figures.pareto_front(TRADE),
+        figures.size_shares(FIFO.jobs["gpus"], FIFO.jobs["duration"]),
+        figures.duration_cdf(FIFO.jobs["duration"]),
+        figures.hours_of_day(FIFO.jobs["arrival"]),
+    )
+}
+
+
+def layers(name):
+    return CHARTS[name].panels[0].layers
+
+
+def test_the_cdf_passes_through_the_medians():
+    for line, run in zip(sorted(layers("jct-cdf"), key=lambda line: line.colour), (FIFO, SHORT)):
+        assert line.y[-1] == pytest.approx(1.0)
+        half = line.x[np.searchsorted(line.y, 0.5)]
+        assert half == np.quantile(run.jobs["jct"], 0.5, method="inverted_cdf")
+
+
+def test_a_long_cdf_is_thinned_with_a_note_and_keeps_its_ends():
+    run = example_run(jobs=2000, nodes=30, gap=60)
+    chart = figures.jct_cdf([run])
+    (line,) = chart.panels[0].layers
+    assert line.x.size <= 600
+    assert (line.x[0], line.x[-1]) == (run.jobs["jct"].min(), run.jobs["jct"].max())
+    assert "at most 600 quantiles of 2,000 jobs" in chart.notes[0]
+
+
+def test_load_curves_are_sorted_and_in_minutes():
+    first, second = layers("jct-load")
+    assert first.x.tolist() == [1, 2]
+    assert first.y.tolist() == [60.0, 120.0]
+    assert second.low == pytest.approx(second.y * 0.9)
+    assert CHARTS["jct-load"].panels[0].y.title == "mean JCT (min)"
+
+
+def test_the_timeline_keeps_the_means():
+    queue = CHARTS["timeline"].panels[0].layers[0]
+    waited = (FIFO.jobs["first_start"] - FIFO.jobs["arrival"]).sum()
+    longest = FIFO.jobs["finish"].max() - FIFO.jobs["arrival"].min()
+    assert queue.y.sum() * (queue.x[1] - queue.x[0]) * 3600 == pytest.approx(waited, rel=0.02)
+    assert queue.x[-1] * 3600 < longest
+
+
+def test_fairness_has_a_row_per_user_and_a_point_per_run():
+    points = layers("fairness")
+    assert [p.name for p in points] == ["fifo", "short"]
+    assert len(CHARTS["fairness"].panels[0].y.ticks) == 3
+    assert all(0 < share <= 1 for p in points for share in p.x)
+
+
+def test_many_users_are_cut_with_a_note():
+    run = example_run(jobs=200, users=[f"u{i}" for i in range(60)])
+    chart = figures.fairness_per_user([run])
+    assert len(chart.panels[0].y.ticks) == 25
+    assert "25 users with the most GPU time of" in chart.notes[0]
+
+
+def test_the_front_holds_what_nobody_beats():
+    front, beaten, best = layers("pareto")
+    assert best.texts == ("a", "b")
+    assert beaten.texts == ("c",)
+    assert front.x.tolist() == sorted(front.x.tolist())
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12))
+def test_the_front_agrees_with_its_definition(points):
+    xs, ys = np.array(points, dtype=float).T
+    found = not_dominated(xs, ys, high_x=False, high_y=True)
+    for i, (x, y) in enumerate(points):
+        beaten = any(a <= x and b >= y and (a, b) != (x, y) for a, b in points)
+        assert found[i] == (not beaten)
+
+
+def test_shares_of_sizes_and_hours_add_up():
+    jobs, time = layers("sizes")
+    assert jobs.heights.sum() == pytest.approx(1.0)
+    assert time.heights.sum() == pytest.approx(1.0)
+    (hours,) = layers("hours")
+    assert hours.heights.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("seconds", "unit"), [(90, "s"), (1200, "min"), (20000, "h"), (1e6, "days")])
+def test_units_of_time_suit_the_length(seconds, unit):
+    assert unit_for(seconds).name == unit
+
+
+def test_log_axes_say_durations_as_people_do():
+    axis = log_duration_axis("JCT", np.array([30.0, 90000.0]))
+    assert [text for _, text in axis.ticks] == ["1 min", "10 min", "1 h", "10 h"]
+
+
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=8))
+def test_labels_keep_their_order_and_their_distance(wanted):
+    placed = spread_apart(wanted, 1.0, 0.0, 10.0)
+    ordered = sorted(placed)
+    assert all(b - a >= 1 - 1e-9 for a, b in pairwise(ordered))
+    assert max(placed) <= 10 + 1e-9
+    assert np.argsort(placed).tolist() == np.argsort(wanted, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_axis_says_what_it_shows(name):
+    for panel in CHARTS[name].panels:
+        for axis in (panel.x, panel.y):
+            assert axis.label
+            assert axis.unit or axis.percent or axis.ticks or "index" in axis.label.lower()
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("name", CHARTS)
+def test_both_libraries_accept_every_chart(name, theme):
+    chart = CHARTS[name]
+    drawn = draw(chart, theme)
+    spec = figure(chart, theme)
+    go.Figure(spec)  # refuses any property it does not know
+    assert len(drawn.axes) == len(chart.panels)
+    titles = [axes.get_ylabel() for axes in drawn.axes]
+    assert titles == [panel.y.title for panel in chart.panels]
+    assert spec["layout"]["yaxis"]["title"]["text"] == titles[0]
+
+
+def test_both_libraries_draw_the_same_numbers():
+    chart = CHARTS["jct-cdf"]
+    on_paper = draw(chart).axes[0].lines
+    on_page = figure(chart)["data"]
+    for line, trace in zip(on_paper, on_page):
+        assert np.allclose(line.get_xdata(), trace["x"], rtol=1e-5)
+        assert np.allclose(line.get_ydata(), trace["y"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_files_are_the_same_every_time(tmp_path, ending):
+    one, two = (save(CHARTS["pareto"], tmp_path / f"{i}.{ending}").read_bytes() for i in (1, 2))
+    assert one == two
+    assert len(one) > 2000
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"1.{ending}", f"2.{ending}"]
+
+
+def test_an_unknown_ending_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"'\.gif' is not a format of figures"):
+        save(CHARTS["pareto"], tmp_path / "x.gif")
+
+
+def test_names_are_text_in_both_libraries(tmp_path):
+    hostile = "<b>$x^{$</b>"
+    run = example_run(jobs=20, users=[hostile, "bob"], name=hostile)
+    chart = figures.fairness_per_user([run, FIFO])
+    assert hostile.replace("<", "&lt;").replace(">", "&gt;") in str(save(chart, tmp_path / "f.svg").read_text())
+    spec = figure(chart)
+    assert "&lt;b&gt;$x^{$&lt;/b&gt;" in spec["layout"]["yaxis"]["ticktext"]
+    assert spec["data"][0]["name"] == "&lt;b&gt;$x^{$&lt;/b&gt;"
