@@ -20,6 +20,10 @@ _GENERATORS: dict[str, tuple[str, str]] = {
     "helios": ("helios:helios", "like SenseTime's Helios (SC 2021): short jobs, large gangs, day and night"),
     "pai": ("pai:pai", "like Alibaba's PAI (NSDI 2022): many short jobs, few heavy users"),
     "day": ("day:day", "a day of 600 jobs from three teams on 64 GPUs; the demonstration"),
+    "gavel": ("gavel:simulator", "Gavel's continuous traces (OSDI 2020), the same jobs for the same seed"),
+    "gavel-script": ("gavel:script", "Gavel's small static traces, jobs of one to four hours"),
+    "blox": ("blox:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
+    "elasticflow": ("elasticflow:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
 }
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gantline.workload.generators.duration_text import durations_of
+from gantline.workload.generators.given import Reader
 from gantline.workload.generators.mixes import Mix, mix_of
 from gantline.workload.generators.quantities import fault, number, seconds, whole, word
-
-Reader = Callable[[object, str], object]
 
 
 def _mix(read: Callable[[object, str], object]) -> Reader:

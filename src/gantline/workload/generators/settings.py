@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from gantline.core.errors import near
 from gantline.workload.generators.arrivals import PATTERNS
 from gantline.workload.generators.durations import BySize, Duration, LogNormal
+from gantline.workload.generators.given import read_given
 from gantline.workload.generators.mixes import Mix
 from gantline.workload.generators.quantities import fault
 from gantline.workload.generators.setting_readers import READERS
@@ -74,17 +75,13 @@ class WorkloadSettings:
 
         Giving a rate or an amount replaces the rate or the amount of the base, however that was expressed.
         """
-        known = [field.name for field in fields(cls)]
-        for name in given:
-            if name not in known:
-                raise fault(str(name), "there is no such setting", near(str(name), known))
-        values = {name: READERS[name](value, name) for name, value in given.items()}
+        values = read_given(given, READERS)
         if base is None:
-            return cls(**values)  # type: ignore[arg-type]
+            return cls(**values)
         for group in (("jobs", "length"), ("jobs_per_hour", "load")):
             if any(values.get(name) is not None for name in group):
                 values = {name: None for name in group if getattr(base, name) is not None} | values
-        return replace(base, **values)  # type: ignore[arg-type]
+        return replace(base, **values)
 
 
 def _check_amount(given: WorkloadSettings) -> None:

@@ -1,0 +1,84 @@
+"""Blox' workload (EuroSys 2024), draw for draw: seed 1 gives the jobs that its simulator gives.
+
+Blox reads a Philly log, but by default takes only the number of jobs from it. The durations of the whole list are drawn
+first, as in Gavel; then, job by job, a gap in whole seconds. After each gap Blox draws one of its nine models and never
+uses it, which shifts the gaps that follow. The list is used again from its beginning when it runs out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import polars as pl
+
+from gantline.workload.generators.given import Reader, read_given
+from gantline.workload.generators.quantities import fault, number, truth, whole
+from gantline.workload.generators.table import as_trace
+from gantline.workload.trace import Trace
+
+_MODELS = range(9)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BloxSettings:
+    """``list_jobs`` is the length of the list that the log would give; ``sizes`` are its GPU counts, used in turn.
+
+    ``small`` draws Blox' shorter durations.
+    """
+
+    jobs: int = 1000
+    jobs_per_hour: float = 6.0
+    small: bool = False
+    sizes: tuple[int, ...] = (1,)
+    list_jobs: int = 2000
+
+    def __post_init__(self) -> None:
+        for name in ("jobs", "jobs_per_hour", "list_jobs"):
+            if getattr(self, name) <= 0:
+                raise fault(name, f"{getattr(self, name)} is not above zero")
+        if not self.sizes or min(self.sizes) < 1:
+            raise fault("sizes", "needs GPU counts of at least one, as in 1,1,2,4")
+
+
+def _sizes(value: object, field: str) -> tuple[int, ...]:
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, Sequence) else (value,)
+    return tuple(whole(part, field) for part in parts)
+
+
+_READERS: dict[str, Reader] = {
+    "jobs": whole,
+    "jobs_per_hour": number,
+    "small": truth,
+    "sizes": _sizes,
+    "list_jobs": whole,
+}
+
+
+def blox(seed: int, given: Mapping[str, object]) -> Trace:
+    """The generator called ``blox``."""
+    wanted = BloxSettings(**read_given(given, _READERS))
+    generator = Random(seed)
+    durations = [_duration(generator, wanted.small) for _ in range(wanted.list_jobs)]
+    arrivals, now = [], 0
+    for _ in range(wanted.jobs):
+        now += math.ceil(-math.log(1.0 - generator.random()) / wanted.jobs_per_hour * 3600.0)
+        arrivals.append(float(now))
+        generator.choice(_MODELS)
+    places = [index % wanted.list_jobs for index in range(wanted.jobs)]
+    columns = {
+        "job": pl.Series([str(index) for index in range(wanted.jobs)]),
+        "arrival": pl.Series(arrivals),
+        "gpus": pl.Series([wanted.sizes[place % len(wanted.sizes)] for place in places], dtype=pl.Int64),
+        "duration": pl.Series([durations[place] for place in places]),
+    }
+    return as_trace(columns, f"generated: blox, seed {seed}")
+
+
+def _duration(generator: Random, small: bool) -> float:
+    """Minutes as powers of ten: 80 % shorter ones, 20 % longer ones."""
+    shorter, longer = ((1.5, 2.5), (2.5, 2.7)) if small else ((1.5, 3.0), (3.0, 4.0))
+    low, high = longer if generator.random() >= 0.8 else shorter
+    return float(60.0 * 10.0 ** generator.uniform(low, high))
