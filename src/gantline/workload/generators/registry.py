@@ -24,6 +24,11 @@ _GENERATORS: dict[str, tuple[str, str]] = {
     "gavel-script": ("gavel:script", "Gavel's small static traces, jobs of one to four hours"),
     "blox": ("blox:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
     "elasticflow": ("elasticflow:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
+    "steady": ("benchmark:steady", "benchmark: Philly's jobs, Poisson arrivals, 128 GPUs"),
+    "bursty": ("benchmark:bursty", "benchmark: day, night and bursts, 128 GPUs"),
+    "gangs": ("benchmark:gangs", "benchmark: large gangs with a long tail, 256 GPUs"),
+    "swarm": ("benchmark:swarm", "benchmark: thousands of small, short jobs, 64 GPUs"),
+    "mixed": ("benchmark:mixed", "benchmark: three device types, deadlines, elastic jobs, 128 GPUs"),
 }
 
 
