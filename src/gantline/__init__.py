@@ -1,1 +1,46 @@
-"""Gantline: one scheduler, two clocks."""
+"""Gantline: one scheduler, two clocks.
+
+The names below are the public API; they are imported when first used, so that ``import gantline`` is instant.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "simulate": "gantline.simulator.simulate",
+    "Run": "gantline.simulator.run",
+    "Trace": "gantline.workload.trace",
+    "Cluster": "gantline.core.cluster",
+    "Node": "gantline.core.cluster",
+    "parse_cluster": "gantline.core.cluster_spec",
+    "Policy": "gantline.core.policy",
+    "OrderPolicy": "gantline.core.policy",
+    "LinearKey": "gantline.core.policy",
+    "Plan": "gantline.core.plan",
+    "Assignment": "gantline.core.plan",
+    "Assignments": "gantline.core.plan",
+    "Part": "gantline.core.plan",
+    "Mode": "gantline.core.plan",
+    "Misfit": "gantline.core.plan",
+    "Reservation": "gantline.core.plan",
+    "Refusal": "gantline.core.plan",
+    "Snapshot": "gantline.core.snapshot",
+    "NodeEvent": "gantline.simulator.node_events",
+    "Costs": "gantline.performance.costs",
+    "GantlineError": "gantline.core.errors",
+}
+__all__ = [*_EXPORTS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(import_module(_EXPORTS[name]), name)
+    raise AttributeError(f"module 'gantline' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*_EXPORTS, "__version__"])

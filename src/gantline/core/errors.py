@@ -6,8 +6,8 @@ Every mistake of a user ends in exactly one of these. The command line prints ``
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Iterable
 
 
 class GantlineError(Exception):

@@ -50,6 +50,13 @@ class OptionTable:
             table.I[c.O_NODES, row] = option.nodes
         return table
 
+    def append(self, option: Option) -> int:
+        """Add one option; its row comes back."""
+        one = OptionTable.build([option])
+        self.F = np.concatenate([self.F, one.F], axis=1)
+        self.I = np.concatenate([self.I, one.I], axis=1)
+        return len(self) - 1
+
     @staticmethod
     def rigid(types: NDArray[np.int64], gpus: NDArray[np.int64]) -> OptionTable:
         """One option per job, at rate one."""

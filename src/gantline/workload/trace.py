@@ -46,15 +46,14 @@ class Trace:
     @classmethod
     def load(cls, path: str | Path) -> Trace:
         """The trace in a CSV, JSON lines or Parquet file, which may be compressed; refuses contradictory rows."""
-        raw = read_table(Path(path))
-        return cls._checked(raw)
+        return cls.from_table(read_table(Path(path)))
 
     @classmethod
     def from_frame(cls, frame: Any, source: str = "frame", notes: Iterable[str] = ()) -> Trace:
         """The trace in a polars frame, a pandas frame, or anything else that polars can take rows from."""
         if not isinstance(frame, pl.DataFrame):
             frame = _from_pandas(frame) if hasattr(frame, "dtypes") else pl.DataFrame(frame)
-        return cls._checked(RawTable(frame, source), tuple(notes))
+        return cls.from_table(RawTable(frame, source), notes)
 
     @classmethod
     def from_records(cls, records: Iterable[Mapping[str, Any]], source: str = "records") -> Trace:
@@ -62,10 +61,11 @@ class Trace:
         rows = [dict(record) for record in records]
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names}
-        return cls._checked(RawTable(pl.DataFrame(columns), source))
+        return cls.from_table(RawTable(pl.DataFrame(columns), source))
 
     @classmethod
-    def _checked(cls, raw: RawTable, notes: tuple[str, ...] = ()) -> Trace:
+    def from_table(cls, raw: RawTable, notes: Iterable[str] = ()) -> Trace:
+        """The trace in rows that know their lines; refuses the first contradictory one."""
         if missing := list(missing_columns(raw.frame)):
             names = ", ".join(f"'{finding.field}'" for finding in missing)
             what = f"column{'s' * (len(missing) > 1)} {names} {'are' if len(missing) > 1 else 'is'} missing"
@@ -79,7 +79,7 @@ class Trace:
             raise _first(findings, raw)
         if unknown := unknown_columns(frame):
             notes = (*notes, "kept unknown columns: " + ", ".join(unknown))
-        return cls(frame, raw.source, notes)
+        return cls(frame, raw.source, tuple(notes))
 
     def save(self, path: str | Path) -> Path:
         """Write the rows to a ``.csv``, ``.jsonl`` or ``.parquet`` file (``.gz`` may follow the first two)."""

@@ -1,0 +1,195 @@
+"""Committing simple assignments: whole gangs of their own, placed by the engine. Compiled, because rounds do this thousands of times.
+
+Who is assigned what he has, stays. Who is not assigned, stops. Who is assigned another number of devices of the same type keeps what he can. All
+others are placed in the order in which the plan lists them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.phases import PENDING, RUNNING, STARTING
+from gantline.core.reasons import Reason
+from gantline.engine import settings as s
+from gantline.engine.gang import close_interval, give_back, halt, open_interval, rest, settle, start, take
+from gantline.placement.fit import choose, mix
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+
+_PREEMPTED, _RESIZED, _RESOURCES, _FRAGMENTED, _DEFERRED = (
+    int(r) for r in (Reason.PREEMPTED, Reason.RESIZED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.DEFERRED)
+)
+
+
+@njit(cache=True)
+def assign(
+    F: Floats,
+    I: Ints,  # noqa: E741
+    OF: Floats,
+    OI: Ints,
+    NF: Floats,
+    NI: Ints,
+    D: Ints,
+    active: Ints,
+    n: int,
+    rows: Ints,
+    options: Ints,
+    until: Floats,
+    now: float,
+    SI: Ints,
+    SF: Floats,
+    LI: Ints32,
+    LF: Floats,
+    LD: Ints32,
+    LN: Ints,
+    scratch: Ints,
+    out: Ints,
+) -> None:
+    """Make the active rows hold exactly what `rows` and `options` say; out: [started, stopped, waiting left, refused]."""
+    nodes, counts = scratch[0], scratch[1]
+    started, stopped, refused = 0, 0, 0
+    for k in range(rows.shape[0]):
+        I[c.FLAGS, rows[k]] = k + 1
+    for i in range(n):  # first everybody who gives something up
+        row = active[i]
+        phase = I[c.PHASE, row]
+        if (phase != RUNNING and phase != STARTING) or I[c.LOCKED, row] == 1:
+            continue
+        k = I[c.FLAGS, row] - 1
+        if k < 0:
+            if now < F[c.LAST_START, row] + SF[s.S_MIN_RUN]:
+                continue
+            give_back(I, OF, OI, NF, NI, D, row)
+            halt(F, I, row, now, _PREEMPTED, SI, LI, LF)
+            stopped += 1
+            continue
+        old, new = I[c.OPTION, row], options[k]
+        F[c.UNTIL, row] = until[k]
+        if old == new or same_shape(OF, OI, old, new):
+            I[c.OPTION, row] = new
+            continue
+        settle(F, I, row, now)
+        give_back(I, OF, OI, NF, NI, D, row)
+        close_interval(I, row, now, _RESIZED, LI, LF)
+        rest(F, I, row, now)
+        stopped += 1
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        if I[c.PHASE, row] != PENDING:
+            continue
+        option = options[k]
+        kind = OI[c.O_TYPE, option]
+        seed = mix(SI[s.S_SEED] * 1000003 + SI[s.S_DECISION] * 8191 + row)
+        used = choose(
+            NF, NI, kind, OI[c.O_GPUS, option], OI[c.O_NODES, option], OF[c.O_CPUS, option], OF[c.O_MEMORY, option],
+            SI[s.S_RULE], SI[s.S_WHOLE] == 1, I[c.CONSOLIDATE, row] == 1, seed, False, nodes, counts,
+        )  # fmt: skip
+        if used == 0:
+            free = 0
+            for node in range(NI.shape[1]):
+                if NI[c.N_TYPE, node] == kind:
+                    free += NI[c.N_FREE, node]
+            I[c.REASON, row] = _FRAGMENTED if free >= OI[c.O_GPUS, option] else _RESOURCES
+            refused += 1
+            continue
+        take(I, OF, OI, NF, NI, D, row, option, nodes, counts, used)
+        start(F, I, OF, OI, NI, D, row, now, SI, SF, LI, LF, LD, LN)
+        F[c.UNTIL, row] = until[k]
+        started += 1
+    left = 0
+    for i in range(n):
+        row = active[i]
+        if I[c.PHASE, row] == PENDING:
+            left += 1
+            if I[c.FLAGS, row] == 0:
+                I[c.REASON, row] = _DEFERRED
+        I[c.FLAGS, row] = 0
+    out[0], out[1], out[2], out[3] = started, stopped, left, refused
+
+
+@njit(cache=True, inline="always")
+def same_shape(OF: Floats, OI: Ints, a: int, b: int) -> bool:
+    """Whether two options ask for the same devices, so that a gang may keep what it has."""
+    return (
+        OI[c.O_TYPE, a] == OI[c.O_TYPE, b]
+        and OI[c.O_GPUS, a] == OI[c.O_GPUS, b]
+        and OI[c.O_NODES, a] == OI[c.O_NODES, b]
+        and OF[c.O_CPUS, a] == OF[c.O_CPUS, b]
+        and OF[c.O_MEMORY, a] == OF[c.O_MEMORY, b]
+    )
+
+
+@njit(cache=True)
+def resize(
+    F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, option: int, now: float, cost: float,  # noqa: E741
+    SI: Ints, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints, scratch: Ints,
+) -> bool:  # fmt: skip
+    """Change the size of a running gang of one type in place: it keeps its devices, gives up the last or takes more. False: no room."""
+    old = I[c.OPTION, row]
+    need = OI[c.O_GPUS, option]
+    have = I[c.HELD, row]
+    nodes, counts = scratch[0], scratch[1]
+    extra = 0
+    if need > have:
+        extra = choose(
+            NF, NI, OI[c.O_TYPE, option], need - have, 0, OF[c.O_CPUS, option], OF[c.O_MEMORY, option], SI[s.S_RULE], SI[s.S_WHOLE] == 1,
+            I[c.CONSOLIDATE, row] == 1, 0, False, nodes, counts,
+        )  # fmt: skip
+        if extra == 0:
+            return False
+    settle(F, I, row, now)
+    close_interval(I, row, now, _RESIZED, LI, LF)
+    kept = min(need, have)
+    device = I[c.HEAD, row]
+    last = -1
+    for position in range(have):
+        following = D[c.D_NEXT, device]
+        node = D[c.D_NODE, device]
+        NF[c.N_CPUS, node] += OF[c.O_CPUS, old]
+        NF[c.N_MEMORY, node] += OF[c.O_MEMORY, old]
+        if position < kept:
+            NF[c.N_CPUS, node] -= OF[c.O_CPUS, option]
+            NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, option]
+            last = device
+        else:
+            D[c.D_HOLDER, device] = c.FREE
+            D[c.D_NEXT, device] = -1
+            NI[c.N_FREE, node] += 1
+        device = following
+    D[c.D_NEXT, last] = -1
+    for k in range(extra):
+        node = nodes[k]
+        left = counts[k]
+        NF[c.N_CPUS, node] -= OF[c.O_CPUS, option] * left
+        NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, option] * left
+        NI[c.N_FREE, node] -= left
+        device = NI[c.N_FIRST, node]
+        while left > 0:
+            if D[c.D_HOLDER, device] == c.FREE:
+                D[c.D_HOLDER, device] = row
+                D[c.D_NEXT, device] = -1
+                D[c.D_NEXT, last] = device
+                last = device
+                left -= 1
+            device += 1
+    spans = 0
+    node = -1
+    device = I[c.HEAD, row]
+    while device >= 0:
+        if D[c.D_NODE, device] != node:
+            node = D[c.D_NODE, device]
+            spans += 1
+        device = D[c.D_NEXT, device]
+    I[c.SPREAD, row] = spans
+    I[c.HELD, row] = need
+    I[c.OPTION, row] = option
+    I[c.EPOCH, row] += 1
+    F[c.RATE, row] = OF[c.O_RATE, option]
+    F[c.SINCE, row] = now + cost
+    open_interval(I, D, row, now, LI, LF, LD, LN)
+    return True

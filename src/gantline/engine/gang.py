@@ -1,0 +1,202 @@
+"""What happens to one gang: taking devices, starting, stopping, finishing. The only code that changes who holds what."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.gather import elapsed
+from gantline.core.phases import COMPLETED, PENDING, RUNNING, STARTING, STOPPING
+from gantline.core.reasons import Reason
+from gantline.engine import log as g
+from gantline.engine import settings as s
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+
+_FINISHED = int(Reason.FINISHED)
+
+
+@njit(cache=True)
+def take(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, option: int, nodes: Ints, counts: Ints, used: int) -> None:  # noqa: E741
+    """Give the row the chosen devices, lowest first on each node, linked in that order."""
+    I[c.OPTION, row] = option
+    I[c.SPREAD, row] = used
+    held = 0
+    last = -1
+    I[c.HEAD, row] = -1
+    if OI[c.O_GPUS, option] == 0:
+        node = nodes[0]
+        NF[c.N_CPUS, node] -= OF[c.O_CPUS, option]
+        NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, option]
+        I[c.NODE, row] = node
+        I[c.HELD, row] = 0
+        return
+    for k in range(used):
+        node = nodes[k]
+        left = counts[k]
+        NF[c.N_CPUS, node] -= OF[c.O_CPUS, option] * left
+        NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, option] * left
+        NI[c.N_FREE, node] -= left
+        device = NI[c.N_FIRST, node]
+        while left > 0:
+            if D[c.D_HOLDER, device] == c.FREE:
+                D[c.D_HOLDER, device] = row
+                D[c.D_NEXT, device] = -1
+                if last < 0:
+                    I[c.HEAD, row] = device
+                else:
+                    D[c.D_NEXT, last] = device
+                last = device
+                held += 1
+                left -= 1
+            device += 1
+    I[c.HELD, row] = held
+
+
+@njit(cache=True)
+def give_back(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int) -> None:  # noqa: E741
+    """Free what the row holds; its progress columns stay as they are."""
+    option = I[c.OPTION, row]
+    if option >= 0 and I[c.NODE, row] >= 0:
+        NF[c.N_CPUS, I[c.NODE, row]] += OF[c.O_CPUS, option]
+        NF[c.N_MEMORY, I[c.NODE, row]] += OF[c.O_MEMORY, option]
+        I[c.NODE, row] = -1
+    device = I[c.HEAD, row]
+    while device >= 0:
+        following = D[c.D_NEXT, device]
+        node = D[c.D_NODE, device]
+        if NI[c.N_UP, node] == 1:
+            D[c.D_HOLDER, device] = c.FREE
+            NI[c.N_FREE, node] += 1
+        else:
+            D[c.D_HOLDER, device] = c.DOWN
+        if option >= 0:
+            NF[c.N_CPUS, node] += OF[c.O_CPUS, option]
+            NF[c.N_MEMORY, node] += OF[c.O_MEMORY, option]
+        D[c.D_NEXT, device] = -1
+        device = following
+    I[c.HEAD, row] = -1
+
+
+@njit(cache=True)
+def settle(F: Floats, I: Ints, row: int, now: float) -> None:  # noqa: E741
+    """Bring the moving columns of a row up to `now`."""
+    dt = elapsed(F, I, row, now)
+    if dt > 0.0:
+        F[c.DONE, row] += F[c.RATE, row] * dt
+        F[c.SERVICE, row] += dt
+        F[c.GPUTIME, row] += I[c.HELD, row] * dt
+        F[c.SINCE, row] = now
+
+
+@njit(cache=True)
+def open_interval(I: Ints, D: Ints, row: int, now: float, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints) -> None:  # noqa: E741
+    """Log that the row holds its present devices from now on."""
+    at = LN[0]
+    LN[0] += 1
+    I[c.INTERVAL, row] = at
+    LI[g.L_ROW, at] = row
+    LI[g.L_OPTION, at] = I[c.OPTION, row]
+    LI[g.L_REASON, at] = 0
+    LI[g.L_OFFSET, at] = LN[1]
+    LI[g.L_NODE, at] = I[c.NODE, row]
+    LF[g.L_START, at] = now
+    LF[g.L_END, at] = np.nan
+    device = I[c.HEAD, row]
+    count = 0
+    while device >= 0:
+        LD[LN[1]] = device
+        LN[1] += 1
+        count += 1
+        device = D[c.D_NEXT, device]
+    LI[g.L_COUNT, at] = count
+
+
+@njit(cache=True, inline="always")
+def close_interval(I: Ints, row: int, now: float, reason: int, LI: Ints32, LF: Floats) -> None:  # noqa: E741
+    at = I[c.INTERVAL, row]
+    if at >= 0:
+        LF[g.L_END, at] = now
+        LI[g.L_REASON, at] = reason
+        I[c.INTERVAL, row] = -1
+
+
+@njit(cache=True)
+def start(
+    F: Floats, I: Ints, OF: Floats, OI: Ints, NI: Ints, D: Ints, row: int, now: float, SI: Ints, SF: Floats, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints  # noqa: E741
+) -> None:
+    """The row has taken its devices: it begins to run (or to start, when executors must say so first)."""
+    option = I[c.OPTION, row]
+    gpus = OI[c.O_GPUS, option]
+    together = True
+    if I[c.SPREAD, row] > 1:  # spans more nodes than it must?
+        size = NI[c.N_GPUS, D[c.D_NODE, I[c.HEAD, row]]]
+        together = I[c.SPREAD, row] <= (gpus + size - 1) // size
+    rate = OF[c.O_RATE, option] if together else OF[c.O_RATE_SPREAD, option]
+    waited = now - F[c.SINCE, row]
+    if waited > 0.0:
+        F[c.WAITED, row] += waited
+    first = np.isnan(F[c.FIRST_START, row])
+    cost = SF[s.S_START] if first else SF[s.S_RESUME]
+    if first:
+        F[c.FIRST_START, row] = now
+        F[c.MARK, row] = now + SF[s.S_CREDIT]
+    else:
+        I[c.RESTARTS, row] += 1
+    F[c.LAST_START, row] = now
+    F[c.UNTIL, row] = np.inf
+    I[c.EPOCH, row] += 1
+    I[c.REASON, row] = 0
+    F[c.RATE, row] = rate
+    if SI[s.S_ASYNC] == 1:  # executors will say when it runs; the log is kept from what they say
+        I[c.PHASE, row] = STARTING
+        F[c.SINCE, row] = now
+        return
+    I[c.PHASE, row] = RUNNING
+    F[c.SINCE, row] = now + cost
+    open_interval(I, D, row, now, LI, LF, LD, LN)
+
+
+@njit(cache=True)
+def halt(F: Floats, I: Ints, row: int, now: float, reason: int, SI: Ints, LI: Ints32, LF: Floats) -> None:  # noqa: E741
+    """The row stops on purpose: what it has done is saved. Its devices have been given back already."""
+    I[c.PREEMPTIONS, row] += 1
+    I[c.REASON, row] = reason
+    if SI[s.S_ASYNC] == 1:
+        I[c.PHASE, row] = STOPPING
+        return
+    settle(F, I, row, now)
+    close_interval(I, row, now, reason, LI, LF)
+    rest(F, I, row, now)
+
+
+@njit(cache=True)
+def rest(F: Floats, I: Ints, row: int, now: float) -> None:  # noqa: E741
+    """The row waits from now on, with all its work saved."""
+    F[c.SAFE, row] = F[c.DONE, row]
+    F[c.RATE, row] = 0.0
+    F[c.SINCE, row] = now
+    F[c.UNTIL, row] = np.inf
+    I[c.PHASE, row] = PENDING
+    I[c.HELD, row] = 0
+    I[c.OPTION, row] = -1
+    I[c.SPREAD, row] = 0
+
+
+@njit(cache=True)
+def complete(F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, at: float, LI: Ints32, LF: Floats) -> None:  # noqa: E741
+    """The row has finished at the instant `at`."""
+    settle(F, I, row, at)
+    F[c.DONE, row] = F[c.WORK, row]
+    F[c.SAFE, row] = F[c.WORK, row]
+    F[c.FINISH, row] = at
+    F[c.RATE, row] = 0.0
+    give_back(I, OF, OI, NF, NI, D, row)
+    close_interval(I, row, at, _FINISHED, LI, LF)
+    I[c.PHASE, row] = COMPLETED
+    I[c.HELD, row] = 0
+    I[c.OPTION, row] = -1

@@ -1,0 +1,66 @@
+"""The log of a run: one row per interval in which a gang held its devices, streamed into growing columns by the kernels."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# LI: integer columns; LF: float columns
+L_ROW: Final = 0  # job
+L_OPTION: Final = 1
+L_REASON: Final = 2  # why it ended
+L_OFFSET: Final = 3  # its devices are LD[offset : offset + count]
+L_COUNT: Final = 4
+L_NODE: Final = 5  # node of a grant without devices
+LI_COLUMNS: Final = 6
+L_START: Final = 0
+L_END: Final = 1
+LF_COLUMNS: Final = 2
+
+
+class Log:
+    """Growing columns; kernels append, `reserve` makes room before they run."""
+
+    __slots__ = ("LD", "LF", "LI", "LN")
+
+    def __init__(self, intervals: int = 1024, devices: int = 4096) -> None:
+        self.LI = np.empty((LI_COLUMNS, intervals), dtype=np.int32)
+        self.LF = np.empty((LF_COLUMNS, intervals))
+        self.LD = np.empty(devices, dtype=np.int32)
+        self.LN = np.zeros(2, dtype=np.int64)  # intervals, devices written
+
+    def reserve(self, intervals: int, devices: int) -> None:
+        """Room for so many more intervals and devices."""
+        have = self.LI.shape[1]
+        if self.LN[0] + intervals > have:
+            size = int(max(have * 2, self.LN[0] + intervals))
+            self.LI = _grown(self.LI, size)
+            self.LF = _grown(self.LF, size)
+        if self.LN[1] + devices > len(self.LD):
+            grown = np.empty(int(max(len(self.LD) * 2, self.LN[1] + devices)), dtype=np.int32)
+            grown[: self.LN[1]] = self.LD[: self.LN[1]]
+            self.LD = grown
+
+    @property
+    def intervals(self) -> int:
+        return int(self.LN[0])
+
+    def hash(self) -> str:
+        """A hash over everything that happened; equal runs have equal hashes."""
+        digest = hashlib.blake2b(digest_size=16)
+        n, d = int(self.LN[0]), int(self.LN[1])
+        for part in (self.LI[:, :n], self.LF[:, :n], self.LD[:d]):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+def _grown(matrix: NDArray[np.generic], size: int) -> NDArray[np.generic]:
+    grown = np.empty((matrix.shape[0], size), dtype=matrix.dtype)
+    grown[:, : matrix.shape[1]] = matrix
+    return grown

@@ -1,0 +1,57 @@
+"""A regime: one way of counting time.
+
+The default decides on events, sees a finish at its exact instant and frees the devices at once. With a round length, decisions fall on multiples of it. The
+other regimes imitate published simulators; each is one small file in `regimes/`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gantline.core.errors import NotFoundError, near
+
+
+@dataclass(frozen=True)
+class Regime:
+    """When decisions fall, when a finish is seen, and what an eviction costs."""
+
+    name: str = "default"
+    round: float = 0.0  # seconds between decisions; 0: decide on events
+    quantum: float = 60.0  # on events: how soon an order that moves by itself may be looked at again
+    finish_at_boundary: bool = False  # a finish is seen, and its devices are free, at the end of the round only
+    keep_evictions: bool = False  # gangs stopped for a job that then does not fit stay stopped
+    strict: bool = False  # whatever the policy says: lower ranks give way, and nobody passes a job that does not fit
+    credit_round: bool = False  # responsiveness counts to the end of the first round, as Blox does
+    whole_nodes: bool = True  # consolidated gangs larger than a node take whole idle nodes
+    tick: float = 0.0  # instants are whole multiples of it
+    track_end_included: bool = True  # whether --track LO:HI means HI too
+    driver: str = ""  # "module:function" of a loop of its own, for simulators that count in another way altogether
+
+    def with_round(self, seconds: float | None) -> Regime:
+        return self if seconds is None else replace(self, round=float(seconds))
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name, "round": self.round}
+
+
+#: name -> module in `regimes`; a new regime is one file and one line here.
+_KNOWN = {
+    "default": "default",
+    "blox": "blox",
+    "tiresias": "tiresias",
+}
+
+
+def regime_names() -> list[str]:
+    return list(_KNOWN)
+
+
+def find_regime(name: str) -> Regime:
+    """The regime of that name."""
+    if name not in _KNOWN:
+        raise NotFoundError(f"no regime '{name}'", where="--regime", fix=near(name, _KNOWN))
+    module = importlib.import_module(f"gantline.engine.regimes.{_KNOWN[name]}")
+    regime: Regime = module.REGIME
+    return regime

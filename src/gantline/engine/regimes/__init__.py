@@ -1,0 +1,1 @@
+"""Ways of counting time, one small file each."""

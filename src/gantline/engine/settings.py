@@ -1,0 +1,24 @@
+"""Numbers that steer the kernels, packed so that a call has two arguments instead of twenty."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# SI: integers
+S_RULE: Final = 0  # placement rule, see placement.fit
+S_WHOLE: Final = 1  # gangs larger than a node take whole idle nodes
+S_PREEMPT: Final = 2
+S_MISFIT: Final = 3
+S_KEEP_EVICTIONS: Final = 4  # Blox: victims of a job that then does not fit stay stopped
+S_ASYNC: Final = 5  # grants and stops wait for acknowledgements
+S_SEED: Final = 6
+S_BOUNDARY: Final = 7  # finishes are seen at round boundaries only
+S_DECISION: Final = 8
+SI_COUNT: Final = 9
+
+# SF: floats
+S_START: Final = 0  # seconds from grant to progress, first time
+S_RESUME: Final = 1  # the same after a stop
+S_MIN_RUN: Final = 2  # a gang may not be stopped before
+S_CREDIT: Final = 3  # seconds from start until the first result counts (responsiveness; Blox: one round)
+SF_COUNT: Final = 4

@@ -1,0 +1,86 @@
+"""The engine's state: the tables, who is active, the log, and the numbers that steer the kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.phases import Phase
+from gantline.core.plan import Reservation
+from gantline.core.snapshot import ClusterNow, Jobs, Snapshot
+from gantline.core.tables import Ints, Tables
+from gantline.engine import settings as s
+from gantline.engine.advance import B_ACTIVE, B_COUNT, B_ORDER
+from gantline.engine.log import Log
+from gantline.engine.regime import Regime
+from gantline.performance.costs import Costs
+from gantline.placement.rules import PlacementRule
+
+
+@dataclass
+class State:
+    """Everything the loop changes. One instance per run."""
+
+    tables: Tables
+    regime: Regime
+    placement: PlacementRule
+    costs: Costs = field(default_factory=Costs)
+    min_run: float = 0.0
+    seed: int = 0
+    now: float = 0.0
+    decision: int = 0
+    memory: Any = None
+    reservations: tuple[Reservation, ...] = ()
+
+    def __post_init__(self) -> None:
+        rows = self.tables.F.shape[1]
+        self.active: Ints = np.zeros(rows + 1, dtype=np.int64)
+        self.order: Ints = np.zeros(rows + 1, dtype=np.int64)
+        self.B: Ints = np.zeros(B_COUNT, dtype=np.int64)
+        self.log = Log()
+        cpu_gangs = rows if (self.tables.options.I[c.O_GPUS] == 0).any() else 0
+        width = max(self.tables.NI.shape[1], self.tables.D.shape[1], len(self.tables.cluster.types), 16) + cpu_gangs + 1
+        self.scratch: Ints = np.zeros((9, width), dtype=np.int64)
+        self.out: Ints = np.zeros(4, dtype=np.int64)
+        self.SI: Ints = np.zeros(s.SI_COUNT, dtype=np.int64)
+        self.SF = np.zeros(s.SF_COUNT)
+        regime = self.regime
+        self.SI[s.S_RULE] = self.placement.rule
+        self.SI[s.S_WHOLE] = int(self.placement.whole)
+        self.SI[s.S_KEEP_EVICTIONS] = int(regime.keep_evictions)
+        self.SI[s.S_BOUNDARY] = int(regime.finish_at_boundary)
+        self.SI[s.S_SEED] = self.seed
+        self.SF[s.S_START] = self.costs.start
+        self.SF[s.S_RESUME] = self.costs.resume
+        self.SF[s.S_MIN_RUN] = self.min_run
+        self.SF[s.S_CREDIT] = regime.round if regime.credit_round else 0.0
+
+    @property
+    def rows(self) -> Ints:
+        """Active rows in order of arrival."""
+        return self.active[: self.B[B_ACTIVE]]
+
+    @property
+    def ranked(self) -> Ints:
+        """Active rows in the order of the last decision."""
+        return self.order[: self.B[B_ORDER]]
+
+    @property
+    def waiting(self) -> int:
+        return int((self.tables.I[c.PHASE][self.rows] == Phase.PENDING).sum())
+
+    def snapshot(self) -> Snapshot:
+        """This instant, as a policy sees it."""
+        tables = self.tables
+        jobs = Jobs(tables, self.active[: self.B[B_ACTIVE]].copy(), self.now)
+        return Snapshot(
+            self.now, self.decision, self.seed, jobs, ClusterNow(tables), self.memory, self.regime.round, self.reservations, tables
+        )
+
+    def kernel_tables(self) -> tuple[Any, ...]:
+        """The tables in the order in which every kernel takes them."""
+        t = self.tables
+        return t.F, t.I, t.options.F, t.options.I, t.NF, t.NI, t.D

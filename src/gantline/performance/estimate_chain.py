@@ -1,0 +1,94 @@
+"""Where the estimates of a simulation come from: oracle, noisy, history, none; one chain for all policies that need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.estimates import Source
+from gantline.core.rng import stream
+from gantline.core.tables import Ints, Tables
+
+MODES = {
+    "oracle": "the true amount of work",
+    "noisy": "noisy:S multiplies the truth by a log-normal factor with sigma S, drawn once per job",
+    "history": "the mean of finished jobs of the same user, model and size; else of the same size; else of all; else an hour",
+    "none": "nothing is known: policies that need remaining work are refused",
+}
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """A way to estimate total work."""
+
+    mode: str = "oracle"
+    sigma: float = 0.0
+
+    @property
+    def source(self) -> Source:
+        return {"oracle": Source.ORACLE, "noisy": Source.DECLARED, "history": Source.SIMILAR}.get(self.mode, Source.DEFAULT)
+
+    @property
+    def learns(self) -> bool:
+        """Whether estimates depend on what has finished, so that they are made on arrival."""
+        return self.mode == "history"
+
+    def __str__(self) -> str:
+        return f"noisy:{self.sigma:g}" if self.mode == "noisy" else self.mode
+
+    def fill(self, tables: Tables, seed: int) -> None:
+        """Estimate all rows at once (the modes that do not learn)."""
+        F = tables.F
+        if self.mode == "oracle":
+            F[c.ESTIMATE] = F[c.WORK]
+        elif self.mode == "noisy":
+            factor = np.exp(stream(seed, 0, "estimates").normal(0.0, self.sigma, F.shape[1]))
+            F[c.ESTIMATE] = np.maximum(F[c.WORK] * factor, 1.0)
+        else:
+            F[c.ESTIMATE] = _HOUR
+
+    def on_arrival(self, tables: Tables, rows: Ints) -> None:
+        """Estimate newly arrived rows from what has finished so far."""
+        F, I = tables.F, tables.I  # noqa: E741
+        ended = np.flatnonzero(~np.isnan(F[c.FINISH]))
+        for row in rows.tolist():
+            pool = ended
+            same_size = pool[I[c.GPUS][pool] == I[c.GPUS, row]]
+            alike = same_size[(I[c.USER][same_size] == I[c.USER, row]) & (I[c.MODEL][same_size] == I[c.MODEL, row])]
+            for candidates in (alike, same_size, pool):
+                if len(candidates):
+                    F[c.ESTIMATE, row] = F[c.WORK][candidates].mean()
+                    break
+            else:
+                F[c.ESTIMATE, row] = _HOUR
+
+    def provide(self, policy_name: str, needs: frozenset[str], provided: frozenset[str]) -> None:
+        """Refuse a policy whose needs cannot be met, saying what is missing."""
+        have = provided | (frozenset() if self.mode == "none" else frozenset({"remaining"}))
+        missing = sorted(needs - have)
+        if missing:
+            raise RefusedError(
+                f"policy '{policy_name}' needs {', '.join(missing)}, which this run does not provide",
+                where="--estimates",
+                fix="use --estimates oracle, noisy:0.3 or history" if "remaining" in missing else "give a throughput table or options with rates",
+            )
+
+
+def find_estimates(text: str) -> Estimates:
+    """The mode that a name with its option means."""
+    mode, _, option = text.partition(":")
+    if mode == "noisy":
+        try:
+            sigma = float(option or 0.3)
+        except ValueError:
+            sigma = -1.0
+        if not sigma >= 0:
+            raise UsageError(f"noise '{option}' is not a number of zero or more", where="--estimates", fix="write noisy:0.3")
+        return Estimates("noisy", sigma)
+    if mode not in MODES or option:
+        raise NotFoundError(f"no estimates '{text}'", where="--estimates", fix=near(mode, MODES))
+    return Estimates(mode)

@@ -1,0 +1,45 @@
+"""Placement rules by name, with their options: ``consolidated``, ``consolidated:preferred``, ``first-free``, ``skew:0.3``, ``random``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.placement import fit
+
+RULES = {
+    "first-free": "nodes in order, as many devices as each has",
+    "consolidated": "one node if it fits (exactly, else the fullest that does), whole idle nodes for larger gangs; waits otherwise",
+    "consolidated:preferred": "consolidated if possible, else the fewest nodes",
+    "consolidated:tight": "consolidated; the rest of a gang larger than a node goes to the tightest node instead of an idle one",
+    "skew": "consolidated for models with a dominating tensor, smallest gaps for the others (Tiresias); skew:LIMIT sets the limit",
+    "random": "devices drawn at random among the free ones",
+}
+
+
+@dataclass(frozen=True)
+class PlacementRule:
+    """A rule for the compiled `choose`."""
+
+    name: str
+    rule: int
+    whole: bool = True
+    skew_limit: float = 0.5
+
+
+def find_placement(name: str) -> PlacementRule:
+    """The rule of that name."""
+    base, _, option = name.partition(":")
+    if name == "first-free":
+        return PlacementRule(name, fit.FIRST_FREE)
+    if name == "random":
+        return PlacementRule(name, fit.RANDOM)
+    if base == "consolidated" and option in {"", "strict", "preferred", "tight"}:
+        return PlacementRule(name, fit.PREFERRED if option == "preferred" else fit.CONSOLIDATED, whole=option != "tight")
+    if base == "skew":
+        try:
+            limit = float(option) if option else 0.5
+        except ValueError:
+            raise UsageError(f"the skew limit '{option}' is not a number", where="--placement", fix="write skew:0.5") from None
+        return PlacementRule(name, fit.SKEW, skew_limit=limit)
+    raise NotFoundError(f"no placement '{name}'", where="--placement", fix=near(name, RULES))

@@ -1,0 +1,64 @@
+"""First come, first served, with the four usual ways to fill the gaps.
+
+Backfilling follows Lifka (IBM SP, JSSPP 1995) for EASY and Mu'alem and Feitelson (IEEE TPDS 2001) for the conservative kind.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core.errors import UsageError
+from gantline.core.plan import Misfit, Plan
+from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.snapshot import Snapshot
+from gantline.policies.backfill import conservative, easy
+
+_WAYS = ("none", "skip", "easy", "conservative")
+
+
+@dataclass(frozen=True)
+class Fifo(OrderPolicy):
+    """Jobs start in order of arrival and are never stopped."""
+
+    name: ClassVar[str] = "fifo"
+    paper: ClassVar[str] = "Lifka: The ANL/IBM SP Scheduling System (JSSPP 1995); Mu'alem, Feitelson (IEEE TPDS 2001)"
+    preempt: ClassVar[bool] = False
+
+    backfill: str = field(
+        default="none",
+        metadata={"help": "who may pass a job that does not fit: 'none', 'skip' (anyone who fits), 'easy' (who does not delay the first), "
+                          "'conservative' (who delays nobody); the last two need estimates"},
+    )
+
+    def __post_init__(self) -> None:
+        if self.backfill not in _WAYS:
+            raise UsageError(f"backfill is '{self.backfill}'", where="policy 'fifo'", fix="use " + ", ".join(_WAYS))
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({"remaining"}) if self.backfill in {"easy", "conservative"} else frozenset()
+
+    @property
+    def misfit(self) -> Misfit:  # type: ignore[override]
+        return Misfit.STOP if self.backfill == "none" else Misfit.SKIP
+
+    def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
+        return snapshot.jobs.arrival
+
+    def linear(self) -> LinearKey | None:
+        return LinearKey(arrival=1.0) if self.backfill in {"none", "skip"} else None
+
+    def valid_until(self, snapshot: Snapshot) -> float:
+        return math.inf
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        if self.backfill == "easy":
+            return easy(snapshot, snapshot.jobs.arrival)
+        if self.backfill == "conservative":
+            return conservative(snapshot, snapshot.jobs.arrival)
+        return super().decide(snapshot)

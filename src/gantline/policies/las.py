@@ -1,0 +1,28 @@
+"""Least attained service first: whoever has had least comes first, nothing need be known in advance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class LeastAttainedService(OrderPolicy):
+    """Least attained service first, as Blox counts it (seconds run) or in GPU-seconds."""
+
+    name: ClassVar[str] = "las"
+    paper: ClassVar[str] = "Agarwal et al.: Blox (EuroSys 2024), section 4; Gu et al.: Tiresias (NSDI 2019), section 3.1"
+
+    service: str = field(default="time", metadata={"help": "what counts as service: 'time' (seconds run) or 'gpu-time' (GPU-seconds)"})
+
+    def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
+        return snapshot.jobs.attained if self.service == "time" else snapshot.jobs.attained_gpu
+
+    def linear(self) -> LinearKey:
+        return LinearKey(attained=1.0) if self.service == "time" else LinearKey(attained_gpu=1.0)

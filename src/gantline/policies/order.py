@@ -1,0 +1,64 @@
+"""The classic orders: who comes first, by a key that is a sum over columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.snapshot import Snapshot
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ShortestJobFirst(OrderPolicy):
+    """Shortest estimated total run time first; whoever runs stays (SJF)."""
+
+    name: ClassVar[str] = "sjf"
+    paper: ClassVar[str] = "Conway, Maxwell, Miller: Theory of Scheduling (1967), chapter 3"
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+    preempt: ClassVar[bool] = False
+
+    def key(self, snapshot: Snapshot) -> Floats:
+        return snapshot.jobs.estimate
+
+    def linear(self) -> LinearKey:
+        return LinearKey(estimate=1.0)
+
+    def valid_until(self, snapshot: Snapshot) -> float:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class ShortestRemainingTimeFirst(OrderPolicy):
+    """Least estimated remaining time first, with preemption (SRTF)."""
+
+    name: ClassVar[str] = "srtf"
+    paper: ClassVar[str] = "Schrage: A Proof of the Optimality of the Shortest Remaining Processing Time Discipline (Operations Research 1968)"
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+
+    def key(self, snapshot: Snapshot) -> Floats:
+        return snapshot.jobs.remaining
+
+    def linear(self) -> LinearKey:
+        return LinearKey(remaining=1.0)
+
+
+@dataclass(frozen=True)
+class ShortestRemainingServiceFirst(OrderPolicy):
+    """Least estimated remaining GPU-time first: remaining time times GPUs (SRSF)."""
+
+    name: ClassVar[str] = "srsf"
+    paper: ClassVar[str] = "Gu et al.: Tiresias (NSDI 2019), section 3.1"
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+
+    def key(self, snapshot: Snapshot) -> Floats:
+        return snapshot.jobs.remaining * snapshot.jobs.gpus
+
+    def linear(self) -> LinearKey:
+        return LinearKey(remaining_gpu=1.0)

@@ -1,0 +1,46 @@
+"""All policies by name. A new one is one file and one line here (or an entry point in the group ``gantline.policies``)."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import entry_points
+from typing import Any
+
+from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.policy import Policy, build
+
+_KNOWN = {
+    "fifo": "gantline.policies.fifo:Fifo",
+    "sjf": "gantline.policies.order:ShortestJobFirst",
+    "srtf": "gantline.policies.order:ShortestRemainingTimeFirst",
+    "srsf": "gantline.policies.order:ShortestRemainingServiceFirst",
+    "las": "gantline.policies.las:LeastAttainedService",
+}
+
+
+def policy_names() -> list[str]:
+    """Every registered name, our own and those of installed packages."""
+    return sorted({*_KNOWN, *(point.name for point in entry_points(group="gantline.policies"))})
+
+
+def find_policy(name: str) -> type[Policy]:
+    """The class behind a name."""
+    target = _KNOWN.get(name)
+    if target is None:
+        for point in entry_points(group="gantline.policies"):
+            if point.name == name:
+                return _checked(point.load(), name)
+        raise NotFoundError(f"no policy '{name}'", where="--policy", fix=near(name, policy_names()))
+    module, _, attribute = target.partition(":")
+    return _checked(getattr(importlib.import_module(module), attribute), name)
+
+
+def make_policy(name: str, settings: dict[str, Any] | None = None) -> Policy:
+    """A policy by name with its parameters."""
+    return build(find_policy(name), settings or {})
+
+
+def _checked(found: Any, name: str) -> type[Policy]:
+    if not (isinstance(found, type) and issubclass(found, Policy)):
+        raise UsageError(f"'{name}' is a {type(found).__name__}, not a policy class", fix="derive it from gantline.Policy")
+    return found

@@ -1,0 +1,158 @@
+"""A report as one HTML file: opens offline, on a phone, on paper, in light and dark.
+
+The file holds everything: style, plotly.js once, the figures and the jobs as JSON. Its content security policy allows no
+address but its own and no script but its own two (by their hashes), so a job called ``<script>`` stays a name.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from plotly.offline import get_plotlyjs
+
+from gantline.core.errors import UsageError
+from gantline.report.figures import DARK, LIGHT, Chart
+from gantline.report.figures.palette import faded
+from gantline.report.figures.with_plotly import figure
+from gantline.report.frames import RunLike, check_frames, names_of
+from gantline.report.metrics import measure, steadiness
+from gantline.report.page.figures import MOST_DRAWN, choose_figures
+from gantline.report.page.jobs import COLUMNS, job_columns
+from gantline.report.page.tables import comparison_table, facts_table, group_tables
+
+Measure = Callable[[RunLike], Mapping[str, float]]
+
+
+def write_report(
+    runs: Sequence[RunLike], out: Path, *, title: str = "Gantline report", measure_with: Measure = measure
+) -> Path:
+    """Write the report of one or several runs to ``out``; ``measure_with`` sets windows, prices and the like."""
+    out = Path(out)
+    text = render_report(runs, title=title, measure_with=measure_with)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = out.with_name(f".{out.name}.draft")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(out)
+    finally:
+        draft.unlink(missing_ok=True)
+    return out
+
+
+def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", measure_with: Measure = measure) -> str:
+    """The report as text; the same runs give the same text."""
+    if not runs:
+        raise UsageError("a report needs at least one run", where="report", fix="name one or more run directories")
+    for run in runs:
+        check_frames(run)
+    names = names_of(runs)
+    measures = [measure_with(run) for run in runs]
+    charts = choose_figures(runs, names, measures)
+    data = {
+        "colours": colour_pairs(),
+        "figures": {key: figure(chart, LIGHT) for key, chart in charts.items()},
+        "columns": [{"title": column.title, "kind": column.kind} for column in COLUMNS],
+        "jobs": [job_columns(run.jobs) for run in runs],
+    }
+    scripts = [get_plotlyjs(), _resource("script.js")]
+    return "\n".join(
+        [
+            *_head(title, scripts),
+            '<body><div class="page">',
+            f'<header><h1>{escape(title)}</h1><button id="theme" class="screen" type="button">Light or dark</button></header>',
+            f'<p class="quiet">{_opening(runs)} Gantline {escape(version("gantline"))}.</p>',
+            *(_warning(name, run, len(runs) > 1) for name, run in zip(names, runs) if not steadiness(run).steady),
+            "<h2>Comparison</h2>" if len(runs) > 1 else "<h2>Numbers</h2>",
+            comparison_table(names, measures),
+            "<h2>Figures</h2>",
+            "<noscript><p>The figures and the searchable table of jobs need JavaScript; the numbers above do not.</p></noscript>",
+            *([f'<p class="note">Figures show the first {MOST_DRAWN} of {len(runs)} runs.</p>'] if len(runs) > MOST_DRAWN else []),
+            *(_figure(key, chart) for key, chart in charts.items()),
+            *group_tables(names, runs),
+            "<h2>Jobs</h2>",
+            _jobs_section(names),
+            "<h2>What was run</h2>",
+            *(facts_table(name, run.summary, open_it=len(runs) == 1) for name, run in zip(names, runs)),
+            "</div>",
+            f'<script type="application/json" id="data">{json_for_html(data)}</script>',
+            *(f"<script>{script}</script>" for script in scripts),
+            "</body></html>",
+            "",
+        ]
+    )
+
+
+def json_for_html(value: Any) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element or open a comment."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def colour_pairs() -> list[tuple[str, str]]:
+    """Each colour of the light theme with its partner in the dark one, in the opacities that figures use."""
+    pairs = [(getattr(LIGHT, name), getattr(DARK, name)) for name in ("ground", "surface", "text", "quiet", "grid")]
+    pairs += list(zip(LIGHT.series, DARK.series))
+    return pairs + [(faded(light, o), faded(dark, o)) for light, dark in zip(LIGHT.series, DARK.series) for o in (0.16, 0.1)]
+
+
+def _head(title: str, scripts: Sequence[str]) -> list[str]:
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+    return [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{_resource('style.css')}</style></head>",
+    ]
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+
+
+def _resource(name: str) -> str:
+    return files("gantline.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _opening(runs: Sequence[RunLike]) -> str:
+    jobs = sum(run.jobs.height for run in runs)
+    return f"{len(runs)} run{'s' if len(runs) > 1 else ''}, {jobs:,} jobs in all."
+
+
+def _warning(name: str, run: RunLike, several: bool) -> str:
+    prefix = f"<strong>{escape(name)}</strong>: " if several else ""
+    return f'<p class="warning">{prefix}{escape(str(steadiness(run)))}</p>'
+
+
+def _figure(key: str, chart: Chart) -> str:
+    caption = escape(" ".join(chart.notes))
+    place = f'<div class="plot" id="figure-{key}" role="img" aria-label="{escape(chart.title)}"></div>'
+    return f"<figure><h3>{escape(chart.title)}</h3>{place}<figcaption>{caption}</figcaption></figure>"
+
+
+def _jobs_section(names: Sequence[str]) -> str:
+    options = "".join(f"<option>{escape(name)}</option>" for name in names)
+    heads = "".join(
+        f'<th scope="col"{" class=text" if column.kind == "text" else ""}><button type="button">{escape(column.title)}</button></th>'
+        for column in COLUMNS
+    )
+    return (
+        '<div class="controls"><input type="search" id="find" placeholder="Search job, user, queue, state" aria-label="Search jobs">'
+        f'<select id="which" aria-label="Run">{options}</select></div>'
+        f'<div class="scroll"><table id="jobs"><thead><tr>{heads}</tr></thead><tbody></tbody></table></div>'
+        '<div class="controls"><button type="button" id="back">Back</button><button type="button" id="next">Next</button>'
+        '<span class="quiet" id="found" role="status"></span></div><p class="note" id="jobs-note"></p>'
+    )

@@ -1,0 +1,47 @@
+"""Metrics as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from gantline.core.units import human_seconds
+from gantline.report.metrics.catalogue import METRICS, Metric
+
+UNKNOWN = "–"
+
+
+def spell(metric: Metric, value: float) -> str:
+    """The value with its unit and as many digits as it deserves; a dash where it is not known."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    if metric.unit == "s":
+        return human_seconds(value)
+    if metric.unit == "share":
+        return f"{100 * value:.1f} %"
+    if metric.unit == "count":
+        return f"{value:,.0f}"
+    if metric.unit == "money":
+        return f"{value:,.2f}"
+    digits = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{digits} {metric.unit}" if metric.unit in ("h", "kWh", "jobs") else digits
+
+
+def known_metrics(measures: Sequence[Mapping[str, float]]) -> list[Metric]:
+    """The metrics worth a row: known for at least one run, and not a count of bad things that never happened."""
+    rare = {"unfinished", "failed", "rejected", "deadlines", "deadline_misses", "preemptions", "restarts", "work_lost"}
+    return [
+        metric
+        for metric in METRICS
+        if any(math.isfinite(found[metric.key]) for found in measures)
+        and not (metric.key in rare and all(found[metric.key] == 0 for found in measures))
+    ]
+
+
+def best_of(metric: Metric, values: Sequence[float]) -> set[int]:
+    """Which of several runs are best in this metric; none when they are all equal or neither way is better."""
+    finite = {index: value for index, value in enumerate(values) if math.isfinite(value)}
+    if not metric.better or len(set(finite.values())) < 2:
+        return set()
+    target = (min if metric.better == "lower" else max)(finite.values())
+    return {index for index, value in finite.items() if value == target}

@@ -1,0 +1,97 @@
+"""The static tables of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import polars as pl
+
+from gantline.report.frames import RunLike, span_of
+from gantline.report.metrics import per_group
+from gantline.report.metrics.catalogue import Metric
+from gantline.report.numbers import best_of, known_metrics, spell
+
+MOST_GROUPS = 50
+GROUP_COLUMNS = (
+    Metric("jobs", "Jobs", "count"),
+    Metric("completed", "Completed", "count"),
+    Metric("gpu_hours", "GPU-hours", "h"),
+    Metric("jct_mean", "Mean JCT", "s"),
+    Metric("jct_p95", "95th pct. JCT", "s"),
+    Metric("queueing_mean", "Mean queueing", "s"),
+    Metric("slowdown_mean", "Slowdown", "ratio"),
+    Metric("received", "Received", "share"),
+)
+
+
+def comparison_table(names: Sequence[str], measures: Sequence[Mapping[str, float]]) -> str:
+    """A row per metric, a column per run; the full value is in ``data-value``, the best one is marked."""
+    heads = "".join(f'<th scope="col" class="name">{escape(name)}</th>' for name in names)
+    rows = []
+    for metric in known_metrics(measures):
+        values = [found[metric.key] for found in measures]
+        best = best_of(metric, values)
+        cells = "".join(
+            f'<td data-value="{_exact(value)}"{" class=best" if index in best else ""}>{escape(spell(metric, value))}</td>'
+            for index, value in enumerate(values)
+        )
+        rows.append(f'<tr data-metric="{metric.key}"><th scope="row">{escape(metric.title)}</th>{cells}</tr>')
+    head = f'<thead><tr><th scope="col">Metric</th>{heads}</tr></thead>'
+    return f'<div class="scroll"><table id="comparison">{head}<tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def group_tables(names: Sequence[str], runs: Sequence[RunLike]) -> list[str]:
+    """A table per user and one per queue for each run that knows several, folded away."""
+    parts = []
+    for by, title in (("user", "Users"), ("queue", "Queues")):
+        tables = [
+            (name, per_group(run.jobs, by, span_of(run)[1]))  # type: ignore[arg-type]
+            for name, run in zip(names, runs)
+            if run.jobs[by].n_unique() > 1
+        ]
+        if tables:
+            parts.append(f"<h2>{title}</h2>")
+        parts += [_group_table(name, by, table, open_it=len(runs) == 1) for name, table in tables]
+    return parts
+
+
+def _group_table(name: str, by: str, table: pl.DataFrame, open_it: bool) -> str:
+    heads = "".join(f'<th scope="col">{escape(column.title)}</th>' for column in GROUP_COLUMNS)
+    rows = []
+    for row in table.head(MOST_GROUPS).iter_rows(named=True):
+        cells = "".join(f"<td>{escape(spell(column, _number(row[column.key])))}</td>" for column in GROUP_COLUMNS)
+        rows.append(f'<tr><th scope="row" class="name">{escape(row[by] or "(none)")}</th>{cells}</tr>')
+    note = f'<p class="note">The {MOST_GROUPS} largest of {table.height}.</p>' if table.height > MOST_GROUPS else ""
+    head = f'<thead><tr><th scope="col">{by.capitalize()}</th>{heads}</tr></thead>'
+    body = f'<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>{note}'
+    return f"<details{' open' if open_it else ''}><summary>{escape(name)}</summary>{body}</details>"
+
+
+def facts_table(name: str, summary: Mapping[str, Any], open_it: bool) -> str:
+    """Everything the summary says about where a run comes from."""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>' for key, value in _flatten(summary)
+    )
+    body = f'<div class="scroll"><table class="facts"><tbody>{rows}</tbody></table></div>'
+    return f"<details{' open' if open_it else ''}><summary>{escape(name)}</summary>{body}</details>"
+
+
+def _flatten(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            found += _flatten(item, f"{prefix}{key}.")
+        else:
+            found.append((f"{prefix}{key}", "–" if item is None else str(item)))
+    return found
+
+
+def _exact(value: float) -> str:
+    return repr(float(value)) if math.isfinite(value) else ""
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)

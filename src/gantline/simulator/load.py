@@ -1,0 +1,136 @@
+"""From a trace and a cluster to the tables of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from gantline.core import columns as c
+from gantline.core.cluster import Cluster
+from gantline.core.errors import TraceError, near
+from gantline.core.options import Option, OptionTable
+from gantline.core.tables import Ints, Tables
+from gantline.placement.skew import is_sensitive
+from gantline.workload.options import parse_options
+from gantline.workload.trace import Trace
+
+
+def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, checkpoint: float = 0.0) -> Tables:
+    """Tables with one row per job of the trace, none of which has arrived yet."""
+    frame = trace.frame
+    tables = Tables.empty(cluster, frame.height)
+    F, I = tables.F, tables.I  # noqa: E741
+    tables.ids = frame["job"].to_list()
+    F[c.ARRIVAL] = frame["arrival"].to_numpy()
+    F[c.WORK] = frame["duration"].to_numpy()
+    F[c.ESTIMATE] = F[c.WORK]
+    F[c.CHECKPOINT] = checkpoint
+    I[c.GPUS] = frame["gpus"].to_numpy()
+    for name, column in (("deadline", c.DEADLINE), ("priority", c.PRIORITY), ("weight", c.WEIGHT)):
+        if name in frame.columns:
+            values = frame[name].cast(pl.Float64).to_numpy()
+            F[column] = np.where(np.isnan(values), F[column], values)
+    tables.users, I[c.USER] = _codes(frame, "user")
+    tables.queues, I[c.QUEUE] = _codes(frame, "queue")
+    tables.apps, I[c.APP] = _codes(frame, "app")
+    tables.models, I[c.MODEL] = _codes(frame, "model")
+    for name, column in (("min_gpus", c.MIN_GPUS), ("max_gpus", c.MAX_GPUS)):
+        I[column] = frame[name].fill_null(frame["gpus"]).to_numpy() if name in frame.columns else I[c.GPUS]
+    sensitive = np.array([is_sensitive(model, skew_limit) for model in tables.models], dtype=np.int64)
+    I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]
+    _fill_options(trace, cluster, tables)
+    _check_sizes(trace, cluster, tables)
+    return tables
+
+
+def _codes(frame: pl.DataFrame, name: str) -> tuple[list[str], Ints]:
+    """Names in order of appearance and a code per row; code 0 is the empty name when the column is absent."""
+    if name not in frame.columns:
+        return [""], np.zeros(frame.height, dtype=np.int64)
+    column = frame[name].fill_null("").cast(pl.String)
+    names = column.unique(maintain_order=True).to_list()
+    code = pl.DataFrame({name: names, "code": np.arange(len(names), dtype=np.int64)})
+    return names, column.to_frame().join(code, on=name, how="left", maintain_order="left")["code"].to_numpy()
+
+
+def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
+    frame = trace.frame
+    rows = frame.height
+    I = tables.I  # noqa: E741
+    if "options" in frame.columns:
+        _alternatives(trace, cluster, tables)
+        return
+    gpu_types = [code for code, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]
+    wanted = np.full(rows, -1, dtype=np.int64)
+    if "type" in frame.columns:
+        names, code = _codes(frame, "type")
+        kinds = np.array([cluster.type_code(name) if name else -2 for name in names], dtype=np.int64)
+        wanted = kinds[code]
+        absent = np.flatnonzero(wanted == -1)
+        if len(absent):
+            name = names[code[absent[0]]]
+            raise _row_error(trace, int(absent[0]), "type", f"asks for '{name}', which the cluster does not have", near(name, cluster.types))
+    anywhere = wanted < 0
+    per_row = np.where(anywhere, max(len(gpu_types), 1), 1)
+    I[c.OPTION_COUNT] = per_row
+    I[c.OPTION_FIRST] = np.concatenate([[0], np.cumsum(per_row)[:-1]])
+    owner = np.repeat(np.arange(rows), per_row)
+    place = np.arange(len(owner)) - I[c.OPTION_FIRST][owner]
+    default = np.array(gpu_types or [0], dtype=np.int64)
+    kinds = np.where(anywhere[owner], default[np.minimum(place, len(default) - 1)], wanted[owner])
+    table = OptionTable.rigid(kinds, I[c.GPUS][owner])
+    for name, column in (("cpus", c.O_CPUS), ("memory", c.O_MEMORY)):
+        if name in frame.columns and any(getattr(node, name) > 0 for node in cluster.nodes):
+            amount = np.nan_to_num(frame[name].cast(pl.Float64).to_numpy())
+            table.F[column] = amount[owner] / np.maximum(I[c.GPUS][owner], 1)
+    tables.options = table
+
+
+def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
+    """Jobs with several ways to run, from the `options` column."""
+    listed: list[Option] = []
+    F, I = tables.F, tables.I  # noqa: E741
+    for row, text in enumerate(trace.frame["options"].to_list()):
+        I[c.OPTION_FIRST, row] = len(listed)
+        if not text:
+            for code in [k for k, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]:
+                listed.append(Option(code, int(I[c.GPUS, row])))
+        else:
+            for way in parse_options(text):
+                code = cluster.type_code(way.type)
+                if code < 0:
+                    raise _row_error(
+                        trace, row, "options", f"names '{way.type}', which the cluster does not have", near(way.type, cluster.types)
+                    )
+                per = max(way.gpus, 1)
+                listed.append(
+                    Option(code, way.gpus, rate=F[c.WORK, row] / way.duration, cpus=way.cpus / per, memory=way.memory / per)
+                )
+        I[c.OPTION_COUNT, row] = len(listed) - I[c.OPTION_FIRST, row]
+    tables.options = OptionTable.build(listed)
+
+
+def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
+    """Refuse jobs that can never run, naming the first."""
+    OI, OF, I = tables.options.I, tables.options.F, tables.I  # noqa: E741
+    capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
+    cpus = np.array([max((n.cpus for n in cluster.nodes if n.type == name), default=0.0) for name in cluster.types])
+    possible = OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]]
+    possible &= OF[c.O_CPUS] <= cpus[OI[c.O_TYPE]] + 1e-9
+    owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
+    able = np.zeros(I.shape[1], dtype=bool)
+    able[owner[possible]] = True
+    if not able.all():
+        row = int(np.flatnonzero(~able)[0])
+        count = int((~able).sum())
+        more = f" ({count} such jobs)" if count > 1 else ""
+        largest = int(capacity.max(initial=0))
+        raise _row_error(
+            trace, row, "gpus", f"asks for {int(I[c.GPUS, row])} GPUs and can never run on '{cluster}' with {largest} of a kind{more}",
+            "use a larger --cluster, or drop the job from the trace",
+        )
+
+
+def _row_error(trace: Trace, row: int, field: str, what: str, fix: str) -> TraceError:
+    job = trace.frame["job"][row]
+    return TraceError(f"job '{job}' {what}", file=trace.source, line=row + 2, field=field, fix=fix)

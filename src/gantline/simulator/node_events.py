@@ -1,0 +1,33 @@
+"""Nodes that fail, drain, return or join during a simulation, as data: ``time,node,event``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gantline.core.cluster import Cluster, Node
+from gantline.core.errors import NotFoundError, UsageError, near
+
+KINDS = ("down", "up", "drain", "join")
+
+
+@dataclass(frozen=True)
+class NodeEvent:
+    """At `time` something happens to a node: it goes down (work since the last checkpoint is lost), drains, comes up or joins."""
+
+    time: float
+    name: str
+    kind: str
+    node: Node | None = None  # for "join": the node itself
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UsageError(f"'{self.kind}' is not a node event", where=f"node event at t={self.time:g}", fix="use " + ", ".join(KINDS))
+        if self.kind == "join" and self.node is None:
+            raise UsageError(f"'{self.name}' joins, but nothing is known about it", fix="give the node itself")
+
+    def find(self, cluster: Cluster) -> int:
+        """The number of the node."""
+        for number, node in enumerate(cluster.nodes):
+            if node.name == self.name:
+                return number
+        raise NotFoundError(f"no node '{self.name}'", where="node events", fix=near(self.name, [n.name for n in cluster.nodes]))

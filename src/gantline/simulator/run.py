@@ -1,0 +1,151 @@
+"""A finished simulation: summary and frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from gantline.core import columns as c
+from gantline.core.phases import Phase
+from gantline.core.reasons import slug
+from gantline.core.tables import Tables
+from gantline.engine import log as g
+from gantline.engine.log import Log
+
+_STATES = {Phase.COMPLETED: "completed", Phase.FAILED: "failed", Phase.REJECTED: "rejected", Phase.CANCELLED: "cancelled"}
+
+
+@dataclass
+class Run:
+    """What a simulation found out. Frames are built when they are first looked at."""
+
+    summary: dict[str, Any]
+    tables: Tables
+    log: Log
+    incidents: tuple[str, ...] = ()
+    decisions: list[Any] = field(default_factory=list)  # recorded (snapshot, plan) pairs, when asked for
+    track: tuple[int, int] | None = None  # tracked rows [low, high)
+
+    @cached_property
+    def jobs(self) -> pl.DataFrame:
+        """One row per job."""
+        t, F, I = self.tables, self.tables.F, self.tables.I  # noqa: E741
+        codes = np.arange(len(Phase))
+        states = np.array([_STATES.get(Phase(k), "running" if Phase(k).holds_devices else "waiting") for k in codes], dtype=object)
+        jct = F[c.FINISH] - F[c.ARRIVAL]
+        return pl.DataFrame(
+            {
+                "job": t.ids,
+                "arrival": F[c.ARRIVAL],
+                "first_start": F[c.FIRST_START],
+                "finish": F[c.FINISH],
+                "jct": jct,
+                "gpus": I[c.GPUS],
+                "preemptions": I[c.PREEMPTIONS],
+                "restarts": I[c.RESTARTS],
+                "queueing": jct - F[c.SERVICE],
+                "responsiveness": F[c.MARK] - F[c.ARRIVAL],
+                "service": F[c.SERVICE],
+                "gpu_seconds": F[c.GPUTIME],
+                "work_lost": F[c.LOST],
+                "user": np.array(t.users, dtype=object)[I[c.USER]],
+                "queue": np.array(t.queues, dtype=object)[I[c.QUEUE]],
+                "app": np.array(t.apps, dtype=object)[I[c.APP]],
+                "duration": F[c.WORK],
+                "deadline": F[c.DEADLINE],
+                "state": states[I[c.PHASE]],
+            },
+            schema_overrides={"user": pl.String, "queue": pl.String, "app": pl.String, "state": pl.String},
+        )
+
+    @cached_property
+    def allocations(self) -> pl.DataFrame:
+        """One row per interval in which a gang held its devices."""
+        log, t = self.log, self.tables
+        n, d = int(log.LN[0]), int(log.LN[1])
+        LI, LF = log.LI[:, :n], log.LF[:, :n]
+        lists = pl.Series("devices", np.split(log.LD[:d], LI[g.L_OFFSET, 1:n]) if n else [], dtype=pl.List(pl.Int32))
+        options = t.options.I[c.O_TYPE][np.maximum(LI[g.L_OPTION], 0)] if n else np.zeros(0, dtype=np.int64)
+        types = np.array(t.cluster.types, dtype=object)
+        device_node = pl.Series(t.D[c.D_NODE].astype(np.int32)) if t.D.shape[1] else pl.Series([], dtype=pl.Int32)
+        slugs = {code: slug(code) for code in np.unique(LI[g.L_REASON]).tolist()} if n else {}
+        frame = pl.DataFrame(
+            {
+                "job": np.array(t.ids, dtype=object)[LI[g.L_ROW]],
+                "start": LF[g.L_START],
+                "end": LF[g.L_END],
+                "type": types[options] if n else [],
+                "devices": lists,
+                "gpus": LI[g.L_COUNT].astype(np.int32),
+                "reason": [slugs[k] for k in LI[g.L_REASON].tolist()],
+            },
+            schema_overrides={"job": pl.String, "type": pl.String, "reason": pl.String},
+        )
+        flat = device_node.gather(log.LD[:d]) if d else pl.Series([], dtype=pl.Int32)
+        by_gang = np.split(flat.to_numpy(), LI[g.L_OFFSET, 1:n]) if n else []
+        only_cpu = LI[g.L_NODE]
+        frame = frame.with_columns(
+            pl.Series("nodes", [np.unique(x) if len(x) else np.array([k]) for x, k in zip(by_gang, only_cpu)], dtype=pl.List(pl.Int32))
+        )
+        return frame.select("job", "start", "end", "type", "nodes", "devices", "gpus", "reason")
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """What happened, in order of time: arrivals, starts, stops, finishes, incidents."""
+        jobs, spans = self.jobs, self.allocations
+        arrived = jobs.select(time="arrival", kind=pl.lit("arrived"), job="job", detail=pl.lit(""))
+        started = spans.select(time="start", kind=pl.lit("started"), job="job", detail=pl.col("gpus").cast(pl.String) + " gpus")
+        ended = spans.select(
+            time="end",
+            kind=pl.when(pl.col("reason") == "finished").then(pl.lit("finished")).otherwise(pl.lit("stopped")),
+            job="job",
+            detail="reason",
+        )
+        rejected = jobs.filter(pl.col("state") == "rejected").select(time="arrival", kind=pl.lit("rejected"), job="job", detail=pl.lit(""))
+        order = {"finished": 0, "stopped": 1, "arrived": 2, "rejected": 3, "started": 4}
+        return (
+            pl.concat([arrived, started, ended, rejected])
+            .filter(pl.col("time").is_not_nan())
+            .with_columns(rank=pl.col("kind").replace_strict(order, return_dtype=pl.Int8))
+            .sort("time", "rank", maintain_order=True)
+            .drop("rank")
+        )
+
+    @cached_property
+    def series(self) -> pl.DataFrame:
+        """Queue and use over time, a row when something changes."""
+        jobs, spans = self.jobs, self.allocations
+        total = self.tables.cluster.gpus
+        z = pl.lit(0, dtype=pl.Int64)
+        one = pl.lit(1, dtype=pl.Int64)
+        held = pl.col("gpus").cast(pl.Int64)
+        parts = [
+            jobs.filter(pl.col("state") != "rejected").select(time="arrival", queued=one, running=z, busy=z, queued_gpus=held),
+            spans.select(time="start", queued=-one, running=one, busy=held, queued_gpus=-held),
+            spans.filter(pl.col("end").is_not_nan()).select(
+                time="end",
+                queued=pl.when(pl.col("reason").is_in(["finished", "end"])).then(z).otherwise(one),
+                running=-one,
+                busy=-held,
+                queued_gpus=pl.when(pl.col("reason").is_in(["finished", "end"])).then(z).otherwise(held),
+            ),
+        ]
+        steps = pl.concat(parts).group_by("time").sum().sort("time")
+        down = self.summary.get("down_gpus", [])
+        frame = steps.select(
+            "time",
+            pl.col("queued").cum_sum(),
+            pl.col("running").cum_sum(),
+            pl.col("busy").cum_sum().alias("busy_gpus"),
+            pl.lit(0, dtype=pl.Int64).alias("down_gpus"),
+            pl.lit(total, dtype=pl.Int64).alias("total_gpus"),
+            pl.col("queued_gpus").cum_sum(),
+        )
+        if down:
+            marks = pl.DataFrame(down, schema={"time": pl.Float64, "down": pl.Int64}, orient="row").sort("time")
+            frame = frame.join_asof(marks, on="time").with_columns(down_gpus=pl.col("down").fill_null(0)).drop("down")
+        return frame

@@ -1,0 +1,121 @@
+"""`simulate(trace, cluster, policy, ...)`: one call from a trace to a finished run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gantline.admission.rules import AdmissionRule, find_admission
+from gantline.core import columns as c
+from gantline.core.cluster import Cluster
+from gantline.core.errors import UsageError
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.engine.engine import Engine
+from gantline.engine.regime import Regime, find_regime
+from gantline.engine.state import State
+from gantline.performance.costs import Costs
+from gantline.performance.estimate_chain import Estimates, find_estimates
+from gantline.placement.rules import PlacementRule, find_placement
+from gantline.policies.registry import make_policy
+from gantline.simulator.clusters import read_cluster
+from gantline.simulator.load import load_tables
+from gantline.simulator.node_events import NodeEvent
+from gantline.simulator.run import Run
+from gantline.simulator.simulation import Simulation
+from gantline.simulator.summary import summarise
+from gantline.workload.trace import Trace
+
+
+def simulate(
+    trace: Trace | str | Path | Any,
+    cluster: Cluster | str | Path,
+    policy: Policy | str,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    placement: PlacementRule | str = "first-free",
+    admission: AdmissionRule | str = "accept-all",
+    regime: Regime | str = "default",
+    round: float | None = None,
+    estimates: Estimates | str = "oracle",
+    costs: Costs | str = "",
+    min_run: float = 0.0,
+    seed: int = 0,
+    track: tuple[int, int] | None = None,
+    until: float = math.inf,
+    node_events: Iterable[NodeEvent] = (),
+    latency: float = 0.0,
+    performance: Any = None,
+    budget: float = math.inf,
+    step_all: bool = False,
+    record: bool = False,
+    on_progress: Callable[[float, int, int], None] | None = None,
+) -> Run:
+    """Simulate a trace on a cluster under a policy. Everything may be given by name, exactly as on the command line."""
+    began, cpu_began = time.perf_counter(), time.process_time()
+    jobs = _trace(trace)
+    place = read_cluster(cluster)
+    chosen = make_policy(policy, dict(settings or {})) if isinstance(policy, str) else policy
+    rule = find_placement(placement) if isinstance(placement, str) else placement
+    gate = find_admission(admission) if isinstance(admission, str) else admission
+    way = (find_regime(regime) if isinstance(regime, str) else regime).with_round(round)
+    guess = find_estimates(estimates) if isinstance(estimates, str) else estimates
+    price = Costs.parse(costs) if isinstance(costs, str) else costs
+    provided = frozenset({"rates", "deadlines"}) | (frozenset({"pairs", "scaling"}) if performance is not None else frozenset())
+    guess.provide(chosen.name or type(chosen).__name__, frozenset(chosen.needs), provided)
+    tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint)
+    tables.performance = performance
+    guess.fill(tables, seed)
+    state = State(tables, way, rule, price, min_run, seed)
+    recorded: list[Any] = []
+    engine = Engine(state, chosen, recorder=_recorder(recorded) if record else None)
+    if math.isfinite(budget):
+        from gantline.simulator.budget import within
+
+        engine.guard = within(budget)
+    window = _window(track, len(tables.ids), way)
+    simulation = Simulation(
+        engine, gate, guess, until, window, tuple(sorted(node_events, key=lambda e: e.time)), step_all, latency, on_progress
+    )
+    simulation.run()
+    summary = summarise(simulation, chosen, jobs, place, guess, rule, gate, seed)
+    summary["wall_seconds"] = time.perf_counter() - began
+    summary["cpu_seconds"] = time.process_time() - cpu_began
+    return Run(summary, tables, state.log, tuple(str(i) for i in engine.incidents), recorded, window)
+
+
+def _trace(trace: Any) -> Trace:
+    if isinstance(trace, Trace):
+        return trace
+    if isinstance(trace, (str, Path)):
+        return Trace.load(trace)
+    if isinstance(trace, list):
+        return Trace.from_records(trace)
+    return Trace.from_frame(trace)
+
+
+def _window(track: tuple[int, int] | None, rows: int, regime: Regime) -> tuple[int, int] | None:
+    if track is None:
+        return None
+    low, high = track[0], track[1] + (1 if regime.track_end_included else 0)
+    if not 0 <= low < high:
+        raise UsageError(f"{track[0]}:{track[1]} tracks no job", where="--track", fix="write LO:HI with LO <= HI, counted from 0")
+    if low >= rows:
+        raise UsageError(f"the trace has {rows} jobs, none from {low} on", where="--track", fix=f"use LO below {rows}")
+    return low, min(high, rows)
+
+
+def _recorder(into: list[Any]) -> Callable[[Snapshot, Any], None]:
+    from gantline.core.snapshot_json import encode_plan, encode_snapshot
+
+    def keep(snapshot: Snapshot, plan: Any) -> None:
+        into.append((encode_snapshot(snapshot), encode_plan(plan)))
+
+    return keep
+
+

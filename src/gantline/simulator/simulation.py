@@ -1,0 +1,271 @@
+"""The engine on virtual time: six steps, one after the other, until everything has ended.
+
+    1. the next instant     2. who has finished     3. nodes that change     4. who has arrived     5. decide     6. commit
+
+Policies that declare a linear key run the same steps inside one compiled function (`linear_loop`), with the same result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from gantline.admission.rules import AdmissionRule
+from gantline.core import columns as c
+from gantline.core.phases import Phase
+from gantline.core.plan import Assignments, Plan
+from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.engine import settings as s
+from gantline.engine.advance import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT, B_ORDER, arrive, finish_due, next_finish
+from gantline.engine.engine import Engine, Incident
+from gantline.engine.grants import close_open_intervals
+from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
+from gantline.engine.state import State
+from gantline.performance.estimate_chain import Estimates
+from gantline.simulator import linear_loop as ll
+from gantline.simulator.node_events import NodeEvent
+
+_STALL = 1000  # rounds without any change, with jobs waiting and nothing else to come, after which a run is given up
+
+
+@dataclass
+class Simulation:
+    """One run in virtual time."""
+
+    engine: Engine
+    admission: AdmissionRule = field(default_factory=AdmissionRule)
+    estimates: Estimates = field(default_factory=Estimates)
+    until: float = math.inf
+    track: tuple[int, int] | None = None  # rows [low, high): the run ends when all of them have
+    node_events: tuple[NodeEvent, ...] = ()
+    step_all: bool = False  # visit every round even if nothing can change (the check of skipping)
+    latency: float = 0.0  # seconds from question to commit
+    on_progress: Callable[[float, int, int], None] | None = None
+
+    def __post_init__(self) -> None:
+        self.state: State = self.engine.state
+        self.down: list[tuple[float, int]] = []
+        self._next_node_event = 0
+
+    # --- which loop -----------------------------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Run to the end."""
+        key = self._linear_key()
+        if key is not None:
+            self._run_linear(key)
+        else:
+            self._run_steps()
+        close_open_intervals(self.state)
+
+    def _linear_key(self) -> LinearKey | None:
+        """The declared key, if nothing in this run needs Python between two decisions."""
+        policy = self.engine.policy
+        plain = not (
+            self.node_events
+            or self.admission.has_quota
+            or self.estimates.learns
+            or self.latency
+            or self.engine.recorder
+            or self.state.regime.tick
+            or self.state.memory is not None
+        )
+        if not (plain and isinstance(policy, OrderPolicy)):
+            return None
+        return policy.linear()
+
+    # --- the compiled loop ----------------------------------------------------------------------------------------------
+    def _run_linear(self, key: LinearKey) -> None:
+        state, engine = self.state, self.engine
+        policy = engine.policy
+        assert isinstance(policy, OrderPolicy)
+        K = np.array([key.arrival, key.attained, key.attained_gpu, key.remaining, key.remaining_gpu, key.estimate, key.gpus,
+                      key.priority, key.first_start, float(key.level_by == "attained_gpu")])  # fmt: skip
+        T = np.zeros(ll.T_COUNT)
+        T[ll.T_ROUND], T[ll.T_QUANTUM], T[ll.T_UNTIL] = state.regime.round, state.regime.quantum, self.until
+        T[ll.T_LOAD_LIMIT] = self.admission.load_limit * state.tables.cluster.gpus
+        T[ll.T_WAKE], T[ll.T_LAST_DECISION], T[ll.T_STEP_ALL] = np.inf, -1.0, float(self.step_all)
+        C = np.zeros(ll.C_COUNT, dtype=np.int64)
+        C[ll.C_TRACK_LOW], C[ll.C_TRACK_HIGH] = self.track or (0, -1)
+        state.SI[s.S_PREEMPT] = int(policy.preempt or state.regime.strict)
+        state.SI[s.S_MISFIT] = 1 if state.regime.strict else int(policy.misfit)
+        thresholds = np.array(key.thresholds, dtype=np.float64)
+        devices = state.tables.D.shape[1]
+        log = state.log
+        while True:
+            log.reserve(4 * devices + 2 * int(state.B[B_ACTIVE]) + 65536, 16 * devices + 65536)
+            code = ll.run_linear(
+                *state.kernel_tables(), state.active, state.order, state.B, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN,
+                state.scratch, state.out, K, thresholds, T, C,
+            )  # fmt: skip
+            if self.on_progress is not None:
+                self.on_progress(float(T[ll.T_NOW]), int(state.B[B_NEXT]), int(state.B[B_ACTIVE]))
+            if code == ll.DONE:
+                break
+        state.now = float(T[ll.T_NOW]) if math.isinf(self.until) else min(self.until, float(T[ll.T_NOW]))
+        engine.decisions += int(C[ll.C_DECISIONS])
+        engine.started += int(C[ll.C_STARTED])
+        engine.stopped += int(C[ll.C_STOPPED])
+
+    # --- the stepping loop ----------------------------------------------------------------------------------------------
+    def _run_steps(self) -> None:
+        state, engine = self.state, self.engine
+        tables = state.tables
+        rows = tables.F.shape[1]
+        wake, first, idle, moved = math.inf, True, 0, 0
+        while True:
+            # 1. the next instant
+            due = wake
+            if state.B[B_NEXT] < rows:
+                due = min(due, float(tables.F[c.ARRIVAL, state.B[B_NEXT]]))
+            if self._next_node_event < len(self.node_events):
+                due = min(due, self.node_events[self._next_node_event].time)
+            now = self._instant(due, first)
+            if due == math.inf or now > self.until:
+                break
+            state.now, first = now, False
+            # 2. who has finished, 3. which nodes change, 4. who has arrived
+            changed = self._observe()
+            if self._tracked_done():
+                break
+            # 5. decide, 6. commit; an order need not be asked while nobody waits
+            if state.waiting or not engine.order_only:
+                plan = engine.decide()
+                if plan is not None:
+                    self._commit(plan)
+            wake = self._next_wake(now)
+            quiet = not changed and engine.started + engine.stopped == moved
+            idle, moved = idle + 1 if quiet else 0, engine.started + engine.stopped
+            if idle > _STALL and self._stalled():
+                engine.incidents.append(Incident(now, state.decision, f"jobs wait, but nothing changed in {_STALL} decisions: given up"))
+                break
+            if self.on_progress is not None and state.decision % 512 == 0:
+                self.on_progress(now, int(state.B[B_NEXT]), int(state.B[B_ACTIVE]))
+        if not math.isinf(self.until) and state.now < self.until and due != math.inf:
+            state.now = self.until
+            self._finish_due()
+
+    def _instant(self, due: float, first: bool) -> float:
+        """When to look next: at once, at the next tick, or at the next round boundary."""
+        regime, now = self.state.regime, self.state.now
+        if due == math.inf:
+            return due
+        if regime.round > 0.0:
+            length = regime.round
+            boundary = math.ceil(due / length - 1e-9) * length
+            if not first:
+                boundary = now + length if self.step_all else max(boundary, now + length)
+            return round(boundary / length) * length
+        if regime.tick > 0.0:
+            due = math.ceil(due / regime.tick - 1e-9) * regime.tick
+        return max(due, now)
+
+    def _observe(self) -> bool:
+        """Finishes, node changes, arrivals up to now; whether there was any."""
+        state = self.state
+        changed = self._finish_due()
+        changed |= self._change_nodes()
+        limit = -1.0 if self.admission.has_quota else self.admission.load_limit * state.tables.cluster.gpus
+        arrive(state.tables.F, state.tables.I, state.active, state.order, state.B, state.now, limit)
+        arrived = self._admit() if self.admission.has_quota else int(state.B[B_ADMITTED])
+        if arrived and self.estimates.learns:
+            self.estimates.on_arrival(state.tables, state.rows[-arrived:])
+        return changed or arrived > 0
+
+    def _finish_due(self) -> bool:
+        state, log = self.state, self.state.log
+        finish_due(*state.kernel_tables(), state.active, state.order, state.B, state.now, state.SI, log.LI, log.LF)
+        finished = int(state.B[B_FINISHED]) > 0
+        if finished and self.engine.grants:
+            self.engine.grants.forget_finished()
+        return finished
+
+    def _commit(self, plan: Plan) -> None:
+        """Commit now, or after the decision's latency against whatever the state is by then."""
+        if not self.latency:
+            self.engine.commit(plan)
+            return
+        state = self.state
+        asked = state.rows.copy()
+        state.now += self.latency
+        self._observe()
+        there = np.isin(asked, state.rows)
+        if plan.ranking is not None:
+            state.tables.F[c.KEY][state.rows] = np.inf  # who came meanwhile was not ranked
+            plan = replace(plan, ranking=replace(plan.ranking, key=plan.ranking.key[there]))
+            self.engine.commit(plan, asked[there])
+        elif plan.assignments is not None:
+            kept = [item for item in plan.assignments if there[item.job]]
+            self.engine.commit(replace(plan, assignments=Assignments.of(kept)), asked)
+
+    def _next_wake(self, now: float) -> float:
+        """When something happens by itself: a finish, the end of a lease, an order that moves, a round."""
+        state, engine, regime = self.state, self.engine, self.state.regime
+        wake = next_finish(state.tables.F, state.tables.I, state.active, state.B[B_ACTIVE])
+        if not engine.order_only:
+            wake = min(wake, max(engine.leases_end(), now))
+        if state.waiting or not engine.order_only:
+            again = engine.valid_until
+            if again is None:
+                again = now + regime.round if regime.round > 0.0 else (now + regime.quantum if len(state.rows) else math.inf)
+            elif regime.round <= 0.0 and again <= now:
+                again = now + regime.quantum
+            wake = min(wake, again)
+        if state.B[B_HELD] < state.B[B_NEXT] and regime.round > 0.0 and state.B[B_ADMITTED] > 0:
+            wake = min(wake, now + regime.round)
+        return wake
+
+    def _stalled(self) -> bool:
+        state = self.state
+        nothing_runs = math.isinf(next_finish(state.tables.F, state.tables.I, state.active, state.B[B_ACTIVE]))
+        return nothing_runs and state.B[B_NEXT] >= state.tables.F.shape[1] and self._next_node_event >= len(self.node_events)
+
+    def _tracked_done(self) -> bool:
+        if self.track is None or self.state.B[B_FINISHED] == 0:
+            return False
+        return not np.isnan(self.state.tables.F[c.FINISH, self.track[0] : self.track[1]]).any()
+
+    def _change_nodes(self) -> bool:
+        """Apply node events that are due."""
+        state, changed = self.state, False
+        while self._next_node_event < len(self.node_events) and self.node_events[self._next_node_event].time <= state.now:
+            event = self.node_events[self._next_node_event]
+            self._next_node_event += 1
+            changed = True
+            if event.kind == "join":
+                assert event.node is not None
+                join_node(state, event.node)
+                continue
+            number = event.find(state.tables.cluster)
+            up = state.tables.NI[c.N_UP, number] == 1
+            if event.kind == "down" and up:
+                lost = lose_node(state, number)
+                for row in lost:
+                    self.engine.grants.forget(row)
+            elif event.kind == "drain" and up:
+                drain_node(state, number)
+            elif event.kind == "up" and not up:
+                return_node(state, number)
+            down = int(state.tables.NI[c.N_GPUS][state.tables.NI[c.N_UP] == 0].sum())
+            self.down.append((state.now, down))
+        return changed
+
+    def _admit(self) -> int:
+        """Let in whom the quota allows, keeping `active` in order of arrival."""
+        state = self.state
+        t = state.tables
+        arrived = np.arange(state.B[B_NEXT])
+        held = arrived[t.I[c.PHASE][: state.B[B_NEXT]] == Phase.HELD]
+        entering = self.admission.select(t, held, state.rows)
+        n = int(state.B[B_ACTIVE])
+        for row in entering:
+            t.I[c.PHASE, row] = Phase.PENDING
+            t.F[c.ADMITTED, row] = state.now
+            state.order[state.B[B_ORDER]] = row
+            state.B[B_ORDER] += 1
+        state.active[n : n + len(entering)] = entering
+        state.active[: n + len(entering)].sort()
+        state.B[B_ACTIVE] = n + len(entering)
+        return len(entering)

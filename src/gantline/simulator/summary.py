@@ -1,0 +1,109 @@
+"""The summary of a run: one flat dictionary with everything needed to read and to repeat it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import gantline
+from gantline.admission.rules import AdmissionRule
+from gantline.core import columns as c
+from gantline.core.cluster import Cluster
+from gantline.core.policy import Policy, parameters
+from gantline.performance.estimate_chain import Estimates
+from gantline.placement.rules import PlacementRule
+from gantline.workload.trace import Trace
+
+if TYPE_CHECKING:
+    from gantline.simulator.simulation import Simulation
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def summarise(
+    simulation: Simulation,
+    policy: Policy,
+    trace: Trace,
+    cluster: Cluster,
+    estimates: Estimates,
+    placement: PlacementRule,
+    admission: AdmissionRule,
+    seed: int,
+) -> dict[str, Any]:
+    """Figures over the tracked jobs (all, without a window) that finished; None where there is nothing to say."""
+    state, engine = simulation.state, simulation.engine
+    F, I = state.tables.F, state.tables.I  # noqa: E741
+    low, high = simulation.track or (0, F.shape[1])
+    rows = np.arange(low, high)
+    ended = rows[~np.isnan(F[c.FINISH, low:high])]
+    jct = F[c.FINISH][ended] - F[c.ARRIVAL][ended]
+    respond = F[c.MARK][rows] - F[c.ARRIVAL][rows]
+    respond = respond[~np.isnan(respond)]
+    finished_all = F[c.FINISH][~np.isnan(F[c.FINISH])]
+    end = max(state.now, float(finished_all.max(initial=0.0)))
+    begin = float(F[c.ARRIVAL][0]) if F.shape[1] else 0.0
+    regime = state.regime
+    capacity = _capacity_seconds(simulation, begin, end)
+    busy = float(F[c.GPUTIME].sum())
+    held = _held_seconds(simulation)
+    settings = {p.name: getattr(policy, p.name) for p in parameters(type(policy))}
+    return {
+        "policy": policy.name or type(policy).__name__,
+        "settings": settings,
+        "cluster": str(cluster),
+        "gpus": cluster.gpus,
+        "regime": regime.name,
+        "round": regime.round,
+        "placement": placement.name,
+        "admission": admission.name,
+        "estimates": str(estimates),
+        "seed": seed,
+        "jobs": int(F.shape[1]),
+        "tracked": len(rows),
+        "completed": int((~np.isnan(F[c.FINISH])).sum()),
+        "completed_tracked": len(ended),
+        "average_jct": _number(jct.mean()) if len(jct) else None,
+        "median_jct": _number(np.median(jct)) if len(jct) else None,
+        "p95_jct": _number(np.percentile(jct, 95)) if len(jct) else None,
+        "p99_jct": _number(np.percentile(jct, 99)) if len(jct) else None,
+        "max_jct": _number(jct.max()) if len(jct) else None,
+        "makespan": _number(F[c.FINISH][ended].max() - F[c.ARRIVAL][rows].min()) if len(jct) else None,
+        "average_queueing": _number((jct - F[c.SERVICE][ended]).mean()) if len(jct) else None,
+        "average_responsiveness": _number(respond.mean()) if len(respond) else None,
+        "utilization": _number(held / capacity) if capacity > 0 else None,
+        "gpu_hours": busy / 3600.0,
+        "work_lost": float(F[c.LOST].sum()),
+        "preemptions": int(I[c.PREEMPTIONS].sum()),
+        "restarts": int(I[c.RESTARTS].sum()),
+        "rounds": int(state.now / regime.round + 0.5) if regime.round > 0 else 0,
+        "decisions": engine.decisions,
+        "incidents": len(engine.incidents),
+        "end": end,
+        "trace": trace.source,
+        "trace_hash": trace.hash,
+        "log_hash": state.log.hash(),
+        "version": gantline.__version__,
+        "down_gpus": simulation.down,
+    }
+
+
+def _held_seconds(simulation: Simulation) -> float:
+    """Device-seconds held, from the log: starting and stopping count, idle and down do not."""
+    log = simulation.state.log
+    n = log.intervals
+    seconds = log.LF[1, :n] - log.LF[0, :n]
+    fluid = simulation.state.tables.F[c.GPUTIME].sum() if simulation.engine.grants.used_fluid else 0.0
+    return float(np.nansum(seconds * log.LI[4, :n])) + float(fluid)
+
+
+def _capacity_seconds(simulation: Simulation, begin: float, end: float) -> float:
+    """Device-seconds the cluster had between first arrival and end, without those of nodes that were down."""
+    total = float(simulation.state.tables.cluster.gpus) * (end - begin)
+    marks = [*simulation.down, (end, 0)]
+    for (start, down), (stop, _) in zip(marks[:-1], marks[1:]):
+        total -= down * max(0.0, min(stop, end) - max(start, begin))
+    return total

@@ -1,0 +1,89 @@
+"""Which foreign trace formats are known, and the options each one takes.
+
+An importer is a function ``read(src, **options) -> Trace`` in a module of its own; a module is only imported when its
+format is asked for. A new format needs one new file and one line here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.workload.trace import Trace
+
+_HOME = "gantline.workload.importers"
+IMPORTERS: Mapping[str, tuple[str, str]] = {
+    "blox": (f"{_HOME}.blox:read", "Blox workload: job_index, arrival_s, total_iterations, ... (CSV)"),
+    "gavel": (f"{_HOME}.gavel:read", "Gavel and Shockwave traces: 10, 12 or 7 fields, tab separated"),
+    "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log, and Lucid's logs (CSV)"),
+    "irfsim": (f"{_HOME}.irfsim:read", "IRFsim / AlloX jobs: four lines a job, or the same as CSV"),
+    "openb": (f"{_HOME}.openb:read", "Alibaba 2023 openb_pod_list (CSV)"),
+    "pai": (f"{_HOME}.pai:read", "Alibaba PAI 2020 pai_task_table, with pai_job_table (CSV without header)"),
+    "philly": (f"{_HOME}.philly:read", "Microsoft Philly cluster_job_log (JSON)"),
+    "philly-list": (f"{_HOME}.philly_list:read", "Plain list: timestamp, duration, num_gpus, gpu_time, cluster (CSV)"),
+    "pollux": (f"{_HOME}.pollux:read", "Pollux and Sia workloads: name, time, application, num_replicas, batch_size"),
+    "sacct": (f"{_HOME}.sacct:read", "Slurm accounting: sacct --parsable2"),
+    "spot": (f"{_HOME}.spot:read", "Alibaba 2026 job_info_df of the spot GPU cluster (CSV)"),
+    "swf": (f"{_HOME}.swf:read", "Standard Workload Format: 18 fields"),
+    "tiresias": (f"{_HOME}.tiresias:read", "Tiresias traces in seconds, Muri traces in milliseconds (CSV)"),
+}
+
+
+@dataclass(frozen=True)
+class ImportOption:
+    """One option of an importer: its type, its default and what it does."""
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+
+
+def find_importer(name: str) -> Callable[..., Trace]:
+    """The function that reads the format ``name``."""
+    if name not in IMPORTERS:
+        raise NotFoundError(f"no trace format '{name}'", fix=near(name, IMPORTERS))
+    module, _, function = IMPORTERS[name][0].partition(":")
+    found: Callable[..., Trace] = getattr(import_module(module), function)
+    return found
+
+
+def import_options(name: str) -> tuple[ImportOption, ...]:
+    """The options that the format ``name`` takes."""
+    function = find_importer(name)
+    hints = get_type_hints(function, include_extras=True)
+    options = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            kind, *notes = get_args(hints[parameter.name])
+            options.append(ImportOption(parameter.name, kind, parameter.default, " ".join(map(str, notes))))
+    return tuple(options)
+
+
+def import_trace(name: str, src: str | Path, options: Mapping[str, Any] | None = None) -> Trace:
+    """Read ``src`` in the format ``name``; option values may be text, as on a command line."""
+    function = find_importer(name)
+    known = {option.name: option for option in import_options(name)}
+    given: dict[str, Any] = {}
+    for key, value in (options or {}).items():
+        plain = key.replace("-", "_")
+        if plain not in known:
+            fix = near(plain, known) if known else "it takes no options"
+            raise UsageError(f"format '{name}' has no option '{key}'", fix=fix)
+        given[plain] = _convert(name, known[plain], value)
+    return function(Path(src), **given)
+
+
+def _convert(name: str, option: ImportOption, value: Any) -> Any:
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(option.type).validate_python(value)
+    except ValidationError as error:
+        what = f"option '{option.name}' of format '{name}': {error.errors()[0]['msg']}, not '{value}'"
+        raise UsageError(what, fix=option.help) from error

@@ -1,0 +1,108 @@
+"""Slurm's accounting, as printed by ``sacct --parsable2`` (or ``--parsable``).
+
+Needed columns: JobID, Submit, and a run time (ElapsedRaw or Elapsed), and where GPUs are told: AllocTRES, ReqTRES,
+AllocGRES or ReqGRES. A good call:
+``sacct -a -P -X -S 2024-01-01 -o JobID,User,Account,Partition,Submit,Elapsed,Timelimit,State,AllocTRES,ReqTRES,Priority``.
+Steps (``123.batch``) and array members that were never split off (``123_[5-9]``) are left out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+
+from gantline.workload.importers.sieve import Sieve
+from gantline.workload.importers.slurm import gpus_of, memory_of, seconds_of, type_of
+from gantline.workload.importers.table import date_of, moment, number, read_foreign, text
+from gantline.workload.read import RawTable
+from gantline.workload.trace import Trace
+
+_RESOURCES = ("AllocTRES", "ReqTRES", "AllocGRES", "ReqGRES")
+_OUTCOMES = {
+    "COMPLETED": "completed", "CANCELLED": "killed", "PREEMPTED": "killed", "FAILED": "failed", "TIMEOUT": "failed",
+    "NODE_FAIL": "failed", "OUT_OF_MEMORY": "failed", "BOOT_FAIL": "failed", "DEADLINE": "failed",
+}  # fmt: skip
+
+
+def read(
+    src: Path,
+    *,
+    cpu_jobs: Annotated[bool, "keep the jobs that ask for CPUs only"] = False,
+) -> Trace:
+    """The finished jobs of the accounting, in the order of submission; the queue is the partition."""
+    raw = read_foreign(src, ("JobID", "Submit"), separator="|", quote=False)
+    here = raw.frame.columns
+    resources = [name for name in _RESOURCES if name in here]
+    if not resources:
+        raise raw.error("no column tells the GPUs", fix="add AllocTRES to sacct -o")
+    nodes = number(raw, "NNodes") if "NNodes" in here else pl.Series([1.0] * len(raw.frame))
+    state = text(raw, "State").str.extract(r"^(\w+)").fill_null("")
+    columns = {
+        "job": text(raw, "JobID"),
+        "arrival": moment(raw, "Submit"),
+        "gpus": _first_known(raw, resources, nodes),
+        "duration": _run_time(raw),
+        "type": pl.Series([type_of(*cells) for cells in zip(*(text(raw, name) for name in resources))]),
+        "outcome": state.replace_strict(_OUTCOMES, default="", return_dtype=pl.String),
+        "_state": state,
+    }
+    names = {"user": "User", "queue": "Partition", "app": "JobName"}
+    columns |= {native: text(raw, name) for native, name in names.items() if name in here}
+    columns |= {"priority": number(raw, "Priority")} if "Priority" in here else {}
+    columns |= {"time_limit": _each(raw, "Timelimit")} if "Timelimit" in here else {}
+    columns |= _cpus_and_memory(raw, resources)
+    columns |= {"attempts": number(raw, "Restarts") + 1} if "Restarts" in here else {}
+    sieve = Sieve(pl.DataFrame(columns), raw)
+    sieve.frame = sieve.frame.filter(~pl.col("job").str.contains(".", literal=True))
+    sieve.total = len(sieve.frame)
+    if sieve.total < len(raw.frame):
+        sieve.note(f"left out {len(raw.frame) - sieve.total} steps of jobs (sacct -X leaves them out itself)")
+    sieve.drop(pl.col("job").str.contains("[", literal=True), "array members that never started")
+    sieve.drop(pl.col("arrival").is_null(), "no time of submission")
+    sieve.drop(pl.col("_state").is_in(["PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING"]), "not finished")
+    sieve.drop(pl.col("duration").is_null() | (pl.col("duration") <= 0), "never ran (no elapsed time)")
+    without = pl.col("gpus") <= 0
+    sieve.drop(without & ~(pl.col("cpus") > 0) if cpu_jobs and "cpus" in columns else without, "no GPUs")
+    if not sieve.frame.is_empty():
+        sieve.note(f"time 0 is {date_of(float(sieve.frame['arrival'].to_numpy().min()))}, the cluster's local time")
+    return sieve.finish(from_zero=True)
+
+
+def _each(raw: RawTable, name: str) -> pl.Series:
+    """A column of Slurm durations such as ``1-02:03:04`` in seconds; words such as UNLIMITED are null."""
+    found: list[float | None] = []
+    for row, cell in enumerate(text(raw, name)):
+        try:
+            found.append(seconds_of(cell))
+        except ValueError as error:
+            raise raw.error(f"{cell[:60]!r} is not a duration", row=row, field=name, fix="such as 1-02:03:04") from error
+    return pl.Series(name, found, dtype=pl.Float64)
+
+
+def _run_time(raw: RawTable) -> pl.Series:
+    if "ElapsedRaw" in raw.frame.columns:
+        return number(raw, "ElapsedRaw")
+    if "Elapsed" in raw.frame.columns:
+        return _each(raw, "Elapsed")
+    raise raw.error("no column tells the run time", field="Elapsed", fix="add Elapsed to sacct -o")
+
+
+def _first_known(raw: RawTable, resources: list[str], nodes: pl.Series) -> pl.Series:
+    """GPUs of the whole job, from the first column that tells any; the older GRES columns count per node."""
+    columns = [text(raw, name).to_list() for name in resources]
+    found = []
+    for cells, count in zip(zip(*columns), nodes.fill_null(1.0)):
+        sizes = [gpus_of(cell) * (int(count) if name.endswith("GRES") else 1) for name, cell in zip(resources, cells)]
+        found.append(next((size for size in sizes if size), 0))
+    return pl.Series("gpus", found, dtype=pl.Int64)
+
+
+def _cpus_and_memory(raw: RawTable, resources: list[str]) -> dict[str, pl.Series]:
+    tres = next((name for name in resources if name.endswith("TRES")), None)
+    if tres is None:
+        return {"cpus": number(raw, "AllocCPUS")} if "AllocCPUS" in raw.frame.columns else {}
+    cells = text(raw, tres)
+    cpus = cells.str.extract(r"(?:^|,)cpu=(\d+)").cast(pl.Float64)
+    return {"cpus": cpus, "memory": pl.Series([memory_of(cell) for cell in cells], dtype=pl.Float64)}

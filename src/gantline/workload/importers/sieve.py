@@ -1,0 +1,75 @@
+"""A table on its way to becoming a trace, with a record of all that was dropped, mended or assumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from gantline.core.errors import TraceError
+from gantline.workload.read import RawTable
+from gantline.workload.trace import Trace
+
+
+class Sieve:
+    """Rows under native column names; every step that loses or changes rows leaves a note with a count.
+
+    Columns whose name begins with an underscore are working columns and do not reach the trace.
+    """
+
+    def __init__(self, frame: pl.DataFrame, origin: RawTable | Path) -> None:
+        """``origin`` is the table that ``frame`` corresponds to row by row, or the file where rows have no lines."""
+        self.frame = frame.with_row_index("_row")
+        self.origin = origin
+        self.source = origin.source if isinstance(origin, RawTable) else str(origin)
+        self.notes: list[str] = []
+        self.total = len(frame)
+
+    def note(self, text: str) -> None:
+        """Keep a remark that the reader of the trace should see."""
+        self.notes.append(text)
+
+    def drop(self, rows: pl.Expr, why: str) -> None:
+        """Leave out the rows for which ``rows`` is true: ``dropped 12 of 100 jobs: <why>``."""
+        kept = self.frame.filter(~rows.fill_null(False))
+        lost = len(self.frame) - len(kept)
+        if lost:
+            self.note(f"dropped {lost} of {self.total} jobs: {why}")
+        self.frame = kept
+
+    def mend(self, rows: pl.Expr, column: str, value: pl.Expr, how: str) -> None:
+        """Replace ``column`` where ``rows`` is true: ``mended 3 jobs: <how>``."""
+        rows = rows.fill_null(False)
+        count = int(self.frame.select(rows.sum()).item())
+        if count:
+            self.note(f"mended {count} job{'s' * (count > 1)}: {how}")
+            self.frame = self.frame.with_columns(pl.when(rows).then(value).otherwise(pl.col(column)).alias(column))
+
+    def finish(self, *, from_zero: bool) -> Trace:
+        """The trace: sorted by arrival, ids made unique, time counted from the first arrival if asked."""
+        if self.frame.is_empty():
+            reasons = "; ".join(self.notes) or "the file holds no rows"
+            raise TraceError(f"no job is left: {reasons}", file=self.source, fix="is this the right file and format?")
+        if not self.frame["arrival"].is_sorted():
+            early = int((self.frame["arrival"].diff() < 0).sum())
+            self.note(f"sorted by arrival ({early} came before the row above)")
+            self.frame = self.frame.sort("arrival", maintain_order=True)
+        if from_zero:
+            self.frame = self.frame.with_columns(pl.col("arrival") - pl.col("arrival").min())
+        self._make_ids_unique()
+        rows = self.frame["_row"].to_list()
+        working = [name for name in self.frame.columns if name.startswith("_")]
+        table = RawTable(self.frame.drop(working), self.source, lambda: self._lines(rows))
+        return Trace.from_table(table, self.notes)
+
+    def _lines(self, rows: list[int]) -> list[int] | None:
+        return [self.origin.line(row) for row in rows] if isinstance(self.origin, RawTable) else None
+
+    def _make_ids_unique(self) -> None:
+        job = pl.col("job").cast(pl.String)
+        again = pl.int_range(pl.len()).over(job)
+        count = int(self.frame.select((again > 0).sum()).item())
+        if count:
+            self.note(f"renamed {count} repeated id{'s' * (count > 1)} (x, then x#2, x#3, ...)")
+            name = pl.when(again > 0).then(pl.format("{}#{}", job, again + 1)).otherwise(job)
+            self.frame = self.frame.with_columns(name.alias("job"))

@@ -1,0 +1,54 @@
+"""How Slurm writes durations and resources: ``1-02:03:04``, ``cpu=8,mem=64G,gres/gpu:a100=2``, ``gpu:a100:2``."""
+
+from __future__ import annotations
+
+import re
+
+_NO_LIMIT = ("", "unlimited", "partition_limit", "invalid")
+_CLOCK = re.compile(r"\d+(?::\d+){0,2}(?:\.\d+)?")
+_TYPED = re.compile(r"gres/gpu:([\w.\-]+)[=:](\d+)")
+_PLAIN = re.compile(r"gres/gpu[=:](\d+)")
+_OLD = re.compile(r"(?:^|,|gres:)gpu(?::([A-Za-z][\w.\-]*))?(?::(\d+))?(?=,|\(|$)")
+_MEMORY = re.compile(r"(?:^|,)mem=([\d.]+)([KMGTP]?)")
+_UNITS = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+
+
+def seconds_of(text: str) -> float | None:
+    """Seconds of ``[days-]hours:minutes:seconds``, ``minutes:seconds`` or ``minutes``; None for no limit."""
+    if text.strip().lower() in _NO_LIMIT:
+        return None
+    days, dash, rest = text.strip().rpartition("-")
+    if not _CLOCK.fullmatch(rest) or (dash and not days.isdecimal()):
+        raise ValueError(text)
+    parts = [float(part) for part in rest.split(":")]
+    if dash:  # with days the first number is hours
+        hours, minutes, seconds = (*parts, 0.0, 0.0)[:3]
+    else:
+        hours, minutes, seconds = (0.0, parts[0], 0.0) if len(parts) == 1 else ((0.0, *parts)[-3:])
+    return int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
+
+
+def gpus_of(text: str) -> int:
+    """GPUs named by a TRES or GRES text; typed entries repeat the plain total, so the total wins."""
+    plain = _PLAIN.search(text)
+    if plain:
+        return int(plain.group(1))
+    typed = sum(int(count) for _, count in _TYPED.findall(text))
+    if typed or "gres/" in text:
+        return typed
+    return sum(int(count or 1) for _, count in _OLD.findall(text))
+
+
+def type_of(*texts: str) -> str:
+    """The GPU type of the first text that names exactly one."""
+    for text in texts:
+        kinds = {kind for kind, _ in _TYPED.findall(text)} or {kind for kind, _ in _OLD.findall(text) if kind}
+        if len(kinds) == 1:
+            return kinds.pop()
+    return ""
+
+
+def memory_of(text: str) -> float | None:
+    """Gigabytes of the ``mem=`` entry of a TRES text; a number without a unit is in mebibytes."""
+    found = _MEMORY.search(text)
+    return float(found.group(1)) * _UNITS[found.group(2)] / 1e9 if found else None
