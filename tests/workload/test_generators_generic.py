@@ -85,6 +85,32 @@ class TestAmount:
             columns(jobs=None, length="1s", jobs_per_hour=0.01)
 
 
+class TestAmountOnTopOfAPreset:
+    """A preset determines the amount of work already; what is given displaces what contradicts it."""
+
+    BY_RATE = WorkloadSettings.read({"jobs": 100, "jobs_per_hour": 10})
+    BY_LENGTH = WorkloadSettings.read({"jobs": 100, "length": "1d"})
+
+    @pytest.mark.parametrize(
+        ("base", "changes", "left"),
+        [
+            (BY_RATE, {"jobs": 7}, {"jobs": 7, "jobs_per_hour": 10}),
+            (BY_RATE, {"length": 60}, {"length": 60, "jobs_per_hour": 10}),
+            (BY_RATE, {"load": 1, "gpus": 4}, {"jobs": 100, "load": 1}),
+            (BY_RATE, {"length": 60, "load": 1, "gpus": 4}, {"length": 60, "load": 1}),
+            (BY_RATE, {"jobs": 7, "length": 60}, {"jobs": 7, "length": 60}),
+            (BY_LENGTH, {"jobs": 7}, {"jobs": 7, "length": 86400}),
+            (BY_LENGTH, {"length": 60}, {"jobs": 100, "length": 60}),
+            (BY_LENGTH, {"jobs_per_hour": 5}, {"jobs": 100, "jobs_per_hour": 5}),
+            (BY_LENGTH, {"length": 60, "jobs_per_hour": 5}, {"length": 60, "jobs_per_hour": 5}),
+        ],
+    )
+    def test_two_of_jobs_length_and_rate_remain(self, base: WorkloadSettings, changes: dict[str, object], left: dict[str, float]) -> None:
+        merged = WorkloadSettings.read(changes, base)
+        found = {name: getattr(merged, name) for name in ("jobs", "length", "jobs_per_hour", "load")}
+        assert {name: value for name, value in found.items() if value is not None} == left
+
+
 class TestShape:
     def test_sizes_follow_their_weights(self) -> None:
         share = columns(jobs=20_000)["gpus"].value_counts(normalize=True)

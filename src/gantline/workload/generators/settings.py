@@ -71,17 +71,24 @@ class WorkloadSettings:
 
     @classmethod
     def read(cls, given: Mapping[str, object], base: WorkloadSettings | None = None) -> WorkloadSettings:
-        """Settings from a mapping (YAML) or from ``key=value`` texts, on top of ``base``.
-
-        Giving a rate or an amount replaces the rate or the amount of the base, however that was expressed.
-        """
+        """Settings from a mapping (YAML) or from ``key=value`` texts, on top of ``base``."""
         values = read_given(given, READERS)
-        if base is None:
-            return cls(**values)
-        for group in (("jobs", "length"), ("jobs_per_hour", "load")):
-            if any(values.get(name) is not None for name in group):
-                values = {name: None for name in group if getattr(base, name) is not None} | values
-        return replace(base, **values)
+        return cls(**values) if base is None else replace(base, **(_displaced(values, base) | values))
+
+
+def _displaced(values: Mapping[str, object], base: WorkloadSettings) -> dict[str, None]:
+    """Those of the base's jobs, length and rate that must go because others were given: two of three remain."""
+    amounts, rates = ("jobs", "length"), ("jobs_per_hour", "load")
+    new_amounts = [name for name in amounts if values.get(name) is not None]
+    new_rates = [name for name in rates if values.get(name) is not None]
+    old_rates = [name for name in rates if getattr(base, name) is not None]
+    gone: list[str] = []
+    if new_rates or (len(new_amounts) == 2 and old_rates):
+        gone += [name for name in old_rates if name not in new_rates]
+    if new_rates or (old_rates and len(new_amounts) == 1):
+        kept = new_amounts or [name for name in amounts if getattr(base, name) is not None][:1]
+        gone += [name for name in amounts if name not in kept]
+    return dict.fromkeys(gone)
 
 
 def _check_amount(given: WorkloadSettings) -> None:
