@@ -13,6 +13,7 @@ import polars as pl
 from gantline.workload.aliases import alias_of, unit_of
 from gantline.workload.cells import typed
 from gantline.workload.check import check, check_table
+from gantline.workload.exact import divide
 from gantline.workload.read import RawTable, read_table
 from gantline.workload.schema import fill_empty
 from gantline.workload.write import write_frame
@@ -74,7 +75,7 @@ def _rename(frame: pl.DataFrame) -> Step:
         frame = frame.rename({name: native})
         if unit is not None and unit != 1.0:
             number = frame[native].cast(pl.Float64, strict=False)
-            text = (number * unit).cast(pl.String)
+            text = (divide(number, 1 / unit) if unit < 1 else number * unit).cast(pl.String)
             frame = frame.with_columns(pl.coalesce(text, pl.col(native).cast(pl.String)).alias(native))
             said.append(f"renamed '{name}' to '{native}' and turned it into seconds (x {unit:g})")
         else:
@@ -108,11 +109,9 @@ def _seconds_from_dates(frame: pl.DataFrame) -> Step:
         arrival = text.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
     if not arrival.dtype.is_temporal() or arrival.dtype == pl.Time or arrival.null_count() or arrival.is_empty():
         return frame, []
-    seconds = arrival.cast(pl.Datetime("us")).cast(pl.Int64) / 1e6
+    seconds = divide(arrival.cast(pl.Datetime("us")).cast(pl.Int64), 1e6)
     first = arrival.dt.to_string("%Y-%m-%d %H:%M:%S").min()
-    return frame.with_columns((seconds - seconds.min()).alias("arrival")), [
-        f"counted arrivals in seconds from {first!s}"
-    ]
+    return frame.with_columns((seconds - seconds.min()).alias("arrival")), [f"counted arrivals in seconds from {first!s}"]
 
 
 def _from_zero(frame: pl.DataFrame) -> Step:
@@ -122,12 +121,12 @@ def _from_zero(frame: pl.DataFrame) -> Step:
     arrival = frame["arrival"].cast(pl.Float64, strict=False)
     if arrival.is_empty() or arrival.null_count() or not (arrival > _EPOCH_SECONDS).all():
         return frame, []
-    unit = 1e-3 if (arrival > _EPOCH_MILLISECONDS).all() else 1.0
+    unit = 1000.0 if (arrival > _EPOCH_MILLISECONDS).all() else 1.0
     first = float(arrival.to_numpy().min())
-    changed = {"arrival": (arrival - first) * unit}
+    changed = {"arrival": divide(arrival - first, unit)}
     if "deadline" in frame.columns:
-        changed["deadline"] = (frame["deadline"].cast(pl.Float64, strict=False) - first) * unit
-    kind = "milliseconds" if unit < 1 else "seconds"
+        changed["deadline"] = divide(frame["deadline"].cast(pl.Float64, strict=False) - first, unit)
+    kind = "milliseconds" if unit > 1 else "seconds"
     return frame.with_columns(**changed), [f"counted arrivals from the first one (Unix {kind} {first:.0f})"]
 
 

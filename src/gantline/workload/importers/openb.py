@@ -13,6 +13,7 @@ from typing import Annotated
 
 import polars as pl
 
+from gantline.workload.exact import divide
 from gantline.workload.importers.sieve import Sieve
 from gantline.workload.importers.table import number, read_foreign, text
 from gantline.workload.trace import Trace
@@ -39,10 +40,10 @@ def read(
             "duration": number(raw, "deletion_time") - number(raw, "scheduled_time"),
             "queue": text(raw, "qos"),
             "type": pl.select(pl.when(~spec.str.contains("|", literal=True)).then(spec).otherwise(pl.lit(""))).to_series(),
-            "cpus": number(raw, "cpu_milli") / 1000,
+            "cpus": divide(number(raw, "cpu_milli"), 1000),
             "memory": number(raw, "memory_mib") * _GB_PER_MIB,
             "outcome": text(raw, "pod_phase").replace_strict(_OUTCOMES, default="", return_dtype=pl.String),
-            "gpu_demand": number(raw, "num_gpu") * number(raw, "gpu_milli") / 1000,
+            "gpu_demand": divide(number(raw, "num_gpu") * number(raw, "gpu_milli"), 1000),
             "_spec": spec,
             "_placed": number(raw, "scheduled_time"),
         }

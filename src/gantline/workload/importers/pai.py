@@ -15,6 +15,7 @@ from typing import Annotated
 import polars as pl
 
 from gantline.core.errors import NotFoundError, TraceError
+from gantline.workload.exact import divide
 from gantline.workload.importers import openb
 from gantline.workload.importers.sieve import Sieve
 from gantline.workload.importers.table import number, read_foreign, text
@@ -80,8 +81,8 @@ def _per_job(raw: RawTable) -> pl.DataFrame:
         {
             "job": text(raw, "job_name"),
             "size": size.fill_null(1.0),
-            "gpu": gpu.fill_null(0.0) / 100,
-            "cpu": cpu.fill_null(0.0) / 100,
+            "gpu": divide(gpu.fill_null(0.0), 100),
+            "cpu": divide(cpu.fill_null(0.0), 100),
             "memory": number(raw, "plan_mem").fill_null(0.0),
             "start": number(raw, "start_time"),
             "end": number(raw, "end_time"),

@@ -14,6 +14,7 @@ from typing import Annotated
 import polars as pl
 
 from gantline.core.errors import TraceError, UsageError
+from gantline.workload.exact import divide
 from gantline.workload.importers.sieve import Sieve
 from gantline.workload.importers.table import number
 from gantline.workload.read import RawTable
@@ -43,7 +44,7 @@ def read(
         {
             "job": known["job"],
             "arrival": value["submit"],
-            "gpus": (procs / procs_per_gpu).ceil(),
+            "gpus": divide(procs, procs_per_gpu).ceil(),
             "duration": value["run"],
             "user": _label(value["user"]),
             "queue": _label(value["queue"]),

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from gantline.core.errors import TraceError, near
+from gantline.workload.exact import divide
 from gantline.workload.read import RawTable, read_csv
 from gantline.workload.unpack import decode, unpack
 
@@ -72,7 +73,7 @@ def seconds_since_1970(cells: pl.Series) -> pl.Series:
     """Dates as numbers; null where a cell is no date. An offset such as ``+08:00`` is dropped: logs are local."""
     plain = cells.str.replace("T", " ").str.replace(r"(?:Z|[+-]\d\d:?\d\d)$", "")
     dates = plain.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
-    return dates.cast(pl.Int64) / 1e6
+    return divide(dates.cast(pl.Int64), 1e6)
 
 
 def date_of(seconds: float) -> str:

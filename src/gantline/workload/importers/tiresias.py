@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from gantline.workload.exact import divide
 from gantline.workload.importers.sieve import Sieve
 from gantline.workload.importers.table import number, read_foreign, text
 from gantline.workload.trace import Trace
@@ -22,13 +23,13 @@ def read(src: Path) -> Trace:
     """The jobs of a Tiresias or Muri trace; times are kept as they are, in seconds."""
     raw = read_foreign(src, ("job_id", "num_gpu", "submit_time", "duration"))
     muri = "resource_time_0" in raw.frame.columns
-    unit = 1e-3 if muri else 1.0
+    per_second = 1000.0 if muri else 1.0
     frame = pl.DataFrame(
         {
             "job": text(raw, "job_id"),
-            "arrival": number(raw, "submit_time", required=True) * unit,
+            "arrival": divide(number(raw, "submit_time", required=True), per_second),
             "gpus": number(raw, "num_gpu", required=True),
-            "duration": number(raw, "duration", required=True) * unit,
+            "duration": divide(number(raw, "duration", required=True), per_second),
         }
     )
     here = raw.frame.columns

@@ -1,0 +1,153 @@
+"""Every importer on files that are empty, cut, compressed, mis-encoded or something else altogether."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError
+from gantline.workload.importers.registry import IMPORTERS, find_importer, import_options, import_trace
+
+FIXTURES = Path(__file__).parent / "fixtures"
+EXCERPTS = {
+    "blox": "blox.csv",
+    "gavel": "gavel.trace",
+    "helios": "helios.csv",
+    "irfsim": "irfsim.txt",
+    "openb": "openb.csv",
+    "pai": "pai_task_table.csv",
+    "philly": "philly.json",
+    "philly-list": "philly_list.csv",
+    "pollux": "pollux.csv",
+    "sacct": "sacct.txt",
+    "spot": "spot.csv",
+    "swf": "swf.txt",
+    "tiresias": "tiresias.csv",
+}
+each_format = pytest.mark.parametrize("name", sorted(IMPORTERS))
+
+
+def test_every_format_has_an_excerpt() -> None:
+    assert set(EXCERPTS) == set(IMPORTERS)
+
+
+@each_format
+def test_compressed_files_give_the_same_trace(tmp_path: Path, name: str) -> None:
+    source = FIXTURES / EXCERPTS[name]
+    data = source.read_bytes()
+    plain = import_trace(name, source)
+    for ending, packed in (("gz", gzip.compress(data)), ("bz2", bz2.compress(data)), ("xz", lzma.compress(data))):
+        path = tmp_path / f"{source.name}.{ending}"
+        path.write_bytes(packed)
+        assert import_trace(name, path) == plain
+
+
+@each_format
+def test_archives_of_one_file_are_opened(tmp_path: Path, name: str) -> None:
+    source = FIXTURES / EXCERPTS[name]
+    plain = import_trace(name, source)
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.add(source, source.name)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as zipped:
+        zipped.write(source, source.name)
+    assert import_trace(name, tmp_path / "a.tar.gz") == plain
+    assert import_trace(name, tmp_path / "a.zip") == plain
+
+
+def test_archives_of_several_files_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as zipped:
+        zipped.writestr("one.csv", "x")
+        zipped.writestr("two.csv", "y")
+    with pytest.raises(TraceError, match=r"zip archive holding one\.csv, two\.csv"):
+        import_trace("blox", tmp_path / "a.zip")
+
+
+@each_format
+def test_empty_cut_and_foreign_files_are_refused_in_words(tmp_path: Path, name: str) -> None:
+    data = (FIXTURES / EXCERPTS[name]).read_bytes()
+    cases = {
+        "empty": b"",
+        "blank": b" \n\n",
+        "gzip cut short": gzip.compress(data)[:-15],
+        "not UTF-8": data[:40] + b"\xff\xfe\xe9" + data[40:],
+        "UTF-16": data.decode().encode("utf-16"),
+        "zstd": b"\x28\xb5\x2f\xfd....",
+        "binary": bytes(range(256)),
+        "prose": b"It was a dark and stormy night;\nthe rain fell in torrents.\n",
+        "numbers": b"1 2 3\n4 5 6\n",
+    }
+    for content in cases.values():
+        path = tmp_path / "input"
+        path.write_bytes(content)
+        with pytest.raises(TraceError) as caught:
+            import_trace(name, path)
+        assert str(path) in str(caught.value)
+        assert caught.value.fix
+
+
+@each_format
+def test_missing_files_are_not_found(tmp_path: Path, name: str) -> None:
+    with pytest.raises(NotFoundError):
+        import_trace(name, tmp_path / "nowhere")
+
+
+@each_format
+def test_a_file_cut_anywhere_is_read_in_part_or_refused(tmp_path: Path, name: str) -> None:
+    data = (FIXTURES / EXCERPTS[name]).read_bytes()
+    whole = len(import_trace(name, FIXTURES / EXCERPTS[name]))
+    path = tmp_path / "cut"
+    for end in range(1, len(data), max(1, len(data) // 60)):
+        path.write_bytes(data[:end])
+        assert outcome(name, path) <= whole
+
+
+@each_format
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(position=st.floats(0, 1), noise=st.binary(min_size=1, max_size=6))
+def test_noise_in_a_file_never_crashes_the_importer(tmp_path: Path, name: str, position: float, noise: bytes) -> None:
+    data = (FIXTURES / EXCERPTS[name]).read_bytes()
+    at = int(position * len(data))
+    path = tmp_path / "noisy"
+    path.write_bytes(data[:at] + noise + data[at:])
+    assert outcome(name, path) >= 0
+
+
+def outcome(name: str, path: Path) -> int:
+    """The number of jobs read, 0 for a refusal in words; anything else is a crash."""
+    try:
+        return len(import_trace(name, path))
+    except GantlineError:
+        return 0
+
+
+def test_registry_knows_formats_and_their_options() -> None:
+    assert [option.name for option in import_options("gavel")] == ["throughputs", "device"]
+    assert all(option.help and option.type for name in IMPORTERS for option in import_options(name))
+    assert all(find_importer(name).__doc__ for name in IMPORTERS)
+    with pytest.raises(NotFoundError, match=r"no trace format 'phily'.*'philly'"):
+        import_trace("phily", "x")
+    with pytest.raises(UsageError, match=r"no option 'devise'.*'device'"):
+        import_trace("gavel", FIXTURES / "gavel.trace", {"devise": "v100"})
+    with pytest.raises(UsageError, match="takes no options"):
+        import_trace("blox", FIXTURES / "blox.csv", {"load": 3})
+    with pytest.raises(UsageError, match="option 'attempts'"):
+        import_trace("philly", FIXTURES / "philly.json", {"attempts": "first"})
+
+
+def test_nothing_left_says_why() -> None:
+    with pytest.raises(TraceError, match="no job is left: dropped 6 of 6 jobs: not of virtual cluster 'vc9'"):
+        import_trace("helios", FIXTURES / "helios.csv", {"vc": "vc9"})
+
+
+def test_files_with_windows_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "windows.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + (FIXTURES / "blox.csv").read_bytes().replace(b"\n", b"\r\n"))
+    assert import_trace("blox", path) == import_trace("blox", FIXTURES / "blox.csv")
