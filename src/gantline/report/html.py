@@ -31,9 +31,7 @@ from gantline.report.page.tables import comparison_table, facts_table, group_tab
 Measure = Callable[[RunLike], Mapping[str, float]]
 
 
-def write_report(
-    runs: Sequence[RunLike], out: Path, *, title: str = "Gantline report", measure_with: Measure = measure
-) -> Path:
+def write_report(runs: Sequence[RunLike], out: Path, *, title: str = "Gantline report", measure_with: Measure = measure) -> Path:
     """Write the report of one or several runs to ``out``; ``measure_with`` sets windows, prices and the like."""
     out = Path(out)
     text = render_report(runs, title=title, measure_with=measure_with)
@@ -73,6 +71,7 @@ def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", me
             "<h2>Comparison</h2>" if len(runs) > 1 else "<h2>Numbers</h2>",
             comparison_table(names, measures),
             "<h2>Figures</h2>",
+            '<p class="note screen">Drag over a figure to look closer, double-click to come back.</p>',
             "<noscript><p>The figures and the searchable table of jobs need JavaScript; the numbers above do not.</p></noscript>",
             *([f'<p class="note">Figures show the first {MOST_DRAWN} of {len(runs)} runs.</p>'] if len(runs) > MOST_DRAWN else []),
             *(_figure(key, chart) for key, chart in charts.items()),
@@ -146,7 +145,8 @@ def _figure(key: str, chart: Chart) -> str:
 def _jobs_section(names: Sequence[str]) -> str:
     options = "".join(f"<option>{escape(name)}</option>" for name in names)
     heads = "".join(
-        f'<th scope="col"{" class=text" if column.kind == "text" else ""}><button type="button">{escape(column.title)}</button></th>'
+        f'<th scope="col" data-title="{escape(column.title)}"{" class=text" if column.kind == "text" else ""}>'
+        f'<button type="button">{escape(column.title)}</button></th>'
         for column in COLUMNS
     )
     return (

@@ -23,25 +23,29 @@ def spell(metric: Metric, value: float) -> str:
         return f"{value:,.0f}"
     if metric.unit == "money":
         return f"{value:,.2f}"
+    if metric.unit == "ratio":
+        return f"{value:,.2f}"
     digits = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{digits} {metric.unit}" if metric.unit in ("h", "kWh", "jobs") else digits
 
 
 def known_metrics(measures: Sequence[Mapping[str, float]]) -> list[Metric]:
     """The metrics worth a row: known for at least one run, and not a count of bad things that never happened."""
-    rare = {"unfinished", "failed", "rejected", "deadlines", "deadline_misses", "preemptions", "restarts", "work_lost"}
+    quiet = {key: key for key in ("unfinished", "failed", "rejected", "deadlines", "preemptions", "restarts", "work_lost")}
+    quiet["deadline_misses"] = "deadlines"  # no miss among some deadlines is good news, not no news
     return [
         metric
         for metric in METRICS
         if any(math.isfinite(found[metric.key]) for found in measures)
-        and not (metric.key in rare and all(found[metric.key] == 0 for found in measures))
+        and not (metric.key in quiet and all(found[quiet[metric.key]] == 0 for found in measures))
     ]
 
 
 def best_of(metric: Metric, values: Sequence[float]) -> set[int]:
-    """Which of several runs are best in this metric; none when they are all equal or neither way is better."""
+    """Which of several runs are best in this metric, as far as the shown digits tell; none when all show the same."""
     finite = {index: value for index, value in enumerate(values) if math.isfinite(value)}
-    if not metric.better or len(set(finite.values())) < 2:
+    shown = {index: spell(metric, value) for index, value in finite.items()}
+    if not metric.better or len(set(shown.values())) < 2:
         return set()
-    target = (min if metric.better == "lower" else max)(finite.values())
-    return {index for index, value in finite.items() if value == target}
+    target = spell(metric, (min if metric.better == "lower" else max)(finite.values()))
+    return {index for index, text in shown.items() if text == target}

@@ -69,6 +69,6 @@ def metric_axis(metric: Metric, values: Floats, from_zero: bool = False) -> tupl
     if finite.size == 0:
         return Axis(metric.title, unit, percent=percent), scale
     low, high = float(finite.min()) / scale, float(finite.max()) / scale
-    room = 0.12 * (high - low) or 0.1 * abs(high) or 1.0
+    room = 0.15 * (high - low) or 0.1 * abs(high) or 1.0
     bottom = 0.0 if from_zero and low >= 0 else low - room
     return Axis(metric.title, unit, percent=percent, low=bottom, high=high + room), scale

@@ -40,8 +40,9 @@ def distribution_chart(name: str, title: str, label: str, what: str, samples: di
     lines.sort(key=lambda line: float(np.interp(0.5, line.y, line.x)))
     legend: Legend = "corner" if len(samples) > 1 else "none"
     panel = Panel(log_duration_axis(label, everything), y, tuple(lines), legend)
-    sizes = ", ".join(f"{values.size:,}" for values in samples.values())
-    note = f"Drawn through at most {CURVE_POINTS} quantiles of {sizes} {what}."
+    sizes = [f"{values.size:,}" for values in samples.values()]
+    counted = f"{sizes[0]} {what}" if len(set(sizes)) == 1 else f"{', '.join(sizes)} {what}"
+    note = f"Drawn through at most {CURVE_POINTS} quantiles of {counted}."
     return Chart(name, title, (panel,), (note,) if thinned else ())
 
 

@@ -31,7 +31,7 @@ def fairness_per_user(runs: Sequence[RunLike]) -> Chart:
         layers.append(Points(name, x, y, colour=index))
     ticks = tuple((row[user], user or "(no user)") for user in shown)
     most = max((value for share in shares for value in share.values()), default=1.0)
-    x_axis = Axis("GPU time received of GPU time asked for", percent=True, low=0.0, high=max(1.0, most * 1.02))
+    x_axis = Axis("GPU time received of asked", percent=True, low=0.0, high=max(1.0, most * 1.02))
     y_axis = Axis("user", low=-0.6, high=max(len(shown), 1) - 0.4, ticks=ticks)
     notes = (f"The {MOST_USERS} users with the most GPU time of {len(known)}.",) if len(known) > MOST_USERS else ()
     height = max(0.7, 0.1 * len(shown) + 0.25)

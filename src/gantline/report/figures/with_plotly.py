@@ -18,6 +18,7 @@ from gantline.report.figures.chart import Axis, Bars, Box, Chart, Floats, Layer,
 from gantline.report.figures.palette import LIGHT, Theme, dash, faded, series_colour
 
 PANEL_HEIGHT = 300
+SHARP_ROWS = 600
 GAP = 0.09
 """The space between two panels, as a share of the height."""
 
@@ -46,6 +47,8 @@ def figure(chart: Chart, theme: Theme = LIGHT) -> dict[str, Any]:
 
 def picture_url(pixels: np.ndarray) -> str:
     """The picture as a PNG inside an address; row 0 of the pixels comes out at the bottom."""
+    # Browsers blur what they enlarge, so rows are repeated until only shrinking is left to them.
+    pixels = np.repeat(pixels, max(1, math.ceil(SHARP_ROWS / pixels.shape[0])), axis=0)
     held = io.BytesIO()
     Image.fromarray(pixels[::-1]).save(held, format="png", optimize=True)
     return "data:image/png;base64," + base64.b64encode(held.getvalue()).decode("ascii")
@@ -148,6 +151,7 @@ def _points(points: Points, theme: Theme) -> dict[str, Any]:
         "mode": "markers+text" if points.texts else "markers",
         "marker": {"color": colour, "size": 10, "line": {"color": theme.ground, "width": 1}},
         "name": points.name,
+        "cliponaxis": False,
     }
     if points.texts:
         away, up = points.toward

@@ -26,7 +26,7 @@
         layout.margin = { ...layout.margin, l: 44, r: 8 };
         layout.font = { ...layout.font, size: 11 };
       }
-      const config = { displaylogo: false, displayModeBar: layout.width < 480 ? false : "hover", scrollZoom: false };
+      const config = { displayModeBar: false, scrollZoom: false };
       Plotly.react(place, structuredClone(shown.data), structuredClone(layout), config);
     }
   };
@@ -37,8 +37,16 @@
     draw(false);
   });
   darkSystem.addEventListener("change", () => draw(false));
-  window.addEventListener("beforeprint", () => draw(true));
-  window.addEventListener("afterprint", () => draw(false));
+  let unfolded = [];  // nobody can unfold a sheet of paper
+  window.addEventListener("beforeprint", () => {
+    unfolded = [...document.querySelectorAll("details:not([open])")];
+    unfolded.forEach((part) => { part.open = true; });
+    draw(true);
+  });
+  window.addEventListener("afterprint", () => {
+    unfolded.forEach((part) => { part.open = false; });
+    draw(false);
+  });
   let settled;
   let drawnWidth = window.innerWidth;
   window.addEventListener("resize", () => {

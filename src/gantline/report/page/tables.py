@@ -72,9 +72,7 @@ def _group_table(name: str, by: str, table: pl.DataFrame, open_it: bool) -> str:
 
 def facts_table(name: str, summary: Mapping[str, Any], open_it: bool) -> str:
     """Everything the summary says about where a run comes from."""
-    rows = "".join(
-        f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>' for key, value in _flatten(summary)
-    )
+    rows = "".join(f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>' for key, value in _flatten(summary))
     body = f'<div class="scroll"><table class="facts"><tbody>{rows}</tbody></table></div>'
     return f"<details{' open' if open_it else ''}><summary>{escape(name)}</summary>{body}</details>"
 

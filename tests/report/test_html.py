@@ -1,0 +1,205 @@
+"""The HTML report as text; tests/system opens it in a browser."""
+
+import base64
+import hashlib
+import json
+import math
+import re
+from html.parser import HTMLParser
+
+import pytest
+from tests.report.example_runs import example_run
+
+from gantline.core.errors import UsageError
+from gantline.report.html import colour_pairs, json_for_html, render_report, write_report
+from gantline.report.metrics import METRICS, Window, measure
+from gantline.report.numbers import best_of, spell
+from gantline.report.page.jobs import job_columns
+
+HOSTILE = ["</script><script>owned=1</script>", "<img src=x onerror=owned=1>", "<!--", "a & 'b' \"c\"", "\u2028"]
+RUNS = [
+    example_run(jobs=40, name="fifo", names=HOSTILE, users=["ann", "<i>bob</i>"]),
+    example_run(jobs=40, name="<b>short</b>", names=HOSTILE, users=["ann", "<i>bob</i>"], shortest_first=True),
+]
+
+
+class Reader(HTMLParser):
+    """Collects the elements, the comparison table and the JSON block of a report."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.table, self.scripts, self.policy = [], {}, [], ""
+        self._row, self._script = None, None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        if tag == "tr" and "data-metric" in attributes:
+            self._row = self.table.setdefault(attributes["data-metric"], [])
+        elif tag == "td" and "data-value" in attributes:
+            self._row.append(attributes["data-value"])
+        elif tag == "script":
+            self._script = [attributes.get("type"), ""]
+            self.scripts.append(self._script)
+        elif attributes.get("http-equiv") == "Content-Security-Policy":
+            self.policy = attributes["content"]
+
+    def handle_data(self, data):
+        if self._script is not None:
+            self._script[1] += data
+
+    def handle_endtag(self, tag):
+        if tag == "script":
+            self._script = None
+
+    @property
+    def data(self):
+        return json.loads(next(text for kind, text in self.scripts if kind == "application/json"))
+
+
+@pytest.fixture(scope="module")
+def text():
+    return render_report(RUNS, title="A <report>")
+
+
+@pytest.fixture(scope="module")
+def read(text):
+    return Reader(text)
+
+
+def test_the_table_holds_the_exact_numbers_of_every_run(read):
+    measures = [measure(run) for run in RUNS]
+    for key, cells in read.table.items():
+        assert [float(cell) if cell else math.nan for cell in cells] == pytest.approx(
+            [found[key] for found in measures], rel=0, abs=0, nan_ok=True
+        )
+    assert {"jct_mean", "utilisation", "rho_max", "deadline_misses"} <= set(read.table)
+    assert "money" not in read.table  # no prices, no row
+
+
+def test_names_never_become_elements(read):
+    assert [tag for tag, _ in read.tags if tag in ("img", "i", "b")] == []
+    assert len(read.scripts) == 3
+    assert read.data["jobs"][0]["columns"][0][: len(HOSTILE)] == HOSTILE
+
+
+def test_the_policy_allows_our_scripts_and_no_address(read):
+    ours = [script for kind, script in read.scripts if kind is None]
+    for script in ours:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in read.policy
+    assert "default-src 'none'" in read.policy
+    assert "unsafe-inline" not in read.policy.split("script-src")[1].split(";")[0]
+    assert not re.search(r"https?:", read.policy)
+
+
+def test_no_element_points_outside(read):
+    for tag, attributes in read.tags:
+        assert "src" not in attributes, tag
+        assert not attributes.get("href", "#").startswith("http")
+    assert [tag for tag, _ in read.tags if tag == "link"] == []
+
+
+def test_table_first_then_figures_then_jobs_then_provenance(text):
+    places = [text.index(f"<h2>{title}</h2>") for title in ("Comparison", "Figures", "Jobs", "What was run")]
+    assert places == sorted(places)
+
+
+def test_every_figure_has_a_place_and_every_place_a_figure(read):
+    places = {a["id"].removeprefix("figure-") for tag, a in read.tags if tag == "div" and a.get("class") == "plot"}
+    assert places == set(read.data["figures"])
+    assert places == {"jct", "timeline", "fairness", "gantt-0", "gantt-1"}
+
+
+def test_every_colour_of_a_figure_has_a_dark_partner(read):
+    pairs = dict(colour_pairs())
+    raster = {"rgb"}
+    used = set(re.findall(r'"(#[0-9a-f]{6}|rgba?\([^"]*\))"', json.dumps(read.data["figures"])))
+    assert {colour for colour in used if colour.split("(")[0] not in raster} <= set(pairs)
+
+
+def test_the_same_runs_give_the_same_file(text):
+    assert render_report(RUNS, title="A <report>") == text
+
+
+def test_provenance_is_told_in_full(text):
+    assert '<th scope="row">seed</th><td>0</td>' in text
+    assert '<th scope="row">policy</th><td>fifo</td>' in text
+
+
+def test_an_overloaded_run_is_announced_beside_its_numbers():
+    busy = example_run(jobs=150, gap=60)
+    assert "No steady state" in render_report([busy])
+    assert "No steady state" not in render_report([example_run(jobs=60, gap=3000)])
+
+
+def test_three_runs_also_show_their_trade_off():
+    runs = [example_run(jobs=20, seed=seed, name=f"seed {seed}") for seed in range(3)]
+    assert "pareto" in Reader(render_report(runs)).data["figures"]
+
+
+def test_many_runs_are_all_in_the_table_and_the_figures_say_what_they_leave_out():
+    runs = [example_run(jobs=6, seed=seed, name=f"seed {seed}") for seed in range(10)]
+    text = render_report(runs)
+    assert len(Reader(text).table["jct_mean"]) == 10
+    assert "Figures show the first 8 of 10 runs" in text
+    assert "first 4 of 10 runs" in text
+
+
+def test_a_long_list_of_jobs_is_sampled_evenly_with_a_note():
+    run = example_run(jobs=100)
+    listed = job_columns(run.jobs, most=10)
+    names = listed["columns"][0]
+    assert len(names) == 10
+    assert (names[0], names[-1]) == ("job-0", "job-99")
+    assert "10 of 100 jobs" in listed["note"]
+    assert job_columns(run.jobs)["note"] == ""
+
+
+def test_windows_and_prices_come_in_through_the_measure():
+    def tracked(run):
+        return measure(run, window=Window(10, 30), prices={"v100": 2.0})
+
+    found = Reader(render_report(RUNS, measure_with=tracked)).table
+    assert [float(cell) for cell in found["jobs"]] == [20, 20]
+    assert "money" in found
+
+
+def test_writing_is_whole_or_not_at_all(tmp_path, text):
+    out = write_report(RUNS, tmp_path / "new" / "report.html", title="A <report>")
+    assert out.read_text(encoding="utf-8") == text
+    assert [entry.name for entry in out.parent.iterdir()] == ["report.html"]
+    with pytest.raises(UsageError, match="at least one run"):
+        write_report([], tmp_path / "none.html")
+    assert not (tmp_path / "none.html").exists()
+
+
+def test_json_cannot_leave_its_script_element():
+    hidden = json_for_html({"x": "</script><!--&\u2028"})
+    assert not set("<>&\u2028") & set(hidden)
+    assert json.loads(hidden) == {"x": "</script><!--&\u2028"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("jct_mean", 8280.0, "2.3 h"),
+        ("utilisation", 0.7351, "73.5 %"),
+        ("jobs", 82247, "82,247"),
+        ("slowdown_mean", 13.684, "13.68"),
+        ("gpu_hours", 1523.4, "1,523 h"),
+        ("money", 141.8105, "141.81"),
+        ("jct_mean", math.nan, "–"),
+    ],
+)
+def test_numbers_as_people_read_them(key, value, text):
+    assert spell(next(metric for metric in METRICS if metric.key == key), value) == text
+
+
+def test_the_best_is_marked_as_far_as_digits_tell():
+    jct, jain, jobs = (next(m for m in METRICS if m.key == key) for key in ("jct_mean", "jain_users", "jobs"))
+    assert best_of(jct, [7200.0, 7201.0, 9000.0, math.nan]) == {0, 1}
+    assert best_of(jain, [0.5, 0.9]) == {1}
+    assert best_of(jain, [0.9999, 0.99991]) == set()
+    assert best_of(jobs, [1, 2]) == set()
