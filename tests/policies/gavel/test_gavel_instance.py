@@ -65,9 +65,7 @@ def test_mistakes_are_named(changes: dict[str, object], words: list[str]) -> Non
         ([[0, 1]], [[[1, 1, 1], [1, 1, 1]]], {"throughput": [[0, 1, 2], [1, 2, 3]]}, ["'k80'", "cannot run there"]),
     ],
 )
-def test_mistakes_in_pairs_are_named(
-    members: object, rates: object, changes: dict[str, object], words: list[str]
-) -> None:
+def test_mistakes_in_pairs_are_named(members: object, rates: object, changes: dict[str, object], words: list[str]) -> None:
     with pytest.raises(UsageError) as refusal:
         two_jobs(pairs=(members, rates), **changes)
     for word in words:

@@ -24,9 +24,7 @@ def test_scale_and_given_columns_tell_jobs_apart() -> None:
 
 def test_all_partners_alike_leave_one_kind_of_job_and_one_of_pair() -> None:
     members = [[i, j] for i in range(4) for j in range(i + 1, 4)]
-    instance = Instance.of(
-        types=("a",), capacity=[2], throughput=np.ones((4, 1)), pairs=(members, np.full((6, 2, 1), 0.8))
-    )
+    instance = Instance.of(types=("a",), capacity=[2], throughput=np.ones((4, 1)), pairs=(members, np.full((6, 2, 1), 0.8)))
     found = kinds(instance)
     assert len(found) == 1
     assert found.pair_count.tolist() == [6]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gantline.policies.gavel.instance import Floats
+from gantline.policies.gavel.instance import Flags, Floats
 from gantline.policies.gavel.interior import Point, Problem, climb
 from gantline.policies.gavel.program import Program
 
@@ -22,7 +22,7 @@ class Start:
 
     x: Floats
     throughput: Floats
-    able: np.ndarray  # type: ignore[type-arg]
+    able: Flags
 
 
 def maximise_level(program: Program, demand: Floats, base: Floats | None = None, *, budget: int = 100) -> Point:
@@ -101,7 +101,7 @@ def _start(program: Program) -> Start:
     return Start(x, np.where(able, throughput, 1.0), able)
 
 
-def _problem(program: Program, start: Start, kept: np.ndarray, base: Floats | None) -> Problem:  # type: ignore[type-arg]
+def _problem(program: Program, start: Start, kept: Flags, base: Floats | None) -> Problem:
     """The program with every floor row in units of the start's throughput, and only the floors that are kept."""
     unit = np.ones(len(program.bound))
     unit[1 : 2 * program.size : 2] = start.throughput

@@ -100,7 +100,7 @@ def substitute(factors, right, kinds, arrow, w):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _cholesky(matrix):  # type: ignore[no-untyped-def]
-    """Factor in place, lower triangle; a pivot lost to rounding marks a row that depends on others: it is left out."""
+    """Factor in place, lower triangle; a pivot lost to rounding is replaced by what rounding leaves of it."""
     size = len(matrix)
     for i in range(size):
         for j in range(i + 1):
@@ -110,7 +110,7 @@ def _cholesky(matrix):  # type: ignore[no-untyped-def]
             if j < i:
                 matrix[i, j] = total / matrix[j, j]
             else:
-                matrix[i, i] = np.sqrt(total) if total > 1e-14 * matrix[i, i] else 1e100
+                matrix[i, i] = np.sqrt(max(total, 1e-16 * matrix[i, i]))
 
 
 @njit(cache=True)

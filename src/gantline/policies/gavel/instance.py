@@ -19,6 +19,7 @@ from gantline.policies.gavel.checks import column, matrix, pair_rows, refuse_pai
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,7 @@ class Instance:
         owner = None
         if entities:
             owner = column("entity", entity, len(ids), ids).astype(np.int64)
-            refuse_where(
-                (owner < 0) | (owner >= len(entities)), ids, None, "entity is unknown", "name one of the entities"
-            )
+            refuse_where((owner < 0) | (owner >= len(entities)), ids, None, "entity is unknown", "name one of the entities")
         return cls(
             types=names,
             capacity=amount,

@@ -162,7 +162,7 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
         steps += 1
         if not centred and merit < NEAR:  # from here on the path is followed closely, so that it ends in the centre
             middle = gap / mass if middle == 0.0 else middle
-            centred = _uneven(p, q, weight, middle) < 0.1
+            centred = _uneven(p, q, weight, middle) < 0.02
 
         factors = eliminate(start, index, value, inverse, p[columns:], q[columns:], w, kinds, arrow)
         for i in range(size):
@@ -171,9 +171,7 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
             for i in range(size):
                 aim[i] += middle * weight[i]
         else:  # predictor: towards complementarity 0
-            _direction(
-                start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq
-            )
+            _direction(start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq)
             far_p, far_q = _reach(p, dp), _reach(q, dq)
             ahead = 0.0
             for i in range(size):
@@ -200,9 +198,7 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
 
 
 @njit(cache=True)
-def _direction(
-    start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq
-):  # type: ignore[no-untyped-def]
+def _direction(start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq):  # type: ignore[no-untyped-def]
     """Newton's step for the products ``p q = aim``: writes ``dp`` and ``dq``, returns the step of the level.
 
     Near the optimum the elimination loses digits, so what is left of the row equations is solved for once more.

@@ -45,9 +45,7 @@ class Solution:
     iterations: int
 
 
-def solve(
-    program: LinearProgram, method: Method = "simplex", *, second: Floats | None = None, budget: int = 1_000_000
-) -> Solution:
+def solve(program: LinearProgram, method: Method = "simplex", *, second: Floats | None = None, budget: int = 1_000_000) -> Solution:
     """Solve from scratch; with ``second`` maximise that among the optimal answers."""
     solver = _load(program, method, budget)
     found = _run(solver, method)
@@ -65,7 +63,7 @@ def solve(
 
 
 def _load(program: LinearProgram, method: Method, budget: int) -> highspy.Highs:
-    solver = highspy.Highs()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.silent()
     options = solver.getOptions()
     options.threads = 1

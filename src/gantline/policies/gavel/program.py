@@ -11,8 +11,10 @@ device type; it stands for all rows of its kind. Every kind of job ``a`` and eve
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gantline.policies.gavel.instance import Floats, Instance, Ints
 from gantline.policies.gavel.kinds import Kinds
@@ -81,7 +83,7 @@ def constraints(instance: Instance, kinds: Kinds, *, every_column: bool = False)
     )
 
 
-def _pair_columns(instance: Instance, kinds: Kinds, every_column: bool) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+def _pair_columns(instance: Instance, kinds: Kinds, every_column: bool) -> tuple[NDArray[Any], ...]:
     """Columns of pairs: five entries each (time and floor of both kinds of members, devices once)."""
     assert instance.pairs is not None
     n = len(kinds)

@@ -1,0 +1,74 @@
+"""Finish-time fairness (Themis' objective in Gavel, OSDI 2020, section 4.2): minimise the largest rho.
+
+``rho`` of a job is its finish time under the shares over its finish time on an m-th part of the cluster of its own. The
+time the job would have needed so far on its own part is remembered between calls: the share of a job changes with the
+number of jobs, so what it has done is credited at the isolated speed of the time when it did it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypedDict
+
+import numpy as np
+
+from gantline.policies.gavel.allocation import Allocation
+from gantline.policies.gavel.central import minimise_ratio
+from gantline.policies.gavel.instance import Floats, Instance, Pairs
+from gantline.policies.gavel.shares import isolated_throughput, no_pairs
+from gantline.policies.gavel.solving import DEFAULT, Solving, conclude
+
+
+class FairnessMemory(TypedDict):
+    """What is carried from call to call: plain lists of [job, number, ...]."""
+
+    isolated_time: list[list[Any]]  # [job, seconds on a part of its own for what it has done]
+    last: list[list[Any]]  # [job, steps left, isolated throughput] at the previous call
+
+
+def finish_time_fairness(
+    instance: Instance, memory: FairnessMemory | None = None, solving: Solving = DEFAULT, *, by_weight: bool = False
+) -> tuple[Allocation, FairnessMemory]:
+    """Shares with the smallest largest rho (the objective), and the memory for the next call.
+
+    ``by_weight`` divides throughputs by priority weights, as the artifact does in its packed form.
+    """
+    if not len(instance):
+        kept = memory["isolated_time"] if memory else []
+        return Allocation(np.zeros((0, len(instance.types))), no_pairs(instance), 0.0), FairnessMemory(isolated_time=kept, last=[])
+    steps, elapsed = instance.needing("steps", "elapsed")
+    if by_weight:
+        instance = _divided(instance)
+    alone = isolated_throughput(instance)
+    before = _isolated_time(instance, steps, memory)
+    total = before + np.where(alone > 0, steps / np.where(alone > 0, alone, 1.0), 0.0)
+    kinds = solving.kinds(instance, steps, total, elapsed)
+    program = solving.constraints(instance, kinds)
+    first = kinds.first
+    point = minimise_ratio(program, steps[first], total[first], elapsed[first], budget=solving.budget)
+    allocation = conclude(instance, program, point, point.level, solving)
+    return allocation, FairnessMemory(
+        isolated_time=[[job, float(time)] for job, time in zip(instance.jobs, before)],
+        last=[[job, float(left), float(speed)] for job, left, speed in zip(instance.jobs, steps, alone)],
+    )
+
+
+def _isolated_time(instance: Instance, steps: Floats, memory: FairnessMemory | None) -> Floats:
+    """Seconds each job would have needed, on a part of its own, for what it has done until now."""
+    time = np.zeros(len(instance))
+    if memory is None:
+        return time
+    known = dict(memory["isolated_time"])
+    last = {job: (left, speed) for job, left, speed in memory["last"]}
+    for i, job in enumerate(instance.jobs):
+        time[i] = known.get(job, 0.0)
+        if job in last and last[job][1] > 0:
+            time[i] += max(last[job][0] - steps[i], 0.0) / last[job][1]
+    return time
+
+
+def _divided(instance: Instance) -> Instance:
+    pairs = instance.pairs
+    if pairs is not None:
+        pairs = Pairs(pairs.members, pairs.throughput / instance.weight[pairs.members][:, :, None])
+    return replace(instance, throughput=instance.throughput / instance.weight[:, None], pairs=pairs)

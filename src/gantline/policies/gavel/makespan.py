@@ -1,0 +1,46 @@
+"""Makespan: finish all present jobs as early as possible (Gavel, OSDI 2020, section 4.2).
+
+Every job needs ``steps / horizon`` throughput, so the smallest horizon is the inverse of a max-min level: one linear
+program. The artifact searches the horizon by bisection and takes whatever answer its last feasible program gave, within
+5 % of the optimum; ``bisection=True`` walks the same search and returns the centre of that last feasible set.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.policies.gavel.allocation import Allocation
+from gantline.policies.gavel.central import maximise_gain
+from gantline.policies.gavel.instance import Instance
+from gantline.policies.gavel.solving import DEFAULT, Solving, best_level, conclude
+
+SLACK = 1.05  # the artifact stops when the upper end is within 5 % of the lower
+
+
+def makespan(instance: Instance, solving: Solving = DEFAULT, *, bisection: bool = False) -> Allocation:
+    """Shares that finish the last job first; the objective is the horizon in seconds."""
+    (steps,) = instance.needing("steps")
+    kinds = solving.kinds(instance, steps)
+    program = solving.constraints(instance, kinds)
+    needed = steps[kinds.first]
+    point = best_level(program, needed, None, solving)
+    horizon = 1.0 / point.level if point.level > 0 else float("inf")
+    if bisection and point.solved and np.isfinite(horizon):
+        horizon = last_feasible_probe(horizon)
+        point = maximise_gain(program, np.zeros(len(program.row)), needed / horizon, budget=solving.budget)
+    return conclude(instance, program, point, horizon, solving)
+
+
+def last_feasible_probe(shortest: float, low: float = 100.0, high: float = 1e6) -> float:
+    """The last horizon that the artifact's search finds feasible when the true optimum is ``shortest``."""
+    while True:
+        found, floor, top = None, low, high
+        while top > SLACK * floor:
+            middle = (floor + top) / 2.0
+            if middle >= shortest:
+                found = top = middle
+            else:
+                floor = middle
+        if found is not None:
+            return found
+        low, high = high, 10.0 * high
