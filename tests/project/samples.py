@@ -1,4 +1,4 @@
-"""The small files that pages may use without showing them: a trace and a cluster."""
+"""The small files that pages may use without showing them: a trace, a cluster and a finished run."""
 
 from __future__ import annotations
 
@@ -38,3 +38,11 @@ def write_samples(folder: Path) -> None:
     """Put ``jobs.csv`` and ``cluster.yaml`` into a folder."""
     (folder / "jobs.csv").write_text(jobs_csv(), encoding="utf-8")
     (folder / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+
+
+def write_run_sample(folder: Path) -> None:
+    """Simulate the sample trace and store the run as the directory ``run``."""
+    from gantline import simulate
+    from gantline.report.rundir import write_run
+
+    write_run(simulate(folder / "jobs.csv", "8x4", "fifo"), folder / "run")

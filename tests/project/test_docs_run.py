@@ -8,7 +8,7 @@ import pytest
 from tests.project import page_runner
 from tests.project.page_runner import PageError, command_lines, run_page
 from tests.project.pages import OTHER_SPELLINGS, RUNNABLE, Block, blocks, pages
-from tests.project.samples import write_samples
+from tests.project.samples import write_run_sample, write_samples
 
 ROOT = Path(__file__).parents[2]
 PAGES = {page.relative_to(ROOT).as_posix(): page for page in pages(ROOT)}
@@ -25,6 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", RUNNABLE_PAGES)
 def test_the_blocks_of_a_page_run(name: str, folder: Path) -> None:
+    write_run_sample(folder)
     assert run_page(PAGES[name].read_text(encoding="utf-8"), name) > 0
 
 

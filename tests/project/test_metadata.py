@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import gantline
+
 ROOT = Path(__file__).parents[2]
 
 # SHA-256 of the words of the standard text, spaces and line breaks evened out.
@@ -34,6 +36,7 @@ def test_the_installed_package_has_the_version_of_the_project_file(project: dict
     installed = metadata("gantline")
     assert installed["Version"] == project["version"], "run make again: the environment is older than pyproject.toml"
     assert installed["License-Expression"] == project["license"]
+    assert gantline.__version__ == project["version"]
 
 
 def test_the_citation_names_the_same_version_and_licence(project: dict[str, object], citation: dict[str, object]) -> None:
