@@ -62,9 +62,14 @@ def test_makespan_runs_from_first_arrival_to_last_completion():
     jobs = job_rows(
         {"arrival": 100.0, "finish": 150.0, "jct": 50.0},
         {"arrival": 110.0, "finish": 400.0, "jct": 290.0},
-        {"arrival": 90.0, "state": "waiting"},
+        {"arrival": 90.0, "state": "rejected"},
     )
     assert makespan(jobs) == 310.0
+
+
+def test_a_run_that_is_not_over_has_no_makespan():
+    jobs = job_rows({"finish": 150.0, "jct": 150.0}, {"state": "running"})
+    assert math.isnan(makespan(jobs))
 
 
 def test_example_run_keeps_its_own_books():

@@ -108,6 +108,14 @@ def test_the_front_agrees_with_its_definition(points):
         assert found[i] == (not beaten)
 
 
+def test_long_names_are_shortened_in_figures_only():
+    name = "a-very-long-name-of-a-user-in-some-department"
+    run = example_run(jobs=20, users=[name, "bob"])
+    ticks = dict(figures.fairness_per_user([run]).panels[0].y.ticks).values()
+    assert "a-very-long-name-o…epartment" in ticks
+    assert max(map(len, ticks)) == 28
+
+
 def test_shares_of_sizes_and_hours_add_up():
     jobs, time = layers("sizes")
     assert jobs.heights.sum() == pytest.approx(1.0)

@@ -134,6 +134,12 @@ def test_an_overloaded_run_is_announced_beside_its_numbers():
     assert "No steady state" not in render_report([example_run(jobs=60, gap=3000)])
 
 
+def test_runs_that_completed_different_numbers_of_jobs_are_announced():
+    runs = [example_run(jobs=40), example_run(jobs=40, until=9000.0)]
+    assert "different numbers of jobs" in render_report(runs)
+    assert "different numbers of jobs" not in render_report(RUNS)
+
+
 def test_three_runs_also_show_their_trade_off():
     runs = [example_run(jobs=20, seed=seed, name=f"seed {seed}") for seed in range(3)]
     assert "pareto" in Reader(render_report(runs)).data["figures"]

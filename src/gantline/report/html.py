@@ -68,6 +68,7 @@ def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", me
             f'<header><h1>{escape(title)}</h1><button id="theme" class="screen" type="button">Light or dark</button></header>',
             f'<p class="quiet">{_opening(runs)} Gantline {escape(version("gantline"))}.</p>',
             *(_warning(name, run, len(runs) > 1) for name, run in zip(names, runs) if not steadiness(run).steady),
+            *_uneven(measures),
             "<h2>Comparison</h2>" if len(runs) > 1 else "<h2>Numbers</h2>",
             comparison_table(names, measures),
             "<h2>Figures</h2>",
@@ -134,6 +135,12 @@ def _opening(runs: Sequence[RunLike]) -> str:
 def _warning(name: str, run: RunLike, several: bool) -> str:
     prefix = f"<strong>{escape(name)}</strong>: " if several else ""
     return f'<p class="warning">{prefix}{escape(str(steadiness(run)))}</p>'
+
+
+def _uneven(measures: Sequence[Mapping[str, float]]) -> list[str]:
+    if len({found["completed"] for found in measures}) < 2:
+        return []
+    return ['<p class="warning">The runs completed different numbers of jobs: compare their means with care.</p>']
 
 
 def _figure(key: str, chart: Chart) -> str:

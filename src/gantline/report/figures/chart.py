@@ -125,6 +125,14 @@ def floats(values: Sequence[float] | NDArray[np.float64]) -> Floats:
     return np.asarray(values, dtype=np.float64)
 
 
+def brief(name: str, most: int = 28) -> str:
+    """The name, or its head and tail where it is too long to stand in a figure; tables keep it whole."""
+    if len(name) <= most:
+        return name
+    head = (most - 1) * 2 // 3
+    return f"{name[:head]}…{name[len(name) - (most - 1 - head) :]}"
+
+
 def spread_apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Positions near the wanted ones, in their order, at least ``gap`` apart and within bounds while there is room."""
     order = np.argsort(np.asarray(wanted, dtype=np.float64), kind="stable")

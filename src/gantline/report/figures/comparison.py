@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gantline.report.figures.chart import Axis, Box, Chart, Floats, Line, Panel, Points, floats
+from gantline.report.figures.chart import Axis, Box, Chart, Floats, Line, Panel, Points, brief, floats
 from gantline.report.figures.durations import unit_for
 from gantline.report.metrics.catalogue import BY_KEY, Metric
 
@@ -18,7 +18,7 @@ def boxes_over_seeds(points: pl.DataFrame, metric: str = "jct_mean") -> Chart:
     for index, name in enumerate(points["name"].unique(maintain_order=True).to_list()):
         values = floats(points.filter(pl.col("name") == name)["value"].to_numpy()) / scale
         boxes.append(Box(str(name), float(index), values, colour=index))
-        ticks.append((float(index), str(name)))
+        ticks.append((float(index), brief(str(name))))
     x = Axis("policy", low=-0.6, high=len(boxes) - 0.4, ticks=tuple(ticks))
     note = "Box: middle half; line: median; whiskers: smallest and largest; points: single seeds."
     return Chart(f"seeds-{metric}", f"{known.title} over seeds", (Panel(x, axis, tuple(boxes)),), (note,))
@@ -43,7 +43,7 @@ def pareto_front(points: pl.DataFrame, x: str = "jct_mean", y: str = "jain_users
     bad = (-good[0], -good[1])
     layers: list[Line | Points] = [front]
     for name, which, toward in (("beaten", ~best, bad), ("on the front", best, good)):
-        texts, quiet = tuple(map(str, names[which])), toward == bad
+        texts, quiet = tuple(brief(str(name)) for name in names[which]), toward == bad
         layers.append(Points(name, xs[which] / x_scale, ys[which] / y_scale, 0, texts, toward, quiet))
     note = f"Better: {first.better} {first.title}, {second.better} {second.title}. Grey runs are beaten by another one."
     return Chart("pareto", f"{first.title} against {second.title}", (Panel(x_axis, y_axis, tuple(layers)),), (note,))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from gantline.report.figures.chart import Axis, Chart, Floats, Legend, Line, Panel, floats
+from gantline.report.figures.chart import Axis, Chart, Floats, Legend, Line, Panel, brief, floats
 from gantline.report.figures.durations import log_duration_axis, unit_for
 from gantline.report.frames import RunLike, completed, names_of
 from gantline.report.metrics import cdf
@@ -34,7 +34,7 @@ def distribution_chart(name: str, title: str, label: str, what: str, samples: di
             value, share = value[rows], share[rows]
             thinned = True
         if value.size:
-            lines.append(Line(series, value, share, colour=index, step=True))
+            lines.append(Line(brief(series), value, share, colour=index, step=True))
     everything = np.concatenate([line.x for line in lines]) if lines else np.zeros(0)
     y = Axis(f"share of {what}", percent=True, low=0.0, high=1.0)
     lines.sort(key=lambda line: float(np.interp(0.5, line.y, line.x)))
@@ -58,7 +58,7 @@ def jct_against_load(points: pl.DataFrame, load: str = "load", unit: str = "jobs
         ordered = rows.sort("load")
         low, high = (floats(ordered[c].to_numpy()) / scale.seconds if banded else None for c in ("low", "high"))
         x, y = floats(ordered["load"].to_numpy()), floats(ordered["value"].to_numpy()) / scale.seconds
-        lines.append(Line(name, x, y, colour=index, markers=True, low=low, high=high))
+        lines.append(Line(brief(name), x, y, colour=index, markers=True, low=low, high=high))
     panel = Panel(Axis(load, unit), Axis("mean JCT", scale.name, low=0.0), tuple(lines), legend="direct")
     notes = ("Bands are intervals over seeds.",) if banded else ()
     return Chart("jct-load", "Mean job completion time against load", (panel,), notes)

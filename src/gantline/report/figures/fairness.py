@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from gantline.report.figures.chart import Axis, Chart, Panel, Points
+from gantline.report.figures.chart import Axis, Chart, Panel, Points, brief
 from gantline.report.frames import RunLike, names_of, span_of
 from gantline.report.metrics import received_share
 
@@ -28,8 +28,8 @@ def fairness_per_user(runs: Sequence[RunLike]) -> Chart:
     for index, (name, share) in enumerate(zip(names, shares)):
         there = [user for user in shown if user in share]
         x, y = np.array([share[user] for user in there]), np.array([row[user] for user in there])
-        layers.append(Points(name, x, y, colour=index))
-    ticks = tuple((row[user], user or "(no user)") for user in shown)
+        layers.append(Points(brief(name), x, y, colour=index))
+    ticks = tuple((row[user], brief(user) or "(no user)") for user in shown)
     most = max((value for share in shares for value in share.values()), default=1.0)
     x_axis = Axis("GPU time received of asked", percent=True, low=0.0, high=max(1.0, most * 1.02))
     y_axis = Axis("user", low=-0.6, high=max(len(shown), 1) - 0.4, ticks=ticks)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gantline.report.figures.chart import Axis, Chart, Panel, Raster
+from gantline.report.figures.chart import Axis, Chart, Panel, Raster, brief
 from gantline.report.figures.durations import unit_for
 from gantline.report.figures.palette import RASTER, rgb
 from gantline.report.figures.raster import draw_intervals
@@ -73,7 +73,7 @@ def _by_user(run: RunLike) -> tuple[NDArray[np.int64], tuple[tuple[str, tuple[in
     users = pl.DataFrame({"user": named, "code": range(len(named))}, schema={"user": pl.String, "code": pl.Int64})
     owner = run.jobs.select("job", "user").join(users, on="user", how="left").unique("job")
     codes = run.allocations.select("job").join(owner, on="job", how="left", maintain_order="left")["code"]
-    legend = [(user or "(no user)", rgb(RASTER[code])) for code, user in enumerate(named)]
+    legend = [(brief(user) or "(no user)", rgb(RASTER[code])) for code, user in enumerate(named)]
     if demand.height > len(named):
         legend.append((f"{demand.height - len(named)} others", rgb(OTHERS)))
     return codes.fill_null(len(RASTER)).to_numpy().astype(np.int64), tuple(legend)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gantline.report.figures.chart import Axis, Chart, Line, Panel
+from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
 from gantline.report.figures.durations import unit_for
 from gantline.report.frames import RunLike, names_of, span_of
 from gantline.report.metrics import bin_means, with_utilisation
@@ -29,8 +29,8 @@ def queue_and_utilisation(runs: Sequence[RunLike], slices: int = SLICES) -> Char
         own = max(1, int(np.ceil((end - start) / width))) if width > 0 else 1
         means = bin_means(with_utilisation(run.series), ["queued", "utilisation"], start, end, own)
         time = (means["time"].to_numpy() - start) / unit.seconds
-        queues.append(Line(name, time, means["queued"].to_numpy(), colour=index, step=True))
-        shares.append(Line(name, time, means["utilisation"].to_numpy(), colour=index, step=True))
+        queues.append(Line(brief(name), time, means["queued"].to_numpy(), colour=index, step=True))
+        shares.append(Line(brief(name), time, means["utilisation"].to_numpy(), colour=index, step=True))
     time_axis = Axis("time since the first arrival", unit.name, low=0.0, high=longest / unit.seconds)
     top = Panel(time_axis, Axis("waiting", "jobs", low=0.0), tuple(queues), legend="above" if len(runs) > 1 else "none")
     below = Panel(time_axis, Axis("utilisation", percent=True, low=0.0, high=1.0), tuple(shares))

@@ -43,7 +43,9 @@ def bounded_slowdown(jobs: pl.DataFrame, threshold: float = SLOWDOWN_THRESHOLD) 
 
 
 def makespan(jobs: pl.DataFrame) -> float:
-    """The time from the first arrival to the last completion."""
+    """The time from the first arrival to the last completion; NaN while jobs are unfinished, for it is not over."""
+    if jobs["state"].is_in(["running", "waiting"]).any():
+        return math.nan
     ends = finite(completed(jobs)["finish"])
     if ends.size == 0:
         return math.nan

@@ -1,0 +1,172 @@
+"""The report in a real browser: no error, no network, the numbers of the files, names that stay text.
+
+Screenshots and the printed page are left in the folder that pytest names with ``--basetemp`` for a person to look at.
+"""
+
+import math
+
+import pytest
+from tests.report.example_runs import example_run
+
+from gantline.report.html import write_report
+from gantline.report.metrics import measure
+from gantline.report.rundir import read_run, write_run
+
+HOSTILE = [
+    "</script><script>window.owned = 'script'</script>",
+    "<img src=x onerror=\"window.owned = 'image'\">",
+    "<svg onload=window.owned='svg'>",
+    "javascript:window.owned='link'",
+    "a & 'b' \"c\" <!-- ]]>",
+    "line\u2028separator",
+    "\u202eright to left",
+]
+USERS = ["ann", "<b onmouseover=window.owned=1>bob</b>", "$x^2$", *(f"user {i}" for i in range(9))]
+
+
+@pytest.fixture(scope="module")
+def directories(tmp_path_factory):
+    """Three runs on disk, one of them with a hostile name and with jobs that never finished."""
+    folder = tmp_path_factory.mktemp("runs")
+    common = {"jobs": 300, "nodes": 4, "gap": 250.0, "names": HOSTILE, "users": USERS}
+    runs = {
+        "fifo": example_run(name="fifo", **common),
+        "short": example_run(name="<img src=x onerror=window.owned='run'>", shortest_first=True, **common),
+        "cut": example_run(name="cut short", until=40000.0, **common),
+    }
+    return [write_run(run, folder / name) for name, run in runs.items()]
+
+
+@pytest.fixture(scope="module")
+def report(directories, tmp_path_factory):
+    return write_report([read_run(path) for path in directories], tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture
+def page(browser, report):
+    """The report on a desk, freshly opened; whatever happens in a test, the page may not have complained."""
+    browser.become(1100)
+    browser.open(report.as_uri())
+    yield browser
+    assert browser.errors == []
+    assert browser.evaluate("window.owned") is None
+
+
+def rows_of(page):
+    return page.evaluate("[...document.querySelectorAll('#jobs tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+
+
+def test_it_opens_without_an_error_and_without_the_network(page, report, tmp_path):
+    page.screenshot(tmp_path / "desk.png")
+    assert [a for a in page.addresses if not a.startswith("data:")] == [report.as_uri()]
+    assert page.evaluate("document.title") == "Gantline report"
+
+
+def test_numbers_equal_the_run_files(page, directories):
+    shown = page.evaluate(
+        "Object.fromEntries([...document.querySelectorAll('#comparison tr[data-metric]')].map("
+        "r => [r.dataset.metric, [...r.querySelectorAll('td')].map(c => c.dataset.value)]))"
+    )
+    measures = [measure(read_run(path)) for path in directories]
+    assert len(shown) > 20
+    for key, cells in shown.items():
+        for cell, found in zip(cells, measures, strict=True):
+            assert (float(cell) == found[key]) if cell else math.isnan(found[key])
+
+
+def test_every_figure_is_drawn(page):
+    figures = page.evaluate("[...document.querySelectorAll('.plot')].map(p => [p.id, p.querySelectorAll('.main-svg').length])")
+    assert len(figures) >= 5
+    assert all(drawn > 0 for _, drawn in figures), figures
+    points = page.evaluate("document.getElementById('figure-jct').data.map(t => t.x.length)")
+    assert len(points) == 3
+    assert min(points) > 100
+    picture = page.evaluate(
+        "new Promise(done => { const i = new Image(); i.onload = () => done([i.width, i.height]);"
+        " i.src = document.querySelector('#figure-gantt-0 image').getAttribute('href'); })"
+    )
+    assert picture[0] == 1600
+
+
+def test_hostile_names_stay_text(page):
+    names = [row[0] for row in rows_of(page)]
+    assert names[: len(HOSTILE)] == HOSTILE
+    heads = page.evaluate("[...document.querySelectorAll('#comparison thead th')].map(h => h.textContent)")
+    assert heads == ["Metric", "fifo", "<img src=x onerror=window.owned='run'>", "cut short"]
+    assert page.evaluate("document.querySelectorAll('table img, table svg, table b, h3 img').length") == 0
+    ticks = page.evaluate("[...document.querySelectorAll('#figure-fairness .ytick')].map(t => t.textContent)")
+    assert any(tick.startswith("<b onmouseover") for tick in ticks)
+
+
+def test_jobs_are_searched_sorted_and_paged(page, directories):
+    jobs = read_run(directories[0]).jobs
+    assert page.evaluate("document.getElementById('found').textContent") == "300 jobs, page 1 of 6"
+    page.evaluate("document.getElementById('next').click()")
+    assert rows_of(page)[0][0] == jobs["job"][50]
+
+    page.evaluate("find = document.getElementById('find'); find.value = 'JOB-17'; find.dispatchEvent(new Event('input'))")
+    expected = [job for job in jobs["job"] if "job-17" in job]
+    assert [row[0] for row in rows_of(page)] == expected
+
+    page.evaluate("find.value = ''; find.dispatchEvent(new Event('input'))")
+    column = page.evaluate("[...document.querySelectorAll('#jobs th')].findIndex(h => h.dataset.title === 'JCT')")
+    page.evaluate(f"document.querySelectorAll('#jobs th button')[{column}].click()")
+    assert rows_of(page)[0][0] == jobs.sort("jct", descending=True)["job"][0]
+
+    page.evaluate("which = document.getElementById('which'); which.selectedIndex = 2; which.dispatchEvent(new Event('change'))")
+    cut = read_run(directories[2]).jobs
+    page.evaluate("find.value = 'waiting'; find.dispatchEvent(new Event('input'))")
+    waiting = int((cut["state"] == "waiting").sum())
+    assert page.evaluate("document.getElementById('found').textContent").startswith(f"{waiting} jobs")
+
+
+def test_it_fits_a_phone(browser, report, tmp_path):
+    browser.become(390, 844, phone=True)
+    browser.open(report.as_uri())
+    browser.screenshot(tmp_path / "phone.png")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+    widths = browser.evaluate("[...document.querySelectorAll('.plot, .plot .main-svg')].map(p => p.getBoundingClientRect().right)")
+    assert max(widths) <= 390
+    narrowest = browser.evaluate("Math.min(...[...document.querySelectorAll('#comparison th[scope=row]')].map(h => h.clientWidth))")
+    assert narrowest >= 120  # a metric's name is read as words, not as a column of letters
+    assert browser.errors == []
+
+
+def test_dark_follows_the_system_and_the_button(browser, report, tmp_path):
+    ground = "getComputedStyle(document.body).backgroundColor"
+    paper = "document.querySelector('#figure-jct .main-svg').style.background"
+    browser.become(1100, dark=True)
+    browser.open(report.as_uri())
+    browser.screenshot(tmp_path / "dark.png")
+    assert browser.evaluate(ground) == "rgb(20, 23, 26)"
+    assert browser.evaluate(paper) == "rgb(20, 23, 26)"
+    browser.evaluate("document.getElementById('theme').click()")
+    assert browser.evaluate(ground) == "rgb(255, 255, 255)"
+    browser.wait_for(f"{paper} === 'rgb(255, 255, 255)'")
+    assert browser.errors == []
+
+
+def test_it_prints_light_and_unfolded_even_from_a_dark_screen(browser, report, tmp_path):
+    browser.become(1100, dark=True)
+    browser.open(report.as_uri())
+    browser.evaluate(
+        "addEventListener('beforeprint', () => { window.printed = [document.querySelectorAll('details:not([open])').length,"
+        " document.querySelector('#figure-jct .main-svg').style.background]; })"
+    )
+    browser.print(tmp_path / "report.pdf")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+    assert browser.evaluate("window.printed") == [0, "rgb(255, 255, 255)"]
+    assert browser.evaluate("document.querySelectorAll('details:not([open])').length") > 0
+    assert browser.errors == []
+
+
+def test_the_numbers_are_there_without_scripts(browser, report, directories):
+    browser.become(1100)
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.call("Page.navigate", url=report.as_uri())
+        browser.wait_for("document.readyState === 'complete' && document.querySelector('#comparison') !== null")
+        cell = browser.evaluate("document.querySelector('tr[data-metric=jct_mean] td').dataset.value")
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert float(cell) == measure(read_run(directories[0]))["jct_mean"]
