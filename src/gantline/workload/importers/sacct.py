@@ -8,8 +8,9 @@ Steps (``123.batch``) and array members that were never split off (``123_[5-9]``
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 
@@ -44,7 +45,7 @@ def read(
         "arrival": moment(raw, "Submit"),
         "gpus": _first_known(raw, resources, nodes),
         "duration": _run_time(raw),
-        "type": pl.Series([type_of(*cells) for cells in zip(*(text(raw, name) for name in resources))]),
+        "type": _types(raw, resources),
         "outcome": state.replace_strict(_OUTCOMES, default="", return_dtype=pl.String),
         "_state": state,
     }
@@ -72,13 +73,19 @@ def read(
 
 def _each(raw: RawTable, name: str) -> pl.Series:
     """A column of Slurm durations such as ``1-02:03:04`` in seconds; words such as UNLIMITED are null."""
-    found: list[float | None] = []
-    for row, cell in enumerate(text(raw, name)):
-        try:
-            found.append(seconds_of(cell))
-        except ValueError as error:
-            raise raw.error(f"{cell[:60]!r} is not a duration", row=row, field=name, fix="such as 1-02:03:04") from error
-    return pl.Series(name, found, dtype=pl.Float64)
+    cells = text(raw, name)
+    try:
+        return _by_text(cells, seconds_of, pl.Float64)
+    except ValueError as error:
+        row = int((cells == str(error)).arg_true()[0])
+        what = f"{str(error)[:60]!r} is not a duration"
+        raise raw.error(what, row=row, field=name, fix="such as 1-02:03:04") from error
+
+
+def _by_text(cells: pl.Series, meaning: Callable[[str], Any], dtype: type[pl.DataType]) -> pl.Series:
+    """What each cell means, worked out once per different text: a million jobs ask for few different things."""
+    known = {cell: meaning(cell) for cell in cells.unique()}
+    return cells.replace_strict(list(known), list(known.values()), return_dtype=dtype)
 
 
 def _run_time(raw: RawTable) -> pl.Series:
@@ -91,12 +98,16 @@ def _run_time(raw: RawTable) -> pl.Series:
 
 def _first_known(raw: RawTable, resources: list[str], nodes: pl.Series) -> pl.Series:
     """GPUs of the whole job, from the first column that tells any; the older GRES columns count per node."""
-    columns = [text(raw, name).to_list() for name in resources]
     found = []
-    for cells, count in zip(zip(*columns), nodes.fill_null(1.0)):
-        sizes = [gpus_of(cell) * (int(count) if name.endswith("GRES") else 1) for name, cell in zip(resources, cells)]
-        found.append(next((size for size in sizes if size), 0))
-    return pl.Series("gpus", found, dtype=pl.Int64)
+    for name in resources:
+        size = _by_text(text(raw, name), gpus_of, pl.Int64).cast(pl.Float64)
+        found.append(size * nodes.fill_null(1.0) if name.endswith("GRES") else size)
+    return pl.select(pl.coalesce([size.replace(0.0, None) for size in found]).fill_null(0.0)).to_series()
+
+
+def _types(raw: RawTable, resources: list[str]) -> pl.Series:
+    found = [_by_text(text(raw, name), type_of, pl.String).replace("", None) for name in resources]
+    return pl.select(pl.coalesce(found).fill_null("")).to_series()
 
 
 def _cpus_and_memory(raw: RawTable, resources: list[str]) -> dict[str, pl.Series]:
@@ -105,4 +116,4 @@ def _cpus_and_memory(raw: RawTable, resources: list[str]) -> dict[str, pl.Series
         return {"cpus": number(raw, "AllocCPUS")} if "AllocCPUS" in raw.frame.columns else {}
     cells = text(raw, tres)
     cpus = cells.str.extract(r"(?:^|,)cpu=(\d+)").cast(pl.Float64)
-    return {"cpus": cpus, "memory": pl.Series([memory_of(cell) for cell in cells], dtype=pl.Float64)}
+    return {"cpus": cpus, "memory": _by_text(cells, memory_of, pl.Float64)}

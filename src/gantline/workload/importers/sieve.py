@@ -66,10 +66,10 @@ class Sieve:
         return [self.origin.line(row) for row in rows] if isinstance(self.origin, RawTable) else None
 
     def _make_ids_unique(self) -> None:
-        job = pl.col("job").cast(pl.String)
-        again = pl.int_range(pl.len()).over(job)
-        count = int(self.frame.select((again > 0).sum()).item())
+        count = len(self.frame) - self.frame["job"].n_unique()
         if count:
+            job = pl.col("job").cast(pl.String)
+            again = pl.int_range(pl.len()).over(job)
             self.note(f"renamed {count} repeated id{'s' * (count > 1)} (x, then x#2, x#3, ...)")
             name = pl.when(again > 0).then(pl.format("{}#{}", job, again + 1)).otherwise(job)
             self.frame = self.frame.with_columns(name.alias("job"))

@@ -39,13 +39,10 @@ def gpus_of(text: str) -> int:
     return sum(int(count or 1) for _, count in _OLD.findall(text))
 
 
-def type_of(*texts: str) -> str:
-    """The GPU type of the first text that names exactly one."""
-    for text in texts:
-        kinds = {kind for kind, _ in _TYPED.findall(text)} or {kind for kind, _ in _OLD.findall(text) if kind}
-        if len(kinds) == 1:
-            return kinds.pop()
-    return ""
+def type_of(text: str) -> str:
+    """The GPU type that a TRES or GRES text names, if it names exactly one."""
+    kinds = {kind for kind, _ in _TYPED.findall(text)} or {kind for kind, _ in _OLD.findall(text) if kind}
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
 def memory_of(text: str) -> float | None:

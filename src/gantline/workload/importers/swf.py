@@ -66,22 +66,20 @@ def read(
 
 
 def _rows(src: Path) -> tuple[RawTable, str]:
-    rows, lines, begin = [], [], ""
-    for line, content in enumerate(read_text(src).split("\n"), start=1):
-        if content.startswith(";"):
-            name, _, value = content.lstrip("; ").partition(":")
-            begin = value.strip() if name.strip() == "UnixStartTime" else begin
-        elif content.strip():
-            fields = content.split()
-            if len(fields) != len(FIELDS):
-                what = f"has {len(fields)} fields, a job has {len(FIELDS)}"
-                raise TraceError(what, file=str(src), line=line, fix="is this the right file and format?")
-            rows.append(fields)
-            lines.append(line)
-    if not rows:
+    lines = pl.Series(read_text(src).split("\n")).str.strip_chars()
+    remark = lines.str.starts_with(";")
+    begin = lines.filter(remark).str.extract(r"UnixStartTime:\s*(\d+)").drop_nulls()
+    jobs = (~remark & (lines != "")).arg_true()
+    fields = lines.gather(jobs).str.extract_all(r"\S+")
+    wrong = fields.list.len() != len(FIELDS)
+    if wrong.any():
+        row = int(wrong.arg_true()[0])
+        what = f"has {len(fields[row])} fields, a job has {len(FIELDS)}"
+        raise TraceError(what, file=str(src), line=jobs[row] + 1, fix="is this the right file and format?")
+    if not len(jobs):
         raise TraceError("holds no jobs", file=str(src), fix="was the download complete?")
-    frame = pl.DataFrame(rows, schema=dict.fromkeys(FIELDS, pl.String), orient="row")
-    return RawTable(frame, str(src), lambda: lines), begin
+    frame = pl.DataFrame({name: fields.list.get(at) for at, name in enumerate(FIELDS)})
+    return RawTable(frame, str(src), lambda: (jobs + 1).to_list()), begin[0] if len(begin) else ""
 
 
 def _label(values: pl.Series) -> pl.Series:
