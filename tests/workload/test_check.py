@@ -142,7 +142,7 @@ rows = st.tuples(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(rows, max_size=6))
 def test_repair_never_adds_problems_and_leaves_none_that_it_could_mend(
     tmp_path_factory: pytest.TempPathFactory, table: list[tuple[str, str, str, str]]

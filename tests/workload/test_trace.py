@@ -54,7 +54,7 @@ def test_saved_and_loaded_is_the_same_trace(tmp_path: Path, ending: str) -> None
     assert again.notes == ("kept unknown columns: colour",)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -80,9 +80,7 @@ def test_any_content_round_trips_through_every_format(tmp_path_factory: pytest.T
     )
     trace = Trace.from_frame(frame)
     folder = tmp_path_factory.mktemp("formats")
-    assert {Trace.load(trace.save(folder / f"t.{ending}")).hash for ending in ("csv", "jsonl", "parquet")} == {
-        trace.hash
-    }
+    assert {Trace.load(trace.save(folder / f"t.{ending}")).hash for ending in ("csv", "jsonl", "parquet")} == {trace.hash}
 
 
 def test_hash_follows_the_content_only(tmp_path: Path) -> None:
@@ -104,16 +102,12 @@ def test_whole_number_ids_become_text_and_leading_zeros_stay(tmp_path: Path) -> 
 
 
 def test_pandas_frames_with_gaps_are_taken() -> None:
-    frame = pd.DataFrame(
-        {"job": ["x", "y"], "arrival": [0, 1], "gpus": [1, 2], "duration": [5.0, 6.0], "user": ["ann", float("nan")]}
-    )
+    frame = pd.DataFrame({"job": ["x", "y"], "arrival": [0, 1], "gpus": [1, 2], "duration": [5.0, 6.0], "user": ["ann", float("nan")]})
     assert Trace.from_frame(frame).frame["user"].to_list() == ["ann", ""]
 
 
 def test_empty_cells_get_their_meaning(tmp_path: Path) -> None:
-    text = (
-        f"{HEADER},min_gpus,max_gpus,work,priority,weight,deadline,user\na,0,2,50,,,,,,,\nb,1,2,50,1,4,99,3,2,70,ann\n"
-    )
+    text = f"{HEADER},min_gpus,max_gpus,work,priority,weight,deadline,user\na,0,2,50,,,,,,,\nb,1,2,50,1,4,99,3,2,70,ann\n"
     frame = load(tmp_path, text).frame
     assert frame.row(0, named=True) == {
         "job": "a", "arrival": 0.0, "gpus": 2, "duration": 50.0, "min_gpus": 2, "max_gpus": 2, "work": 50.0,
@@ -212,9 +206,7 @@ def test_lines_of_json_and_rows_of_parquet(tmp_path: Path) -> None:
     error = refusal(tmp_path, f'{good}\n{{"job": "b", "arrival": NaN, "gpus": 1, "duration": 5}}\n', "t.jsonl")
     assert (error.line, error.field) == (2, "arrival")
     assert "one JSON list" in refusal(tmp_path, f"[{good}]", "t.json").what
-    pl.DataFrame({"job": ["a", "b"], "arrival": [0, 1], "gpus": [1, 1], "duration": [5.0, -1.0]}).write_parquet(
-        tmp_path / "t.parquet"
-    )
+    pl.DataFrame({"job": ["a", "b"], "arrival": [0, 1], "gpus": [1, 1], "duration": [5.0, -1.0]}).write_parquet(tmp_path / "t.parquet")
     with pytest.raises(TraceError) as caught:
         Trace.load(tmp_path / "t.parquet")
     assert caught.value.line == 2
@@ -274,6 +266,11 @@ def test_the_constructor_refuses_frames_of_other_types() -> None:
         Trace(pl.DataFrame({"job": ["a"], "arrival": [0], "gpus": [1], "duration": [1.0]}))
 
 
+def test_no_records_at_all_are_no_jobs() -> None:
+    with pytest.raises(TraceError, match="holds no jobs"):
+        Trace.from_records([])
+
+
 def test_dates_in_a_frame_are_refused_with_a_remedy() -> None:
     frame = pl.DataFrame({"job": ["a"], "arrival": ["2020-01-01"], "gpus": [1], "duration": [1.0]})
     with pytest.raises(TraceError, match="seconds from the start"):
@@ -288,6 +285,7 @@ def complaint(path: Path) -> str:
     return ""
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_no_bytes_crash_the_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "t.csv"

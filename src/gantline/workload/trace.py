@@ -66,6 +66,8 @@ class Trace:
     @classmethod
     def from_table(cls, raw: RawTable, notes: Iterable[str] = ()) -> Trace:
         """The trace in rows that know their lines; refuses the first contradictory one."""
+        if raw.frame.width == 0:
+            raise raw.error("holds no jobs", fix="a trace needs at least one row")
         if missing := list(missing_columns(raw.frame)):
             names = ", ".join(f"'{finding.field}'" for finding in missing)
             what = f"column{'s' * (len(missing) > 1)} {names} {'are' if len(missing) > 1 else 'is'} missing"
