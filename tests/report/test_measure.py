@@ -2,12 +2,14 @@
 
 import math
 
+import polars as pl
 import pytest
 from tests.report.example_runs import example_run
 
 from gantline.core.errors import UsageError
-from gantline.report.frames import StoredRun, names_of
+from gantline.report.frames import StoredRun
 from gantline.report.metrics import BY_KEY, Window, measure
+from gantline.report.names import names_of
 
 
 def test_every_metric_of_the_catalogue_is_measured_and_no_other():
@@ -64,9 +66,47 @@ def test_a_missing_column_is_named():
         measure(broken)
 
 
-def test_runs_get_distinct_names():
-    runs = [example_run(jobs=2, name=name) for name in ("fifo", "las", "fifo", "")]
-    assert names_of(runs) == ["fifo", "las", "fifo #2", "fifo #3"]
+def named(**summary):
+    run = example_run(jobs=2)
+    return StoredRun(run.jobs, run.allocations, run.events, run.series, summary)
+
+
+def test_runs_of_one_policy_are_told_apart_by_what_differs():
+    runs = [named(policy="las", seed=1), named(policy="las", seed=2), named(policy="fifo", seed=1)]
+    assert names_of(runs) == ["las seed=1", "las seed=2", "fifo"]
+    runs = [named(policy="las", settings={"queues": n, "starve": 8}, seed=1) for n in (2, 3)]
+    assert names_of(runs) == ["las queues=2", "las queues=3"]
+
+
+def test_equal_runs_are_numbered():
+    assert names_of([named(policy="las"), named(policy="las"), named()]) == ["las", "las #2", "run"]
+
+
+def test_a_run_stopped_early_ends_when_its_summary_says():
+    run = example_run(jobs=60, gap=100)
+    end = 3000.0
+    left = pl.col("finish") > end
+    jobs = run.jobs.with_columns(
+        state=pl.when(left).then(pl.lit("waiting")).otherwise("state"),
+        **{name: pl.when(left).then(math.nan).otherwise(name) for name in ("finish", "jct")},
+    )
+    held = run.allocations.filter(pl.col("start") < end)
+    held = held.with_columns(end=pl.when(pl.col("end") > end).then(math.nan).otherwise("end"))
+    found = measure(StoredRun(jobs, held, run.events, run.series, {"end": end}), prices={"v100": 1.0})
+    arrived = int((run.jobs["arrival"] <= end).sum())
+    assert found["jobs"] == arrived < 60
+    assert found["completed"] + found["unfinished"] == arrived
+    busy = (held["gpus"] * (held["end"].fill_nan(end) - held["start"])).sum()
+    assert found["money"] == pytest.approx(busy / 3600)
+    assert found["utilisation"] == pytest.approx(busy / 8 / (end - run.jobs["arrival"].min()))
+
+
+def test_nodes_are_read_from_the_summary_when_it_names_them():
+    run = example_run(jobs=40, gap=200)
+    told = StoredRun(run.jobs, run.allocations, run.events, run.series, {"cluster": "v100:2x4"})
+    assert measure(told)["fragmentation"] == measure(run, node_gpus=[4, 4])["fragmentation"]
+    too_small = StoredRun(run.jobs, run.allocations, run.events, run.series, {"cluster": "v100:1x2"})
+    assert math.isnan(measure(too_small)["fragmentation"])
 
 
 def test_metrics_do_not_depend_on_the_order_of_rows():

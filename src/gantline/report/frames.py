@@ -6,12 +6,14 @@ run read back from disk, a run just finished and a live run are reported by the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import polars as pl
 
+from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
 
 JOBS: dict[str, Any] = {
@@ -82,6 +84,7 @@ class StoredRun:
     events: pl.DataFrame
     series: pl.DataFrame
     summary: Mapping[str, Any] = field(default_factory=dict)
+    is_settled: bool = False
 
 
 def check_frames(run: RunLike) -> None:
@@ -101,22 +104,46 @@ def completed(jobs: pl.DataFrame) -> pl.DataFrame:
     return jobs.filter((pl.col("state") == "completed") & pl.col("jct").is_finite())
 
 
-def names_of(runs: Sequence[RunLike]) -> list[str]:
-    """A distinct name for each run: its own name or its policy, numbered where two runs would share one."""
-    names: list[str] = []
-    for run in runs:
-        base = str(run.summary.get("name") or run.summary.get("policy") or "run")
-        name, copy = base, 1
-        while name in names:
-            copy += 1
-            name = f"{base} #{copy}"
-        names.append(name)
-    return names
+def settled(run: RunLike) -> StoredRun:
+    """The run as far as it went: jobs that never arrived are not part of it, and what was still held is held to its end.
+
+    A simulation that is stopped early knows the later arrivals of its trace; they would look like waiting jobs.
+    """
+    if isinstance(run, StoredRun) and run.is_settled:
+        return run
+    check_frames(run)
+    end = span_of(run)[1]
+    held = run.allocations
+    return StoredRun(
+        run.jobs.filter(pl.col("arrival") <= end),
+        held.with_columns(end=pl.when(pl.col("end").is_finite()).then(pl.col("end")).otherwise(end)),
+        run.events.filter(pl.col("time") <= end),
+        run.series.filter(pl.col("time") <= end),
+        run.summary,
+        is_settled=True,
+    )
+
+
+def node_gpus_of(run: RunLike) -> list[int]:
+    """The GPUs of each node as the summary tells them, by a list or by the cluster's short form; empty if it does not."""
+    listed = run.summary.get("node_gpus")
+    if listed:
+        return [int(gpus) for gpus in listed]
+    try:
+        cluster = parse_cluster(str(run.summary.get("cluster", "")))
+    except UsageError:
+        return []
+    found = [node.gpus for node in cluster.nodes]
+    held = run.allocations["devices"].explode().max()
+    return found if held is None or int(held) < sum(found) else []  # type: ignore[arg-type]
 
 
 def span_of(run: RunLike) -> tuple[float, float]:
-    """The time from the first arrival to the last thing that happened."""
+    """The time from the first arrival to the end that the summary names, or else to the last thing that happened."""
     start = _extreme(run.jobs["arrival"], last=False)
+    told = run.summary.get("end")
+    if isinstance(told, (int, float)) and math.isfinite(told):
+        return start, max(start, float(told))
     ends = [run.jobs["arrival"], run.jobs["finish"], run.allocations["end"], run.series["time"]]
     end = max(_extreme(column, last=True) for column in ends)
     return start, max(start, end)

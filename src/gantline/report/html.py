@@ -22,8 +22,9 @@ from gantline.core.errors import UsageError
 from gantline.report.figures import DARK, LIGHT, Chart
 from gantline.report.figures.palette import faded
 from gantline.report.figures.with_plotly import figure
-from gantline.report.frames import RunLike, check_frames, names_of
+from gantline.report.frames import RunLike, settled
 from gantline.report.metrics import measure, steadiness
+from gantline.report.names import names_of
 from gantline.report.page.figures import MOST_DRAWN, choose_figures
 from gantline.report.page.jobs import COLUMNS, job_columns
 from gantline.report.page.tables import comparison_table, facts_table, group_tables
@@ -49,9 +50,7 @@ def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", me
     """The report as text; the same runs give the same text."""
     if not runs:
         raise UsageError("a report needs at least one run", where="report", fix="name one or more run directories")
-    for run in runs:
-        check_frames(run)
-    names = names_of(runs)
+    names, runs = names_of(runs), [settled(run) for run in runs]
     measures = [measure_with(run) for run in runs]
     charts = choose_figures(runs, names, measures)
     data = {

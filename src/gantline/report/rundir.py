@@ -84,7 +84,7 @@ def read_run(path: Path) -> StoredRun:
                 fix="the directory was changed after it was written; run again",
             )
         frames[name] = frame
-    return StoredRun(**frames, summary=head["summary"])
+    return StoredRun(frames["jobs"], frames["allocations"], frames["events"], frames["series"], head["summary"])
 
 
 def is_run(path: Path) -> bool:

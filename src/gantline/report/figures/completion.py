@@ -9,9 +9,10 @@ import polars as pl
 
 from gantline.report.figures.chart import Axis, Chart, Floats, Legend, Line, Panel, brief, floats
 from gantline.report.figures.durations import log_duration_axis, unit_for
-from gantline.report.frames import RunLike, completed, names_of
+from gantline.report.frames import RunLike, completed
 from gantline.report.metrics import cdf
 from gantline.report.metrics.completion import finite
+from gantline.report.names import names_of
 
 CURVE_POINTS = 600
 

@@ -8,15 +8,16 @@ import numpy as np
 import polars as pl
 
 from gantline.report.figures.chart import Axis, Chart, Panel, Points, brief
-from gantline.report.frames import RunLike, names_of, span_of
+from gantline.report.frames import RunLike, settled, span_of
 from gantline.report.metrics import received_share
+from gantline.report.names import names_of
 
 MOST_USERS = 25
 
 
 def fairness_per_user(runs: Sequence[RunLike]) -> Chart:
     """The share of the GPU time they asked for that each user received, a row per user and a point per run."""
-    names = names_of(runs)
+    names, runs = names_of(runs), [settled(run) for run in runs]
     shares = [dict(received_share(run.jobs, span_of(run)[1], "user").drop_nulls().iter_rows()) for run in runs]
     demand = pl.concat([run.jobs.select("user", "gpu_seconds") for run in runs])
     ranked = demand.group_by("user").agg(pl.col("gpu_seconds").sum()).sort(["gpu_seconds", "user"], descending=True)

@@ -12,7 +12,7 @@ from gantline.report.figures.chart import Axis, Chart, Panel, Raster, brief
 from gantline.report.figures.durations import unit_for
 from gantline.report.figures.palette import RASTER, rgb
 from gantline.report.figures.raster import draw_intervals
-from gantline.report.frames import RunLike, span_of
+from gantline.report.frames import RunLike, settled, span_of
 
 WIDTH, ROWS = 1600, 1000
 NAMED_USERS = 7
@@ -21,6 +21,7 @@ OTHERS = "#a3a8ae"
 
 def gantt(run: RunLike, colour_by: Literal["job", "user"] = "job", width: int = WIDTH, rows: int = ROWS) -> Chart:
     """Devices over time as a picture, each interval in the colour of its job or user; free time shows the ground."""
+    run = settled(run)
     start, end = span_of(run)
     unit = unit_for(end - start)
     held = run.allocations

@@ -8,8 +8,9 @@ import numpy as np
 
 from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
 from gantline.report.figures.durations import unit_for
-from gantline.report.frames import RunLike, names_of, span_of
+from gantline.report.frames import RunLike, settled, span_of
 from gantline.report.metrics import bin_means, with_utilisation
+from gantline.report.names import names_of
 
 SLICES = 400
 
@@ -20,6 +21,7 @@ def queue_and_utilisation(runs: Sequence[RunLike], slices: int = SLICES) -> Char
     Time counts from the first arrival of each run. Curves are means over equal slices of the longest run, so that all
     runs are smoothed alike.
     """
+    runs = [settled(run) for run in runs]
     spans = [span_of(run) for run in runs]
     longest = max((end - start for start, end in spans), default=0.0)
     unit = unit_for(longest)

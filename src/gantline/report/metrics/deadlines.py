@@ -13,7 +13,7 @@ def deadline_outcome(jobs: pl.DataFrame, end: float) -> pl.Series:
     """
     deadline = pl.col("deadline")
     done = (pl.col("state") == "completed") & pl.col("finish").is_finite()
-    lost = pl.col("state").is_in(["failed", "rejected"])
+    lost = pl.col("state").is_in(["failed", "rejected", "cancelled"])
     outcome = (
         pl.when(deadline.is_null() | deadline.is_nan())
         .then(pl.lit(""))

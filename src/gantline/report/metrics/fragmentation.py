@@ -16,7 +16,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from gantline.report.frames import RunLike
+from gantline.report.frames import RunLike, settled
 from gantline.report.metrics.steps import time_ratio
 
 ARRIVE, START, END = 0, 1, 2
@@ -27,13 +27,14 @@ def fragmentation_series(run: RunLike, node_gpus: list[int]) -> pl.DataFrame:
 
     ``node_gpus`` holds the GPUs of each node; devices are numbered through the cluster, node after node.
     """
+    run = settled(run)
     sizes = np.asarray(node_gpus, dtype=np.int64)
     node_of_device = np.repeat(np.arange(sizes.size), sizes)
     jobs = run.jobs.filter(pl.col("state") != "rejected").with_row_index("row")
     held = run.allocations.join(jobs.select("job", "row", "finish", "state"), on="job", maintain_order="left")
     last = held.group_by("job").agg(pl.col("end").max().alias("gone"))
     held = held.join(last, on="job", maintain_order="left").with_columns(
-        leaves=(pl.col("end") >= pl.col("gone")) & pl.col("state").is_in(["completed", "failed"])
+        leaves=(pl.col("end") >= pl.col("gone")) & pl.col("state").is_in(["completed", "failed", "cancelled"])
     )
     count = np.concatenate(([0], np.cumsum(held["devices"].list.len().to_numpy().astype(np.int64))))
     devices = held["devices"].explode().drop_nulls().to_numpy().astype(np.int64)

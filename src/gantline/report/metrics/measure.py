@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from gantline.report.frames import RunLike, check_frames, completed, span_of
+from gantline.report.frames import RunLike, completed, node_gpus_of, settled, span_of
 from gantline.report.metrics.completion import SLOWDOWN_THRESHOLD, bounded_slowdown, distribution, finite, makespan
 from gantline.report.metrics.cost import energy, money
 from gantline.report.metrics.deadlines import deadline_outcome
@@ -25,17 +25,18 @@ def measure(
     window: Window = WHOLE,
     slowdown_threshold: float = SLOWDOWN_THRESHOLD,
     rho: RhoDefinition = "share",
-    node_gpus: Sequence[int] = (),
+    node_gpus: Sequence[int] | None = None,
     prices: Mapping[str, float] | None = None,
     watts: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """Every metric of the catalogue by its key, over the tracked jobs; NaN where the run cannot say.
 
-    Fragmentation needs ``node_gpus`` (GPUs of each node), money ``prices`` (per GPU-hour of each type) and energy
-    ``watts`` (per held GPU of each type). Metrics of the cluster cover the time from the first tracked arrival to the
-    last tracked finish.
+    Fragmentation needs ``node_gpus`` (GPUs of each node, by default as the summary tells), money ``prices`` (per GPU-hour
+    of each type) and energy ``watts`` (per held GPU of each type). Metrics of the cluster cover the time from the first
+    tracked arrival to the last tracked finish.
     """
-    check_frames(run)
+    run = settled(run)
+    sizes = node_gpus_of(run) if node_gpus is None else list(node_gpus)
     jobs = window.select(run.jobs)
     done = completed(jobs)
     start, end = _stretch(jobs, run)
@@ -72,7 +73,7 @@ def measure(
     outcome = deadline_outcome(jobs, close)
     found["deadlines"] = int((outcome != "").sum())
     found["deadline_misses"] = int((outcome == "missed").sum())
-    found["fragmentation"] = fragmentation(fragmentation_series(run, list(node_gpus)), start, end) if node_gpus else math.nan
+    found["fragmentation"] = fragmentation(fragmentation_series(run, sizes), start, end) if sizes else math.nan
     found["money"] = money(held, prices) if prices else math.nan
     found["energy"] = energy(held, watts) if watts else math.nan
     return found

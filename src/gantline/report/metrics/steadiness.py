@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from gantline.report.frames import RunLike
+from gantline.report.frames import RunLike, settled
 from gantline.report.metrics.steps import time_mean
 
 WINDOWS = 5
@@ -63,6 +63,7 @@ class Steadiness:
 
 def steadiness(run: RunLike, warmup: float = 0.0, windows: int = WINDOWS) -> Steadiness:
     """Look at the time between the first arrival (plus ``warmup`` seconds) and the last one."""
+    run = settled(run)
     jobs = run.jobs.filter(pl.col("state") != "rejected")
     if jobs.is_empty():
         return Steadiness(math.nan, ())

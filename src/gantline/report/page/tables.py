@@ -9,12 +9,14 @@ from typing import Any
 
 import polars as pl
 
+from gantline.report.figures.chart import brief
 from gantline.report.frames import RunLike, span_of
 from gantline.report.metrics import per_group
 from gantline.report.metrics.catalogue import Metric
 from gantline.report.numbers import best_of, known_metrics, spell
 
 MOST_GROUPS = 50
+LONGEST_FACT = 600
 GROUP_COLUMNS = (
     Metric("jobs", "Jobs", "count"),
     Metric("completed", "Completed", "count"),
@@ -83,7 +85,7 @@ def _flatten(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]
         if isinstance(item, Mapping):
             found += _flatten(item, f"{prefix}{key}.")
         else:
-            found.append((f"{prefix}{key}", "–" if item is None else str(item)))
+            found.append((f"{prefix}{key}", "–" if item is None else brief(str(item), LONGEST_FACT)))
     return found
 
 
