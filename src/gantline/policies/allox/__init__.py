@@ -1,0 +1,1 @@
+"""AlloX: interchangeable resources, min-cost matching and fairness between users (EuroSys 2020)."""
