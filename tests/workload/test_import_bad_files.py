@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -140,6 +142,20 @@ def test_registry_knows_formats_and_their_options() -> None:
         import_trace("blox", FIXTURES / "blox.csv", {"load": 3})
     with pytest.raises(UsageError, match="option 'attempts'"):
         import_trace("philly", FIXTURES / "philly.json", {"attempts": "first"})
+
+
+def test_listing_the_formats_imports_nothing_heavy() -> None:
+    code = "import sys, gantline.workload.importers.registry; print('polars' in sys.modules, 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_fault_in_a_log_without_lines_names_the_job_and_the_field(tmp_path: Path) -> None:
+    path = tmp_path / "pai_task_table.csv"
+    path.write_text("j1,worker,1.0,Terminated,5.0,9.0,600.0,-1.0,100.0,T4\n")
+    with pytest.raises(TraceError, match=r"-1 GB of memory \(job number 1 of those kept\)") as caught:
+        import_trace("pai", path)
+    assert (caught.value.line, caught.value.field) == (None, "memory")
 
 
 def test_nothing_left_says_why() -> None:

@@ -139,6 +139,7 @@ def test_tabs_semicolons_windows_line_ends_and_a_byte_order_mark_are_fine(tmp_pa
         ("b,5,-1,3", "gpus", "-1 GPUs"),
         ("b,5,1.5,3", "gpus", "1.5 is not whole"),
         ("b,5,0,3", "gpus", "no CPUs"),
+        ("b,5,1e30,3", "gpus", "too large"),
         ("b,5,,3", "gpus", "is empty"),
         ("b,5,1", "duration", "is empty"),
         ("b,5, 1,3", "gpus", "spaces around"),
@@ -237,6 +238,8 @@ def test_rows_with_too_many_fields_and_open_quotes(tmp_path: Path) -> None:
     error = refusal(tmp_path, f"{HEADER}\na,0,1,5\nb,1,1,5,6\n")
     assert (error.line, error.what) == (3, "has 5 fields, the table has 4")
     assert "never closed" in refusal(tmp_path, f'{HEADER}\na,0,1,5\n"b,1,1,5\n').what
+    assert "carriage return" in refusal(tmp_path, f"{HEADER}\ra,0,1,5\r").what
+    assert refusal(tmp_path, f'{HEADER}\n"a",0,1,5\nb,1,1,"\rx"\n').line == 3
     assert "appears twice" in refusal(tmp_path, "job,arrival,gpus,gpus\na,0,1,5\n").what
 
 
@@ -264,6 +267,13 @@ def test_the_constructor_refuses_frames_of_other_types() -> None:
         Trace(pl.DataFrame({"job": ["a"], "arrival": [0.0], "duration": [1.0]}))
     with pytest.raises(TraceError, match="from_frame"):
         Trace(pl.DataFrame({"job": ["a"], "arrival": [0], "gpus": [1], "duration": [1.0]}))
+
+
+def test_remedies_for_frames_name_no_file() -> None:
+    rows = [{"job": i, "arrival": -i + 9, "gpus": 1, "duration": 5} for i in range(3)]
+    with pytest.raises(TraceError) as caught:
+        Trace.from_records(rows)
+    assert caught.value.fix == "sort the rows by arrival"
 
 
 def test_no_records_at_all_are_no_jobs() -> None:

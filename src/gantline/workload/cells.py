@@ -7,6 +7,7 @@ import polars as pl
 from gantline.workload.finding import REPAIR, Finding
 from gantline.workload.schema import COLUMNS, REQUIRED, Column
 
+_MOST = 2**53  # beyond this a float no longer tells one whole number from the next
 _DATE = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 
 
@@ -86,6 +87,9 @@ def _number(series: pl.Series, column: Column, findings: list[Finding]) -> pl.Se
     broken = (number != number.floor()).fill_null(False) & ~infinite
     if broken.any():
         findings.append(_found(name, broken, number, "{cell:g} is not whole", "give a whole number"))
+    huge = (number.abs() > _MOST).fill_null(False) & ~infinite
+    if huge.any():
+        findings.append(_found(name, huge, number, "{cell:g} is too large", "give a number of things that exist"))
     return number.floor().cast(pl.Int64, strict=False)
 
 

@@ -26,7 +26,6 @@ class Rule:
     bad: pl.Expr
     what: str
     fix: str
-    needs: tuple[str, ...] = ()
     repairable: bool = False
 
 

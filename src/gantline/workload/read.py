@@ -68,17 +68,13 @@ def read_table(path: Path) -> RawTable:
     return read_csv(data, source, separator=separator)
 
 
-def read_csv(
-    data: bytes, source: str, *, separator: str = ",", columns: Sequence[str] | None = None, quote: bool = True
-) -> RawTable:
+def read_csv(data: bytes, source: str, *, separator: str = ",", columns: Sequence[str] | None = None, quote: bool = True) -> RawTable:
     """Separated text; ``columns`` names the fields of a file without a header line."""
     top, names, body = (0, list(columns), data) if columns else _header(data, source, separator)
     try:
         # A header of our own: names with odd characters, and a first row that is short, are then no matter.
         plain = separator.join(map(str, range(len(names)))).encode() + b"\n"
-        frame = pl.read_csv(
-            io.BytesIO(plain + body), separator=separator, infer_schema=False, quote_char='"' if quote else None
-        )
+        frame = pl.read_csv(io.BytesIO(plain + body), separator=separator, infer_schema=False, quote_char='"' if quote else None)
         frame.columns = names
     except _POLARS as error:
         raise _broken_csv(body, top, source, separator, len(names), quote, error) from error
@@ -87,8 +83,8 @@ def read_csv(
 
     def locate() -> Sequence[int]:
         lines: Sequence[int] = range(top + 1, top + 1 + len(filled))
-        if quote and b'"' in body:
-            lines = [top + line for line, _ in _records(body, separator)]
+        if quote and b'"' in body and len(records := _records(body, separator)) >= len(filled):
+            lines = [top + line for line, _ in records]
         return lines if kept is None else [lines[row] for row in kept]
 
     return RawTable(frame if kept is None else frame.filter(filled), source, locate, top or None)
@@ -100,7 +96,11 @@ def _header(data: bytes, source: str, separator: str) -> tuple[int, list[str], b
     above = blank.group() if blank else b""
     head, _, body = data[len(above) :].partition(b"\n")
     top = above.count(b"\n") + 1
-    names = next(csv.reader([head.decode().rstrip("\r")], delimiter=separator))
+    try:
+        names = next(csv.reader([head.decode().rstrip("\r")], delimiter=separator))
+    except csv.Error as error:
+        what = "the header holds a carriage return"
+        raise TraceError(what, file=source, line=top, fix="convert the line ends: tr '\\r' '\\n' < IN > OUT") from error
     for name in names:
         if names.count(name) > 1:
             raise TraceError(f"column '{name}' appears twice", file=source, line=top, field=name, fix="rename one")
@@ -112,19 +112,21 @@ def _records(data: bytes, separator: str) -> list[tuple[int, int]]:
     csv.field_size_limit(max(len(data), 131072))
     reader = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=separator)
     found, line = [], 1
-    for fields in reader:
-        found.append((line, len(fields)))
-        line = reader.line_num + 1
+    try:
+        for fields in reader:
+            found.append((line, len(fields)))
+            line = reader.line_num + 1
+    except csv.Error:  # a stray carriage return: count the lines as an editor does
+        return _lines(data, separator)
     return found
 
 
-def _broken_csv(
-    data: bytes, top: int, source: str, separator: str, width: int, quote: bool, error: BaseException
-) -> TraceError:
-    if quote:
-        records = _records(data, separator)
-    else:
-        records = [(n, line.count(separator.encode()) + 1) for n, line in enumerate(data.splitlines(), start=1)]
+def _lines(data: bytes, separator: str) -> list[tuple[int, int]]:
+    return [(at, line.count(separator.encode()) + 1) for at, line in enumerate(data.split(b"\n"), start=1)]
+
+
+def _broken_csv(data: bytes, top: int, source: str, separator: str, width: int, quote: bool, error: BaseException) -> TraceError:
+    records = _records(data, separator) if quote else _lines(data, separator)
     for line, fields in records:
         if fields > width:
             what = f"has {fields} fields, the table has {width}"
@@ -139,9 +141,7 @@ def _parquet(data: bytes, source: str) -> RawTable:
         return RawTable(pl.read_parquet(io.BytesIO(data)), source)
     except _POLARS as error:
         reason = str(error).splitlines()[0]
-        raise TraceError(
-            f"is a damaged or truncated Parquet file: {reason}", file=source, fix="write it again"
-        ) from error
+        raise TraceError(f"is a damaged or truncated Parquet file: {reason}", file=source, fix="write it again") from error
 
 
 def _json_lines(data: bytes, source: str) -> RawTable:
@@ -165,9 +165,7 @@ def _records_by_line(data: bytes, source: str) -> pl.DataFrame:
             row = json.loads(line)
         except ValueError as error:
             what = f"is not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
-            raise TraceError(
-                what, file=source, line=number, fix="one JSON object per line; was the file cut?"
-            ) from error
+            raise TraceError(what, file=source, line=number, fix="one JSON object per line; was the file cut?") from error
         if not isinstance(row, dict):
             raise TraceError("is not a JSON object", file=source, line=number, fix='write {"job": "a", ...}')
         rows.append(row)

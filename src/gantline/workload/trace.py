@@ -123,7 +123,7 @@ def _first(findings: list[Finding], raw: RawTable) -> TraceError:
     more = sum(max(len(finding.rows), 1) for finding in findings) - 1
     if more:
         what += f" (and {more} more problem{'s' * (more > 1)})"
-    fix = found.fix.replace("FILE", raw.source)
+    fix = found.fix.replace("FILE", raw.source) if Path(raw.source).is_file() else found.fix.partition(": gantline")[0]
     return raw.error(what, row=found.rows[0] if found.rows else None, field=found.field, fix=fix)
 
 

@@ -54,10 +54,10 @@ def read(
             "gpus": scale,
             "model": kind.str.replace(r" \(batch size \d+\)$", ""),
             "work": steps,
-            "batch_size": kind.str.extract(r"\(batch size (\d+)\)$").cast(pl.Int64),
+            "batch_size": kind.str.extract(r"\(batch size (\d+)\)$").cast(pl.Float64),
             "_kind": kind,
         }
-    ).with_columns(throughput_key=pl.format("('{}', {})", "_kind", pl.col("gpus").cast(pl.Int64)))
+    ).with_columns(throughput_key=pl.format("('{}', {})", "_kind", pl.col("gpus").cast(pl.Int64, strict=False)))
     sieve = Sieve(frame, raw)
     if throughputs is not None:
         speed = _speeds(throughputs, device, frame["throughput_key"], raw)

@@ -96,7 +96,7 @@ def _per_job(raw: RawTable) -> pl.DataFrame:
     outcome = pl.when((statuses == "Failed").any()).then(pl.lit("failed"))
     return tasks.group_by("job", maintain_order=True).agg(
         arrival=pl.col("start").min(),
-        gpus=demand.ceil().cast(pl.Int64),
+        gpus=demand.ceil(),
         duration=pl.col("end").max() - pl.col("start").min(),
         type=pl.when(kinds.n_unique() == 1).then(kinds.first()).otherwise(pl.lit("")),
         cpus=(pl.col("size") * pl.col("cpu")).sum(),

@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.workload.trace import Trace
+
+if TYPE_CHECKING:
+    from gantline.workload.trace import Trace
 
 _HOME = "gantline.workload.importers"
 IMPORTERS: Mapping[str, tuple[str, str]] = {

@@ -85,7 +85,7 @@ def _each(raw: RawTable, name: str) -> pl.Series:
 def _by_text(cells: pl.Series, meaning: Callable[[str], Any], dtype: type[pl.DataType]) -> pl.Series:
     """What each cell means, worked out once per different text: a million jobs ask for few different things."""
     known = {cell: meaning(cell) for cell in cells.unique()}
-    return cells.replace_strict(list(known), list(known.values()), return_dtype=dtype)
+    return cells.replace_strict(list(known), pl.Series(known.values(), dtype=dtype, strict=False))
 
 
 def _run_time(raw: RawTable) -> pl.Series:
@@ -100,7 +100,7 @@ def _first_known(raw: RawTable, resources: list[str], nodes: pl.Series) -> pl.Se
     """GPUs of the whole job, from the first column that tells any; the older GRES columns count per node."""
     found = []
     for name in resources:
-        size = _by_text(text(raw, name), gpus_of, pl.Int64).cast(pl.Float64)
+        size = _by_text(text(raw, name), gpus_of, pl.Float64)
         found.append(size * nodes.fill_null(1.0) if name.endswith("GRES") else size)
     return pl.select(pl.coalesce([size.replace(0.0, None) for size in found]).fill_null(0.0)).to_series()
 

@@ -57,13 +57,16 @@ class Sieve:
         if from_zero:
             self.frame = self.frame.with_columns(pl.col("arrival") - pl.col("arrival").min())
         self._make_ids_unique()
-        rows = self.frame["_row"].to_list()
-        working = [name for name in self.frame.columns if name.startswith("_")]
-        table = RawTable(self.frame.drop(working), self.source, lambda: self._lines(rows))
-        return Trace.from_table(table, self.notes)
-
-    def _lines(self, rows: list[int]) -> list[int] | None:
-        return [self.origin.line(row) for row in rows] if isinstance(self.origin, RawTable) else None
+        rows, origin = self.frame["_row"].to_list(), self.origin
+        frame = self.frame.drop([name for name in self.frame.columns if name.startswith("_")])
+        if isinstance(origin, RawTable):
+            table = RawTable(frame, self.source, lambda: [origin.line(row) for row in rows])
+            return Trace.from_table(table, self.notes)
+        try:
+            return Trace.from_frame(frame, self.source, self.notes)
+        except TraceError as error:
+            what = f"{error.what} (job number {error.line} of those kept)"
+            raise TraceError(what, file=self.source, field=error.field, fix=error.fix) from error
 
     def _make_ids_unique(self) -> None:
         count = len(self.frame) - self.frame["job"].n_unique()

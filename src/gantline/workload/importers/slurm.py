@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _NO_LIMIT = ("", "unlimited", "partition_limit", "invalid")
-_CLOCK = re.compile(r"\d+(?::\d+){0,2}(?:\.\d+)?")
+_CLOCK = re.compile(r"\d{1,9}(?::\d{1,9}){0,2}(?:\.\d+)?")
 _TYPED = re.compile(r"gres/gpu:([\w.\-]+)[=:](\d+)")
 _PLAIN = re.compile(r"gres/gpu[=:](\d+)")
 _OLD = re.compile(r"(?:^|,|gres:)gpu(?::([A-Za-z][\w.\-]*))?(?::(\d+))?(?=,|\(|$)")
@@ -18,7 +18,7 @@ def seconds_of(text: str) -> float | None:
     if text.strip().lower() in _NO_LIMIT:
         return None
     days, dash, rest = text.strip().rpartition("-")
-    if not _CLOCK.fullmatch(rest) or (dash and not days.isdecimal()):
+    if not _CLOCK.fullmatch(rest) or (dash and not re.fullmatch(r"\d{1,9}", days)):
         raise ValueError(text)
     parts = [float(part) for part in rest.split(":")]
     if dash:  # with days the first number is hours
@@ -28,15 +28,15 @@ def seconds_of(text: str) -> float | None:
     return int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
 
 
-def gpus_of(text: str) -> int:
+def gpus_of(text: str) -> float:
     """GPUs named by a TRES or GRES text; typed entries repeat the plain total, so the total wins."""
     plain = _PLAIN.search(text)
     if plain:
-        return int(plain.group(1))
-    typed = sum(int(count) for _, count in _TYPED.findall(text))
+        return float(plain.group(1))
+    typed = sum(float(count) for _, count in _TYPED.findall(text))
     if typed or "gres/" in text:
         return typed
-    return sum(int(count or 1) for _, count in _OLD.findall(text))
+    return sum(float(count or 1) for _, count in _OLD.findall(text))
 
 
 def type_of(text: str) -> str:

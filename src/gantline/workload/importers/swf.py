@@ -83,4 +83,4 @@ def _rows(src: Path) -> tuple[RawTable, str]:
 
 
 def _label(values: pl.Series) -> pl.Series:
-    return values.cast(pl.Int64).cast(pl.String).fill_null("")
+    return values.cast(pl.Int64, strict=False).cast(pl.String).fill_null("")
