@@ -2,7 +2,8 @@
 
 The matrix is ``A diag(inverse) A' + diag(s / y)``. Without pairs a column touches the two rows of one kind and one device
 row: 2 x 2 blocks with a border as wide as there are device types, so a step costs a number of operations proportional to
-jobs times types. The second pivot of a block is summed from positive terms only; the textbook difference would cancel.
+jobs times types. Pivots, and what is left of the border after elimination, are summed from terms of one sign: near an
+optimum the textbook differences cancel to nothing, and with them the last digits of the answer.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def eliminate(start, index, value, inverse, s, y, w, kinds, arrow):  # type: ignore[no-untyped-def]
     """Factor the matrix; returns (pivots, lowers, border, core)."""
     rows = len(s)
@@ -33,34 +34,32 @@ def eliminate(start, index, value, inverse, s, y, w, kinds, arrow):  # type: ign
         return np.zeros(1), np.zeros(1), np.zeros((1, 1)), core
     pivots, lowers = np.ones(2 * kinds), np.zeros(kinds)
     border, core = np.zeros((2 * kinds, types)), np.zeros((types, types))
-    time, mean, spread = np.zeros(kinds), np.zeros(kinds), np.zeros(kinds)
-    for c in range(len(inverse)):  # sums for the weighted mean of the floor entries among columns that use time
-        a, t, f, j, d = _entries(start, index, value, c, kinds)
-        time[a] += t * t * inverse[c]
-        mean[a] += t * f * inverse[c]
-        if j >= 0:
-            border[2 * a, j] += t * d * inverse[c]
-            border[2 * a + 1, j] += f * d * inverse[c] if w[2 * a + 1] > 0.0 else 0.0
-            core[j, j] += d * d * inverse[c]
-    for a in range(kinds):
-        mean[a] = mean[a] / time[a] if time[a] > 0.0 else 0.0
+    weight, entry, devices = np.zeros((kinds, types)), np.zeros((kinds, types)), np.zeros(kinds)
+    extra = np.zeros(kinds)
     for c in range(len(inverse)):
-        a, t, f, _j, _d = _entries(start, index, value, c, kinds)
-        spread[a] += (f - mean[a] * t) ** 2 * inverse[c]
+        a, f, j, d = _entries(start, index, value, c, kinds)
+        if j < 0:
+            extra[a] += f * f * inverse[c]  # a column that stands for the throughput itself
+        else:
+            weight[a, j], entry[a, j], devices[a] = inverse[c], f, d
     for a in range(kinds):
-        loose = s[2 * a] / y[2 * a] if w[2 * a] > 0.0 else 1.0
-        pivots[2 * a] = loose + time[a]
-        if w[2 * a + 1] > 0.0:
-            lowers[a] = mean[a] * time[a] / pivots[2 * a]
-            slack = s[2 * a + 1] / y[2 * a + 1]
-            pivots[2 * a + 1] = slack + spread[a] + mean[a] ** 2 * time[a] * (loose / pivots[2 * a])
-    for a in range(kinds):
+        loose = s[2 * a] / y[2 * a]
+        floored = w[2 * a + 1] > 0.0
+        slack = s[2 * a + 1] / y[2 * a + 1] + extra[a] if floored else 1.0
+        time = mean = spread = 0.0
         for j in range(types):
-            first = border[2 * a, j]
-            second = border[2 * a + 1, j] - lowers[a] * first
-            for h in range(types):
-                other = border[2 * a + 1, h] - lowers[a] * border[2 * a, h]
-                core[j, h] -= first * border[2 * a, h] / pivots[2 * a] + second * other / pivots[2 * a + 1]
+            entry[a, j] = entry[a, j] if floored else 0.0
+            time += weight[a, j]
+            mean += entry[a, j] * weight[a, j]
+            border[2 * a, j] = devices[a] * weight[a, j]
+            border[2 * a + 1, j] = devices[a] * entry[a, j] * weight[a, j]
+        mean = mean / time if time > 0.0 else 0.0
+        for j in range(types):
+            spread += (entry[a, j] - mean) ** 2 * weight[a, j]
+        pivots[2 * a] = loose + time
+        pivots[2 * a + 1] = slack + spread + mean * mean * time * (loose / pivots[2 * a])
+        lowers[a] = mean * time / pivots[2 * a]
+        _add_rest(core, weight[a], entry[a], devices[a], loose, slack, pivots[2 * a] * pivots[2 * a + 1])
     for j in range(types):
         r = 2 * kinds + j
         core[j, j] += s[r] / y[r] if w[r] > 0.0 else 1.0
@@ -68,7 +67,32 @@ def eliminate(start, index, value, inverse, s, y, w, kinds, arrow):  # type: ign
     return pivots, lowers, border, core
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+def _add_rest(core, weight, entry, devices, loose, slack, determinant):  # type: ignore[no-untyped-def]
+    """Add what the elimination of one kind leaves of the border: minors of diagonal + two rank-one terms, by Cauchy-Binet."""
+    types = len(weight)
+    for j in range(types):
+        if weight[j] == 0.0:
+            continue
+        minor = loose * slack
+        for h in range(types):
+            if h != j:
+                minor += weight[h] * (slack + loose * entry[h] * entry[h])
+                for i in range(h):
+                    if i != j:
+                        minor += weight[h] * weight[i] * (entry[h] - entry[i]) ** 2
+        core[j, j] += devices * devices * weight[j] * (minor / determinant)
+        for h in range(j):
+            minor = slack + loose * entry[j] * entry[h]
+            for i in range(types):
+                if i != j and i != h:
+                    minor += weight[i] * (entry[i] - entry[j]) * (entry[i] - entry[h])
+            change = devices * devices * weight[j] * (weight[h] * minor / determinant)
+            core[j, h] -= change
+            core[h, j] -= change
+
+
+@njit(cache=True, error_model="numpy")
 def substitute(factors, right, kinds, arrow, w):  # type: ignore[no-untyped-def]
     """Solve in place."""
     pivots, lowers, border, core = factors
@@ -98,7 +122,7 @@ def substitute(factors, right, kinds, arrow, w):  # type: ignore[no-untyped-def]
         right[2 * kinds + j] = tail[j]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _cholesky(matrix):  # type: ignore[no-untyped-def]
     """Factor in place, lower triangle; a pivot lost to rounding is replaced by what rounding leaves of it."""
     size = len(matrix)
@@ -113,7 +137,7 @@ def _cholesky(matrix):  # type: ignore[no-untyped-def]
                 matrix[i, i] = np.sqrt(max(total, 1e-16 * matrix[i, i]))
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _solve_triangular(lower, right):  # type: ignore[no-untyped-def]
     """Solve L L' x = right in place."""
     size = len(lower)
@@ -127,16 +151,15 @@ def _solve_triangular(lower, right):  # type: ignore[no-untyped-def]
             right[j] -= lower[i, j] * right[i]
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _entries(start, index, value, c, kinds):  # type: ignore[no-untyped-def]
-    """A column without pairs: its kind, its time and floor entries, its device row and the entry there."""
-    a, t, f, j, d = 0, 0.0, 0.0, -1, 0.0
+    """A column without pairs: its kind, its floor entry, its device row (-1: none) and the entry there."""
+    a, f, j, d = 0, 0.0, -1, 0.0
     for e in range(start[c], start[c + 1]):
         r = index[e]
         if r >= 2 * kinds:
             j, d = r - 2 * kinds, value[e]
-        elif r % 2 == 0:
-            a, t = r // 2, value[e]
         else:
-            a, f = r // 2, value[e]
-    return a, t, f, j, d
+            a = r // 2
+            f = value[e] if r % 2 == 1 else f
+    return a, f, j, d

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from gantline.policies.gavel.elimination import eliminate, substitute
+from gantline.policies.gavel.elimination import eliminate
 from gantline.policies.gavel.instance import Floats, Ints
+from gantline.policies.gavel.newton import apply, demand, newton_step, pole, push, reach, uneven
 
 TOLERANCE = 1e-9
 NEAR = 1e-4  # where the path is followed closely
@@ -43,6 +44,7 @@ class Problem:
     num: Floats | None = None  # None: the goal has no level
     den: Floats | None = None  # None: 1
     off: Floats | None = None  # None: 0
+    tolerance: float = TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,13 @@ def climb(problem: Problem, x: Floats, level: float = 0.0, *, budget: int = 100)
         np.array(x, dtype=np.float64),
         float(level),
         budget,
+        problem.tolerance,
     )
     return Point(x, level, price, gap, iterations)
 
 
-@njit(cache=True)
-def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, off, x, level, budget):  # type: ignore[no-untyped-def]
+@njit(cache=True, error_model="numpy")
+def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, off, x, level, budget, tolerance):  # type: ignore[no-untyped-def]
     """The method itself. ``p`` holds columns, then the slack of every row; ``q`` their prices; ``weight`` their terms."""
     columns, rows = len(x), len(bound)
     size = columns + rows
@@ -103,8 +106,8 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
         worth += gain[c] * x[c] + bend[c]
         mass += v[c]
         curved = curved or bend[c] > 0.0
-    _demand(num, den, off, level, need, slope, curve)
-    _apply(start, index, value, p, lack)
+    demand(num, den, off, level, need, slope, curve)
+    apply(start, index, value, p, lack)
     for r in range(rows):
         weight[columns + r] = w[r]
         mass += w[r]
@@ -128,10 +131,10 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
 
     best, best_p, best_q, best_level = np.inf, p.copy(), q.copy(), level
     steps = stalled = 0
-    centred, middle = False, 0.0
+    centred, middle, centring = False, 0.0, 0
     while True:
-        _demand(num, den, off, level, need, slope, curve)
-        _apply(start, index, value, p, lack)
+        demand(num, den, off, level, need, slope, curve)
+        apply(start, index, value, p, lack)
         worst, worth, pull, bow = 0.0, direction * level, -direction, 0.0
         for r in range(rows):
             if w[r] > 0.0:
@@ -141,7 +144,7 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
                 bow += curve[r] * q[columns + r]
         wrong = abs(pull * level)
         for c in range(columns):
-            dual[c] = _push(start, index, value, q, columns, c) - gain[c] - q[c]
+            dual[c] = push(start, index, value, q, columns, c) - gain[c] - q[c]
             inverse[c] = p[c] / q[c]
             worth += gain[c] * p[c]
             wrong = max(wrong, abs(dual[c]) * min(p[c], 1.0))
@@ -157,12 +160,13 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
             best, best_level = merit, level
             for i in range(size):
                 best_p[i], best_q[i] = p[i], q[i]
-        if merit <= TOLERANCE or stalled > 8 or steps >= budget:
+        if merit <= tolerance or stalled > 8 or steps >= budget:
             break
         steps += 1
         if not centred and merit < NEAR:  # from here on the path is followed closely, so that it ends in the centre
             middle = gap / mass if middle == 0.0 else middle
-            centred = _uneven(p, q, weight, middle) < 0.02
+            centring += 1
+            centred = uneven(p, q, weight, middle) < 0.02 or centring > 20
 
         factors = eliminate(start, index, value, inverse, p[columns:], q[columns:], w, kinds, arrow)
         for i in range(size):
@@ -171,8 +175,8 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
             for i in range(size):
                 aim[i] += middle * weight[i]
         else:  # predictor: towards complementarity 0
-            _direction(start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq)
-            far_p, far_q = _reach(p, dp), _reach(q, dq)
+            newton_step(start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq)
+            far_p, far_q = reach(p, dp), reach(q, dq)
             ahead = 0.0
             for i in range(size):
                 ahead += (p[i] + far_p * dp[i]) * (q[i] + far_q * dq[i]) if weight[i] > 0.0 else 0.0
@@ -181,11 +185,11 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
                 sigma = max(sigma, 0.5)  # complementarity must not run ahead of feasibility
             for i in range(size):  # corrector: towards the central path, less the products that the predictor neglects
                 aim[i] += sigma * gap / mass * weight[i] - dp[i] * dq[i]
-        shift = _direction(
+        shift = newton_step(
             start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq
         )
-        far_p = 0.99 * min(_reach(p, dp), _pole(level, shift, num, den, off))
-        far_q = 0.99 * _reach(q, dq)
+        far_p = 0.99 * min(reach(p, dp), pole(level, shift, num, den, off))
+        far_q = 0.99 * reach(q, dq)
         if curved:
             far_p = far_q = min(far_p, far_q)
         if not np.isfinite(far_p + far_q + shift):
@@ -195,110 +199,3 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
             p[i] += far_p * dp[i]
             q[i] += far_q * dq[i]
     return best_p[:columns], best_level, best_q[columns:], best, steps
-
-
-@njit(cache=True)
-def _direction(start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq):  # type: ignore[no-untyped-def]
-    """Newton's step for the products ``p q = aim``: writes ``dp`` and ``dq``, returns the step of the level.
-
-    Near the optimum the elimination loses digits, so what is left of the row equations is solved for once more.
-    """
-    columns, rows = len(inverse), len(w)
-    right, follow, used = np.zeros(rows), np.zeros(rows), np.zeros(rows)
-    for r in range(rows):
-        follow[r] = slope[r] if w[r] > 0.0 else 0.0
-        dq[columns + r] = 0.0
-    yielding = bow
-    if levelled:
-        substitute(factors, follow, kinds, arrow, w)
-        for r in range(rows):
-            yielding += slope[r] * follow[r]
-    shift = 0.0
-    for attempt in range(3):
-        rest = -pull - bow * shift
-        for c in range(columns):
-            push = _push(start, index, value, dq, columns, c)
-            dp[c] = inverse[c] * (aim[c] / p[c] - q[c] - dual[c] - push)
-        _apply(start, index, value, dp, used)
-        for r in range(rows):
-            i = columns + r
-            if w[r] > 0.0:
-                right[r] = lack[r] + used[r] + slope[r] * shift + (aim[i] - p[i] * dq[i]) / q[i] - p[i]
-                rest -= slope[r] * dq[i]
-                dp[i] = -lack[r] - used[r] - slope[r] * shift
-            else:
-                right[r] = 0.0
-        if attempt == 2:
-            break
-        substitute(factors, right, kinds, arrow, w)
-        more = 0.0
-        if levelled:
-            for r in range(rows):
-                rest -= slope[r] * right[r]
-            more = rest / yielding
-            shift += more
-        for r in range(rows):
-            if w[r] > 0.0:
-                dq[columns + r] += right[r] + more * follow[r]
-    for c in range(columns):
-        dq[c] = (aim[c] - q[c] * dp[c]) / p[c] - q[c]
-    return shift
-
-
-@njit(cache=True)
-def _demand(num, den, off, level, need, slope, curve):  # type: ignore[no-untyped-def]
-    """What the level demands of each row, with first and second derivative."""
-    for r in range(len(num)):
-        left = den[r] - off[r] * level
-        need[r] = num[r] * level / left
-        slope[r] = num[r] * den[r] / (left * left)
-        curve[r] = 2.0 * slope[r] * off[r] / left
-
-
-@njit(cache=True)
-def _pole(level, shift, num, den, off):  # type: ignore[no-untyped-def]
-    """How far the level may move before a row's demand grows beyond all bounds."""
-    far = 1.0
-    for r in range(len(num)):
-        if num[r] > 0.0 and off[r] * shift > 0.0:
-            far = min(far, 0.9 * (den[r] / off[r] - level) / shift)
-    return far
-
-
-@njit(cache=True)
-def _uneven(p, q, weight, middle):  # type: ignore[no-untyped-def]
-    """How far the products ``p q`` are from those of the central path, relatively."""
-    worst = 0.0
-    for i in range(len(p)):
-        if weight[i] > 0.0:
-            worst = max(worst, abs(p[i] * q[i] / (middle * weight[i]) - 1.0))
-    return worst
-
-
-@njit(cache=True)
-def _reach(values, steps):  # type: ignore[no-untyped-def]
-    """How far one may step before a value turns negative; a whole step at most."""
-    far = 1.0
-    for i in range(len(values)):
-        if steps[i] < 0.0:
-            far = min(far, -values[i] / steps[i])
-    return far
-
-
-@njit(cache=True)
-def _apply(start, index, value, x, out):  # type: ignore[no-untyped-def]
-    """out = A x."""
-    for r in range(len(out)):
-        out[r] = 0.0
-    for c in range(len(start) - 1):
-        for e in range(start[c], start[c + 1]):
-            out[index[e]] += value[e] * x[c]
-
-
-@njit(cache=True)
-def _push(start, index, value, q, columns, c):  # type: ignore[no-untyped-def]
-    """Column c of A, weighed with the prices of its rows."""
-    total = 0.0
-    for e in range(start[c], start[c + 1]):
-        total += value[e] * q[columns + index[e]]
-    return total

@@ -25,7 +25,7 @@ from gantline.policies.gavel.lp import LinearProgram, solve
 from gantline.policies.gavel.program import Program, constraints
 from gantline.policies.gavel.shares import isolated
 
-GIVE = 1e-7  # how much of a floor rounding may take
+GIVE = 1e-7  # how much of a floor rounding may take; it also leaves floors that bind an inside to walk through
 
 
 @dataclass(frozen=True, slots=True)
