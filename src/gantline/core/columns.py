@@ -2,7 +2,8 @@
 
 Jobs live in two matrices, ``F`` (float64) and ``I`` (int64), of shape (columns, rows). Compiled kernels take the two matrices and index
 them with the constants below; Python code reads single columns as NumPy views. Two arguments instead of forty is what keeps
-a kernel call at about a microsecond.
+a kernel call at about a microsecond. In memory a row lies together (the matrices are in Fortran order) and its busiest columns
+share a cache line, because kernels touch a few hundred rows at a time.
 
 Columns that move with time are linear between events. For a running row, with ``dt = max(0, now - F[SINCE])``:
 
@@ -19,55 +20,57 @@ from __future__ import annotations
 from typing import Final
 
 # --- F: float columns -------------------------------------------------------------------------------------------------
-ARRIVAL: Final = 0  # when the job was submitted
-WORK: Final = 1  # its true amount of work; only an executor in virtual time may read it
-ESTIMATE: Final = 2  # estimated total work, what policies see
-DONE: Final = 3  # work done at SINCE
-RATE: Final = 4  # work per second since SINCE
-SINCE: Final = 5  # time of the last change (may lie ahead while a job starts)
+WORK: Final = 0  # its true amount of work; only an executor in virtual time may read it
+DONE: Final = 1  # work done at SINCE
+RATE: Final = 2  # work per second since SINCE
+SINCE: Final = 3  # time of the last change (may lie ahead while a job starts)
+KEY: Final = 4  # rank of the last decision
+ESTIMATE: Final = 5  # estimated total work, what policies see
 SERVICE: Final = 6  # seconds run until SINCE
 GPUTIME: Final = 7  # GPU-seconds run until SINCE
-SAFE: Final = 8  # work that survives a failure (checkpointed)
-FIRST_START: Final = 9  # first time it was given devices (NaN: never)
-LAST_START: Final = 10  # start of the present run
-FINISH: Final = 11  # end (NaN: not yet)
-DEADLINE: Final = 12  # absolute; NaN: none
-PRIORITY: Final = 13  # higher first
-WEIGHT: Final = 14  # fair-share weight
-LOST: Final = 15  # work lost to failures
-CHECKPOINT: Final = 16  # seconds between checkpoints (inf: only when stopped on purpose; 0: always safe)
-KEY: Final = 17  # rank of the last decision
+ARRIVAL: Final = 8  # when the job was submitted
+SAFE: Final = 9  # work that survives a failure (checkpointed)
+FIRST_START: Final = 10  # first time it was given devices (NaN: never)
+LAST_START: Final = 11  # start of the present run
+FINISH: Final = 12  # end (NaN: not yet)
+DEADLINE: Final = 13  # absolute; NaN: none
+PRIORITY: Final = 14  # higher first
+WEIGHT: Final = 15  # fair-share weight
+LOST: Final = 16  # work lost to failures
+CHECKPOINT: Final = 17  # seconds between checkpoints (inf: only when stopped on purpose; 0: always safe)
 ADMITTED: Final = 18  # when admission let it in (NaN: not yet)
 UNTIL: Final = 19  # end of the present lease (inf: until revoked)
 WAITED: Final = 20  # seconds spent waiting until SINCE, for rows that wait
 MARK: Final = 21  # instant the first result was credited (responsiveness)
-F_COLUMNS: Final = 22
+DUE: Final = 22  # while it runs: when it is done, or its estimate proves too low
+F_COLUMNS: Final = 24  # whole cache lines per row
 
 # --- I: integer columns -----------------------------------------------------------------------------------------------
-GPUS: Final = 0  # devices asked for
-PHASE: Final = 1  # see phases.Phase
-HELD: Final = 2  # devices held now
-HEAD: Final = 3  # first device of its gang (-1: none); the rest are linked in `Devices.next`
-OPTION: Final = 4  # row of the option in use (-1: none)
-OPTION_FIRST: Final = 5  # its options are rows [first, first + count) of the option table
-OPTION_COUNT: Final = 6
-USER: Final = 7
-QUEUE: Final = 8
-APP: Final = 9
-PREEMPTIONS: Final = 10
-RESTARTS: Final = 11
+PHASE: Final = 0  # see phases.Phase
+HELD: Final = 1  # devices held now
+HEAD: Final = 2  # first device of its gang (-1: none); the rest are linked in `Devices.next`
+OPTION: Final = 3  # row of the option in use (-1: none)
+FLAGS: Final = 4  # scratch of the walk
+LOCKED: Final = 5  # 1: the present grant must stay
+GPUS: Final = 6  # devices asked for
+INTERVAL: Final = 7  # row of the open interval in the log (-1: none)
+OPTION_FIRST: Final = 8  # its options are rows [first, first + count) of the option table
+OPTION_COUNT: Final = 9
+SMALLEST: Final = 10  # devices of its smallest option
+NODE: Final = 11  # node of a grant without devices (CPU option), else -1
 EPOCH: Final = 12  # number of grants so far: the fencing token of the present one
-LOCKED: Final = 13  # 1: the present grant must stay
-NODE: Final = 14  # node of a grant without devices (CPU option), else -1
-INTERVAL: Final = 15  # row of the open interval in the log (-1: none)
-REASON: Final = 16  # why it is not running, see reasons.Reason
-CONSOLIDATE: Final = 17  # 1: placement-sensitive (Tiresias' skew rule)
-SPREAD: Final = 18  # nodes its gang spans now
-MIN_GPUS: Final = 19
-MAX_GPUS: Final = 20
-MODEL: Final = 21
-FLAGS: Final = 22  # scratch of the walk
-I_COLUMNS: Final = 23
+REASON: Final = 13  # why it is not running, see reasons.Reason
+SPREAD: Final = 14  # nodes its gang spans now
+CONSOLIDATE: Final = 15  # 1: placement-sensitive (Tiresias' skew rule)
+USER: Final = 16
+QUEUE: Final = 17
+APP: Final = 18
+PREEMPTIONS: Final = 19
+RESTARTS: Final = 20
+MIN_GPUS: Final = 21
+MAX_GPUS: Final = 22
+MODEL: Final = 23
+I_COLUMNS: Final = 24  # whole cache lines per row
 
 # --- option table: OF (float), OI (int) --------------------------------------------------------------------------------
 O_RATE: Final = 0  # work per second when the gang sits on as few nodes as it can

@@ -10,8 +10,19 @@ from gantline.core import columns as c
 from gantline.core.phases import HELD_BACK, PENDING, RUNNING
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
-from gantline.engine.gang import complete
-from gantline.engine.walk import sort_rows, walk
+from gantline.engine.gang import complete, set_due
+from gantline.engine.ranks import (
+    B_ACTIVE,
+    B_ADMITTED,
+    B_FINISHED,
+    B_HELD,
+    B_NEXT,
+    B_RUNNING,
+    B_WAITING,
+    drop_sorted,
+    sort_rows,
+)
+from gantline.engine.walk import walk
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,53 +30,36 @@ Ints32 = NDArray[np.int32]
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 
-# B: the counters of the loop
-B_ACTIVE = 0  # rows in `active`
-B_ORDER = 1  # rows in `order` (those of `active`, in rank order)
-B_NEXT = 2  # next row to arrive
-B_HELD = 3  # next row that admission has not let in
-B_FINISHED = 4  # finished by the last advance
-B_ADMITTED = 5  # let in by the last arrive
-B_COUNT = 6
-
 
 @njit(cache=True)
 def finish_due(
-    F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, active: Ints, order: Ints, B: Ints, now: float, SI: Ints, LI: Ints32, LF: Floats  # noqa: E741
-) -> None:
+    F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, active: Ints, running: Ints, B: Ints, now: float, SI: Ints,  # noqa: E741
+    LI: Ints32, LF: Floats,
+) -> None:  # fmt: skip
     """Complete every gang whose work is done by `now`, and raise estimates that turned out too low."""
     finished = 0
-    n = B[B_ACTIVE]
+    kept = 0
     boundary = SI[s.S_BOUNDARY] == 1
-    for i in range(n):
-        row = active[i]
-        if I[c.PHASE, row] == RUNNING and F[c.RATE, row] > 0.0:
+    for i in range(B[B_RUNNING]):
+        row = running[i]
+        if I[c.PHASE, row] == RUNNING and F[c.DUE, row] <= now:
             at = F[c.SINCE, row] + (F[c.WORK, row] - F[c.DONE, row]) / F[c.RATE, row]
             if at <= now:
                 complete(F, I, OF, OI, NF, NI, D, row, now if boundary else at, LI, LF)
+                B[B_ACTIVE] = drop_sorted(active, B[B_ACTIVE], row)
                 finished += 1
-            elif F[c.ESTIMATE, row] < F[c.WORK, row]:
-                done = F[c.DONE, row] + F[c.RATE, row] * max(0.0, now - F[c.SINCE, row])
-                if done >= F[c.ESTIMATE, row]:
-                    F[c.ESTIMATE, row] = 2.0 * done  # mean residual life of a heavy tail: as long again
+                continue
+            # its estimate was too low. Mean residual life of a heavy tail: as long again
+            F[c.ESTIMATE, row] = 2.0 * (F[c.DONE, row] + F[c.RATE, row] * max(0.0, now - F[c.SINCE, row]))
+            set_due(F, row)
+        running[kept] = row
+        kept += 1
+    B[B_RUNNING] = kept
     B[B_FINISHED] = finished
-    if finished > 0:
-        B[B_ACTIVE] = _compact(I, active, n)
-        B[B_ORDER] = _compact(I, order, B[B_ORDER])
 
 
 @njit(cache=True)
-def _compact(I: Ints, rows: Ints, n: int) -> int:  # noqa: E741
-    kept = 0
-    for i in range(n):
-        if I[c.PHASE, rows[i]] >= PENDING and I[c.PHASE, rows[i]] < 8:
-            rows[kept] = rows[i]
-            kept += 1
-    return kept
-
-
-@njit(cache=True)
-def arrive(F: Floats, I: Ints, active: Ints, order: Ints, B: Ints, now: float, load_limit: float) -> None:  # noqa: E741
+def arrive(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, now: float, load_limit: float) -> None:  # noqa: E741
     """Let rows in that have arrived by `now`: all of them, or in order while demand is within the limit (GPUs), as Blox does."""
     rows = F.shape[1]
     while B[B_NEXT] < rows and F[c.ARRIVAL, B[B_NEXT]] <= now:
@@ -73,39 +67,47 @@ def arrive(F: Floats, I: Ints, active: Ints, order: Ints, B: Ints, now: float, l
         I[c.REASON, B[B_NEXT]] = _LOAD_LIMIT
         F[c.SINCE, B[B_NEXT]] = F[c.ARRIVAL, B[B_NEXT]]
         B[B_NEXT] += 1
-    admitted = 0
+    B[B_ADMITTED] = 0
+    if B[B_HELD] >= B[B_NEXT] or load_limit < 0.0:
+        return
     demand = 0.0
-    if load_limit != np.inf and B[B_HELD] < B[B_NEXT]:
+    if load_limit != np.inf:
         for i in range(B[B_ACTIVE]):
             demand += I[c.GPUS, active[i]]
-    while B[B_HELD] < B[B_NEXT]:
-        if demand > load_limit:
-            break
+    while B[B_HELD] < B[B_NEXT] and demand <= load_limit:
         row = B[B_HELD]
         B[B_HELD] += 1
         demand += I[c.GPUS, row]
-        I[c.PHASE, row] = PENDING
-        I[c.REASON, row] = _ARRIVED
-        F[c.ADMITTED, row] = now
-        active[B[B_ACTIVE]] = row
-        B[B_ACTIVE] += 1
-        order[B[B_ORDER]] = row
-        B[B_ORDER] += 1
-        admitted += 1
-    B[B_ADMITTED] = admitted
+        admit(F, I, active, waiting, B, hist, row, now)
+        B[B_ADMITTED] += 1
 
 
 @njit(cache=True)
-def next_finish(F: Floats, I: Ints, active: Ints, n: int) -> float:  # noqa: E741
+def admit(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, row: int, now: float) -> None:  # noqa: E741
+    """One row may compete from now on. It stands last until it is ranked."""
+    I[c.PHASE, row] = PENDING
+    I[c.REASON, row] = _ARRIVED
+    F[c.ADMITTED, row] = now
+    F[c.KEY, row] = np.inf
+    at = B[B_ACTIVE]
+    while at > 0 and active[at - 1] > row:
+        active[at] = active[at - 1]
+        at -= 1
+    active[at] = row
+    B[B_ACTIVE] += 1
+    waiting[B[B_WAITING]] = row
+    B[B_WAITING] += 1
+    hist[I[c.SMALLEST, row]] += 1
+
+
+@njit(cache=True)
+def next_finish(F: Floats, I: Ints, running: Ints, B: Ints) -> float:  # noqa: E741
     """The next instant at which a running gang is done or its estimate proves too low."""
     soonest = np.inf
-    for i in range(n):
-        row = active[i]
-        if I[c.PHASE, row] == RUNNING and F[c.RATE, row] > 0.0:
-            goal = min(F[c.WORK, row], F[c.ESTIMATE, row]) if F[c.ESTIMATE, row] > F[c.DONE, row] else F[c.WORK, row]
-            at = F[c.SINCE, row] + (goal - F[c.DONE, row]) / F[c.RATE, row]
-            if at < soonest:
-                soonest = at
+    for i in range(B[B_RUNNING]):
+        row = running[i]
+        if I[c.PHASE, row] == RUNNING and F[c.DUE, row] < soonest:
+            soonest = F[c.DUE, row]
     return soonest
 
 
@@ -120,9 +122,10 @@ def rank_and_walk(
     D: Ints,
     key: Floats,
     rows: Ints,
-    active: Ints,
-    order: Ints,
+    running: Ints,
+    waiting: Ints,
     B: Ints,
+    hist: Ints,
     now: float,
     SI: Ints,
     SF: Floats,
@@ -130,12 +133,13 @@ def rank_and_walk(
     LF: Floats,
     LD: Ints32,
     LN: Ints,
-    scratch: Ints,
+    X: Ints,
     out: Ints,
 ) -> float:
     """One decision in the ranking form: keys of the snapshot's rows in, gangs started and stopped; the next finish comes back."""
     for i in range(key.shape[0]):
         F[c.KEY, rows[i]] = key[i]
-    sort_rows(F, order, B[B_ORDER])
-    walk(F, I, OF, OI, NF, NI, D, order, B[B_ORDER], now, SI, SF, LI, LF, LD, LN, scratch, out)
-    return next_finish(F, I, active, B[B_ACTIVE])
+    sort_rows(F, running, B[B_RUNNING])
+    sort_rows(F, waiting, B[B_WAITING])
+    walk(F, I, OF, OI, NF, NI, D, running, waiting, B, hist, now, SI, SF, LI, LF, LD, LN, X, out)
+    return next_finish(F, I, running, B)

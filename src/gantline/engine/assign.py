@@ -14,7 +14,7 @@ from gantline.core import columns as c
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
-from gantline.engine.gang import close_interval, give_back, halt, open_interval, rest, settle, start, take
+from gantline.engine.gang import close_interval, give_back, halt, open_interval, rest, set_due, settle, start, take
 from gantline.placement.fit import choose, mix
 
 Floats = NDArray[np.float64]
@@ -191,5 +191,6 @@ def resize(
     I[c.EPOCH, row] += 1
     F[c.RATE, row] = OF[c.O_RATE, option]
     F[c.SINCE, row] = now + cost
+    set_due(F, row)
     open_interval(I, D, row, now, LI, LF, LD, LN)
     return True

@@ -18,10 +18,11 @@ from gantline.core.plan import Plan, Ranking
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
 from gantline.engine import settings as s
-from gantline.engine.advance import B_ACTIVE, rank_and_walk
+from gantline.engine.advance import rank_and_walk
 from gantline.engine.assign import assign
 from gantline.engine.grants import Grants
 from gantline.engine.node_changes import drain_node
+from gantline.engine.ranks import B_ACTIVE
 from gantline.engine.state import State
 
 
@@ -125,10 +126,10 @@ class Engine:
                     *state.kernel_tables(), state.active, n, rows[table.job], self.grants.option_rows(rows, table), table.column("until"),
                     state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
                 )  # fmt: skip
-                self._count()
             else:
                 self.grants.commit(rows, table)
-                self._count()
+            state.rebuild()
+            self._count()
         for node in plan.release:
             drain_node(state, node)
 
@@ -138,7 +139,7 @@ class Engine:
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = 1 if strict else int(ranking.misfit)
         self.next_finish = rank_and_walk(
-            *state.kernel_tables(), ranking.key, rows, state.active, state.order, state.B, state.now, state.SI, state.SF,
+            *state.kernel_tables(), ranking.key, rows, state.running, state.waiting, state.B, state.hist, state.now, state.SI, state.SF,
             log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
         )  # fmt: skip
         self._count()

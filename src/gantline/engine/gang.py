@@ -93,6 +93,18 @@ def settle(F: Floats, I: Ints, row: int, now: float) -> None:  # noqa: E741
         F[c.SINCE, row] = now
 
 
+@njit(cache=True, inline="always")
+def set_due(F: Floats, row: int) -> None:
+    """When the row, left alone, is done or its estimate proves too low."""
+    if F[c.RATE, row] > 0.0:
+        goal = F[c.WORK, row]
+        if F[c.ESTIMATE, row] < goal and F[c.ESTIMATE, row] > F[c.DONE, row]:
+            goal = F[c.ESTIMATE, row]
+        F[c.DUE, row] = F[c.SINCE, row] + (goal - F[c.DONE, row]) / F[c.RATE, row]
+    else:
+        F[c.DUE, row] = np.inf
+
+
 @njit(cache=True)
 def open_interval(I: Ints, D: Ints, row: int, now: float, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints) -> None:  # noqa: E741
     """Log that the row holds its present devices from now on."""
@@ -158,6 +170,7 @@ def start(
         return
     I[c.PHASE, row] = RUNNING
     F[c.SINCE, row] = now + cost
+    set_due(F, row)
     open_interval(I, D, row, now, LI, LF, LD, LN)
 
 

@@ -19,9 +19,8 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments, Mode, Part
 from gantline.core.reasons import Reason
 from gantline.core.tables import Ints
-from gantline.engine.advance import B_ACTIVE
 from gantline.engine.assign import resize
-from gantline.engine.gang import close_interval, give_back, halt, settle, start
+from gantline.engine.gang import close_interval, give_back, halt, set_due, settle, start
 from gantline.engine.log import L_COUNT
 from gantline.placement import fit
 
@@ -257,6 +256,7 @@ class Grants:
         settle(t.F, t.I, row, self.state.now)
         t.I[c.OPTION, row] = new
         t.F[c.RATE, row] = t.options.F[c.O_RATE, new]
+        set_due(t.F, row)
 
     # --- placing ------------------------------------------------------------------------------------------------------
     def _grant(self, row: int, items: list[Assignment], members: frozenset[int], placed: dict[int, list[int]]) -> Reason:
@@ -456,6 +456,7 @@ class Grants:
         self.by_row[row] = Grant(row, items[0], fluid=max(total, 1e-12))
         self._begin(row, items[0])
         t.F[c.RATE, row] = rate
+        set_due(t.F, row)
         return Reason.NONE
 
     def _fluid_use(self, row: int, items: list[Any]) -> list[tuple[int, float]]:
@@ -484,6 +485,7 @@ class Grants:
             if rate != t.F[c.RATE, row]:
                 settle(t.F, t.I, row, state.now)
                 t.F[c.RATE, row] = rate
+                set_due(t.F, row)
 
     def devices(self, row: int) -> tuple[int, ...]:
         """Devices of a row, owned or shared, in rank order."""
@@ -501,7 +503,7 @@ class Grants:
 def close_open_intervals(state: State) -> None:
     """At the end of a run: whoever still holds devices does so until now."""
     t, log = state.tables, state.log
-    for row in state.rows[: int(state.B[B_ACTIVE])].tolist():
+    for row in state.rows.tolist():
         if t.I[c.INTERVAL, row] >= 0:
             settle(t.F, t.I, row, state.now)
             close_interval(t.I, row, state.now, int(Reason.END), log.LI, log.LF)

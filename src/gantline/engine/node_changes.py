@@ -9,7 +9,6 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster, Node
 from gantline.core.gather import elapsed
-from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.engine.gang import close_interval, give_back, rest, settle
@@ -38,6 +37,7 @@ def lose_node(state: State, node: int) -> list[int]:
     idle = t.D[c.D_HOLDER, first : first + count]
     idle[idle == c.FREE] = c.DOWN
     t.NI[c.N_FREE, node] = 0
+    state.rebuild()
     return sorted(holders)
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.phases import Phase
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import ClusterNow, Jobs, Snapshot
 from gantline.core.tables import Ints, Tables
 from gantline.engine import settings as s
-from gantline.engine.advance import B_ACTIVE, B_COUNT, B_ORDER
 from gantline.engine.log import Log
+from gantline.engine.ranks import B_ACTIVE, B_COUNT, B_RUNNING, B_WAITING, rebuild
 from gantline.engine.regime import Regime
+from gantline.engine.walk import X_COUNT
 from gantline.performance.costs import Costs
 from gantline.placement.rules import PlacementRule
 
@@ -38,12 +38,14 @@ class State:
     def __post_init__(self) -> None:
         rows = self.tables.F.shape[1]
         self.active: Ints = np.zeros(rows + 1, dtype=np.int64)
-        self.order: Ints = np.zeros(rows + 1, dtype=np.int64)
+        self.running: Ints = np.zeros(rows + 1, dtype=np.int64)
+        self.waiting: Ints = np.zeros(rows + 1, dtype=np.int64)
+        self.hist: Ints = np.zeros(int(self.tables.I[c.SMALLEST].max(initial=0)) + 2, dtype=np.int64)
         self.B: Ints = np.zeros(B_COUNT, dtype=np.int64)
         self.log = Log()
         cpu_gangs = rows if (self.tables.options.I[c.O_GPUS] == 0).any() else 0
         width = max(self.tables.NI.shape[1], self.tables.D.shape[1], len(self.tables.cluster.types), 16) + cpu_gangs + 1
-        self.scratch: Ints = np.zeros((9, width), dtype=np.int64)
+        self.scratch: Ints = np.zeros((X_COUNT, width), dtype=np.int64)
         self.out: Ints = np.zeros(4, dtype=np.int64)
         self.SI: Ints = np.zeros(s.SI_COUNT, dtype=np.int64)
         self.SF = np.zeros(s.SF_COUNT)
@@ -64,13 +66,17 @@ class State:
         return self.active[: self.B[B_ACTIVE]]
 
     @property
-    def ranked(self) -> Ints:
-        """Active rows in the order of the last decision."""
-        return self.order[: self.B[B_ORDER]]
+    def running_rows(self) -> Ints:
+        """Rows that hold devices."""
+        return self.running[: self.B[B_RUNNING]]
 
     @property
-    def waiting(self) -> int:
-        return int((self.tables.I[c.PHASE][self.rows] == Phase.PENDING).sum())
+    def n_waiting(self) -> int:
+        return int(self.B[B_WAITING])
+
+    def rebuild(self) -> None:
+        """Bring the rank lists up to date after changes that did not come from a walk."""
+        rebuild(self.tables.I, self.active, self.running, self.waiting, self.B, self.hist)
 
     def snapshot(self) -> Snapshot:
         """This instant, as a policy sees it."""

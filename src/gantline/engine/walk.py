@@ -1,8 +1,12 @@
 """Walking a ranking: who runs, where, and who makes room, in one pass.
 
-Rows are taken in rank order. A gang that runs stays where it is. A gang that waits takes free devices if it fits; if not, lower-ranked gangs
-are stopped, lowest first, but only if that makes room: a trial that fails is undone. A victim whose turn comes later in the same pass gets its own devices back if
-nobody took them, and then nothing has happened to it. Regimes may keep failed trials (Blox does).
+Rows are taken in rank order, merged from those that run and those that wait. A gang that runs stays where it is. A gang that waits takes
+free devices if it fits; if not, lower-ranked gangs are stopped, lowest first, but only if that makes room: a trial that fails is undone. A victim whose
+turn comes later in the same pass gets its own devices back if nobody took them, and then nothing has happened to it. Regimes may keep
+failed trials (Blox does).
+
+Two short cuts keep the pass short without changing its outcome. During a pass free devices only become fewer, except through evictions: a gang size that did not
+fit will not fit later (`tried`). And when the histogram of those still to come has nobody small enough, the pass is over.
 """
 
 from __future__ import annotations
@@ -16,46 +20,20 @@ from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
 from gantline.engine.gang import give_back, halt, start, take
-from gantline.placement.fit import choose, mix
+from gantline.engine.ranks import B_RUNNING, B_WAITING, insert_waiting
+from gantline.placement.fit import CONSOLIDATED, SKEW, choose, mix
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 
-_STOP = 1
-_EVICTED = 1
-_PREEMPTED, _MOVED = int(Reason.PREEMPTED), int(Reason.MOVED)
-_RESOURCES, _FRAGMENTED, _PRIORITY, _BLOCKED, _DEFERRED = (
-    int(r) for r in (Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY, Reason.BLOCKED, Reason.DEFERRED)
+_PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED = (
+    int(r) for r in (Reason.PREEMPTED, Reason.MOVED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY, Reason.DEFERRED)
 )
+_STOP, _SHRINK = 1, 2
 
-
-@njit(cache=True)
-def sort_rows(F: Floats, order: Ints, n: int) -> None:
-    """Sort rows by (key, row). They are nearly sorted from last time: insertion, and a full sort if that proves slow."""
-    budget = 6 * n + 64
-    for i in range(1, n):
-        row = order[i]
-        key = F[c.KEY, row]
-        j = i - 1
-        while j >= 0:
-            other = order[j]
-            other_key = F[c.KEY, other]
-            if other_key < key or (other_key == key and other < row):
-                break
-            order[j + 1] = other
-            j -= 1
-            budget -= 1
-        order[j + 1] = row
-        if budget < 0:
-            rows = np.sort(order[:n])
-            keys = np.empty(n)
-            for k in range(n):
-                keys[k] = F[c.KEY, rows[k]]
-            by_key = np.argsort(keys, kind="mergesort")
-            for k in range(n):
-                order[k] = rows[by_key[k]]
-            return
+# rows of the scratch matrix
+X_NODES, X_COUNTS, X_VICTIM, X_SAVED, X_OFFSET, X_OPTION, X_NODE, X_FREE, X_RECLAIM, X_TRIED, X_TRIED_ALL, X_GAIN, X_COUNT = range(13)
 
 
 @njit(cache=True, inline="always")
@@ -64,31 +42,31 @@ def _movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool: 
 
 
 @njit(cache=True)
-def _restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, option: int, node: int, devices: Ints, first: int, count: int) -> bool:  # noqa: E741
-    """Give a victim its own devices back, if all are free."""
+def _restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int) -> bool:  # noqa: E741
+    """Give victim `v` its own devices back, if all are free."""
+    option, node, first, count = X[X_OPTION, v], X[X_NODE, v], X[X_OFFSET, v], I[c.HELD, row]
+    cpus, memory = OF[c.O_CPUS, option], OF[c.O_MEMORY, option]
     if count == 0:  # a grant of CPUs only
-        if NF[c.N_CPUS, node] + 1e-9 < OF[c.O_CPUS, option] or NF[c.N_MEMORY, node] + 1e-9 < OF[c.O_MEMORY, option] or NI[c.N_UP, node] == 0:
+        if NF[c.N_CPUS, node] + 1e-9 < cpus or NF[c.N_MEMORY, node] + 1e-9 < memory or NI[c.N_UP, node] == 0:
             return False
-        NF[c.N_CPUS, node] -= OF[c.O_CPUS, option]
-        NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, option]
+        NF[c.N_CPUS, node] -= cpus
+        NF[c.N_MEMORY, node] -= memory
         I[c.NODE, row] = node
         I[c.OPTION, row] = option
         return True
     for k in range(first, first + count):
-        if D[c.D_HOLDER, devices[k]] != c.FREE:
-            return False
-        at = D[c.D_NODE, devices[k]]
-        if NF[c.N_CPUS, at] + 1e-9 < OF[c.O_CPUS, option] or NF[c.N_MEMORY, at] + 1e-9 < OF[c.O_MEMORY, option]:
+        at = D[c.D_NODE, X[X_SAVED, k]]
+        if D[c.D_HOLDER, X[X_SAVED, k]] != c.FREE or NF[c.N_CPUS, at] + 1e-9 < cpus or NF[c.N_MEMORY, at] + 1e-9 < memory:
             return False
     last = -1
     for k in range(first, first + count):
-        device = devices[k]
+        device = X[X_SAVED, k]
+        at = D[c.D_NODE, device]
         D[c.D_HOLDER, device] = row
         D[c.D_NEXT, device] = -1
-        at = D[c.D_NODE, device]
         NI[c.N_FREE, at] -= 1
-        NF[c.N_CPUS, at] -= OF[c.O_CPUS, option]
-        NF[c.N_MEMORY, at] -= OF[c.O_MEMORY, option]
+        NF[c.N_CPUS, at] -= cpus
+        NF[c.N_MEMORY, at] -= memory
         if last < 0:
             I[c.HEAD, row] = device
         else:
@@ -96,6 +74,100 @@ def _restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, optio
         last = device
     I[c.OPTION, row] = option
     return True
+
+
+@njit(cache=True)
+def _evict(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int, saved: int, by_node: bool) -> int:  # noqa: E741
+    """Take the devices of a running gang away on trial, remembering which they were; the new end of the memory comes back."""
+    kind = OI[c.O_TYPE, I[c.OPTION, row]]
+    I[c.FLAGS, row] = v + 1
+    X[X_VICTIM, v] = row
+    X[X_OFFSET, v] = saved
+    X[X_OPTION, v] = I[c.OPTION, row]
+    X[X_NODE, v] = I[c.NODE, row]
+    device = I[c.HEAD, row]
+    while device >= 0:
+        X[X_SAVED, saved] = device
+        saved += 1
+        if by_node:
+            NI[c.N_RECLAIM, D[c.D_NODE, device]] -= 1
+        device = D[c.D_NEXT, device]
+    give_back(I, OF, OI, NF, NI, D, row)
+    X[X_FREE, kind] += I[c.HELD, row]
+    X[X_RECLAIM, kind] -= I[c.HELD, row]
+    return saved
+
+
+@njit(cache=True)
+def _undo(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, X: Ints, v: int) -> None:  # noqa: E741
+    """Take back the eviction of victim `v`."""
+    row = X[X_VICTIM, v]
+    _restore(I, OF, NF, NI, D, row, X, v)
+    I[c.FLAGS, row] = 0
+    kind = OI[c.O_TYPE, I[c.OPTION, row]]
+    X[X_FREE, kind] -= I[c.HELD, row]
+    X[X_RECLAIM, kind] += I[c.HELD, row]
+    device = I[c.HEAD, row]
+    while device >= 0:
+        NI[c.N_RECLAIM, D[c.D_NODE, device]] += 1
+        device = D[c.D_NEXT, device]
+
+
+@njit(cache=True)
+def _count_reclaim(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, now: float, min_run: float) -> None:  # noqa: E741
+    """Devices per node that gangs from position `first` on would give up."""
+    for node in range(NI.shape[1]):
+        NI[c.N_RECLAIM, node] = 0
+    for k in range(first, n):
+        row = running[k]
+        if I[c.FLAGS, row] == 0 and _movable(F, I, row, now, min_run):
+            device = I[c.HEAD, row]
+            while device >= 0:
+                NI[c.N_RECLAIM, D[c.D_NODE, device]] += 1
+                device = D[c.D_NEXT, device]
+
+
+@njit(cache=True)
+def _node_to_clear(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, kind: int, need: int, now: float, min_run: float, X: Ints) -> int:  # noqa: E741
+    """The node on which stopping the lowest-ranked gangs first makes room for `need` devices; -1: none.
+
+    It is the node that stopping gangs from the back, one after the other, would clear first; finding it before anybody is stopped
+    spares all those whose devices would not have helped.
+    """
+    gain = X[X_GAIN]
+    for node in range(NI.shape[1]):
+        gain[node] = 0
+    for k in range(n - 1, first - 1, -1):
+        row = running[k]
+        if I[c.FLAGS, row] != 0 or I[c.PHASE, row] == PENDING or not _movable(F, I, row, now, min_run):
+            continue
+        device = I[c.HEAD, row]
+        while device >= 0:
+            node = D[c.D_NODE, device]
+            gain[node] += 1
+            if NI[c.N_FREE, node] + gain[node] >= need and NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1:
+                return node
+            device = D[c.D_NEXT, device]
+    return -1
+
+
+@njit(cache=True, inline="always")
+def _sits_on(I: Ints, D: Ints, row: int, node: int) -> bool:  # noqa: E741
+    device = I[c.HEAD, row]
+    while device >= 0:
+        if D[c.D_NODE, device] == node:
+            return True
+        device = D[c.D_NEXT, device]
+    return False
+
+
+@njit(cache=True, inline="always")
+def _largest_hope(X: Ints, types: int) -> int:
+    """The largest gang that might still get devices, by what was tried and what there is."""
+    hope = 0
+    for k in range(types):
+        hope = max(hope, min(X[X_TRIED_ALL, k] - 1, X[X_FREE, k] + X[X_RECLAIM, k]))
+    return hope
 
 
 @njit(cache=True)
@@ -107,8 +179,10 @@ def walk(
     NF: Floats,
     NI: Ints,
     D: Ints,
-    order: Ints,
-    n: int,
+    running: Ints,
+    waiting: Ints,
+    B: Ints,
+    hist: Ints,
     now: float,
     SI: Ints,
     SF: Floats,
@@ -116,206 +190,201 @@ def walk(
     LF: Floats,
     LD: Ints32,
     LN: Ints,
-    scratch: Ints,
+    X: Ints,
     out: Ints,
 ) -> None:
-    """Walk the first `n` rows of `order`; out: [started, stopped, waiting left]."""
-    kinds = scratch[5]  # free devices per type
-    reclaim = scratch[6]  # devices per type that gangs ranked below the present one would give up
-    types = 0
+    """Walk both lists (sorted by key); they are up to date afterwards. out: [started, stopped, waiting left]."""
+    n_run, n_wait = B[B_RUNNING], B[B_WAITING]
+    preempt, keep, asynchronous = SI[s.S_PREEMPT] == 1, SI[s.S_KEEP_EVICTIONS] == 1, SI[s.S_ASYNC] == 1
+    misfit, rule, whole, min_run = SI[s.S_MISFIT], SI[s.S_RULE], SI[s.S_WHOLE] == 1, SF[s.S_MIN_RUN]
+    nodes, counts = X[X_NODES], X[X_COUNTS]
+    started, stopped = 0, 0
+    types, biggest = 0, 0
     for node in range(NI.shape[1]):
         types = max(types, NI[c.N_TYPE, node] + 1)
+        biggest = max(biggest, NI[c.N_GPUS, node])
     for k in range(types):
-        kinds[k] = 0
-        reclaim[k] = 0
+        X[X_FREE, k], X[X_RECLAIM, k], X[X_TRIED, k], X[X_TRIED_ALL, k] = 0, 0, 1 << 60, 1 << 60
     for node in range(NI.shape[1]):
-        kinds[NI[c.N_TYPE, node]] += NI[c.N_FREE, node]
-    preempt = SI[s.S_PREEMPT] == 1
-    keep = SI[s.S_KEEP_EVICTIONS] == 1
-    asynchronous = SI[s.S_ASYNC] == 1
-    min_run = SF[s.S_MIN_RUN]
-    waiting = 0
-    stopped = 0
-    cpu_only = False
-    available = 0
-    for p in range(n):
-        row = order[p]
-        phase = I[c.PHASE, row]
-        if phase == PENDING:
-            if F[c.KEY, row] != np.inf:
-                waiting += 1
-            if OI[c.O_GPUS, I[c.OPTION_FIRST, row] + I[c.OPTION_COUNT, row] - 1] == 0:
-                cpu_only = True
-        elif preempt and (phase == RUNNING or phase == STARTING) and _movable(F, I, row, now, min_run):
-            if F[c.KEY, row] == np.inf:  # the policy does not want it to run now
-                kinds[OI[c.O_TYPE, I[c.OPTION, row]]] += I[c.HELD, row]
-                give_back(I, OF, OI, NF, NI, D, row)
-                halt(F, I, row, now, _DEFERRED, SI, LI, LF)
-                stopped += 1
-                continue
-            reclaim[OI[c.O_TYPE, I[c.OPTION, row]]] += I[c.HELD, row]
-            if I[c.HELD, row] == 0:
-                cpu_only = True
-    for k in range(types):
-        available += kinds[k] + reclaim[k]
-    nodes, counts, victims, saved = scratch[0], scratch[1], scratch[2], scratch[3]
-    n_victims = 0
-    n_saved = 0
-    undecided = 0  # victims whose turn has not come yet
-    back = n - 1
-    reclaim_ready = False
-    started = 0
-    blocked = False
-    for p in range(n):
-        if (waiting == 0 and undecided == 0) or (available == 0 and not cpu_only):
+        X[X_FREE, NI[c.N_TYPE, node]] += NI[c.N_FREE, node]
+    if preempt:
+        for k in range(n_run):
+            row = running[k]
+            phase = I[c.PHASE, row]
+            if (phase == RUNNING or phase == STARTING) and _movable(F, I, row, now, min_run):
+                kind = OI[c.O_TYPE, I[c.OPTION, row]]
+                if F[c.KEY, row] == np.inf:  # the policy does not want it to run now
+                    X[X_FREE, kind] += I[c.HELD, row]
+                    give_back(I, OF, OI, NF, NI, D, row)
+                    halt(F, I, row, now, _DEFERRED, SI, LI, LF)
+                    stopped += 1
+                else:
+                    X[X_RECLAIM, kind] += I[c.HELD, row]
+    ahead = hist.copy()  # demands of those whose turn has not come
+    back = n_run - 1
+    n_victims, n_saved, undecided = 0, 0, 0
+    by_node, cleared = False, False
+    hope = _largest_hope(X, types)
+    hopeful = 0
+    for k in range(min(hope + 1, ahead.shape[0])):
+        hopeful += ahead[k]
+    at_run, at_wait = 0, 0
+    while at_wait < n_wait or undecided > 0:
+        if hopeful == 0 and undecided == 0 and not keep:
             break
-        row = order[p]
-        phase = I[c.PHASE, row]
-        evicted = I[c.FLAGS, row] != 0
-        if not evicted and phase != PENDING:
-            if preempt and (phase == RUNNING or phase == STARTING) and _movable(F, I, row, now, min_run):
-                held = I[c.HELD, row]
-                reclaim[OI[c.O_TYPE, I[c.OPTION, row]]] -= held
-                available -= held
-                if reclaim_ready:
-                    device = I[c.HEAD, row]
-                    while device >= 0:
-                        NI[c.N_RECLAIM, D[c.D_NODE, device]] -= 1
-                        device = D[c.D_NEXT, device]
-            continue
-        if F[c.KEY, row] == np.inf:
-            I[c.REASON, row] = _DEFERRED
-            if evicted:
-                undecided -= 1
-            continue
-        placed = False
-        if evicted:
+        from_running = at_run < n_run
+        if from_running and at_wait < n_wait:
+            a, b = running[at_run], waiting[at_wait]
+            from_running = F[c.KEY, a] < F[c.KEY, b] or (F[c.KEY, a] == F[c.KEY, b] and a < b)
+        elif not from_running and at_wait >= n_wait:
+            break
+        if from_running:
+            row = running[at_run]
+            at_run += 1
+            if I[c.FLAGS, row] == 0:  # it runs and stays
+                if preempt and I[c.PHASE, row] != PENDING and _movable(F, I, row, now, min_run):
+                    X[X_RECLAIM, OI[c.O_TYPE, I[c.OPTION, row]]] -= I[c.HELD, row]
+                    if by_node:
+                        device = I[c.HEAD, row]
+                        while device >= 0:
+                            NI[c.N_RECLAIM, D[c.D_NODE, device]] -= 1
+                            device = D[c.D_NEXT, device]
+                continue
             undecided -= 1
-            if not keep:
-                at = I[c.FLAGS, row] - 1
-                first = scratch[4][at]
-                count = I[c.HELD, row]
-                if _restore(I, OF, NF, NI, D, row, scratch[7][at], scratch[8][at], saved, first, count):
-                    kinds[OI[c.O_TYPE, I[c.OPTION, row]]] -= count
-                    available -= count
-                    I[c.FLAGS, row] = 0
-                    continue
             if asynchronous:
                 continue  # it must have stopped for good before it can start elsewhere
-        else:
-            waiting -= 1
-        fragmented = False
-        first_option = I[c.OPTION_FIRST, row]
-        for option in range(first_option, first_option + I[c.OPTION_COUNT, row]):
-            kind = OI[c.O_TYPE, option]
-            need = OI[c.O_GPUS, option]
-            if kind < 0 or kind >= types:
+            if not keep and _restore(I, OF, NF, NI, D, row, X, I[c.FLAGS, row] - 1):
+                X[X_FREE, OI[c.O_TYPE, I[c.OPTION, row]]] -= I[c.HELD, row]
+                I[c.FLAGS, row] = 0
                 continue
-            if need > kinds[kind] + reclaim[kind] and not keep:
+        else:
+            row = waiting[at_wait]
+            at_wait += 1
+            smallest = I[c.SMALLEST, row]
+            ahead[smallest] -= 1
+            if smallest <= hope:
+                hopeful -= 1
+            if F[c.KEY, row] == np.inf:
+                I[c.REASON, row] = _DEFERRED
+                continue
+        placed, fragmented = False, False
+        first_option, last_option = I[c.OPTION_FIRST, row], I[c.OPTION_FIRST, row] + I[c.OPTION_COUNT, row]
+        for option in range(first_option, last_option):
+            kind, need = OI[c.O_TYPE, option], OI[c.O_GPUS, option]
+            if not keep and need > X[X_FREE, kind] + X[X_RECLAIM, kind]:
+                continue
+            cpus, memory, spread = OF[c.O_CPUS, option], OF[c.O_MEMORY, option], OI[c.O_NODES, option]
+            plain = cpus == 0.0 and memory == 0.0 and spread == 0 and rule != SKEW and need > 0
+            if plain and not keep and need >= X[X_TRIED_ALL, kind]:
+                fragmented = True
                 continue
             seed = mix(SI[s.S_SEED] * 1000003 + SI[s.S_DECISION] * 8191 + row)
-            cpus, memory, spread = OF[c.O_CPUS, option], OF[c.O_MEMORY, option], OI[c.O_NODES, option]
-            rule, whole, sensitive = SI[s.S_RULE], SI[s.S_WHOLE] == 1, I[c.CONSOLIDATE, row] == 1
+            sensitive = I[c.CONSOLIDATE, row] == 1
             used = 0
-            if need <= kinds[kind]:
+            if need <= X[X_FREE, kind] and not (plain and need >= X[X_TRIED, kind]):
                 used = choose(NF, NI, kind, need, spread, cpus, memory, rule, whole, sensitive, seed, False, nodes, counts)
-                fragmented = used == 0
-            if used == 0 and preempt and (reclaim[kind] > 0 or keep or need == 0):
-                possible = True
-                if not keep and need > 0:
-                    if not reclaim_ready:
-                        reclaim_ready = True
-                        for node in range(NI.shape[1]):
-                            NI[c.N_RECLAIM, node] = 0
-                        for q in range(p + 1, n):
-                            other = order[q]
-                            if I[c.FLAGS, other] == 0 and (I[c.PHASE, other] == RUNNING or I[c.PHASE, other] == STARTING) and _movable(F, I, other, now, min_run):
-                                device = I[c.HEAD, other]
-                                while device >= 0:
-                                    NI[c.N_RECLAIM, D[c.D_NODE, device]] += 1
-                                    device = D[c.D_NEXT, device]
+                if used == 0 and plain:
+                    X[X_TRIED, kind] = min(X[X_TRIED, kind], need)
+            if used == 0:
+                fragmented = need <= X[X_FREE, kind]
+                possible = preempt and (X[X_RECLAIM, kind] > 0 or keep or need == 0)
+                target = -1
+                if possible and plain and not keep and rule == CONSOLIDATED and need <= biggest:
+                    target = _node_to_clear(F, I, NI, D, running, at_run, n_run, kind, need, now, min_run, X)
+                    possible = target >= 0
+                elif possible and not keep and need > 0:
+                    if not by_node:
+                        by_node = True
+                        _count_reclaim(F, I, NI, D, running, at_run, n_run, now, min_run)
                     possible = choose(NF, NI, kind, need, spread, cpus, memory, rule, whole, sensitive, seed, True, nodes, counts) > 0
                 if possible:
-                    if types > 1:
-                        back = n - 1  # gangs of other types were passed over before and are candidates again
+                    if types > 1 or target >= 0 or cleared:
+                        back = n_run - 1  # some were passed over before and are candidates again
+                    cleared = target >= 0
                     back_before, victims_before, saved_before = back, n_victims, n_saved
-                    while used == 0 and back > p:
-                        other = order[back]
+                    while used == 0 and back >= at_run:
+                        other = running[back]
                         back -= 1
-                        if I[c.FLAGS, other] != 0 or not (I[c.PHASE, other] == RUNNING or I[c.PHASE, other] == STARTING):
+                        if I[c.FLAGS, other] != 0 or I[c.PHASE, other] == PENDING or not _movable(F, I, other, now, min_run):
                             continue
-                        if not _movable(F, I, other, now, min_run):
-                            continue
-                        other_kind = OI[c.O_TYPE, I[c.OPTION, other]]
-                        if other_kind != kind and not keep:
+                        if not keep and OI[c.O_TYPE, I[c.OPTION, other]] != kind:
                             continue  # its devices cannot help
-                        I[c.FLAGS, other] = n_victims + 1
-                        victims[n_victims] = other
-                        scratch[4][n_victims] = n_saved
-                        scratch[7][n_victims] = I[c.OPTION, other]
-                        scratch[8][n_victims] = I[c.NODE, other]
+                        if target >= 0 and not _sits_on(I, D, other, target):
+                            continue
+                        n_saved = _evict(I, OF, OI, NF, NI, D, other, X, n_victims, n_saved, by_node)
                         n_victims += 1
-                        device = I[c.HEAD, other]
-                        while device >= 0:
-                            saved[n_saved] = device
-                            n_saved += 1
-                            if reclaim_ready:
-                                NI[c.N_RECLAIM, D[c.D_NODE, device]] -= 1
-                            device = D[c.D_NEXT, device]
-                        give_back(I, OF, OI, NF, NI, D, other)
-                        kinds[other_kind] += I[c.HELD, other]
-                        reclaim[other_kind] -= I[c.HELD, other]
                         undecided += 1
-                        if need <= kinds[kind]:
+                        if need <= X[X_FREE, kind] and (target < 0 or NI[c.N_FREE, target] >= need):
                             used = choose(NF, NI, kind, need, spread, cpus, memory, rule, whole, sensitive, seed, False, nodes, counts)
-                    if used == 0 and not keep:  # undo the trial, last victim first
-                        fragmented = True
+                    if used > 0 or keep:
+                        X[X_TRIED, kind] = 1 << 60  # more is free than before
+                    else:
                         for v in range(n_victims - 1, victims_before - 1, -1):
-                            other = victims[v]
-                            _restore(I, OF, NF, NI, D, other, scratch[7][v], scratch[8][v], saved, scratch[4][v], I[c.HELD, other])
-                            I[c.FLAGS, other] = 0
-                            other_kind = OI[c.O_TYPE, I[c.OPTION, other]]
-                            kinds[other_kind] -= I[c.HELD, other]
-                            reclaim[other_kind] += I[c.HELD, other]
+                            _undo(I, OF, OI, NF, NI, D, X, v)
                             undecided -= 1
-                            device = I[c.HEAD, other]
-                            while device >= 0 and reclaim_ready:
-                                NI[c.N_RECLAIM, D[c.D_NODE, device]] += 1
-                                device = D[c.D_NEXT, device]
                         back, n_victims, n_saved = back_before, victims_before, saved_before
+                if used == 0 and plain:
+                    X[X_TRIED_ALL, kind] = min(X[X_TRIED_ALL, kind], need)
             if used > 0:
-                if evicted:
+                if I[c.FLAGS, row] != 0:
                     halt(F, I, row, now, _MOVED, SI, LI, LF)
                     stopped += 1
                     I[c.FLAGS, row] = 0
                 take(I, OF, OI, NF, NI, D, row, option, nodes, counts, used)
                 start(F, I, OF, OI, NI, D, row, now, SI, SF, LI, LF, LD, LN)
-                kinds[kind] -= need
-                available -= need
+                X[X_FREE, kind] -= need
                 started += 1
                 placed = True
                 break
-            if SI[s.S_MISFIT] != 2 and option + 1 < first_option + I[c.OPTION_COUNT, row] and OI[c.O_GPUS, option + 1] < need and OI[c.O_TYPE, option + 1] == kind:
+            if misfit != _SHRINK and option + 1 < last_option and OI[c.O_TYPE, option + 1] == kind and OI[c.O_GPUS, option + 1] < need:
                 break  # smaller options are for the shrink rule only
         if not placed:
             I[c.REASON, row] = _FRAGMENTED if fragmented else (_PRIORITY if preempt else _RESOURCES)
-            if SI[s.S_MISFIT] == _STOP:
-                blocked = True
+            if misfit == _STOP:
                 break
+        now_hope = _largest_hope(X, types)
+        if now_hope != hope:
+            for k in range(now_hope + 1, min(hope + 1, ahead.shape[0])):
+                hopeful -= ahead[k]
+            for k in range(hope + 1, min(now_hope + 1, ahead.shape[0])):
+                hopeful += ahead[k]
+            hope = now_hope
     for v in range(n_victims):
-        row = victims[v]
-        if I[c.FLAGS, row] != 0 and I[c.PHASE, row] != PENDING:
+        row = X[X_VICTIM, v]
+        if I[c.FLAGS, row] != 0:
             I[c.FLAGS, row] = 0
             halt(F, I, row, now, _PREEMPTED, SI, LI, LF)
             stopped += 1
-    out[0] = started
-    out[1] = stopped
-    left = 0
-    for p in range(n):
-        row = order[p]
-        if I[c.PHASE, row] == PENDING:
-            left += 1
-            if blocked and I[c.REASON, row] <= 1:
-                I[c.REASON, row] = _BLOCKED
-    out[2] = left
+    if started > 0 or stopped > 0:
+        _regroup(F, I, running, waiting, B, hist, at_wait)
+    out[0], out[1], out[2] = started, stopped, B[B_WAITING]
 
+
+@njit(cache=True)
+def _regroup(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints, seen: int) -> None:  # noqa: E741
+    """Move rows between the lists after gangs have started and stopped, keeping both in order; only the first `seen` can have started."""
+    n_run, n_wait = B[B_RUNNING], B[B_WAITING]
+    kept = 0
+    begun = 0
+    for k in range(seen):
+        row = waiting[k]
+        if I[c.PHASE, row] == PENDING:
+            waiting[kept] = row
+            kept += 1
+        else:
+            running[n_run + begun] = row
+            begun += 1
+            hist[I[c.SMALLEST, row]] -= 1
+    if begun > 0:
+        for k in range(seen, n_wait):
+            waiting[k - begun] = waiting[k]
+    B[B_WAITING] = n_wait - begun
+    kept = 0
+    for k in range(n_run + begun):
+        row = running[k]
+        if I[c.PHASE, row] == PENDING:
+            insert_waiting(F, I, waiting, B, hist, row)
+        else:
+            running[kept] = row
+            kept += 1
+    B[B_RUNNING] = kept

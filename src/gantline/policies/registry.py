@@ -15,6 +15,7 @@ _KNOWN = {
     "srtf": "gantline.policies.order:ShortestRemainingTimeFirst",
     "srsf": "gantline.policies.order:ShortestRemainingServiceFirst",
     "las": "gantline.policies.las:LeastAttainedService",
+    "tiresias": "gantline.policies.tiresias:Tiresias",
 }
 
 

@@ -12,26 +12,28 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.gather import elapsed
-from gantline.core.phases import PENDING, RUNNING
-from gantline.engine.advance import (
+from gantline.core.phases import RUNNING
+from gantline.engine import settings as s
+from gantline.engine.advance import arrive, finish_due, next_finish
+from gantline.engine.ranks import (
     B_ACTIVE,
     B_ADMITTED,
     B_FINISHED,
     B_HELD,
     B_NEXT,
-    B_ORDER,
-    arrive,
-    finish_due,
-    next_finish,
+    B_RUNNING,
+    B_WAITING,
+    insert_waiting,
+    sort_rows,
 )
-from gantline.engine.walk import sort_rows, walk
+from gantline.engine.walk import walk
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 
 # K: coefficients of the key, in the order of policy.LinearKey
-K_ARRIVAL, K_ATTAINED, K_ATTAINED_GPU, K_REMAINING, K_REMAINING_GPU, K_ESTIMATE, K_GPUS, K_PRIORITY, K_FIRST_START, K_BY_GPU, K_COUNT = range(11)
+K_ARRIVAL, K_ATTAINED, K_ATTAINED_GPU, K_REMAINING, K_REMAINING_GPU, K_ESTIMATE, K_GPUS, K_PRIORITY, K_FIRST_START, K_BY_GPU, K_MOVES, K_COUNT = range(12)
 LEVEL_STEP = 1e12
 NEVER_STARTED = 1e11
 
@@ -80,37 +82,61 @@ def _slope(F: Floats, I: Ints, row: int, K: Floats) -> float:  # noqa: E741
 
 
 @njit(cache=True)
-def _next_change(F: Floats, I: Ints, order: Ints, n: int, now: float, K: Floats, thresholds: Floats) -> float:  # noqa: E741
-    """The first instant at which two neighbours in the order might change places, or a row its level."""
+def _rank_new(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, now: float, K: Floats, thresholds: Floats) -> None:  # noqa: E741
+    """Put the rows that were just let in, which stand last, where they belong."""
+    fresh = B[B_ADMITTED]
+    first = B[B_WAITING] - fresh
+    rows = waiting[first : B[B_WAITING]].copy()
+    B[B_WAITING] = first
+    for row in rows:
+        hist[I[c.SMALLEST, row]] -= 1
+        F[c.KEY, row] = _key(F, I, row, now, K, thresholds)
+        insert_waiting(F, I, waiting, B, hist, row)
+
+
+@njit(cache=True)
+def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now: float, K: Floats, thresholds: Floats) -> float:  # noqa: E741
+    """The first instant at which a row that runs might change places with its neighbour in the order, or change its level.
+
+    Those who wait keep their keys, so only pairs with a running row count. `running` may hold rows that have just started, behind
+    those that were ranked, so each is held against its neighbours by binary search.
+    """
     soonest = np.inf
-    last_slope = 0.0
-    last_key = 0.0
-    moves = K[K_ATTAINED] != 0.0 or K[K_ATTAINED_GPU] != 0.0 or K[K_REMAINING] != 0.0 or K[K_REMAINING_GPU] != 0.0
-    for p in range(n):
-        row = order[p]
-        if I[c.PHASE, row] == RUNNING:
-            if F[c.SINCE, row] > now and F[c.SINCE, row] < soonest:
-                soonest = F[c.SINCE, row]
-            if thresholds.shape[0] > 0:
-                by_gpu = K[K_BY_GPU] == 1.0
-                speed = float(I[c.HELD, row]) if by_gpu else 1.0
-                have = F[c.GPUTIME, row] if by_gpu else F[c.SERVICE, row]
-                for k in range(thresholds.shape[0]):
-                    if have < thresholds[k] and speed > 0.0:
-                        at = F[c.SINCE, row] + (thresholds[k] - have) / speed
-                        if at > now:
-                            soonest = min(soonest, at)
-                            break
-                        if have + speed * elapsed(F, I, row, now) < thresholds[k]:
-                            soonest = now  # rounding put the crossing behind us: look again at the next chance
-                            break
-        if moves:
-            slope = _slope(F, I, row, K)
-            key = F[c.KEY, row]
-            if p > 0 and last_slope > slope:
-                soonest = min(soonest, now + max(0.0, (key - last_key) / (last_slope - slope)))
-            last_slope, last_key = slope, key
-    return soonest
+    n_wait = B[B_WAITING]
+    for p in range(B[B_RUNNING]):
+        row = running[p]
+        if F[c.SINCE, row] > now:
+            soonest = min(soonest, F[c.SINCE, row])
+        if thresholds.shape[0] > 0:
+            by_gpu = K[K_BY_GPU] == 1.0
+            speed = float(I[c.HELD, row]) if by_gpu else 1.0
+            have = F[c.GPUTIME, row] if by_gpu else F[c.SERVICE, row]
+            dt = elapsed(F, I, row, now)
+            for k in range(thresholds.shape[0]):
+                if have + speed * dt < thresholds[k] and speed > 0.0:
+                    soonest = min(soonest, max(now, F[c.SINCE, row] + (thresholds[k] - have) / speed))
+                    break
+        slope = _slope(F, I, row, K)
+        if slope == 0.0:
+            continue
+        key = F[c.KEY, row]
+        if n_wait == 0 or (slope < 0.0 and F[c.KEY, waiting[0]] > key) or (slope > 0.0 and F[c.KEY, waiting[n_wait - 1]] < key):
+            continue
+        low, high = 0, n_wait  # first waiting row that ranks behind this one
+        if slope > 0.0 and F[c.KEY, waiting[0]] > key:
+            high = 0
+        while low < high:
+            middle = (low + high) // 2
+            other = waiting[middle]
+            if F[c.KEY, other] < key or (F[c.KEY, other] == key and other < row):
+                low = middle + 1
+            else:
+                high = middle
+        if slope > 0.0 and low < n_wait:
+            soonest = min(soonest, now + (F[c.KEY, waiting[low]] - key) / slope)
+        elif slope < 0.0 and low > 0:
+            soonest = min(soonest, now + (F[c.KEY, waiting[low - 1]] - key) / slope)
+    return max(soonest, now)
 
 
 @njit(cache=True)
@@ -123,15 +149,17 @@ def run_linear(
     NI: Ints,
     D: Ints,
     active: Ints,
-    order: Ints,
+    running: Ints,
+    waiting: Ints,
     B: Ints,
+    hist: Ints,
     SI: Ints,
     SF: Floats,
     LI: Ints32,
     LF: Floats,
     LD: Ints32,
     LN: Ints,
-    scratch: Ints,
+    X: Ints,
     out: Ints,
     K: Floats,
     thresholds: Floats,
@@ -152,7 +180,7 @@ def run_linear(
         if due == np.inf:
             return DONE
         if length > 0.0:
-            boundary = np.ceil(due / length - 1e-9) * length
+            boundary = max(0.0, np.ceil(due / length - 1e-9)) * length
             now = max(boundary, T[T_NOW] + length) if T[T_LAST_DECISION] >= 0.0 else boundary
             if T[T_STEP_ALL] == 1.0 and T[T_LAST_DECISION] >= 0.0:
                 now = T[T_NOW] + length
@@ -164,8 +192,9 @@ def run_linear(
         T[T_NOW] = now
         T[T_LAST_DECISION] = now
         # 2. who has finished, 3. who has arrived
-        finish_due(F, I, OF, OI, NF, NI, D, active, order, B, now, SI, LI, LF)
-        arrive(F, I, active, order, B, now, T[T_LOAD_LIMIT])
+        finish_due(F, I, OF, OI, NF, NI, D, active, running, B, now, SI, LI, LF)
+        arrive(F, I, active, waiting, B, hist, now, T[T_LOAD_LIMIT])
+        _rank_new(F, I, waiting, B, hist, now, K, thresholds)
         if C[C_TRACK_HIGH] >= 0 and B[B_FINISHED] > 0:
             left = 0
             for row in range(C[C_TRACK_LOW], C[C_TRACK_HIGH]):
@@ -174,27 +203,21 @@ def run_linear(
                     break
             if left == 0:
                 return DONE
-        n = B[B_ORDER]
-        C[C_MAX_ACTIVE] = max(C[C_MAX_ACTIVE], n)
-        # 4. order, 5. walk; nothing to decide while nobody waits
-        waiting = 0
-        for p in range(n):
-            if I[c.PHASE, order[p]] == PENDING:
-                waiting += 1
-        C[C_DECISIONS] += 1
-        if waiting > 0:
-            SI[8] += 1
-            for p in range(n):
-                F[c.KEY, order[p]] = _key(F, I, order[p], now, K, thresholds)
-            sort_rows(F, order, n)
-            walk(F, I, OF, OI, NF, NI, D, order, n, now, SI, SF, LI, LF, LD, LN, scratch, out)
+        C[C_MAX_ACTIVE] = max(C[C_MAX_ACTIVE], B[B_ACTIVE])
+        # 4. order, 5. walk; nothing to decide while nobody waits. Keys of those who wait do not move
+        if B[B_WAITING] > 0:
+            C[C_DECISIONS] += 1
+            SI[s.S_DECISION] += 1
+            for p in range(B[B_RUNNING]):
+                F[c.KEY, running[p]] = _key(F, I, running[p], now, K, thresholds)
+            sort_rows(F, running, B[B_RUNNING])
+            walk(F, I, OF, OI, NF, NI, D, running, waiting, B, hist, now, SI, SF, LI, LF, LD, LN, X, out)
             C[C_STARTED] += out[0]
             C[C_STOPPED] += out[1]
-            waiting = out[2]
         # 6. when to look again
-        wake = next_finish(F, I, active, B[B_ACTIVE])
-        if waiting > 0 and SI[2] == 1:
-            change = _next_change(F, I, order, n, now, K, thresholds)
+        wake = next_finish(F, I, running, B)
+        if B[B_WAITING] > 0 and SI[s.S_PREEMPT] == 1 and K[K_MOVES] == 1.0:
+            change = _next_change(F, I, running, waiting, B, now, K, thresholds)
             if length == 0.0:
                 change = max(change, now + T[T_QUANTUM])
             wake = min(wake, change)

@@ -40,6 +40,7 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
     I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]
     _fill_options(trace, cluster, tables)
     _check_sizes(trace, cluster, tables)
+    tables.I[c.SMALLEST] = smallest_options(tables)
     return tables
 
 
@@ -129,6 +130,15 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
             trace, row, "gpus", f"asks for {int(I[c.GPUS, row])} GPUs and can never run on '{cluster}' with {largest} of a kind{more}",
             "use a larger --cluster, or drop the job from the trace",
         )
+
+
+def smallest_options(tables: Tables) -> Ints:
+    """Devices of each job's smallest option."""
+    I = tables.I  # noqa: E741
+    owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
+    smallest = np.full(I.shape[1], np.iinfo(np.int64).max)
+    np.minimum.at(smallest, owner, tables.options.I[c.O_GPUS])
+    return smallest
 
 
 def _row_error(trace: Trace, row: int, field: str, what: str, fix: str) -> TraceError:

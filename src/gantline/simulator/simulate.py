@@ -8,10 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gantline.admission.rules import AdmissionRule, find_admission
-from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError
 from gantline.core.policy import Policy

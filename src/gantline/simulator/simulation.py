@@ -19,10 +19,11 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.engine import settings as s
-from gantline.engine.advance import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT, B_ORDER, arrive, finish_due, next_finish
+from gantline.engine.advance import admit, arrive, finish_due, next_finish
 from gantline.engine.engine import Engine, Incident
 from gantline.engine.grants import close_open_intervals
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
+from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
 from gantline.simulator import linear_loop as ll
@@ -82,7 +83,7 @@ class Simulation:
         policy = engine.policy
         assert isinstance(policy, OrderPolicy)
         K = np.array([key.arrival, key.attained, key.attained_gpu, key.remaining, key.remaining_gpu, key.estimate, key.gpus,
-                      key.priority, key.first_start, float(key.level_by == "attained_gpu")])  # fmt: skip
+                      key.priority, key.first_start, float(key.level_by == "attained_gpu"), float(key.moves)])  # fmt: skip
         T = np.zeros(ll.T_COUNT)
         T[ll.T_ROUND], T[ll.T_QUANTUM], T[ll.T_UNTIL] = state.regime.round, state.regime.quantum, self.until
         T[ll.T_LOAD_LIMIT] = self.admission.load_limit * state.tables.cluster.gpus
@@ -97,7 +98,7 @@ class Simulation:
         while True:
             log.reserve(4 * devices + 2 * int(state.B[B_ACTIVE]) + 65536, 16 * devices + 65536)
             code = ll.run_linear(
-                *state.kernel_tables(), state.active, state.order, state.B, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN,
+                *state.kernel_tables(), state.active, state.running, state.waiting, state.B, state.hist, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN,
                 state.scratch, state.out, K, thresholds, T, C,
             )  # fmt: skip
             if self.on_progress is not None:
@@ -131,7 +132,7 @@ class Simulation:
             if self._tracked_done():
                 break
             # 5. decide, 6. commit; an order need not be asked while nobody waits
-            if state.waiting or not engine.order_only:
+            if state.n_waiting or not engine.order_only:
                 plan = engine.decide()
                 if plan is not None:
                     self._commit(plan)
@@ -154,7 +155,7 @@ class Simulation:
             return due
         if regime.round > 0.0:
             length = regime.round
-            boundary = math.ceil(due / length - 1e-9) * length
+            boundary = max(0, math.ceil(due / length - 1e-9)) * length
             if not first:
                 boundary = now + length if self.step_all else max(boundary, now + length)
             return round(boundary / length) * length
@@ -168,7 +169,7 @@ class Simulation:
         changed = self._finish_due()
         changed |= self._change_nodes()
         limit = -1.0 if self.admission.has_quota else self.admission.load_limit * state.tables.cluster.gpus
-        arrive(state.tables.F, state.tables.I, state.active, state.order, state.B, state.now, limit)
+        arrive(state.tables.F, state.tables.I, state.active, state.waiting, state.B, state.hist, state.now, limit)
         arrived = self._admit() if self.admission.has_quota else int(state.B[B_ADMITTED])
         if arrived and self.estimates.learns:
             self.estimates.on_arrival(state.tables, state.rows[-arrived:])
@@ -176,7 +177,7 @@ class Simulation:
 
     def _finish_due(self) -> bool:
         state, log = self.state, self.state.log
-        finish_due(*state.kernel_tables(), state.active, state.order, state.B, state.now, state.SI, log.LI, log.LF)
+        finish_due(*state.kernel_tables(), state.active, state.running, state.B, state.now, state.SI, log.LI, log.LF)
         finished = int(state.B[B_FINISHED]) > 0
         if finished and self.engine.grants:
             self.engine.grants.forget_finished()
@@ -203,10 +204,10 @@ class Simulation:
     def _next_wake(self, now: float) -> float:
         """When something happens by itself: a finish, the end of a lease, an order that moves, a round."""
         state, engine, regime = self.state, self.engine, self.state.regime
-        wake = next_finish(state.tables.F, state.tables.I, state.active, state.B[B_ACTIVE])
+        wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
         if not engine.order_only:
             wake = min(wake, max(engine.leases_end(), now))
-        if state.waiting or not engine.order_only:
+        if state.n_waiting or not engine.order_only:
             again = engine.valid_until
             if again is None:
                 again = now + regime.round if regime.round > 0.0 else (now + regime.quantum if len(state.rows) else math.inf)
@@ -219,7 +220,7 @@ class Simulation:
 
     def _stalled(self) -> bool:
         state = self.state
-        nothing_runs = math.isinf(next_finish(state.tables.F, state.tables.I, state.active, state.B[B_ACTIVE]))
+        nothing_runs = math.isinf(next_finish(state.tables.F, state.tables.I, state.running, state.B))
         return nothing_runs and state.B[B_NEXT] >= state.tables.F.shape[1] and self._next_node_event >= len(self.node_events)
 
     def _tracked_done(self) -> bool:
@@ -259,13 +260,6 @@ class Simulation:
         arrived = np.arange(state.B[B_NEXT])
         held = arrived[t.I[c.PHASE][: state.B[B_NEXT]] == Phase.HELD]
         entering = self.admission.select(t, held, state.rows)
-        n = int(state.B[B_ACTIVE])
         for row in entering:
-            t.I[c.PHASE, row] = Phase.PENDING
-            t.F[c.ADMITTED, row] = state.now
-            state.order[state.B[B_ORDER]] = row
-            state.B[B_ORDER] += 1
-        state.active[n : n + len(entering)] = entering
-        state.active[: n + len(entering)].sort()
-        state.B[B_ACTIVE] = n + len(entering)
+            admit(t.F, t.I, state.active, state.waiting, state.B, state.hist, row, state.now)
         return len(entering)

@@ -79,7 +79,7 @@ def summarise(
         "work_lost": float(F[c.LOST].sum()),
         "preemptions": int(I[c.PREEMPTIONS].sum()),
         "restarts": int(I[c.RESTARTS].sum()),
-        "rounds": int(state.now / regime.round + 0.5) if regime.round > 0 else 0,
+        "rounds": int(state.now / regime.round + 0.5) + 1 if regime.round > 0 else 0,
         "decisions": engine.decisions,
         "incidents": len(engine.incidents),
         "end": end,

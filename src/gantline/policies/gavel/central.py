@@ -1,4 +1,4 @@
-"""The goals of Gavel's objectives, put to the interior-point method: scaled, started strictly inside, and cleaned.
+"""The goals of Gavel's objectives, put to the interior-point method: scaled, and started strictly inside.
 
 Throughput here is per job of a kind. A kind that fits nowhere takes no part in a goal; its share is zero.
 """
@@ -12,8 +12,6 @@ import numpy as np
 from gantline.policies.gavel.instance import Flags, Floats
 from gantline.policies.gavel.interior import Point, Problem, climb
 from gantline.policies.gavel.program import Program
-
-NOISE = 1e-7  # a share of time below this is what a barrier leaves of zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ def maximise_level(program: Program, demand: Floats, base: Floats | None = None,
     kept = wanted if base is None else wanted | (start.able & (base > 0))
     problem = replace(_problem(program, start, kept, base), num=num)
     point = climb(problem, start.x, 0.5, budget=budget)
-    return _clean(replace(point, level=point.level * unit))
+    return replace(point, level=point.level * unit)
 
 
 def minimise_ratio(program: Program, steps: Floats, total: Floats, elapsed: Floats, *, budget: int = 100) -> Point:
@@ -50,7 +48,7 @@ def minimise_ratio(program: Program, steps: Floats, total: Floats, elapsed: Floa
         off=_on_floors(program, np.where(wanted, elapsed * unit, 0.0)),
     )
     point = climb(problem, start.x, 0.5, budget=budget)
-    return _clean(replace(point, level=1.0 / (point.level * unit)))
+    return replace(point, level=1.0 / (point.level * unit))
 
 
 def maximise_gain(program: Program, gain: Floats, base: Floats | None = None, *, budget: int = 100) -> Point:
@@ -59,7 +57,7 @@ def maximise_gain(program: Program, gain: Floats, base: Floats | None = None, *,
     kept = start.able & (base > 0) if base is not None else np.zeros(program.size, dtype=bool)
     unit = float(np.abs(gain) @ start.x) or 1.0
     problem = replace(_problem(program, start, kept, base), gain=gain / unit)
-    point = _clean(climb(problem, start.x, budget=budget))
+    point = climb(problem, start.x, budget=budget)
     return replace(point, level=float(gain @ point.x))
 
 
@@ -80,7 +78,7 @@ def maximise_welfare(program: Program, weight: Floats, *, budget: int = 100) -> 
         tolerance=1e-12,  # the welfare is flat near its optimum: shares are known to the root of this
     )
     point = climb(problem, np.concatenate((start.x, np.full(extra, 0.5))), budget=budget)
-    return _clean(replace(point, x=point.x[: len(plain.gain)]))
+    return replace(point, x=point.x[: len(plain.gain)])
 
 
 def throughput_of(program: Program, x: Floats) -> Floats:
@@ -133,8 +131,3 @@ def _on_floors(program: Program, values: Floats, others: float = 0.0) -> Floats:
 
 def _smallest(values: Floats) -> float:
     return float(values.min()) if len(values) else 1.0
-
-
-def _clean(point: Point) -> Point:
-    """Barriers leave a little of everything: shares that are noise become zero."""
-    return replace(point, x=np.where(point.x < NOISE, 0.0, np.minimum(point.x, 1.0)))

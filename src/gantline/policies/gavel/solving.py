@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from gantline.policies.gavel.allocation import Allocation
-from gantline.policies.gavel.central import NOISE, maximise_level, throughput_of
+from gantline.policies.gavel.central import maximise_level, throughput_of
 from gantline.policies.gavel.instance import Floats, Instance
 from gantline.policies.gavel.interior import Point
 from gantline.policies.gavel.kinds import Kinds, apart, kinds
@@ -35,6 +35,7 @@ class Solving:
     tie: Literal["central", "efficient"] = "central"
     by_kinds: bool = True
     every_column: bool = False  # keep columns that bring nothing, as the artifact does
+    least: float = 1e-7  # a smaller share is what a barrier leaves of zero
     budget: int = 100  # steps of the interior-point method
     pivots: int = 100_000  # of simplex, where it is asked
 
@@ -48,6 +49,8 @@ class Solving:
 
 
 DEFAULT = Solving()
+# The artifact's solver leaves about 1e-10 of everything, and that orders the jobs which fill idle devices.
+ARTIFACT = Solving(every_column=True, least=0.0)
 
 
 def conclude(instance: Instance, program: Program, point: Point, objective: float, solving: Solving) -> Allocation:
@@ -61,7 +64,7 @@ def conclude(instance: Instance, program: Program, point: Point, objective: floa
         better = solve(as_linear(program, gain_of(program, worth), have * (1.0 - GIVE)), budget=solving.pivots)
         if better.status == "optimal":
             x, iterations = better.x, iterations + better.iterations
-    return Allocation(*program.spread(within(program, x)), objective, iterations=iterations)
+    return Allocation(*program.spread(within(program, x, solving.least)), objective, iterations=iterations)
 
 
 def give_up(instance: Instance, why: str) -> Allocation:
@@ -70,9 +73,9 @@ def give_up(instance: Instance, why: str) -> Allocation:
     return Allocation(fallback.share, fallback.paired, float("nan"), f"isolated shares, because {why}")
 
 
-def within(program: Program, x: Floats) -> Floats:
+def within(program: Program, x: Floats, least: float) -> Floats:
     """The same shares without noise, shrunk by the last digits that break a limit."""
-    x = np.where(x < NOISE, 0.0, np.minimum(x, 1.0))
+    x = np.where(x < least, 0.0, np.minimum(x, 1.0))
     column = np.repeat(np.arange(len(x)), np.diff(program.start))
     used = np.bincount(program.index, weights=program.value * x[column], minlength=len(program.bound))
     limited = program.bound > 0

@@ -1,0 +1,76 @@
+"""Ageing against starvation: jobs that have waited too long go first, the oldest before all.
+
+AlloX' matching lets short jobs overtake a long one for ever. Aged jobs therefore leave the matching: in order of
+arrival each takes the machines on which it would end first, and if these are not idle yet they are kept for it. An
+aged job is thus delayed by running jobs and by older ones only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gantline.policies.allox.fill import fits
+from gantline.policies.allox.flow import FAR, FORBIDDEN, Ints
+
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+@njit(cache=True)
+def earliest(kind: int, width: int, machine_kind: Ints, release: Ints, idle: Flags, found: Ints) -> int:
+    """The ``width`` machines of a type that are free first, idle ones before others; returns how many there are."""
+    count = 0
+    for _ in range(width):
+        best = -1
+        for m in range(machine_kind.size):
+            if machine_kind[m] != kind or m in found[:count]:
+                continue
+            if best < 0 or release[m] < release[best] or (release[m] == release[best] and idle[m] and not idle[best]):
+                best = m
+        if best < 0:
+            return count
+        found[count] = best
+        count += 1
+    return count
+
+
+@njit(cache=True)
+def serve_aged(
+    aged: Ints,
+    times: Ints,
+    width: Ints,
+    need: Floats,
+    machine_kind: Ints,
+    release: Ints,
+    idle: Flags,
+    free: Floats,
+    started: Ints,
+) -> None:
+    """Start or reserve for the aged jobs, in the order given; ``started[j]`` becomes the type of those that start.
+
+    Changes ``release``, ``idle`` and ``free`` to what is left for the others: reserved machines are neither idle nor
+    free before the aged job would end on them.
+    """
+    found, chosen = np.empty(machine_kind.size, np.int64), np.empty(machine_kind.size, np.int64)
+    for j in aged:
+        best_end, best_kind, begin = FAR, -1, np.int64(0)
+        for kind in range(times.shape[0]):
+            if times[kind, j] == FORBIDDEN:
+                continue
+            count = earliest(kind, width[kind, j], machine_kind, release, idle, found)
+            if count < width[kind, j]:
+                continue
+            ready = release[found[count - 1]]
+            if ready + times[kind, j] < best_end:
+                best_end, best_kind, begin = ready + times[kind, j], kind, ready
+                chosen[:count] = found[:count]
+        if best_kind < 0:
+            continue
+        mine = chosen[: width[best_kind, j]]
+        if np.all(idle[mine]) and fits(need[j, best_kind], free):
+            started[j] = best_kind
+        for m in mine:
+            release[m], idle[m] = max(best_end, begin), False
+        free -= need[j, best_kind]

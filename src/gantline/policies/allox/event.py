@@ -1,0 +1,172 @@
+"""One event of AlloX: who starts where, when something arrived or ended (AlloX, EuroSys 2020, Algorithm 1).
+
+1. Aged jobs, if ageing is on, start or reserve (``ageing.py``).
+2. The users with the lowest scores are let in (``users.py``), and their jobs are matched to machines (``flow.py``).
+3. A job that heads the list of an idle machine starts. When all users compete, all heads start; else the one of the
+   user with the lowest score, since its start changes whose turn it is.
+4. If nothing could start, alpha is doubled for the rest of the event, until all users compete: nothing stays idle
+   that someone's matching would use.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gantline.policies.allox.fill import fits
+from gantline.policies.allox.flow import FORBIDDEN, Ints, solve
+from gantline.policies.allox.sequence import sequence
+from gantline.policies.allox.ties import settle
+from gantline.policies.allox.users import let_in
+
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+@njit(cache=True)
+def start_matched(
+    now: int,
+    owner: Ints,
+    times: Ints,
+    width: Ints,
+    need: Floats,
+    gain: Floats,
+    score: Floats,
+    weight: Floats,
+    alpha: float,
+    machine_kind: Ints,
+    release: Ints,
+    idle: Flags,
+    free: Floats,
+    started: Ints,
+    price: Ints,
+    depth: Ints,
+    place: Ints,
+) -> int:
+    """Match and start until nothing more can; ``started[j]`` becomes the type on which job j starts.
+
+    Rows are waiting jobs in order of arrival; rows with ``started[j] != -1`` take no part. Changes ``score``,
+    ``release``, ``idle``, ``free``, and the solver's ``price``, ``depth`` and ``place``. Returns the number of matchings.
+    """
+    active = np.zeros(score.size, np.bool_)
+    for j in range(owner.size):
+        if started[j] == -1:
+            active[owner[j]] = True
+    tried = np.zeros(score.size, np.bool_)
+    failed = False
+    solved = 0
+    while np.any(idle):
+        chosen = let_in(score, weight, active, alpha)
+        everyone = bool(np.all(chosen == active))
+        if not (failed and np.all(chosen == tried)):
+            rows = np.flatnonzero(chosen[owner] & (started == -1))
+            if rows.size > 0:
+                solved += 1
+                count = start_heads(
+                    now, rows, everyone, owner, times, width, need, gain, score, weight, machine_kind, release, idle,
+                    free, started, price, depth, place,
+                )  # fmt: skip
+                if count > 0 and not everyone:
+                    failed = False
+                    continue
+            failed, tried = True, chosen
+        if everyone:
+            break
+        alpha *= 2.0
+    return solved
+
+
+@njit(cache=True)
+def start_heads(
+    now: int,
+    rows: Ints,
+    all_heads: bool,
+    owner: Ints,
+    times: Ints,
+    width: Ints,
+    need: Floats,
+    gain: Floats,
+    score: Floats,
+    weight: Floats,
+    machine_kind: Ints,
+    release: Ints,
+    idle: Flags,
+    free: Floats,
+    started: Ints,
+    price: Ints,
+    depth: Ints,
+    place: Ints,
+) -> int:
+    """Match some rows and start heads of idle machines: all, or the one of the user with the lowest score."""
+    types = times.shape[0]
+    by_release, offset = sort_machines(machine_kind, release, types)
+    weighed = np.empty((types, rows.size), np.int64)
+    for i in range(rows.size):
+        for t in range(types):
+            time = times[t, rows[i]]
+            weighed[t, i] = FORBIDDEN if time == FORBIDDEN else time * width[t, rows[i]]
+    mine = place[rows]
+    if solve(weighed, release[by_release], offset, price, depth, mine) < 0:
+        return 0
+    settle(weighed, release[by_release], offset, price, depth, mine)
+    place[rows] = mine
+    slot, begin = sequence(weighed, release[by_release], offset, price.shape[1], mine)
+    count = 0
+    while True:
+        best = -1
+        for i in range(rows.size):
+            j, m = rows[i], by_release[slot[i]]
+            kind = machine_kind[m]
+            if started[j] != -1 or not idle[m] or begin[i] != release[m] or not fits(need[j, kind], free):
+                continue
+            if width[kind, j] > 1 and idle_machines(machine_kind, idle, kind) < width[kind, j]:
+                continue
+            if best < 0 or score[owner[j]] / weight[owner[j]] < score[owner[rows[best]]] / weight[owner[rows[best]]]:
+                best = i
+        if best < 0:
+            return count
+        j, m = rows[best], by_release[slot[best]]
+        kind = machine_kind[m]
+        started[j] = kind
+        score[owner[j]] += gain[j, kind]
+        free -= need[j, kind]
+        occupy(m, kind, width[kind, j], now + times[kind, j], machine_kind, release, idle)
+        count += 1
+        if not all_heads:
+            return count
+
+
+@njit(cache=True)
+def sort_machines(machine_kind: Ints, release: Ints, types: int) -> tuple[Ints, Ints]:
+    """Machines by type, then release time, then number; and where each type begins."""
+    order = np.argsort(release, kind="mergesort")
+    offset = np.zeros(types + 1, np.int64)
+    for kind in machine_kind:
+        offset[kind + 1] += 1
+    offset = np.cumsum(offset)
+    end = offset.copy()
+    by_release = np.empty(order.size, np.int64)
+    for m in order:
+        by_release[end[machine_kind[m]]] = m
+        end[machine_kind[m]] += 1
+    return by_release, offset
+
+
+@njit(cache=True)
+def idle_machines(machine_kind: Ints, idle: Flags, kind: int) -> int:
+    """How many machines of a type are idle."""
+    return int(np.sum(idle & (machine_kind == kind)))
+
+
+@njit(cache=True)
+def occupy(m: int, kind: int, width: int, until: int, machine_kind: Ints, release: Ints, idle: Flags) -> None:
+    """Take machine m, and for a gang further idle machines of its type, the last ones first."""
+    release[m], idle[m] = until, False
+    left = width - 1
+    for other in range(machine_kind.size - 1, -1, -1):
+        if left == 0:
+            return
+        if idle[other] and machine_kind[other] == kind:
+            release[other], idle[other] = until, False
+            left -= 1

@@ -1,0 +1,84 @@
+"""The columns that AlloX and its baselines decide on: ways to run the waiting jobs, and a pool of resources.
+
+A way is one (job, configuration) pair: AlloX' CPU or GPU configuration, or any other option. Jobs are rows in order of
+arrival, ways are in order of their jobs; where keys are equal, the earlier way wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gantline.core.errors import UsageError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How the waiting jobs could run."""
+
+    owner: Ints  # per job: its user
+    job: Ints  # per way: its job
+    kind: Ints  # per way: the device type
+    time: Floats  # per way: estimated seconds
+    need: Floats  # per way and resource
+
+    def __post_init__(self) -> None:
+        ways = len(self.job)
+        if not (len(self.kind) == len(self.time) == len(self.need) == ways):
+            raise UsageError("columns of ways differ in length", fix="give one kind, time and need per way")
+        if ways and not np.all(self.time > 0):
+            row = int(np.argmin(self.time > 0))
+            raise UsageError(
+                f"job {int(self.job[row])} has the estimated time {self.time[row]:g} on type {int(self.kind[row])}",
+                fix="estimates must be positive; leave out ways that a job cannot run",
+            )
+
+    @property
+    def stranded(self) -> Ints:
+        """The jobs that have no way to run."""
+        return np.flatnonzero(np.bincount(self.job, minlength=len(self.owner)) == 0)
+
+    @property
+    def user(self) -> Ints:
+        """Per way: the user of its job."""
+        return self.owner[self.job]
+
+    def fastest(self, prefer: int = -1) -> npt.NDArray[np.bool_]:
+        """Per way: whether it is its job's fastest; of equal ones the preferred type's, else the first."""
+        order = np.lexsort((np.arange(len(self.job)), self.kind != prefer, self.time, self.job))
+        first = np.ones(len(order), dtype=bool)
+        first[1:] = self.job[order][1:] != self.job[order][:-1]
+        chosen = np.zeros(len(order), dtype=bool)
+        chosen[order[first]] = True
+        return chosen
+
+    def only(self, keep: npt.NDArray[np.bool_]) -> Ways:
+        """The same jobs with fewer ways."""
+        return Ways(self.owner, self.job[keep], self.kind[keep], self.time[keep], self.need[keep])
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What there is, what is free, what each user holds and how much each user counts."""
+
+    capacity: Floats
+    free: Floats
+    used: Floats  # per user and resource
+    weight: Floats  # per user
+
+    def __post_init__(self) -> None:
+        if not (len(self.capacity) == len(self.free) == self.used.shape[1]):
+            raise UsageError("capacity, free and used name different resources", fix="one entry per resource in each")
+        if len(self.weight) != len(self.used) or np.any(self.weight <= 0):
+            raise UsageError("every user needs a positive weight", fix="leave weights at 1 if users count alike")
+
+    @staticmethod
+    def of(capacity: Floats, used: Floats, weight: Floats | None = None) -> Pool:
+        """A pool in which everything not used is free."""
+        capacity, used = np.asarray(capacity, dtype=float), np.asarray(used, dtype=float)
+        return Pool(capacity, capacity - used.sum(axis=0), used, np.ones(len(used)) if weight is None else weight)
