@@ -197,3 +197,13 @@ def test_a_spent_budget_falls_back_and_says_so() -> None:
     fallback, _ = finish_time_fairness(instance, None, short)
     assert "isolated shares, because the solver stopped after 1 steps" in fallback.status
     assert fallback.share == pytest.approx(np.tile([1 / 2, 1 / 3, 1 / 6], (2, 1)))
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=list(POLICIES))
+@pytest.mark.parametrize("capacity", [[2, 2], [0, 0]], ids=["no jobs", "no devices"])
+def test_nothing_to_do_is_no_mistake(policy: Callable[[Instance, Solving], Allocation], capacity: list[int]) -> None:
+    jobs = 0 if capacity[0] else 2
+    instance = Instance.of(types="ab", capacity=capacity, throughput=np.ones((jobs, 2)), steps=np.ones(jobs), elapsed=np.zeros(jobs))
+    found = policy(instance, Solving())
+    assert found.status == "optimal"
+    assert found.share.tolist() == np.zeros((jobs, 2)).tolist()

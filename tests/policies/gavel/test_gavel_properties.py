@@ -102,8 +102,8 @@ def test_water_filling_is_never_below_max_min_for_the_worst_job_and_wastes_nothi
     assert normal.min() == pytest.approx(level.objective, rel=1e-4)
     have = effective_throughput(instance, filled)
     for job in range(len(instance)):
-        wish = have * (1 - 1e-4)
-        wish[job] = have[job] * 1.01
+        wish = have * (1 - 1e-6)  # one job's crumbs may be another's feast, so crumbs must be small
+        wish[job] = have[job] * 1.05
         assert _together(instance, wish) < 1.0
 
 

@@ -74,7 +74,7 @@ def maximise_welfare(program: Program, weight: Floats, *, budget: int = 100) -> 
         value=np.concatenate((plain.value, np.ones(extra))),
         column_weight=np.concatenate((plain.column_weight, np.zeros(extra))),
         gain=np.zeros(len(plain.gain) + extra),
-        bend=np.concatenate((plain.bend, weight[start.able] / weight[start.able].mean())),
+        bend=np.concatenate((plain.bend, weight[start.able] / weight.max(initial=1.0))),
         tolerance=1e-12,  # the welfare is flat near its optimum: shares are known to the root of this
     )
     point = climb(problem, np.concatenate((start.x, np.full(extra, 0.5))), budget=budget)

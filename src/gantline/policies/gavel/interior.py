@@ -66,6 +66,8 @@ class Point:
 def climb(problem: Problem, x: Floats, level: float = 0.0, *, budget: int = 100) -> Point:
     """Solve from the given strictly positive columns; ``budget`` counts steps."""
     rows = len(problem.bound)
+    if not len(x):
+        return Point(x, level, np.zeros(rows), 0.0, 0)
     x, level, price, gap, iterations = _climb(
         problem.start,
         problem.index,
