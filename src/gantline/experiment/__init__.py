@@ -1,0 +1,1 @@
+"""Many runs: settings, sweeps, comparisons, saturation, and reproductions of published figures."""

@@ -1,0 +1,177 @@
+"""A setting: one frozen value that says everything about one run, and its content hash."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from gantline.core.errors import RefusedError, UsageError, near
+from gantline.experiment.digest import file_digest, value_digest
+from gantline.experiment.fields import duration, mapping, plain_values, text, track, whole
+from gantline.experiment.source import TraceSource
+
+if TYPE_CHECKING:
+    from gantline.simulator.run import Run
+
+SCHEMA = 1
+"""Part of every hash; raised when the meaning of a field changes, so that old results are not taken for new ones."""
+
+_READERS: dict[str, Callable[[Any, str], Any]] = {
+    "cluster": text,
+    "policy": text,
+    "settings": mapping,
+    "placement": text,
+    "admission": text,
+    "regime": text,
+    "round": duration,
+    "estimates": text,
+    "costs": lambda value, where: "" if value == "" else text(value, where),
+    "min_run": duration,
+    "latency": duration,
+    "seed": whole,
+    "track": track,
+    "until": duration,
+    "files": mapping,
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A run, fully described. Texts mean what they mean to `simulate`; `files` holds the hashes of files it depends on."""
+
+    trace: TraceSource
+    cluster: str
+    policy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    placement: str = "first-free"
+    admission: str = "accept-all"
+    regime: str = "default"
+    round: float | None = None
+    estimates: str = "oracle"
+    costs: str = ""
+    min_run: float = 0.0
+    latency: float = 0.0
+    seed: int = 0
+    track: tuple[int, int] | None = None
+    until: float = math.inf
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Setting:
+        """A setting from the mapping that `to_dict` gives; a mistake names its field."""
+        known = {"trace", *_READERS}
+        for key in given:
+            if key not in known:
+                raise UsageError(f"unknown field '{key}'", where="setting", fix=near(str(key), known))
+        for key in ("trace", "cluster", "policy"):
+            if not given.get(key):
+                raise UsageError(f"lacks '{key}'", where="setting")
+        values = {key: _READERS[key](value, key) for key, value in given.items() if key != "trace" and value is not None}
+        return cls(TraceSource.read(given["trace"]), **values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The setting as plain values that JSON and YAML can hold, without fields that keep their default."""
+        found: dict[str, Any] = {"trace": self.trace.to_dict()}
+        for item in fields(self)[1:]:
+            value = getattr(self, item.name)
+            if item.name in ("cluster", "policy") or (value != item.default and value != {}):
+                found[item.name] = list(value) if isinstance(value, tuple) else plain_values(value) if isinstance(value, Mapping) else value
+        return found
+
+    def with_value(self, name: str, value: Any) -> Setting:
+        """With another value of a field, of a parameter of the trace (`trace.jobs`) or of the policy (`policy.limits`)."""
+        part, _, inner = name.partition(".")
+        if inner and part == "trace":
+            return replace(self, trace=self.trace.with_value(inner, value))
+        if inner and part == "policy":
+            return replace(self, settings={**self.settings, inner: value})
+        if name == "load":
+            return replace(self, trace=self.trace.with_load(value))
+        if name not in _READERS or name == "files":
+            known = [*(key for key in _READERS if key != "files"), "load", "trace.NAME", "policy.NAME"]
+            raise UsageError(f"nothing called '{name}' can be varied", fix=near(name, known))
+        return replace(self, **{name: _READERS[name](value, name)})
+
+    def pinned(self) -> Setting:
+        """The same setting with the hash of every file it depends on: trace, cluster, policy."""
+        named = self.trace.files()
+        if self.cluster.endswith((".yaml", ".yml")):
+            named["cluster"] = self.cluster
+        if ".py" in self.policy:
+            named["policy"] = self.policy.partition(".py")[0] + ".py"
+        return replace(self, files={part: file_digest(path) for part, path in sorted(named.items())})
+
+    @property
+    def hash(self) -> str:
+        """The content hash: equal for settings that mean the same run, wherever their files lie."""
+        whole = self if self.files else self.pinned()
+        described = whole.to_dict()
+        for part, name in (("cluster", "cluster"), ("policy", "policy")):
+            if part in whole.files:
+                described[name] = whole.files[part]
+        described["settings"] = _parameters(self.policy, self.settings)
+        described["trace"] = {key: value for key, value in described["trace"].items() if key != "file"}
+        return value_digest({"schema": SCHEMA, "setting": described})
+
+    def check(self) -> None:
+        """Refuse now what could not be run later: unknown names, wrong parameters, a cluster that cannot be read."""
+        from gantline.admission.rules import find_admission
+        from gantline.engine.regime import find_regime
+        from gantline.performance.costs import Costs
+        from gantline.performance.estimate_chain import find_estimates
+        from gantline.placement.rules import find_placement
+        from gantline.simulator.clusters import read_cluster
+
+        _parameters(self.policy, self.settings)
+        read_cluster(self.cluster)
+        find_placement(self.placement)
+        find_admission(self.admission)
+        find_regime(self.regime)
+        find_estimates(self.estimates)
+        Costs.parse(self.costs)
+
+
+def run_setting(setting: Setting) -> Run:
+    """Run it. The summary tells the setting and its hash."""
+    from gantline.simulator.simulate import simulate
+
+    _verify(setting)
+    run = simulate(
+        setting.trace.load(setting.seed),
+        setting.cluster,
+        setting.policy,
+        settings=setting.settings,
+        placement=setting.placement,
+        admission=setting.admission,
+        regime=setting.regime,
+        round=setting.round,
+        estimates=setting.estimates,
+        costs=setting.costs,
+        min_run=setting.min_run,
+        latency=setting.latency,
+        seed=setting.seed,
+        track=setting.track,
+        until=setting.until,
+    )
+    run.summary["setting"] = setting.to_dict()
+    run.summary["setting_hash"] = setting.hash
+    return run
+
+
+def _verify(setting: Setting) -> None:
+    """Refuse files that changed after the setting was pinned: the result would stand under the wrong hash."""
+    if setting.files and setting.pinned().files != setting.files:
+        now = setting.pinned().files
+        changed = sorted(part for part in setting.files if now.get(part) != setting.files[part])
+        raise RefusedError(f"the file of the {' and the '.join(changed)} has changed since the experiment was set up")
+
+
+def _parameters(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of the policy, those not given too: a new default is another run."""
+    from gantline.core.policy import parameters
+    from gantline.policies.registry import make_policy
+
+    policy = make_policy(name, dict(settings))
+    return {item.name: getattr(policy, item.name) for item in parameters(type(policy))}

@@ -1,0 +1,127 @@
+"""Where the jobs of a run come from: a trace file, a foreign trace, or a generator with its settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.experiment.digest import file_digest
+from gantline.experiment.fields import mapping, number, plain_values, text, whole
+
+if TYPE_CHECKING:
+    from gantline.workload.trace import Trace
+
+_FILE_KEYS: dict[str, Callable[[Any, str], Any]] = {"file": text, "format": text, "options": mapping, "scale": number}
+_MADE_KEYS: dict[str, Callable[[Any, str], Any]] = {"generate": text, "settings": mapping, "seed": whole, "scale": number}
+_KEPT_TRACES = 8
+
+
+@dataclass(frozen=True)
+class TraceSource:
+    """A `file` (in Gantline's own columns, or in a foreign `format`) or a `generator`, with options or settings.
+
+    A generator draws with its own `seed`, or with the run's when it has none. `scale` multiplies the load by bringing
+    the arrivals closer together.
+    """
+
+    file: str = ""
+    format: str = ""
+    generator: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if bool(self.file) == bool(self.generator):
+            raise UsageError("needs a file or a generator", where="trace", fix="write file: jobs.csv or generate: philly")
+        if self.settings and self.file and not self.format:
+            raise UsageError("options belong to a foreign format", where="trace", fix="name the format of the file")
+        if not self.scale > 0:
+            raise UsageError(f"scale {self.scale:g} is not above 0", where="trace", fix="2 doubles the load, 0.5 halves it")
+
+    @classmethod
+    def read(cls, given: str | Mapping[str, Any]) -> TraceSource:
+        """A source from a name (of a generator, else of a file) or from the mapping that `to_dict` gives."""
+        from gantline.workload.generators.registry import generator_names
+
+        if isinstance(given, str):
+            return cls(generator=given) if given in generator_names() else cls(file=given)
+        known = _MADE_KEYS if "generate" in given else _FILE_KEYS
+        for key in given:
+            if key not in known:
+                raise UsageError(f"unknown key '{key}'", where="trace", fix=near(str(key), known))
+        values = {key: known[key](value, f"trace: {key}") for key, value in given.items() if value is not None}
+        name = values.pop("generate", "")
+        if name and name not in generator_names():
+            raise NotFoundError(f"no generator '{name}'", where="trace: generate", fix=near(name, generator_names()))
+        options = values.pop("options", {})
+        return cls(**({"generator": name, "settings": options} | values))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The source as a plain mapping, without what is not set."""
+        found: dict[str, Any]
+        if self.generator:
+            found = {"generate": self.generator, "settings": plain_values(self.settings), "seed": self.seed}
+        else:
+            found = {"file": self.file, "format": self.format, "options": plain_values(self.settings)}
+        found["scale"] = None if self.scale == 1.0 else self.scale
+        return {key: value for key, value in found.items() if value not in (None, "", {})}
+
+    def with_load(self, given: Any) -> TraceSource:
+        """At another load: what a generator calls its load, or a factor on the arrivals of a file."""
+        load = number(given, "load")
+        if self.generator:
+            return replace(self, settings={**self.settings, "load": load})
+        return replace(self, scale=load)
+
+    def with_value(self, name: str, value: Any) -> TraceSource:
+        """With another value of one of its keys, or of one of the generator's settings or the format's options."""
+        known = _MADE_KEYS if self.generator else _FILE_KEYS
+        if name in ("scale", "seed") and name in known:
+            return replace(self, **{name: known[name](value, f"trace.{name}")})
+        return replace(self, settings={**self.settings, name: value})
+
+    def files(self) -> dict[str, str]:
+        """The files that the jobs depend on, each under a name of its part."""
+        found = {"trace": self.file} if self.file else {}
+        for key, value in self.settings.items():
+            if self.file and isinstance(value, str) and value and Path(value).exists():
+                found[f"trace.{key}"] = value
+        return found
+
+    def load(self, seed: int) -> Trace:
+        """The trace; the last few stay in memory, because policies are compared on the same jobs."""
+        drawn = 0 if self.file else seed if self.seed is None else self.seed
+        digests = tuple(file_digest(path) for path in self.files().values())
+        return _loaded(json.dumps(self.to_dict(), sort_keys=True), drawn, digests)
+
+
+@lru_cache(maxsize=_KEPT_TRACES)
+def _loaded(described: str, seed: int, digests: tuple[str, ...]) -> Trace:
+    """The trace of a source that is given as text, because a key of the cache must not change."""
+    source = TraceSource.read(json.loads(described))
+    trace = _read(source, seed)
+    if source.scale == 1.0:
+        return trace
+    from gantline.workload.sample import scale
+
+    return scale(trace, load=source.scale)
+
+
+def _read(source: TraceSource, seed: int) -> Trace:
+    if source.generator:
+        from gantline.workload.generators import generate
+
+        return generate(source.generator, seed=seed, **source.settings)
+    if source.format:
+        from gantline.workload.importers.registry import import_trace
+
+        return import_trace(source.format, source.file, source.settings)
+    from gantline.workload.trace import Trace
+
+    return Trace.load(source.file)
