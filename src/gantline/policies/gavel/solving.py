@@ -107,13 +107,13 @@ def best_level(program: Program, demand: Floats, base: Floats | None, solving: S
     point = maximise_level(program, demand, base, budget=solving.budget)
     if point.solved:
         return point
-    found = solve(_level_program(program, demand, np.zeros(len(demand)) if base is None else base), budget=solving.pivots)
+    found = solve(level_program(program, demand, np.zeros(len(demand)) if base is None else base), budget=solving.pivots)
     if found.status != "optimal":
         return point
     return replace(point, x=found.x[:-1], level=found.objective, gap=0.0, iterations=point.iterations + found.iterations)
 
 
-def _level_program(program: Program, demand: Floats, base: Floats) -> LinearProgram:
+def level_program(program: Program, demand: Floats, base: Floats) -> LinearProgram:
     """The same for HiGHS: the level is the last column."""
     unit = np.where(program.reach > 0, program.reach, 1.0)
     asked = (program.reach > 0) & ((demand > 0) | (base > 0))
