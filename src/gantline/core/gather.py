@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.jit import compiled, kernel
 from gantline.core.phases import CHECKPOINTING, RUNNING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True)
+@compiled
 def gather_float(F: Floats, column: int, rows: Ints) -> Floats:
     out = np.empty(rows.shape[0], dtype=np.float64)
     for i in range(rows.shape[0]):
@@ -21,7 +21,7 @@ def gather_float(F: Floats, column: int, rows: Ints) -> Floats:
     return out
 
 
-@njit(cache=True)
+@compiled
 def gather_int(I: Ints, column: int, rows: Ints) -> Ints:  # noqa: E741
     out = np.empty(rows.shape[0], dtype=np.int64)
     for i in range(rows.shape[0]):
@@ -29,7 +29,7 @@ def gather_int(I: Ints, column: int, rows: Ints) -> Ints:  # noqa: E741
     return out
 
 
-@njit(cache=True, inline="always")
+@kernel
 def elapsed(F: Floats, I: Ints, row: int, now: float) -> float:  # noqa: E741
     """Seconds the row has progressed since its last change."""
     phase = I[c.PHASE, row]
@@ -38,7 +38,7 @@ def elapsed(F: Floats, I: Ints, row: int, now: float) -> float:  # noqa: E741
     return 0.0
 
 
-@njit(cache=True)
+@compiled
 def moving(F: Floats, I: Ints, rows: Ints, now: float, which: int) -> Floats:  # noqa: E741
     """A column that moves with time: which is DONE, SERVICE, GPUTIME, or ESTIMATE for remaining work."""
     out = np.empty(rows.shape[0], dtype=np.float64)

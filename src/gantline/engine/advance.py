@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.jit import kernel
 from gantline.core.phases import HELD_BACK, PENDING, RUNNING
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
@@ -31,7 +31,7 @@ Ints32 = NDArray[np.int32]
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 
 
-@njit(cache=True)
+@kernel
 def finish_due(
     F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, active: Ints, running: Ints, B: Ints, now: float, SI: Ints,  # noqa: E741
     LI: Ints32, LF: Floats,
@@ -58,7 +58,7 @@ def finish_due(
     B[B_FINISHED] = finished
 
 
-@njit(cache=True)
+@kernel
 def arrive(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, now: float, load_limit: float) -> None:  # noqa: E741
     """Let rows in that have arrived by `now`: all of them, or in order while demand is within the limit (GPUs), as Blox does."""
     rows = F.shape[1]
@@ -82,7 +82,7 @@ def arrive(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints,
         B[B_ADMITTED] += 1
 
 
-@njit(cache=True)
+@kernel
 def admit(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, row: int, now: float) -> None:  # noqa: E741
     """One row may compete from now on. It stands last until it is ranked."""
     I[c.PHASE, row] = PENDING
@@ -100,7 +100,7 @@ def admit(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, 
     hist[I[c.SMALLEST, row]] += 1
 
 
-@njit(cache=True)
+@kernel
 def next_finish(F: Floats, I: Ints, running: Ints, B: Ints) -> float:  # noqa: E741
     """The next instant at which a running gang is done or its estimate proves too low."""
     soonest = np.inf
@@ -111,7 +111,7 @@ def next_finish(F: Floats, I: Ints, running: Ints, B: Ints) -> float:  # noqa: E
     return soonest
 
 
-@njit(cache=True)
+@kernel
 def rank_and_walk(
     F: Floats,
     I: Ints,  # noqa: E741

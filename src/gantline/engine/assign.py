@@ -7,10 +7,10 @@ others are placed in the order in which the plan lists them.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
@@ -26,7 +26,7 @@ _PREEMPTED, _RESIZED, _RESOURCES, _FRAGMENTED, _DEFERRED = (
 )
 
 
-@njit(cache=True)
+@kernel
 def assign(
     F: Floats,
     I: Ints,  # noqa: E741
@@ -112,7 +112,7 @@ def assign(
     out[0], out[1], out[2], out[3] = started, stopped, left, refused
 
 
-@njit(cache=True, inline="always")
+@kernel
 def same_shape(OF: Floats, OI: Ints, a: int, b: int) -> bool:
     """Whether two options ask for the same devices, so that a gang may keep what it has."""
     return (
@@ -124,7 +124,7 @@ def same_shape(OF: Floats, OI: Ints, a: int, b: int) -> bool:
     )
 
 
-@njit(cache=True)
+@kernel
 def resize(
     F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, option: int, now: float, cost: float,  # noqa: E741
     SI: Ints, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints, scratch: Ints,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.jit import kernel
 from gantline.core.gather import elapsed
 from gantline.core.phases import COMPLETED, PENDING, RUNNING, STARTING, STOPPING
 from gantline.core.reasons import Reason
@@ -20,7 +20,7 @@ Ints32 = NDArray[np.int32]
 _FINISHED = int(Reason.FINISHED)
 
 
-@njit(cache=True)
+@kernel
 def take(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, option: int, nodes: Ints, counts: Ints, used: int) -> None:  # noqa: E741
     """Give the row the chosen devices, lowest first on each node, linked in that order."""
     I[c.OPTION, row] = option
@@ -57,7 +57,7 @@ def take(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int,
     I[c.HELD, row] = held
 
 
-@njit(cache=True)
+@kernel
 def give_back(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int) -> None:  # noqa: E741
     """Free what the row holds; its progress columns stay as they are."""
     option = I[c.OPTION, row]
@@ -82,7 +82,7 @@ def give_back(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row:
     I[c.HEAD, row] = -1
 
 
-@njit(cache=True)
+@kernel
 def settle(F: Floats, I: Ints, row: int, now: float) -> None:  # noqa: E741
     """Bring the moving columns of a row up to `now`."""
     dt = elapsed(F, I, row, now)
@@ -93,7 +93,7 @@ def settle(F: Floats, I: Ints, row: int, now: float) -> None:  # noqa: E741
         F[c.SINCE, row] = now
 
 
-@njit(cache=True, inline="always")
+@kernel
 def set_due(F: Floats, row: int) -> None:
     """When the row, left alone, is done or its estimate proves too low."""
     if F[c.RATE, row] > 0.0:
@@ -105,7 +105,7 @@ def set_due(F: Floats, row: int) -> None:
         F[c.DUE, row] = np.inf
 
 
-@njit(cache=True)
+@kernel
 def open_interval(I: Ints, D: Ints, row: int, now: float, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints) -> None:  # noqa: E741
     """Log that the row holds its present devices from now on."""
     at = LN[0]
@@ -128,7 +128,7 @@ def open_interval(I: Ints, D: Ints, row: int, now: float, LI: Ints32, LF: Floats
     LI[g.L_COUNT, at] = count
 
 
-@njit(cache=True, inline="always")
+@kernel
 def close_interval(I: Ints, row: int, now: float, reason: int, LI: Ints32, LF: Floats) -> None:  # noqa: E741
     at = I[c.INTERVAL, row]
     if at >= 0:
@@ -137,7 +137,7 @@ def close_interval(I: Ints, row: int, now: float, reason: int, LI: Ints32, LF: F
         I[c.INTERVAL, row] = -1
 
 
-@njit(cache=True)
+@kernel
 def start(
     F: Floats, I: Ints, OF: Floats, OI: Ints, NI: Ints, D: Ints, row: int, now: float, SI: Ints, SF: Floats, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints  # noqa: E741
 ) -> None:
@@ -174,7 +174,7 @@ def start(
     open_interval(I, D, row, now, LI, LF, LD, LN)
 
 
-@njit(cache=True)
+@kernel
 def halt(F: Floats, I: Ints, row: int, now: float, reason: int, SI: Ints, LI: Ints32, LF: Floats) -> None:  # noqa: E741
     """The row stops on purpose: what it has done is saved. Its devices have been given back already."""
     I[c.PREEMPTIONS, row] += 1
@@ -187,7 +187,7 @@ def halt(F: Floats, I: Ints, row: int, now: float, reason: int, SI: Ints, LI: In
     rest(F, I, row, now)
 
 
-@njit(cache=True)
+@kernel
 def rest(F: Floats, I: Ints, row: int, now: float) -> None:  # noqa: E741
     """The row waits from now on, with all its work saved."""
     F[c.SAFE, row] = F[c.DONE, row]
@@ -200,7 +200,7 @@ def rest(F: Floats, I: Ints, row: int, now: float) -> None:  # noqa: E741
     I[c.SPREAD, row] = 0
 
 
-@njit(cache=True)
+@kernel
 def complete(F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, at: float, LI: Ints32, LF: Floats) -> None:  # noqa: E741
     """The row has finished at the instant `at`."""
     settle(F, I, row, at)

@@ -7,10 +7,10 @@ demand of each waiting row tells the walk when nobody behind can fit.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 
 Floats = NDArray[np.float64]
@@ -27,43 +27,60 @@ B_ADMITTED = 6  # let in by the last arrive
 B_COUNT = 7
 
 
-@njit(cache=True)
+@kernel
+def _before(F: Floats, a: int, b: int) -> bool:
+    """Whether row a ranks before row b."""
+    return F[c.KEY, a] < F[c.KEY, b] or (F[c.KEY, a] == F[c.KEY, b] and a < b)
+
+
+@kernel
+def _sort_fully(F: Floats, rows: Ints, n: int) -> None:
+    """Heapsort in place; ranks are unique, so it need not be stable."""
+    for end in range(2 * n - 1, 0, -1):
+        if end >= n:  # first half: build the heap
+            root, size = 2 * n - 1 - end, n
+            root = n - 1 - root
+        else:  # second half: the largest goes to the end
+            rows[0], rows[end] = rows[end], rows[0]
+            root, size = 0, end
+        row = rows[root]
+        while True:
+            child = 2 * root + 1
+            if child >= size:
+                break
+            if child + 1 < size and _before(F, rows[child], rows[child + 1]):
+                child += 1
+            if not _before(F, row, rows[child]):
+                break
+            rows[root] = rows[child]
+            root = child
+        rows[root] = row
+
+
+@kernel
 def sort_rows(F: Floats, rows: Ints, n: int) -> None:
     """Sort rows by (key, row). They are nearly sorted from last time: insertion, and a full sort if that proves slow."""
-    budget = 6 * n + 64
+    budget = 16 * n + 64
     for i in range(1, n):
         row = rows[i]
-        key = F[c.KEY, row]
         j = i - 1
-        while j >= 0:
-            other = rows[j]
-            other_key = F[c.KEY, other]
-            if other_key < key or (other_key == key and other < row):
-                break
-            rows[j + 1] = other
+        while j >= 0 and _before(F, row, rows[j]):
+            rows[j + 1] = rows[j]
             j -= 1
             budget -= 1
         rows[j + 1] = row
         if budget < 0:
-            by_row = np.sort(rows[:n])
-            keys = np.empty(n)
-            for k in range(n):
-                keys[k] = F[c.KEY, by_row[k]]
-            by_key = np.argsort(keys, kind="mergesort")
-            for k in range(n):
-                rows[k] = by_row[by_key[k]]
+            _sort_fully(F, rows, n)
             return
 
 
-@njit(cache=True)
+@kernel
 def insert_waiting(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, row: int) -> None:  # noqa: E741
     """Put a row where its key belongs among those that wait."""
     low, high = 0, B[B_WAITING]
-    key = F[c.KEY, row]
     while low < high:
         middle = (low + high) // 2
-        other = waiting[middle]
-        if F[c.KEY, other] < key or (F[c.KEY, other] == key and other < row):
+        if _before(F, waiting[middle], row):
             low = middle + 1
         else:
             high = middle
@@ -74,7 +91,7 @@ def insert_waiting(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, row: 
     hist[I[c.SMALLEST, row]] += 1
 
 
-@njit(cache=True)
+@kernel
 def rebuild(I: Ints, active: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints) -> None:  # noqa: E741
     """Both lists anew from the active rows, after changes that did not come from a walk."""
     n_run, n_wait = 0, 0
@@ -91,12 +108,18 @@ def rebuild(I: Ints, active: Ints, running: Ints, waiting: Ints, B: Ints, hist: 
     B[B_RUNNING], B[B_WAITING] = n_run, n_wait
 
 
-@njit(cache=True)
+@kernel
 def drop_sorted(rows: Ints, n: int, row: int) -> int:
     """Take one row out of a list that is sorted by row."""
-    at = np.searchsorted(rows[:n], row)
-    if at < n and rows[at] == row:
-        for k in range(at, n - 1):
-            rows[k] = rows[k + 1]
-        return n - 1
-    return n
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    if low == n or rows[low] != row:
+        return n
+    for k in range(low, n - 1):
+        rows[k] = rows[k + 1]
+    return n - 1

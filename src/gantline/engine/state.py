@@ -44,7 +44,7 @@ class State:
         self.B: Ints = np.zeros(B_COUNT, dtype=np.int64)
         self.log = Log()
         cpu_gangs = rows if (self.tables.options.I[c.O_GPUS] == 0).any() else 0
-        width = max(self.tables.NI.shape[1], self.tables.D.shape[1], len(self.tables.cluster.types), 16) + cpu_gangs + 1
+        width = max(self.tables.NI.shape[1], self.tables.D.shape[1], len(self.tables.cluster.types), len(self.hist), 16) + cpu_gangs + 1
         self.scratch: Ints = np.zeros((X_COUNT, width), dtype=np.int64)
         self.out: Ints = np.zeros(4, dtype=np.int64)
         self.SI: Ints = np.zeros(s.SI_COUNT, dtype=np.int64)

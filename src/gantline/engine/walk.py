@@ -12,10 +12,10 @@ fit will not fit later (`tried`). And when the histogram of those still to come 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
@@ -33,15 +33,15 @@ _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED = (
 _STOP, _SHRINK = 1, 2
 
 # rows of the scratch matrix
-X_NODES, X_COUNTS, X_VICTIM, X_SAVED, X_OFFSET, X_OPTION, X_NODE, X_FREE, X_RECLAIM, X_TRIED, X_TRIED_ALL, X_GAIN, X_COUNT = range(13)
+X_NODES, X_COUNTS, X_VICTIM, X_SAVED, X_OFFSET, X_OPTION, X_NODE, X_FREE, X_RECLAIM, X_TRIED, X_TRIED_ALL, X_GAIN, X_AHEAD, X_COUNT = range(14)
 
 
-@njit(cache=True, inline="always")
+@kernel
 def _movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool:  # noqa: E741
     return I[c.LOCKED, row] == 0 and (min_run <= 0.0 or now >= F[c.LAST_START, row] + min_run)
 
 
-@njit(cache=True)
+@kernel
 def _restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int) -> bool:  # noqa: E741
     """Give victim `v` its own devices back, if all are free."""
     option, node, first, count = X[X_OPTION, v], X[X_NODE, v], X[X_OFFSET, v], I[c.HELD, row]
@@ -76,7 +76,7 @@ def _restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: In
     return True
 
 
-@njit(cache=True)
+@kernel
 def _evict(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int, saved: int, by_node: bool) -> int:  # noqa: E741
     """Take the devices of a running gang away on trial, remembering which they were; the new end of the memory comes back."""
     kind = OI[c.O_TYPE, I[c.OPTION, row]]
@@ -98,7 +98,7 @@ def _evict(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: in
     return saved
 
 
-@njit(cache=True)
+@kernel
 def _undo(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, X: Ints, v: int) -> None:  # noqa: E741
     """Take back the eviction of victim `v`."""
     row = X[X_VICTIM, v]
@@ -113,7 +113,7 @@ def _undo(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, X: Ints,
         device = D[c.D_NEXT, device]
 
 
-@njit(cache=True)
+@kernel
 def _count_reclaim(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, now: float, min_run: float) -> None:  # noqa: E741
     """Devices per node that gangs from position `first` on would give up."""
     for node in range(NI.shape[1]):
@@ -127,7 +127,7 @@ def _count_reclaim(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: 
                 device = D[c.D_NEXT, device]
 
 
-@njit(cache=True)
+@kernel
 def _node_to_clear(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, kind: int, need: int, now: float, min_run: float, X: Ints) -> int:  # noqa: E741
     """The node on which stopping the lowest-ranked gangs first makes room for `need` devices; -1: none.
 
@@ -142,26 +142,27 @@ def _node_to_clear(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: 
         if I[c.FLAGS, row] != 0 or I[c.PHASE, row] == PENDING or not _movable(F, I, row, now, min_run):
             continue
         device = I[c.HEAD, row]
+        alone = I[c.SPREAD, row] == 1  # on one node: no need to go through its devices
         while device >= 0:
             node = D[c.D_NODE, device]
-            gain[node] += 1
+            gain[node] += I[c.HELD, row] if alone else 1
             if NI[c.N_FREE, node] + gain[node] >= need and NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1:
                 return node
-            device = D[c.D_NEXT, device]
+            device = -1 if alone else D[c.D_NEXT, device]
     return -1
 
 
-@njit(cache=True, inline="always")
+@kernel
 def _sits_on(I: Ints, D: Ints, row: int, node: int) -> bool:  # noqa: E741
     device = I[c.HEAD, row]
     while device >= 0:
         if D[c.D_NODE, device] == node:
             return True
-        device = D[c.D_NEXT, device]
+        device = D[c.D_NEXT, device] if I[c.SPREAD, row] > 1 else -1
     return False
 
 
-@njit(cache=True, inline="always")
+@kernel
 def _largest_hope(X: Ints, types: int) -> int:
     """The largest gang that might still get devices, by what was tried and what there is."""
     hope = 0
@@ -170,7 +171,7 @@ def _largest_hope(X: Ints, types: int) -> int:
     return hope
 
 
-@njit(cache=True)
+@kernel
 def walk(
     F: Floats,
     I: Ints,  # noqa: E741
@@ -220,13 +221,16 @@ def walk(
                     stopped += 1
                 else:
                     X[X_RECLAIM, kind] += I[c.HELD, row]
-    ahead = hist.copy()  # demands of those whose turn has not come
+    ahead = X[X_AHEAD]  # demands of those whose turn has not come
+    sizes = hist.shape[0]
+    for k in range(sizes):
+        ahead[k] = hist[k]
     back = n_run - 1
     n_victims, n_saved, undecided = 0, 0, 0
     by_node, cleared = False, False
     hope = _largest_hope(X, types)
     hopeful = 0
-    for k in range(min(hope + 1, ahead.shape[0])):
+    for k in range(min(hope + 1, sizes)):
         hopeful += ahead[k]
     at_run, at_wait = 0, 0
     while at_wait < n_wait or undecided > 0:
@@ -344,9 +348,9 @@ def walk(
                 break
         now_hope = _largest_hope(X, types)
         if now_hope != hope:
-            for k in range(now_hope + 1, min(hope + 1, ahead.shape[0])):
+            for k in range(now_hope + 1, min(hope + 1, sizes)):
                 hopeful -= ahead[k]
-            for k in range(hope + 1, min(now_hope + 1, ahead.shape[0])):
+            for k in range(hope + 1, min(now_hope + 1, sizes)):
                 hopeful += ahead[k]
             hope = now_hope
     for v in range(n_victims):
@@ -360,7 +364,7 @@ def walk(
     out[0], out[1], out[2] = started, stopped, B[B_WAITING]
 
 
-@njit(cache=True)
+@kernel
 def _regroup(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints, seen: int) -> None:  # noqa: E741
     """Move rows between the lists after gangs have started and stopped, keeping both in order; only the first `seen` can have started."""
     n_run, n_wait = B[B_RUNNING], B[B_WAITING]

@@ -12,10 +12,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.jit import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,7 +27,7 @@ SKEW = 3
 RANDOM = 4
 
 
-@njit(cache=True, inline="always")
+@kernel
 def mix(word: int) -> int:
     """A counter-based random word (the finaliser of SplitMix64): no state, so no history."""
     z = np.uint64(word) + np.uint64(0x9E3779B97F4A7C15)
@@ -36,7 +36,7 @@ def mix(word: int) -> int:
     return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(1))
 
 
-@njit(cache=True, inline="always")
+@kernel
 def room(NF: Floats, NI: Ints, node: int, kind: int, cpus: float, memory: float, reclaim: bool) -> int:
     """Devices of one type the node could give to a gang with these demands per device."""
     if NI[c.N_TYPE, node] != kind or NI[c.N_UP, node] == 0:
@@ -51,7 +51,7 @@ def room(NF: Floats, NI: Ints, node: int, kind: int, cpus: float, memory: float,
     return count
 
 
-@njit(cache=True)
+@kernel
 def _first_free(
     NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints
 ) -> int:
@@ -68,7 +68,7 @@ def _first_free(
     return 0
 
 
-@njit(cache=True, inline="always")
+@kernel
 def _tightest(
     NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, used: int
 ) -> int:
@@ -88,7 +88,7 @@ def _tightest(
     return best
 
 
-@njit(cache=True)
+@kernel
 def _consolidated(
     NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, whole: bool, nodes: Ints, counts: Ints
 ) -> int:
@@ -126,7 +126,7 @@ def _consolidated(
     return used + 1
 
 
-@njit(cache=True)
+@kernel
 def _by_room(
     NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, emptiest: bool, nodes: Ints, counts: Ints
 ) -> int:
@@ -159,7 +159,7 @@ def _by_room(
     return used
 
 
-@njit(cache=True)
+@kernel
 def _random(
     NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, seed: int, nodes: Ints, counts: Ints
 ) -> int:
@@ -186,7 +186,7 @@ def _random(
     return used
 
 
-@njit(cache=True)
+@kernel
 def _even(
     NF: Floats, NI: Ints, kind: int, need: int, spread: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints
 ) -> int:
@@ -203,7 +203,7 @@ def _even(
     return spread
 
 
-@njit(cache=True)
+@kernel
 def choose(
     NF: Floats,
     NI: Ints,

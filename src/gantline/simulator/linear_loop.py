@@ -7,10 +7,10 @@ which the order can change. A test holds it against the stepping loop with the p
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.jit import kernel
 from gantline.core.gather import elapsed
 from gantline.core.phases import RUNNING
 from gantline.engine import settings as s
@@ -45,7 +45,7 @@ C_DECISIONS, C_ROUNDS, C_STARTED, C_STOPPED, C_TRACK_LOW, C_TRACK_HIGH, C_TRACKE
 DONE, NEED_LOG = 0, 1
 
 
-@njit(cache=True, inline="always")
+@kernel
 def _key(F: Floats, I: Ints, row: int, now: float, K: Floats, thresholds: Floats) -> float:  # noqa: E741
     dt = elapsed(F, I, row, now)
     service = F[c.SERVICE, row] + dt
@@ -72,7 +72,7 @@ def _key(F: Floats, I: Ints, row: int, now: float, K: Floats, thresholds: Floats
     return level * LEVEL_STEP + key
 
 
-@njit(cache=True, inline="always")
+@kernel
 def _slope(F: Floats, I: Ints, row: int, K: Floats) -> float:  # noqa: E741
     if I[c.PHASE, row] != RUNNING:
         return 0.0
@@ -81,20 +81,21 @@ def _slope(F: Floats, I: Ints, row: int, K: Floats) -> float:  # noqa: E741
     )
 
 
-@njit(cache=True)
+@kernel
 def _rank_new(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, now: float, K: Floats, thresholds: Floats) -> None:  # noqa: E741
     """Put the rows that were just let in, which stand last, where they belong."""
     fresh = B[B_ADMITTED]
     first = B[B_WAITING] - fresh
-    rows = waiting[first : B[B_WAITING]].copy()
+    last = B[B_WAITING]
     B[B_WAITING] = first
-    for row in rows:
+    for k in range(first, last):  # inserting shifts only what lies before k, so the rest of the tail stays readable
+        row = waiting[k]
         hist[I[c.SMALLEST, row]] -= 1
         F[c.KEY, row] = _key(F, I, row, now, K, thresholds)
         insert_waiting(F, I, waiting, B, hist, row)
 
 
-@njit(cache=True)
+@kernel
 def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now: float, K: Floats, thresholds: Floats) -> float:  # noqa: E741
     """The first instant at which a row that runs might change places with its neighbour in the order, or change its level.
 
@@ -139,7 +140,7 @@ def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now:
     return max(soonest, now)
 
 
-@njit(cache=True)
+@kernel
 def run_linear(
     F: Floats,
     I: Ints,  # noqa: E741

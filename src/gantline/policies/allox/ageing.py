@@ -55,7 +55,7 @@ def serve_aged(
     """
     found, chosen = np.empty(machine_kind.size, np.int64), np.empty(machine_kind.size, np.int64)
     for j in aged:
-        best_end, best_kind, begin = FAR, -1, np.int64(0)
+        best_end, best_kind = FAR, -1
         for kind in range(times.shape[0]):
             if times[kind, j] == FORBIDDEN:
                 continue
@@ -64,13 +64,15 @@ def serve_aged(
                 continue
             ready = release[found[count - 1]]
             if ready + times[kind, j] < best_end:
-                best_end, best_kind, begin = ready + times[kind, j], kind, ready
+                best_end, best_kind = ready + times[kind, j], kind
                 chosen[:count] = found[:count]
         if best_kind < 0:
             continue
         mine = chosen[: width[best_kind, j]]
-        if np.all(idle[mine]) and fits(need[j, best_kind], free):
-            started[j] = best_kind
+        ready_now = fits(need[j, best_kind], free)
         for m in mine:
-            release[m], idle[m] = max(best_end, begin), False
+            ready_now = ready_now and idle[m]
+            release[m], idle[m] = best_end, False
+        if ready_now:
+            started[j] = best_kind
         free -= need[j, best_kind]

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gantline.core.errors import UsageError
-from gantline.policies.allox.ageing import serve_aged
-from gantline.policies.allox.event import start_matched
-from gantline.policies.allox.matching import TICKS, State, recall, remember, to_ticks
+from gantline.policies.allox.event import decide_columns
+from gantline.policies.allox.state import State, pack, recall, remember, unpack
+from gantline.policies.allox.ticks import TICKS, to_ticks
 from gantline.policies.allox.users import check_alpha
 from gantline.policies.allox.ways import Floats, Ints
 
@@ -29,9 +29,7 @@ class Waiting:
     width: Ints  # per type, how many machines it takes at once
 
     @staticmethod
-    def single(
-        owner: Ints, arrival: Floats, time: Floats, gain: Floats | None = None, need: Floats | None = None
-    ) -> Waiting:
+    def single(owner: Ints, arrival: Floats, time: Floats, gain: Floats | None = None, need: Floats | None = None) -> Waiting:
         """Jobs that take one machine each, with no further resources unless given."""
         jobs, types = time.shape
         return Waiting(
@@ -85,43 +83,26 @@ def decide(
     check_alpha(alpha)
     if age < 0:
         raise UsageError(f"age is {age:g}", where="age", fix="give the seconds after which a waiting job goes first")
-    types = waiting.time.shape[1]
-    times = to_ticks(waiting.time, machines.release)
-    clock = round(now * TICKS)
-    release = np.maximum(np.rint(machines.release * TICKS).astype(np.int64), clock)
-    release[machines.idle] = clock
-    idle, free, scored = machines.idle.copy(), machines.free.copy(), score.copy()
-    width = np.ascontiguousarray(waiting.width.T)
-    started = np.full(len(waiting.name), -1, dtype=np.int64)
-    if np.isfinite(age):
-        aged = np.flatnonzero(now - waiting.arrival >= age)
-        serve_aged(aged, times, width, waiting.need, machines.kind, release, idle, free, started)
-        served = aged[started[aged] >= 0]
-        np.add.at(scored, waiting.owner[served], waiting.gain[served, started[served]])
-        started[aged[started[aged] < 0]] = -2  # they wait for what is reserved
-    price, depth, place = recall(state, waiting.name, types)
-    matchings = start_matched(
-        clock,
+    times, release = to_ticks(waiting.time, machines.release)
+    price, depth, place = recall(*unpack(state, waiting.time.shape[1]), waiting.name)
+    started, scored, matchings = decide_columns(
+        round(now * TICKS),
         waiting.owner,
         times,
-        width,
+        np.ascontiguousarray(waiting.width.T),
         waiting.need,
         waiting.gain,
-        scored,
+        score,
         weight,
         alpha,
+        np.flatnonzero(now - waiting.arrival >= age),
         machines.kind,
         release,
-        idle,
-        free,
-        started,
+        machines.idle,
+        machines.free,
         price,
         depth,
         place,
     )
     jobs = np.flatnonzero(started >= 0)
-    left = place >= 0
-    return (
-        Decision(jobs, started[jobs], scored, int(matchings)),
-        remember(waiting.name[left], price, depth, place[left]),
-    )
+    return Decision(jobs, started[jobs], scored, matchings), pack(remember(waiting.name, price, depth, place))

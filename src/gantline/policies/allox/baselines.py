@@ -79,9 +79,7 @@ def fair_share(ways: Ways, pool: Pool, tier: Ints) -> Ints:
     active = (np.bincount(ways.owner, minlength=len(pool.weight)) > 0) | np.any(pool.used > 0, axis=1)
     weight = np.where(active, pool.weight, 0.0)
     limit = at_least_one(ways, pool, pool.capacity * (weight / max(weight.sum(), 1e-300))[:, None])
-    inside = fill_within(
-        ways.user, ways.job, tier[ways.kind], ways.time, ways.need, len(ways.owner), pool.free, pool.used, limit
-    )
+    inside = fill_within(ways.user, ways.job, tier[ways.kind], ways.time, ways.need, len(ways.owner), pool.free, pool.used, limit)
     taken, used = ways.need[inside], pool.used.copy()
     np.add.at(used, ways.user[inside], taken)
     rest = ~np.isin(ways.job, ways.job[inside])

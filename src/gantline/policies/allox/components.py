@@ -47,3 +47,18 @@ def strong_components(first: Ints, heads: Ints) -> Ints:
                     component[stack[stack_size]] = components
                 components += 1
     return component
+
+
+@njit(cache=True)
+def members(component: Ints) -> tuple[Ints, Ints]:
+    """The nodes of every component, one after the other, and where each begins."""
+    begins = np.zeros(component.size + 1, np.int64)
+    for c in component:
+        begins[c + 1] += 1
+    begins = np.cumsum(begins)
+    end = begins.copy()
+    nodes = np.empty(component.size, np.int64)
+    for node in range(component.size):
+        nodes[end[component[node]]] = node
+        end[component[node]] += 1
+    return begins, nodes

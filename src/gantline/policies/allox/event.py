@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from gantline.policies.allox.ageing import serve_aged
 from gantline.policies.allox.fill import fits
 from gantline.policies.allox.flow import FORBIDDEN, Ints, solve
 from gantline.policies.allox.sequence import sequence
@@ -22,6 +23,49 @@ from gantline.policies.allox.users import let_in
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+
+
+@njit(cache=True)
+def decide_columns(
+    now: int,
+    owner: Ints,
+    times: Ints,
+    width: Ints,
+    need: Floats,
+    gain: Floats,
+    score: Floats,
+    weight: Floats,
+    alpha: float,
+    aged: Ints,
+    machine_kind: Ints,
+    release: Ints,
+    idle: Flags,
+    free: Floats,
+    price: Ints,
+    depth: Ints,
+    place: Ints,
+) -> tuple[Ints, Floats, int]:
+    """The whole event: per job the type on which it starts (below 0: none), the scores afterwards, matchings solved.
+
+    Rows are waiting jobs in order of arrival; ``aged`` lists those that go first. Machines are known to be idle or else
+    are free at ``release``, or now if that is past. Only the solver's price, depth and place are changed.
+    """
+    score, idle, free, release = score.copy(), idle.copy(), free.copy(), release.copy()
+    for m in range(release.size):
+        if idle[m] or release[m] < now:
+            release[m] = now
+    started = np.full(owner.size, -1, np.int64)
+    serve_aged(aged, times, width, need, machine_kind, release, idle, free, started)
+    for j in aged:
+        if started[j] >= 0:
+            score[owner[j]] += gain[j, started[j]]
+        else:
+            started[j] = -2  # waits for what is reserved
+    solved = start_matched(
+        now, owner, times, width, need, gain, score, weight, alpha, machine_kind, release, idle, free, started, price,
+        depth, place,
+    )  # fmt: skip
+    return started, score, solved
 
 
 @njit(cache=True)
@@ -47,7 +91,7 @@ def start_matched(
     """Match and start until nothing more can; ``started[j]`` becomes the type on which job j starts.
 
     Rows are waiting jobs in order of arrival; rows with ``started[j] != -1`` take no part. Changes ``score``,
-    ``release``, ``idle``, ``free``, and the solver's ``price``, ``depth`` and ``place``. Returns the number of matchings.
+    ``release``, ``idle``, ``free``, and the solver's ``price``, ``depth`` and ``place``. Returns how many it solved.
     """
     active = np.zeros(score.size, np.bool_)
     for j in range(owner.size):
@@ -56,11 +100,11 @@ def start_matched(
     tried = np.zeros(score.size, np.bool_)
     failed = False
     solved = 0
-    while np.any(idle):
+    while any_set(idle):
         chosen = let_in(score, weight, active, alpha)
-        everyone = bool(np.all(chosen == active))
-        if not (failed and np.all(chosen == tried)):
-            rows = np.flatnonzero(chosen[owner] & (started == -1))
+        everyone = same(chosen, active)
+        if not (failed and same(chosen, tried)):
+            rows = rows_of(chosen, owner, started)
             if rows.size > 0:
                 solved += 1
                 count = start_heads(
@@ -75,6 +119,36 @@ def start_matched(
             break
         alpha *= 2.0
     return solved
+
+
+@njit(cache=True)
+def any_set(flags: Flags) -> bool:
+    """Whether one of them is set; written out, as are the next two, because this compiles in a fraction of the time."""
+    count = 0
+    for flag in flags:
+        count += flag
+    return count > 0
+
+
+@njit(cache=True)
+def same(one: Flags, other: Flags) -> bool:
+    """Whether the same flags are set."""
+    differing = 0
+    for i in range(one.size):
+        differing += one[i] != other[i]
+    return differing == 0
+
+
+@njit(cache=True)
+def rows_of(chosen: Flags, owner: Ints, started: Ints) -> Ints:
+    """The jobs of the chosen users that take part."""
+    rows = np.empty(owner.size, np.int64)
+    count = 0
+    for j in range(owner.size):
+        if started[j] == -1 and chosen[owner[j]]:
+            rows[count] = j
+            count += 1
+    return rows[:count]
 
 
 @njit(cache=True)
@@ -106,12 +180,17 @@ def start_heads(
         for t in range(types):
             time = times[t, rows[i]]
             weighed[t, i] = FORBIDDEN if time == FORBIDDEN else time * width[t, rows[i]]
-    mine = place[rows]
-    if solve(weighed, release[by_release], offset, price, depth, mine) < 0:
+    mine, free_at = np.empty(rows.size, np.int64), np.empty(release.size, np.int64)
+    for i in range(rows.size):
+        mine[i] = place[rows[i]]
+    for i in range(release.size):
+        free_at[i] = release[by_release[i]]
+    if solve(weighed, free_at, offset, price, depth, mine) < 0:
         return 0
-    settle(weighed, release[by_release], offset, price, depth, mine)
-    place[rows] = mine
-    slot, begin = sequence(weighed, release[by_release], offset, price.shape[1], mine)
+    settle(weighed, free_at, offset, price, depth, mine)
+    for i in range(rows.size):
+        place[rows[i]] = mine[i]
+    slot, begin = sequence(weighed, free_at, offset, price.shape[1], mine)
     count = 0
     while True:
         best = -1
@@ -156,7 +235,10 @@ def sort_machines(machine_kind: Ints, release: Ints, types: int) -> tuple[Ints, 
 @njit(cache=True)
 def idle_machines(machine_kind: Ints, idle: Flags, kind: int) -> int:
     """How many machines of a type are idle."""
-    return int(np.sum(idle & (machine_kind == kind)))
+    count = 0
+    for m in range(idle.size):
+        count += idle[m] and machine_kind[m] == kind
+    return count
 
 
 @njit(cache=True)

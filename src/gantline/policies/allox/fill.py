@@ -36,9 +36,7 @@ def fits(need: Floats, free: Floats) -> bool:
 
 
 @njit(cache=True)
-def best_way(
-    who: int, user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, free: Floats, gone: Flags, fitting: bool
-) -> int:
+def best_way(who: int, user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, free: Floats, gone: Flags, fitting: bool) -> int:
     """The way with the smallest (tier, key) of a user (-1: of anyone) whose job is not gone; -1 if there is none."""
     best = -1
     for w in range(job.size):
@@ -99,9 +97,7 @@ def fill_by_share(
 
 
 @njit(cache=True)
-def fill_within(
-    user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, jobs: int, free: Floats, used: Floats, limit: Floats
-) -> Ints:
+def fill_within(user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, jobs: int, free: Floats, used: Floats, limit: Floats) -> Ints:
     """User by user, the best ways that fit both the pool and what is left of the user's limit."""
     free, used = free.copy(), used.copy()
     gone, started = np.zeros(jobs, np.bool_), np.empty(jobs, np.int64)

@@ -62,9 +62,7 @@ def solve(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, pl
     by_job = np.full(sink + 1, -1, np.int64)
     repairs = 0
     while True:
-        target = search(
-            times, release, offset, price, depth, used, excess, first, after, distance, seen, from_node, by_job
-        )
+        target = search(times, release, offset, price, depth, used, excess, first, after, distance, seen, from_node, by_job)
         if target < 0:
             return repairs
         reprice(price, depth, distance, seen, target)

@@ -16,15 +16,11 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 from gantline.core.errors import UsageError
-from gantline.policies.allox.flow import FORBIDDEN, Ints, solve
+from gantline.policies.allox.flow import Ints, solve
 from gantline.policies.allox.sequence import sequence
+from gantline.policies.allox.state import State, pack, recall, remember, unpack
+from gantline.policies.allox.ticks import TICKS, Floats, to_ticks
 from gantline.policies.allox.ties import settle
-
-Floats = npt.NDArray[np.float64]
-State = dict[str, Ints]
-
-TICKS = 1e6  # per second: costs are whole microseconds, so that equal costs are equal
-LONGEST = 2.0**60
 
 
 @dataclass(frozen=True)
@@ -60,71 +56,23 @@ def match(
     answer.
     """
     count, types = times.shape
-    ticks = to_ticks(times, release)
+    ticks, until = to_ticks(times, release)
     names = np.arange(count) if jobs is None else np.asarray(jobs, dtype=np.int64)
-    by_release = np.lexsort((release, machine_type))
+    by_release = np.lexsort((until, machine_type))
     offset = np.searchsorted(machine_type[by_release], np.arange(types + 1)).astype(np.int64)
-    free_at = np.rint(release[by_release] * TICKS).astype(np.int64)
-    price, depth, place = recall(state, names, types)
+    free_at = until[by_release]
+    price, depth, place = recall(*unpack(state, types), names)
     repairs = solve(ticks, free_at, offset, price, depth, place)
     if repairs < 0:
         lost = [int(name) for name, row in zip(names, times) if not any(np.isfinite(row[np.diff(offset) > 0]))]
-        raise UsageError(
-            f"jobs {lost} can run on none of the machines", fix="give each an option for a device type that is present"
-        )
+        raise UsageError(f"jobs {lost} can run on none of the machines", fix="give each an option for a device type that is present")
     settle(ticks, free_at, offset, price, depth, place)
     slot, begin = sequence(ticks, free_at, offset, price.shape[1], place)
     kind, position = np.divmod(place, price.shape[1])
     position += 1
     total = float((free_at[slot] + position * ticks[kind, np.arange(count)]).sum()) / TICKS
     found = Matching(by_release[slot], position, begin / TICKS, begin == free_at[slot], total, int(repairs))
-    return found, remember(names, price, depth, place)
-
-
-def to_ticks(times: Floats, release: Floats) -> Ints:
-    """Times by type and job in whole ticks, with impossible ones marked."""
-    possible = np.isfinite(times)
-    if np.any(times[possible] <= 0):
-        row = int(np.argwhere(possible & (times <= 0))[0][0])
-        raise UsageError(f"job in row {row} has a duration of zero or below", fix="durations must be positive")
-    if not np.all(np.isfinite(release)):
-        raise UsageError("a machine's release time is not a number", fix="leave machines that are down out")
-    longest = times[possible].max(initial=0.0) * (len(times) + 1) + np.abs(release).max(initial=0.0)
-    if longest * TICKS > LONGEST:
-        raise UsageError("times are too long to be counted in microseconds", fix="give times in seconds")
-    ticks = np.maximum(np.rint(np.where(possible, times, 1.0) * TICKS), 1.0).astype(np.int64)
-    return np.ascontiguousarray(np.where(possible, ticks, FORBIDDEN).T)
-
-
-def recall(state: State | None, names: Ints, types: int) -> tuple[Ints, Ints, Ints]:
-    """Prices, depths and guesses at the jobs' places from the last state; zeros and -1 where there is none."""
-    levels = max(len(names), 1)
-    price, depth = np.zeros((types, levels), np.int64), np.zeros(types, np.int64)
-    place = np.full(len(names), -1, np.int64)
-    if state is None or len(state["price"]) != types:
-        return price, depth, place
-    kept = min(levels, state["price"].shape[1])
-    price[:, :kept] = state["price"][:, :kept]
-    depth[:] = np.minimum(state["depth"], kept)
-    if len(state["jobs"]):
-        at = np.minimum(np.searchsorted(state["jobs"], names), len(state["jobs"]) - 1)
-        known = (state["jobs"][at] == names) & (state["position"][at] <= kept)
-        place[known] = (state["type"][at] * levels + state["position"][at] - 1)[known]
-    return price, depth, place
-
-
-def remember(names: Ints, price: Ints, depth: Ints, place: Ints) -> State:
-    """The prices in use and every job's place, jobs in order of their numbers."""
-    by_name = np.argsort(names, kind="stable")
-    kind, position = np.divmod(place[by_name], price.shape[1])
-    deepest = int(depth.max(initial=0))
-    return {
-        "price": price[:, :deepest].copy(),
-        "depth": depth,
-        "jobs": names[by_name],
-        "type": kind,
-        "position": position + 1,
-    }
+    return found, pack(remember(names, price, depth, place))
 
 
 def match_from_scratch(times: Floats, machine_type: Ints, release: Floats) -> tuple[float, Ints, Ints]:

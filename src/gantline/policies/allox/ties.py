@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from gantline.policies.allox.components import strong_components
+from gantline.policies.allox.components import members, strong_components
 from gantline.policies.allox.flow import FAR, FORBIDDEN, Ints
 
 Counts = npt.NDArray[np.int32]
@@ -39,11 +39,10 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
     last, following = marginal_prices(release, offset, base, used)
     first, heads = free_arcs(choices, start, at, listed, last, following)
     component = strong_components(first, heads)
-    shared = np.bincount(component)
+    begins, by_component = members(component)
+    shared = begins[1:] - begins[:-1]
     if shared.max() == 1:
         return
-    by_component = np.argsort(component, kind="mergesort")
-    begins = np.concatenate((np.zeros(1, np.int64), np.cumsum(shared)))
     moves = np.zeros((listed.size + 1, listed.size + 1), np.int32)
     for j in range(jobs):
         count_moves(moves, choices, start, j, at[j], 1)
@@ -58,7 +57,7 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
         count_moves(moves, choices, start, j, at[j], -1)
         within = by_component[begins[own] : begins[own + 1]]
         # What an equal job could not get, with fewer choices made before it, this one cannot get either.
-        s = start[j] + (ended if previous >= 0 and np.all(times[:, j] == times[:, previous]) else 0)
+        s = start[j] + (ended if previous >= 0 and equal_jobs(times, j, previous) else 0)
         while choices[s] != at[j]:
             wanted = choices[s]
             if component[wanted] == own and find_path(moves, listed, last, following, within, wanted, at[j], path):
@@ -71,6 +70,15 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
     for j in range(jobs):
         t = np.searchsorted(base, at[j], "right") - 1
         place[j] = t * levels + at[j] - base[t]
+
+
+@njit(cache=True)
+def equal_jobs(times: Ints, one: int, other: int) -> bool:
+    """Whether two jobs take the same time everywhere."""
+    differing = 0
+    for t in range(times.shape[0]):
+        differing += times[t, one] != times[t, other]
+    return differing == 0
 
 
 @njit(cache=True)
@@ -162,9 +170,7 @@ def free_arcs(choices: Ints, start: Ints, at: Ints, listed: Ints, last: Ints, fo
 
 
 @njit(cache=True)
-def find_path(
-    moves: Counts, listed: Ints, last: Ints, following: Ints, within: Ints, source: int, target: int, path: Ints
-) -> bool:
+def find_path(moves: Counts, listed: Ints, last: Ints, following: Ints, within: Ints, source: int, target: int, path: Ints) -> bool:
     """Whether one unit can go from source to target at no cost; ``path[node]`` is then the node before."""
     sink = listed.size
     path[within] = -1
@@ -194,9 +200,7 @@ def find_path(
 
 
 @njit(cache=True)
-def shift(
-    moves: Counts, choices: Ints, start: Ints, at: Ints, chooser: int, used: Ints, source: int, target: int, path: Ints
-) -> None:
+def shift(moves: Counts, choices: Ints, start: Ints, at: Ints, chooser: int, used: Ints, source: int, target: int, path: Ints) -> None:
     """Carry one unit along the path: each class hands on a job that has not chosen yet, or a machine of its own."""
     sink = moves.shape[0] - 1
     node = target

@@ -23,9 +23,7 @@ Flags = npt.NDArray[np.bool_]
 def check_alpha(alpha: float) -> float:
     """Alpha as given, if it lies in (0, 1]."""
     if not 0.0 < alpha <= 1.0:
-        raise UsageError(
-            f"alpha is {alpha:g}", where="alpha", fix="give a number above 0 (most fair) up to 1 (shortest mean time)"
-        )
+        raise UsageError(f"alpha is {alpha:g}", where="alpha", fix="give a number above 0 (most fair) up to 1 (shortest mean time)")
     return alpha
 
 
@@ -38,9 +36,7 @@ def progress_gains(time: Floats, need: Floats, capacity: Floats) -> Floats:
     jobs, types = time.shape
     fastest = types - 1 - np.argmin(time[:, ::-1], axis=1)
     rates = Worth.separate(len(capacity))
-    share = np.array(
-        [dominant_share(need[j, fastest[j]], capacity, rates.group, rates.value) for j in range(jobs)], dtype=float
-    )
+    share = np.array([dominant_share(need[j, fastest[j]], capacity, rates.group, rates.value) for j in range(jobs)], dtype=float)
     best = time[np.arange(jobs), fastest]
     slowdown = np.where(np.isfinite(time), best[:, None] / time, 0.0)
     return share[:, None] * slowdown

@@ -13,8 +13,9 @@ from numba import njit
 
 
 @njit(cache=True, error_model="numpy")
-def eliminate(start, index, value, inverse, s, y, w, kinds, arrow):  # type: ignore[no-untyped-def]
+def eliminate(matrix, inverse, s, y, w, kinds, arrow):  # type: ignore[no-untyped-def]
     """Factor the matrix; returns (pivots, lowers, border, core)."""
+    start, index, value = matrix
     rows = len(s)
     types = rows - 2 * kinds
     if not arrow:
@@ -37,7 +38,7 @@ def eliminate(start, index, value, inverse, s, y, w, kinds, arrow):  # type: ign
     weight, entry, devices = np.zeros((kinds, types)), np.zeros((kinds, types)), np.zeros(kinds)
     extra = np.zeros(kinds)
     for c in range(len(inverse)):
-        a, f, j, d = _entries(start, index, value, c, kinds)
+        a, f, j, d = _entries(matrix, c, kinds)
         if j < 0:
             extra[a] += f * f * inverse[c]  # a column that stands for the throughput itself
         else:
@@ -123,18 +124,18 @@ def substitute(factors, right, kinds, arrow, w):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _cholesky(matrix):  # type: ignore[no-untyped-def]
+def _cholesky(core):  # type: ignore[no-untyped-def]
     """Factor in place, lower triangle; a pivot lost to rounding is replaced by what rounding leaves of it."""
-    size = len(matrix)
+    size = len(core)
     for i in range(size):
         for j in range(i + 1):
-            total = matrix[i, j]
+            total = core[i, j]
             for h in range(j):
-                total -= matrix[i, h] * matrix[j, h]
+                total -= core[i, h] * core[j, h]
             if j < i:
-                matrix[i, j] = total / matrix[j, j]
+                core[i, j] = total / core[j, j]
             else:
-                matrix[i, i] = np.sqrt(max(total, 1e-16 * matrix[i, i]))
+                core[i, i] = np.sqrt(max(total, 1e-16 * core[i, i]))
 
 
 @njit(cache=True, error_model="numpy")
@@ -152,8 +153,9 @@ def _solve_triangular(lower, right):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _entries(start, index, value, c, kinds):  # type: ignore[no-untyped-def]
+def _entries(matrix, c, kinds):  # type: ignore[no-untyped-def]
     """A column without pairs: its kind, its floor entry, its device row (-1: none) and the entry there."""
+    start, index, value = matrix
     a, f, j, d = 0, 0.0, -1, 0.0
     for e in range(start[c], start[c + 1]):
         r = index[e]

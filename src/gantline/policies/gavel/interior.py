@@ -69,9 +69,7 @@ def climb(problem: Problem, x: Floats, level: float = 0.0, *, budget: int = 100)
     if not len(x):
         return Point(x, level, np.zeros(rows), 0.0, 0)
     x, level, price, gap, iterations = _climb(
-        problem.start,
-        problem.index,
-        problem.value,
+        (problem.start, problem.index, problem.value),
         problem.bound,
         problem.column_weight,
         problem.row_weight,
@@ -92,7 +90,7 @@ def climb(problem: Problem, x: Floats, level: float = 0.0, *, budget: int = 100)
 
 
 @njit(cache=True, error_model="numpy")
-def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, off, x, level, budget, tolerance):  # type: ignore[no-untyped-def]
+def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, off, x, level, budget, tolerance):  # type: ignore[no-untyped-def]
     """The method itself. ``p`` holds columns, then the slack of every row; ``q`` their prices; ``weight`` their terms."""
     columns, rows = len(x), len(bound)
     size = columns + rows
@@ -102,41 +100,16 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
     lack, dual, inverse = np.zeros(rows), np.zeros(columns), np.zeros(columns)
     direction = 1.0 if levelled else 0.0
 
-    worth, mass, curved = direction * level, 0.0, off.max() > 0.0
-    for c in range(columns):
-        p[c], weight[c] = x[c], v[c]
-        worth += gain[c] * x[c] + bend[c]
-        mass += v[c]
-        curved = curved or bend[c] > 0.0
     demand(num, den, off, level, need, slope, curve)
-    apply(start, index, value, p, lack)
-    for r in range(rows):
-        weight[columns + r] = w[r]
-        mass += w[r]
-        if w[r] > 0.0:
-            p[columns + r] = max(bound[r] - lack[r] - need[r], 1e-3 * max(1.0, abs(bound[r])))
-    # A first barrier high enough that prices can balance what the goal asks for.
-    asked, paid = direction, 0.0
-    for r in range(rows):
-        paid += abs(slope[r]) * w[r] / p[columns + r]
-    if not levelled:
-        for c in range(columns):
-            asked += gain[c] * x[c] + bend[c]
-            for e in range(start[c], start[c + 1]):
-                paid += x[c] * max(value[e], 0.0) * w[index[e]] / p[columns + index[e]]
-    mu = max(abs(worth) / mass, asked / paid, 1e-3 / mass)
-    for i in range(size):
-        q[i] = mu * weight[i] / p[i]
-    for c in range(columns):
-        if bend[c] > 0.0:
-            q[c] = bend[c] / p[c]
+    mass = _begin(matrix, bound, v, w, gain, bend, x, level, direction, need, slope, p, q, weight)
+    curved = off.max() > 0.0 or bend.max() > 0.0
 
     best, best_p, best_q, best_level = np.inf, p.copy(), q.copy(), level
     steps = stalled = 0
     centred, middle, centring = False, 0.0, 0
     while True:
         demand(num, den, off, level, need, slope, curve)
-        apply(start, index, value, p, lack)
+        apply(matrix, p, lack)
         worst, worth, pull, bow = 0.0, direction * level, -direction, 0.0
         for r in range(rows):
             if w[r] > 0.0:
@@ -146,7 +119,7 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
                 bow += curve[r] * q[columns + r]
         wrong = abs(pull * level)
         for c in range(columns):
-            dual[c] = push(start, index, value, q, columns, c) - gain[c] - q[c]
+            dual[c] = push(matrix, q, columns, c) - gain[c] - q[c]
             inverse[c] = p[c] / q[c]
             worth += gain[c] * p[c]
             wrong = max(wrong, abs(dual[c]) * min(p[c], 1.0))
@@ -170,14 +143,14 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
             centring += 1
             centred = uneven(p, q, weight, middle) < 0.02 or centring > 20
 
-        factors = eliminate(start, index, value, inverse, p[columns:], q[columns:], w, kinds, arrow)
+        factors = eliminate(matrix, inverse, p[columns:], q[columns:], w, kinds, arrow)
         for i in range(size):
             aim[i] = bend[i] if i < columns else 0.0
         if middle > 0.0 and not centred:
             for i in range(size):
                 aim[i] += middle * weight[i]
         else:  # predictor: towards complementarity 0
-            newton_step(start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq)
+            newton_step(matrix, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq)
             far_p, far_q = reach(p, dp), reach(q, dq)
             ahead = 0.0
             for i in range(size):
@@ -187,9 +160,7 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
                 sigma = max(sigma, 0.5)  # complementarity must not run ahead of feasibility
             for i in range(size):  # corrector: towards the central path, less the products that the predictor neglects
                 aim[i] += sigma * gap / mass * weight[i] - dp[i] * dq[i]
-        shift = newton_step(
-            start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq
-        )
+        shift = newton_step(matrix, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq)
         far_p = 0.99 * min(reach(p, dp), pole(level, shift, num, den, off))
         far_q = 0.99 * reach(q, dq)
         if curved:
@@ -201,3 +172,36 @@ def _climb(start, index, value, bound, v, w, gain, bend, kinds, arrow, levelled,
             p[i] += far_p * dp[i]
             q[i] += far_q * dq[i]
     return best_p[:columns], best_level, best_q[columns:], best, steps
+
+
+@njit(cache=True, error_model="numpy")
+def _begin(matrix, bound, v, w, gain, bend, x, level, direction, need, slope, p, q, weight):  # type: ignore[no-untyped-def]
+    """Write the first point: slacks of the given columns, and prices on the central path; returns the sum of weights."""
+    start, index, value = matrix
+    columns, rows = len(x), len(bound)
+    used = np.zeros(rows)
+    for c in range(columns):
+        p[c], weight[c] = x[c], v[c]
+    apply(matrix, p, used)
+    mass, worth, asked, paid = 0.0, direction * level, direction, 0.0
+    for r in range(rows):
+        weight[columns + r] = w[r]
+        if w[r] > 0.0:
+            p[columns + r] = max(bound[r] - used[r] - need[r], 1e-3 * max(1.0, abs(bound[r])))
+        paid += direction * slope[r] * w[r] / p[columns + r]
+    for c in range(columns):
+        worth += gain[c] * x[c] + bend[c]
+        if direction == 0.0:
+            asked += gain[c] * x[c] + bend[c]
+            for e in range(start[c], start[c + 1]):
+                paid += x[c] * max(value[e], 0.0) * w[index[e]] / p[columns + index[e]]
+    for i in range(columns + rows):
+        mass += weight[i]
+    # The barrier is high enough that the prices of the rows can balance what the goal asks for.
+    mu = max(abs(worth) / mass, asked / paid, 1e-3 / mass)
+    for i in range(columns + rows):
+        q[i] = mu * weight[i] / p[i]
+    for c in range(columns):
+        if bend[c] > 0.0:
+            q[c] = bend[c] / p[c]
+    return mass

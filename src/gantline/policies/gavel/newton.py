@@ -9,7 +9,7 @@ from gantline.policies.gavel.elimination import substitute
 
 
 @njit(cache=True, error_model="numpy")
-def newton_step(start, index, value, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq):  # type: ignore[no-untyped-def]
+def newton_step(matrix, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq):  # type: ignore[no-untyped-def]
     """Newton's step for the products ``p q = aim``: writes ``dp`` and ``dq``, returns the step of the level.
 
     Near the optimum the elimination loses digits, so what is left of the row equations is solved for once more.
@@ -28,8 +28,8 @@ def newton_step(start, index, value, p, q, w, aim, dual, inverse, lack, slope, p
     for attempt in range(3):
         rest = -pull - bow * shift
         for c in range(columns):
-            dp[c] = inverse[c] * (aim[c] / p[c] - q[c] - dual[c] - push(start, index, value, dq, columns, c))
-        apply(start, index, value, dp, used)
+            dp[c] = inverse[c] * (aim[c] / p[c] - q[c] - dual[c] - push(matrix, dq, columns, c))
+        apply(matrix, dp, used)
         for r in range(rows):
             i = columns + r
             if w[r] > 0.0:
@@ -99,8 +99,9 @@ def reach(values, steps):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def apply(start, index, value, x, out):  # type: ignore[no-untyped-def]
+def apply(matrix, x, out):  # type: ignore[no-untyped-def]
     """out = A x."""
+    start, index, value = matrix
     for r in range(len(out)):
         out[r] = 0.0
     for c in range(len(start) - 1):
@@ -109,8 +110,9 @@ def apply(start, index, value, x, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def push(start, index, value, q, columns, c):  # type: ignore[no-untyped-def]
+def push(matrix, q, columns, c):  # type: ignore[no-untyped-def]
     """Column c of A, weighed with the prices of its rows."""
+    start, index, value = matrix
     total = 0.0
     for e in range(start[c], start[c + 1]):
         total += value[e] * q[columns + index[e]]

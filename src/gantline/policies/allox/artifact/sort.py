@@ -9,7 +9,7 @@ and later use it for lists).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 Compare = Callable[[T, T], int]
@@ -74,7 +74,7 @@ def insert_from(a: list[T], lo: int, hi: int, start: int, compare: Compare[T]) -
         a[left : i + 1] = [pivot, *a[left:i]]
 
 
-class Merger:
+class Merger(Generic[T]):
     """A stack of neighbouring runs, merged so that their lengths stay balanced."""
 
     def __init__(self, a: list[T], compare: Compare[T]) -> None:

@@ -1,0 +1,75 @@
+"""What people type, turned into values: settings, times, windows of jobs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from gantline.core.errors import UsageError
+from gantline.core.units import seconds
+
+PolicyName = Annotated[str, Parameter(help="A name from 'gantline policy list', or FILE.py:CLASS.")]
+Settings = Annotated[list[str] | None, Parameter(name="--set", negative="", help="A parameter, key=value; may be repeated.")]
+
+_SETTING = re.compile(r"[A-Za-z_][\w-]*=")
+
+
+def spread_settings(tokens: Sequence[str]) -> list[str]:
+    """Let ``--set a=1 b=2`` mean ``--set a=1 --set b=2``."""
+    spread: list[str] = []
+    inside = False
+    for token in tokens:
+        if inside and _SETTING.match(token) and spread[-1] != "--set":
+            spread.append("--set")
+        inside = token == "--set" or (inside and _SETTING.match(token) is not None)
+        spread.append(token)
+    return spread
+
+
+def settings_of(pairs: Sequence[str] | None, where: str = "--set") -> dict[str, str]:
+    """Parameters from ``key=value`` texts."""
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        key, sign, value = pair.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(f"'{pair}' is not a setting", where=where, fix=f"write {where} key=value")
+        if key.strip() in found:
+            raise UsageError(f"'{key.strip()}' is set twice", where=where, fix="keep one of them")
+        found[key.strip()] = value
+    return found
+
+
+def time_of(text: str | None, where: str, *, above: bool = False) -> float | None:
+    """Seconds from ``90``, ``15m``, ``2h`` or ``HH:MM:SS``; None stays None. `above`: zero is no answer."""
+    if text is None:
+        return None
+    try:
+        value = seconds(text, where)
+    except ValueError:  # two decimal points and the like
+        value = math.nan
+    if math.isnan(value) or value < 0 or (above and value == 0):
+        wanted = "a time above zero" if above else "a time"
+        raise UsageError(f"'{text}' is not {wanted}", where=where, fix="write 90, 90s, 15m, 2h, 1d, HH:MM:SS or D-HH:MM:SS")
+    return value
+
+
+def finite_time_of(text: str | None, where: str, *, above: bool = False) -> float | None:
+    """As `time_of`, for times that must come to an end."""
+    value = time_of(text, where, above=above)
+    if value is not None and math.isinf(value):
+        raise UsageError(f"'{text}' never ends", where=where, fix="give a number of seconds")
+    return value
+
+
+def window_of(text: str | None, where: str = "--track") -> tuple[int, int] | None:
+    """Two positions from ``LO:HI``."""
+    if text is None:
+        return None
+    low, sign, high = text.partition(":")
+    if not sign or not low.strip().isdigit() or not high.strip().isdigit():
+        raise UsageError(f"'{text}' is not a window of jobs", where=where, fix="write LO:HI, such as 1000:2000, counted from 0")
+    return int(low), int(high)

@@ -1,0 +1,146 @@
+"""What commands print: data on stdout, messages on stderr; tables for people, plain text for pipes, JSON and CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+Form = Annotated[
+    Literal["table", "json", "csv"],
+    Parameter(name=["--output", "-o"], help="How to print the result: a table for people (tab-separated when piped), or for programs."),
+]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a sheet; `spell` says how a person reads its values."""
+
+    name: str
+    right: bool = False
+    spell: Callable[[Any], str] | None = None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Rows under named columns."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[Any]] = field(default_factory=list)
+
+    @staticmethod
+    def of(names: str, rows: Sequence[Sequence[Any]]) -> Sheet:
+        """A sheet whose columns are the words of `names`."""
+        return Sheet(tuple(Column(name) for name in names.split()), rows)
+
+
+def say(message: str) -> None:
+    """One line for the person, on stderr."""
+    print("gantline: " + " ".join(message.split()), file=sys.stderr, flush=True)
+
+
+def is_watched() -> bool:
+    """Whether a person looks at stdout."""
+    return console().is_terminal
+
+
+def console() -> Console:
+    """Stdout as rich sees it; NO_COLOR is honoured."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout)
+
+
+def show(sheet: Sheet, form: str) -> None:
+    """Print a sheet in the form asked for."""
+    names = [column.name for column in sheet.columns]
+    if form == "json":
+        show_json([dict(zip(names, row)) for row in sheet.rows])
+    elif form == "csv":
+        sys.stdout.write(csv_text(names, sheet.rows))
+    elif is_watched():
+        console().print(table(sheet))
+    else:
+        for row in (names, *sheet.rows):
+            print("\t".join(printable(plain_cell(cell)) for cell in row))
+
+
+def show_object(record: Mapping[str, Any], form: str) -> None:
+    """Print one record: an object, a CSV file of one row, or a line per key."""
+    if form == "json":
+        show_json(record)
+    elif form == "csv":
+        sys.stdout.write(csv_text(list(record), [list(record.values())]))
+    else:
+        for key, value in record.items():
+            print(f"{key}\t{printable(plain_cell(value))}")
+
+
+def show_json(value: Any) -> None:
+    """Print a value as JSON; what JSON cannot hold (NaN, infinities) becomes null."""
+    print(json.dumps(jsonable(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def show_text(text: RenderableType) -> None:
+    """Print something for people."""
+    console().print(text)
+
+
+def table(sheet: Sheet) -> RenderableType:
+    """A sheet as a person likes it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for column in sheet.columns:
+        drawn.add_column(column.name, justify="right" if column.right else "left", overflow="fold")
+    for row in sheet.rows:
+        cells = (column.spell(cell) if column.spell else plain_cell(cell) for column, cell in zip(sheet.columns, row))
+        drawn.add_row(*(Text(printable(cell)) for cell in cells))
+    return drawn
+
+
+def csv_text(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Rows as CSV; lists and records become JSON in their cell."""
+    held = io.StringIO()
+    writer = csv.writer(held, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([plain_cell(cell) for cell in row] for row in rows)
+    return held.getvalue()
+
+
+def plain_cell(value: Any) -> str:
+    """A value as text: nothing for what is not known, JSON for lists and records."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (str, int, float)) else json.dumps(jsonable(value), ensure_ascii=False)
+
+
+def jsonable(value: Any) -> Any:
+    """A value that JSON can hold."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [jsonable(item) for item in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+    if hasattr(value, "tolist"):  # NumPy's arrays and scalars
+        return jsonable(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def printable(text: str) -> str:
+    """The text without signs that steer a terminal or a pipe: a job may be called anything."""
+    return "".join(sign if sign.isprintable() else "�" for sign in text)

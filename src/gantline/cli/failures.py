@@ -1,0 +1,72 @@
+"""The one place where what went wrong becomes one line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from cyclopts import App, CycloptsError
+from cyclopts.exceptions import MissingArgumentError, UnknownCommandError, UnknownOptionError, UnusedCliTokensError
+
+from gantline.cli.console import say
+from gantline.core.errors import GantlineError, near
+
+INTERRUPTED = 130  # as shells count SIGINT
+PIPE_CLOSED = 141  # as shells count SIGPIPE
+DEFECT = 70  # a mistake of ours, not of the person
+
+
+def exit_code_of(call: Callable[[], Any], app: App) -> int:
+    """Run a command; its result is its exit code (None: 0), an error becomes a line and a code."""
+    try:
+        result = call()
+        sys.stdout.flush()
+    except CycloptsError as error:
+        return _fail(usage_message(error, app), 2)
+    except GantlineError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return PIPE_CLOSED
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{place}{(error.strerror or str(error)).lower()}", 2)
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return _fail(f"this should not have happened: {told} (GANTLINE_DEBUG=1 shows where)", DEFECT)
+    return result if isinstance(result, int) else 0
+
+
+def usage_message(error: CycloptsError, app: App) -> str:
+    """A mistake on the command line in one sentence, with the command whose help tells more."""
+    error.verbose = False
+    return f"{_told(error, app)} (see {' '.join(['gantline', *(error.command_chain or ()), '--help'])})"
+
+
+def _told(error: CycloptsError, app: App) -> str:
+    if isinstance(error, UnknownCommandError) and error.unused_tokens:
+        name = error.unused_tokens[0]
+        if name.startswith("-"):
+            return f"no option '{name}'"
+        known = [word for word in (error.app or app) if not word.startswith("-")]
+        return f"no command '{name}', {near(name, known)}"
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"'{error.unused_tokens[0]}' is one argument too many"
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        return f"{error.argument.name.lstrip('-') if error.argument.index is not None else error.argument.name} is missing"
+    text = " ".join(str(error).split())
+    if isinstance(error, UnknownOptionError):
+        text = text.replace("Unknown option:", "no option").rstrip(".")
+    return text[:1].lower() + text[1:].rstrip(".")
+
+
+def _fail(message: str, code: int) -> int:
+    if os.environ.get("GANTLINE_DEBUG"):
+        traceback.print_exc()
+    say(f"error: {message}" if code != INTERRUPTED else message)
+    return code

@@ -1,0 +1,42 @@
+"""The command ``gantline``: one light module that knows every command and imports one of them when it is called.
+
+Help needs neither NumPy nor Numba nor polars, so each line of the table below is all that is read until a command runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App
+
+import gantline
+from gantline.cli.arguments import spread_settings
+from gantline.cli.failures import exit_code_of
+
+#: command -> what it does, in the order of the help; each lives in a module of its name, as `app`
+COMMANDS = {
+    "simulate": "Replay a table of jobs on a cluster under a policy.",
+    "policy": "List policies, show their parameters, put one through the conformance suite.",
+}
+
+app = App(
+    name="gantline",
+    help="Schedule deep-learning jobs on GPU clusters: one scheduler, two clocks.",
+    version=gantline.__version__,
+    help_format="plaintext",
+    suppress_keyboard_interrupt=False,
+    help_epilogue="Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable.",
+)
+for _place, (_name, _help) in enumerate(COMMANDS.items()):
+    app.command(f"gantline.cli.{_name}:app", name=_name, help=_help, sort_key=_place)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code comes back."""
+    tokens = spread_settings(sys.argv[1:] if argv is None else argv)
+    return exit_code_of(lambda: app(tokens, print_error=False, exit_on_error=False, result_action="return_value"), app)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

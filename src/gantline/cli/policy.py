@@ -1,0 +1,98 @@
+"""``gantline policy list|show|check``: which policies there are, what they take, whether one keeps the rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cyclopts import App
+
+from gantline.cli.arguments import PolicyName, Settings, settings_of
+from gantline.cli.console import Column, Form, Sheet, is_watched, show, show_object, show_text, table
+
+if TYPE_CHECKING:
+    from gantline.core.policy import Policy
+
+app = App(name="policy")
+_TIES = "equal ranks: the earlier arrival first, then the order of the trace"
+
+
+@app.command(name="list")
+def list_policies(*, output: Form = "table") -> None:
+    """List all policies, ours and those of installed packages."""
+    from gantline.policies.registry import find_policy, policy_names
+
+    found = [(name, find_policy(name)) for name in policy_names()]
+    rows = [(name, sentence_of(policy), sorted(needs_of(policy)), policy.paper) for name, policy in found]
+    show(Sheet((Column("policy"), Column("what it does"), Column("needs", spell=", ".join), Column("paper")), rows), output)
+
+
+@app.command(name="show")
+def show_policy(
+    name: PolicyName,
+    /,
+    *,
+    output: Form = "table",
+) -> None:
+    """Show one policy: its parameters with types, defaults and meaning, its paper, what it needs, how ties fall."""
+    from gantline.core.policy import parameters
+    from gantline.simulator.policy_files import policy_class
+
+    policy = policy_class(name)
+    listed = [{"name": p.name, "type": p.type, "default": p.default, "help": p.help} for p in parameters(policy)]
+    facts = {
+        "policy": policy.name or policy.__name__,
+        "what it does": sentence_of(policy),
+        "paper": policy.paper,
+        "needs": sorted(needs_of(policy)),
+        "ties": getattr(policy, "ties", _TIES),
+    }
+    if output == "table" and is_watched():
+        _show_to_person(facts, listed)
+    elif output == "csv":
+        show(Sheet.of("name type default help", [list(one.values()) for one in listed]), "csv")
+    elif output == "json":
+        show_object({**facts, "parameters": listed}, "json")
+    else:
+        show_object({**facts, **{f"parameter {p['name']}": f"{p['type']} = {p['default']}; {p['help']}" for p in listed}}, "table")
+
+
+def _show_to_person(facts: dict[str, Any], listed: list[dict[str, Any]]) -> None:
+    facts = {key: ", ".join(value) if isinstance(value, list) else value for key, value in facts.items()}
+    show_text(table(Sheet((Column(""), Column("")), [pair for pair in facts.items() if pair[1]])))
+    show_text("")
+    if not listed:
+        show_text("It has no parameters.")
+        return
+    rows = [(p["name"], p["type"], str(p["default"]), p["help"]) for p in listed]
+    show_text(table(Sheet((Column("--set"), Column("type"), Column("default"), Column("meaning")), rows)))
+
+
+@app.command(name="check")
+def check_policy(
+    name: PolicyName,
+    /,
+    *,
+    set_: Settings = None,
+    output: Form = "table",
+) -> int:
+    """Put a policy through the conformance suite: a line per rule, exit code 1 if one is broken."""
+    from gantline.conformance import check_policy as run_suite
+    from gantline.simulator.policy_files import load_policy
+
+    report = run_suite(load_policy(name, settings_of(set_)))
+    rows = [("ok" if finding.passed else "FAILED", finding.rule, finding.told) for finding in report.findings]
+    show(Sheet.of("result rule told", rows), output)
+    return 0 if report.passed else 1
+
+
+def sentence_of(policy: type[Policy]) -> str:
+    """The first sentence of a policy's documentation."""
+    return " ".join((policy.__doc__ or "").split("\n\n")[0].split())
+
+
+def needs_of(policy: type[Policy]) -> frozenset[str]:
+    """What a policy with its default parameters needs to know; its class alone may not say."""
+    try:
+        return frozenset(policy().needs)
+    except TypeError:  # it has parameters without a default
+        return policy.needs if isinstance(policy.needs, frozenset) else frozenset()

@@ -1,0 +1,24 @@
+"""A bar on stderr while a long simulation runs and a person watches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Tick = Callable[[float, int, int], None]
+
+
+@contextmanager
+def simulated_jobs(total: int, verb: str = "simulating") -> Iterator[Tick | None]:
+    """A callback for `simulate(on_progress=...)`; None where nobody watches stderr."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("jobs ended"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(verb, total=total)
+        yield lambda now, arrived, active: bar.update(task, completed=max(0, arrived - active))

@@ -1,0 +1,78 @@
+"""What `gantline simulate` says: the summary on stdout; lost turns, unfinished jobs and differences on stderr."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gantline.cli.console import is_watched, say, show_object, show_text
+
+if TYPE_CHECKING:
+    from gantline.simulator.run import Run
+
+_SHOWN = 3
+_NOTHING_RAN = 4
+_DIFFERENT = 1
+
+
+def note(text: str) -> None:
+    """Something worth knowing that is no mistake."""
+    say(f"note: {text}")
+
+
+def tell(run: Run, bounded: bool) -> int:
+    """Lost turns and jobs that did not end; the exit code comes back."""
+    summary = run.summary
+    if run.incidents:
+        decisions = summary["decisions"]
+        say(f"warning: {len(run.incidents)} of {decisions} decisions were lost; the first:")
+        for incident in run.incidents[:_SHOWN]:
+            say(f"warning:   {incident}")
+    left = summary["jobs"] - summary["completed"]
+    if not left:
+        return 0
+    counts = {state: count for state, count in run.jobs["state"].value_counts().iter_rows() if state != "completed"}
+    told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    if run.allocations.is_empty() and not bounded:
+        first = run.jobs.row(0, named=True)["job"]
+        why = f" ({_why(run, 0)})" if _why(run, 0) else ""
+        say(f"error: no job could be started: {told}; the first is '{first}'{why}")
+        return _NOTHING_RAN
+    if run.track is None or bounded:
+        say(f"note: {left} of {summary['jobs']} jobs did not end: {told}")
+    return 0
+
+
+def _why(run: Run, row: int) -> str:
+    from gantline.core import columns as c
+    from gantline.core.reasons import Reason, sentence
+
+    code = int(run.tables.I[c.REASON, row])
+    return sentence(code) if code != Reason.NONE else ""
+
+
+def tell_skips(run: Run, stepped: Run) -> int:
+    """Whether stepping through every round gave the same run."""
+    if run.summary["log_hash"] == stepped.summary["log_hash"]:
+        say(f"note: stepping through all {stepped.summary['rounds']} rounds gives the same run ({stepped.summary['decisions']} decisions)")
+        return 0
+    ours, theirs = run.allocations, stepped.allocations
+    for number, (a, b) in enumerate(zip(ours.iter_rows(named=True), theirs.iter_rows(named=True))):
+        if a != b:
+            ours_is, theirs_is = (f"job '{span['job']}' {span['start']:g} to {span['end']:g}" for span in (a, b))
+            where = f"interval {number}: skipping gives {ours_is}, stepping {theirs_is}"
+            break
+    else:
+        where = f"skipping gives {ours.height} intervals, stepping {theirs.height}"
+    say(f"error: skipping rounds changed the result: {where} (the policy's valid_until promises too much)")
+    return _DIFFERENT
+
+
+def show_summary(run: Run, form: str) -> None:
+    """The numbers of a run: a picture for people, every key for programs."""
+    if form == "table" and is_watched():
+        from gantline.report.terminal import run_summary
+
+        show_text(run_summary(run))
+        show_text(f"[dim]{run.summary['jobs']} jobs in {run.summary['wall_seconds']:.2f} s[/dim]")
+        return
+    show_object(run.summary, form)

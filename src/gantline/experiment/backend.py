@@ -1,0 +1,45 @@
+"""Where tasks run: the seam between a sweep and whatever gives it processors.
+
+A backend takes tasks and yields an outcome for each, in any order, as they end. This process and local worker processes
+are two; a cluster would be a third: `run` ships `Task.to_dict()`, calls `perform` there and sends the `Outcome` back. All
+of them must see the folder that results are written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Protocol
+
+from gantline.core.errors import UsageError
+from gantline.experiment.task import Outcome, Task, perform
+
+
+class Backend(Protocol):
+    """Runs tasks."""
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """Yield one outcome per task as they end; closing the iterator stops what still runs."""
+
+
+class InThisProcess:
+    """One task after the other, here."""
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        for task in tasks:
+            yield perform(task)
+
+
+def choose_backend(workers: int) -> Backend:
+    """This process for one worker, else that many worker processes."""
+    from gantline.experiment.workers import WorkerProcesses
+
+    if workers < 1:
+        raise UsageError(f"{workers} workers cannot run anything", where="--workers", fix="give at least 1")
+    return InThisProcess() if workers == 1 else WorkerProcesses(workers)
+
+
+def outcomes(backend: Backend, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    """All outcomes; leaving early, by an error or by Ctrl-C, stops the backend."""
+    with closing(backend.run(tasks)) as stream:  # type: ignore[type-var]
+        yield from stream

@@ -1,0 +1,96 @@
+"""The folder of a sweep: what is to be run, what has been, and a lock against two sweeps at once."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+import gantline
+from gantline.core.errors import RefusedError, UsageError
+from gantline.experiment.grid import Case
+from gantline.experiment.records import Record, kept_run, read_record
+from gantline.experiment.whole_files import remove_drafts, write_frame, write_json
+
+FORMAT = "gantline-sweep"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class ExperimentFolder:
+    """A folder that belongs to this process while it is open."""
+
+    path: Path
+
+    @property
+    def runs(self) -> Path:
+        """Where the results of single runs lie."""
+        return self.path / "runs"
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> Iterator[ExperimentFolder]:
+        """Make or take over the folder; refuse one that is no sweep's, is newer, or is being written."""
+        _check_kind(path)
+        try:
+            (path / "runs").mkdir(parents=True, exist_ok=True)
+            handle = os.open(path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
+        except OSError as error:
+            raise UsageError(f"cannot be written: {os.strerror(error.errno or 0)}", where=str(path)) from None
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RefusedError("another sweep is writing here", where=str(path), fix="wait for it or choose another folder") from None
+            place = cls(path)
+            remove_drafts(place.runs)
+            try:
+                yield place
+            finally:
+                remove_drafts(place.runs)
+        finally:
+            os.close(handle)
+
+    def write_manifest(self, cases: Sequence[Case]) -> None:
+        """Say what is to be run."""
+        listed = [{"name": case.name, "hash": case.hash, "axes": dict(case.axes), "setting": case.setting.to_dict()} for case in cases]
+        head = {"format": FORMAT, "schema_version": VERSION, "version": gantline.__version__}
+        write_json(self.path / "sweep.json", {**head, "cases": listed})
+
+    def is_done(self, key: str, with_run: bool) -> bool:
+        """Whether a result of this version is there (and the whole run, if it is asked for)."""
+        record = read_record(self.runs, key)
+        return record is not None and record.current and (not with_run or kept_run(self.runs, key).is_dir())
+
+    def record(self, key: str) -> Record:
+        """The result of a case that has ended."""
+        record = read_record(self.runs, key)
+        if record is None:
+            raise UsageError(f"the result of {key[:12]} has vanished", where=str(self.runs), fix="run the same command again")
+        return record
+
+    def write_results(self, results: pl.DataFrame) -> None:
+        """Write the table of all cases."""
+        write_frame(self.path / "results.parquet", results)
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse to mix results with other things, or with what this version does not understand."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    file = path / "sweep.json"
+    if not path.is_dir() or not (file.is_file() or (path / ".lock").is_file()):
+        raise RefusedError("exists and is not the folder of a sweep", where=str(path), fix="choose another name")
+    try:
+        head = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    except (OSError, ValueError):
+        head = {}
+    if isinstance(head, dict) and int(head.get("schema_version") or 0) > VERSION:
+        fix = "upgrade gantline, or choose another folder"
+        raise RefusedError(f"was written by a newer Gantline ({head.get('version')})", where=str(path), fix=fix)

@@ -1,0 +1,107 @@
+"""A grid: policies x loads x seeds x any parameter, as a list of named settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from gantline.core.errors import UsageError, near
+from gantline.experiment.setting import Setting
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """A policy with parameters, under the name by which tables and figures call it."""
+
+    policy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name, or the policy with what was set."""
+        told = " ".join(f"{key}={value}" for key, value in self.settings.items())
+        return self.name or f"{self.policy} {told}".strip()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of a grid: where it stands on each axis, and its setting."""
+
+    axes: Mapping[str, Any]
+    setting: Setting
+    hash: str
+
+    @property
+    def name(self) -> str:
+        """What tells it apart."""
+        rest = " ".join(f"{key}={value}" for key, value in self.axes.items() if key != "policy")
+        return f"{self.axes['policy']} {rest}".strip()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """`base` with every combination of the values. `vary` maps names that `Setting.with_value` knows to lists of values;
+    `NAME.parameter` varies a parameter of the policy that is called NAME, and leaves the others alone."""
+
+    base: Setting
+    policies: tuple[PolicyChoice, ...]
+    loads: tuple[float, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+    vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        titles = [choice.title for choice in self.policies]
+        if not titles:
+            raise UsageError("names no policy", where="policies", fix="give at least one")
+        for what, values in (("policies", titles), ("loads", self.loads), ("seeds", self.seeds), *self.vary.items()):
+            twice = {str(value) for value in values if list(values).count(value) > 1}
+            if twice:
+                raise UsageError(f"names {', '.join(sorted(twice))} twice", where=what, fix="give each value once")
+            if not values and what not in ("loads",):
+                raise UsageError("has no values", where=what, fix="give at least one")
+
+    def cases(self) -> list[Case]:
+        """All runs, those with the same jobs next to each other; unknown names are refused before any of them runs."""
+        common = {name: tuple(values) for name, values in self.vary.items() if self._owner(name) is None}
+        outer = {"load": self.loads or (None,), **common, "seed": self.seeds}
+        found = []
+        for values in product(*outer.values()):
+            axes = dict(zip(outer, values))
+            for choice in self.policies:
+                found += self._of_policy(choice, {name: value for name, value in axes.items() if value is not None})
+        return found
+
+    def _of_policy(self, choice: PolicyChoice, axes: dict[str, Any]) -> list[Case]:
+        own = {name: values for name, values in self.vary.items() if self._owner(name) == choice.title}
+        setting = replace(self.base, policy=choice.policy, settings=dict(choice.settings))
+        for name, value in axes.items():
+            setting = setting.with_value(name, value)
+        found = []
+        for values in product(*own.values()):
+            one, place = setting, {"policy": choice.title, **axes}
+            for name, value in zip(own, values):
+                parameter = name[len(choice.title) + 1 :]
+                one = one.with_value(f"policy.{parameter}", value)
+                place[name] = _shown(value)
+            one = one.pinned()
+            one.check()
+            found.append(Case({key: _shown(value) for key, value in place.items()}, one, one.hash))
+        return found
+
+    def _owner(self, name: str) -> str | None:
+        """The policy whose parameter the name is; None for names of the whole run."""
+        part, _, inner = name.rpartition(".")
+        if not inner or part in ("", "trace", "policy"):
+            return None
+        titles = [choice.title for choice in self.policies]
+        if part not in titles:
+            raise UsageError(f"'{part}' is none of the policies", where=f"vary: {name}", fix=near(part, [*titles, "trace", "policy"]))
+        return part
+
+
+def _shown(value: Any) -> Any:
+    """A value that a column of a table can hold."""
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else value

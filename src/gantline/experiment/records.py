@@ -1,0 +1,115 @@
+"""Results of single runs in a folder, found by the hash of their setting.
+
+    HASH.json          how it ended, its setting, its summary and its metrics
+    HASH.jobs.parquet  what happened to each job
+    HASH/              the whole run, when it was asked to be kept
+
+The record is written last, so a result that has one is whole.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import polars.selectors as cs
+
+import gantline
+from gantline.core.errors import RefusedError, UsageError
+from gantline.experiment.task import DONE, FAILED, Outcome
+from gantline.experiment.whole_files import DiskFullError, is_full, write_frame, write_json
+
+if TYPE_CHECKING:
+    from gantline.report.frames import StoredRun
+    from gantline.report.metrics import Window
+
+FORMAT = "gantline-result"
+VERSION = 1
+_DIGITS = 20
+
+
+@dataclass(frozen=True)
+class Record:
+    """A stored result."""
+
+    hash: str
+    state: str
+    version: str
+    message: str
+    summary: dict[str, Any]
+    measures: dict[str, float | None]
+    jobs_file: Path
+
+    @property
+    def current(self) -> bool:
+        """Whether it is a result of this very version, so that it need not be computed again."""
+        return self.state == DONE and self.version == gantline.__version__ and self.jobs_file.is_file()
+
+    def jobs(self) -> pl.DataFrame:
+        """What happened to each job."""
+        try:
+            return pl.read_parquet(self.jobs_file).with_columns(cs.float().fill_null(float("nan")))
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise UsageError(
+                f"is damaged ({str(error).splitlines()[0]})", where=str(self.jobs_file), fix="remove it and run again"
+            ) from None
+
+
+def store_result(folder: Path, key: str, run: StoredRun, window: Window, *, keep_run: bool) -> dict[str, Any]:
+    """Measure a run over the tracked jobs and store it; returns what a progress line may show."""
+    from gantline.report.metrics import measure, steadiness
+    from gantline.report.rundir import plain, write_run
+
+    measures = plain(measure(run, window=window))
+    steady = steadiness(run)
+    tracked = window.select(run.jobs).select("job", tracked=pl.lit(True))
+    jobs = run.jobs.join(tracked, on="job", how="left", maintain_order="left").with_columns(pl.col("tracked").fill_null(False))
+    if keep_run:
+        try:
+            write_run(run, kept_run(folder, key), replace=True)
+        except OSError as error:
+            if is_full(error):
+                raise DiskFullError("the disk is full", where=str(folder), fix="make room and run the same command again") from None
+            raise
+    write_frame(_jobs_file(folder, key), jobs)
+    overload = {"steady": steady.steady, "steadiness": str(steady)}
+    _store(folder, key, DONE, summary={**plain(run.summary), **overload}, measures=measures)
+    return {"log_hash": run.summary["log_hash"], "jct_mean": measures["jct_mean"]}
+
+
+def store_failure(folder: Path, outcome: Outcome, setting: dict[str, Any]) -> None:
+    """Store that and why a run failed."""
+    _store(folder, outcome.hash, FAILED, message=outcome.message, detail=outcome.detail, summary={"setting": setting}, measures={})
+
+
+def read_record(folder: Path, key: str) -> Record | None:
+    """The result stored under the hash, if there is one; refuses what a newer version wrote."""
+    file = folder / f"{key[:_DIGITS]}.json"
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return None  # not whole, so not written by us: run again
+    if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("hash") != key:
+        return None
+    if found.get("schema_version", 0) > VERSION:
+        raise RefusedError(f"was written by a newer Gantline ({found.get('version')})", where=str(file), fix="upgrade gantline to read it")
+    return Record(key, found["state"], found["version"], found["message"], found["summary"], found["measures"], _jobs_file(folder, key))
+
+
+def kept_run(folder: Path, key: str) -> Path:
+    """Where the whole run lies when it was kept."""
+    return folder / key[:_DIGITS]
+
+
+def _jobs_file(folder: Path, key: str) -> Path:
+    return folder / f"{key[:_DIGITS]}.jobs.parquet"
+
+
+def _store(folder: Path, key: str, state: str, *, message: str = "", detail: str = "", **parts: dict[str, Any]) -> None:
+    head = {"format": FORMAT, "schema_version": VERSION, "version": gantline.__version__, "hash": key, "state": state}
+    write_json(folder / f"{key[:_DIGITS]}.json", {**head, "message": message, "detail": detail, **parts})

@@ -1,0 +1,41 @@
+"""The table of a sweep: a row per case with its axes, its state, what it says of itself, and its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from gantline.experiment.grid import Case
+from gantline.experiment.records import Record
+from gantline.report.metrics import METRICS
+
+_TOLD = ("log_hash", "trace_hash", "version", "decisions", "rounds", "steady", "wall_seconds")
+
+
+def results_frame(cases: Sequence[Case], records: Sequence[Record]) -> pl.DataFrame:
+    """A row per case. Unknown numbers are NaN; axes that mix numbers and text are text."""
+    axes = list(dict.fromkeys(name for case in cases for name in case.axes))
+    columns: dict[str, pl.Series] = {"name": pl.Series([case.name for case in cases], dtype=pl.String)}
+    for axis in axes:
+        columns[axis] = _column([case.axes.get(axis) for case in cases])
+    columns["hash"] = pl.Series([case.hash for case in cases], dtype=pl.String)
+    columns["state"] = pl.Series([record.state for record in records], dtype=pl.String)
+    columns["message"] = pl.Series([record.message for record in records], dtype=pl.String)
+    for told in _TOLD:
+        columns[told] = _column([record.summary.get(told) for record in records])
+    for metric in METRICS:
+        values = [record.measures.get(metric.key) for record in records]
+        columns[metric.key] = pl.Series([float("nan") if value is None else float(value) for value in values], dtype=pl.Float64)
+    return pl.DataFrame(columns)
+
+
+def _column(values: list[Any]) -> pl.Series:
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, bool) for value in known):
+        return pl.Series(values, dtype=pl.Boolean)
+    if known and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in known):
+        whole = all(isinstance(value, int) for value in known)
+        return pl.Series(values, dtype=pl.Int64 if whole else pl.Float64, strict=False)
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)

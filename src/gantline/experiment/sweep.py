@@ -1,0 +1,86 @@
+"""A sweep: the runs of a grid in parallel, each stored when it ends, so that the same command goes on where it stopped.
+
+DIR/
+  sweep.json       what is to be run: every case with the hash of its setting
+  runs/            a record and the jobs of each run (`records`)
+  results.parquet  a row per case: axes, state, summary, metrics
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from gantline.experiment.backend import Backend, InThisProcess, outcomes
+from gantline.experiment.folder import ExperimentFolder
+from gantline.experiment.grid import Case
+from gantline.experiment.records import Record, store_failure
+from gantline.experiment.results import results_frame
+from gantline.experiment.task import DISK_FULL, FAILED, Outcome, Task
+from gantline.experiment.whole_files import DiskFullError
+
+OnOutcome = Callable[[int, int, Case, Outcome], None]
+"""Called after each run: how many are done, of how many, which case, how it ended."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep found: a record per case, in the order of the grid."""
+
+    cases: tuple[Case, ...]
+    records: tuple[Record, ...]
+    folder: Path
+    reused: int
+
+    @property
+    def results(self) -> pl.DataFrame:
+        """A row per case: axes, state, summary, metrics."""
+        return results_frame(self.cases, self.records)
+
+    @property
+    def failures(self) -> list[tuple[Case, str]]:
+        """The cases that failed, with their messages."""
+        return [(case, record.message) for case, record in zip(self.cases, self.records) if record.state == FAILED]
+
+    def jobs(self, case: Case) -> pl.DataFrame:
+        """What happened to each job in a case; `tracked` tells those that count."""
+        return self.records[self.cases.index(case)].jobs()
+
+
+def run_sweep(
+    cases: Sequence[Case],
+    folder: Path,
+    *,
+    backend: Backend | None = None,
+    keep_runs: bool = False,
+    on_outcome: OnOutcome | None = None,
+) -> Sweep:
+    """Run what has no result of this version yet. One that fails is recorded and does not stop the others."""
+    with ExperimentFolder.open(folder) as place:
+        place.write_manifest(cases)
+        waiting: dict[str, Case] = {}
+        for case in cases:
+            if not place.is_done(case.hash, keep_runs):
+                waiting.setdefault(case.hash, case)
+        total = len({case.hash for case in cases})
+        reused = done = total - len(waiting)
+        tasks = [Task(case.setting, key, str(place.runs), case.name, keep_runs) for key, case in waiting.items()]
+        for outcome in outcomes(backend or InThisProcess(), tasks):
+            if outcome.state == DISK_FULL:
+                raise DiskFullError(
+                    f"the disk is full; the {done} finished runs are kept",
+                    where=str(folder),
+                    fix="make room and run the same command again",
+                )
+            case = waiting[outcome.hash]
+            if outcome.state == FAILED:
+                store_failure(place.runs, outcome, case.setting.to_dict())
+            done += 1
+            if on_outcome is not None:
+                on_outcome(done, total, case, outcome)
+        sweep = Sweep(tuple(cases), tuple(place.record(case.hash) for case in cases), place.path, reused)
+        place.write_results(sweep.results)
+        return sweep

@@ -1,0 +1,84 @@
+"""What a worker does: run one setting, measure it, store its result. A failure is a result too."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gantline.core.errors import GantlineError
+from gantline.experiment.setting import Setting
+from gantline.experiment.whole_files import DiskFullError
+
+if TYPE_CHECKING:
+    from gantline.report.frames import StoredRun
+    from gantline.simulator.run import Run
+
+DONE, FAILED, DISK_FULL = "done", "failed", "disk-full"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A setting to run, the folder its result goes to, and whether the whole run is kept or its jobs only."""
+
+    setting: Setting
+    hash: str
+    folder: str
+    name: str = ""
+    keep_run: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.__dict__, "setting": self.setting.to_dict()}
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Task:
+        return cls(**{**given, "setting": Setting.read(given["setting"])})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a task ended: `done`, `failed` with a message, or `disk-full`."""
+
+    hash: str
+    state: str
+    message: str = ""
+    detail: str = ""
+    seconds: float = 0.0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def perform(task: Task) -> Outcome:
+    """Run the task. Only a full disk is not the run's own fault, because every other run would meet it too."""
+    began = time.perf_counter()
+    try:
+        facts = _perform(task)
+        return Outcome(task.hash, DONE, seconds=time.perf_counter() - began, facts=facts)
+    except DiskFullError as error:
+        return Outcome(task.hash, DISK_FULL, str(error))
+    except GantlineError as error:
+        return Outcome(task.hash, FAILED, str(error), seconds=time.perf_counter() - began)
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        return Outcome(task.hash, FAILED, message, traceback.format_exc(), time.perf_counter() - began)
+
+
+def _perform(task: Task) -> dict[str, Any]:
+    from gantline.experiment.records import store_result
+    from gantline.experiment.setting import run_setting
+    from gantline.report.metrics import WHOLE, Window
+
+    run = run_setting(task.setting)
+    if task.name:
+        run.summary["name"] = task.name
+    window = Window(*run.track) if run.track else WHOLE
+    return store_result(Path(task.folder), task.hash, frames_of(run), window, keep_run=task.keep_run)
+
+
+def frames_of(run: Run) -> StoredRun:
+    """The frames of a run with the types that reports expect."""
+    from gantline.report.frames import SCHEMAS, StoredRun
+
+    return StoredRun(**{name: getattr(run, name).cast(schema) for name, schema in SCHEMAS.items()}, summary=run.summary)

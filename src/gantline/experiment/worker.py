@@ -1,0 +1,23 @@
+"""The loop of a worker process: a task per line on stdin, an outcome per line on what was stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from gantline.experiment.task import Task, perform
+from gantline.experiment.workers import encode
+
+
+def main() -> None:
+    """Answer tasks until stdin ends. What a policy prints goes to stderr, because stdout belongs to the answers."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)
+        for line in sys.stdin:
+            answers.write(encode(perform(Task.read(json.loads(line)))))
+            answers.flush()
+
+
+if __name__ == "__main__":
+    main()

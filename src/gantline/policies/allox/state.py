@@ -1,0 +1,58 @@
+"""What one solve leaves for the next: prices per class and every job's place, as plain arrays.
+
+It speeds the next solve up and has no influence on its answer, so it may be dropped, or come from another instance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gantline.policies.allox.flow import Ints
+
+State = dict[str, Ints]
+Parts = tuple[Ints, Ints, Ints, Ints, Ints]
+
+
+def unpack(state: State | None, types: int) -> Parts:
+    """The arrays of a state: price, depth, job names in order, and each job's type and position."""
+    if state is None or len(state["price"]) != types:
+        nothing = np.empty(0, np.int64)
+        return np.empty((types, 0), np.int64), np.zeros(types, np.int64), nothing, nothing, nothing
+    return state["price"], state["depth"], state["jobs"], state["type"], state["position"]
+
+
+def pack(parts: Parts) -> State:
+    """The inverse of `unpack`."""
+    return dict(zip(("price", "depth", "jobs", "type", "position"), parts))
+
+
+@njit(cache=True)
+def recall(price: Ints, depth: Ints, jobs: Ints, kind: Ints, position: Ints, names: Ints) -> tuple[Ints, Ints, Ints]:
+    """Prices, depths and guesses at the places of the named jobs (-1: none), with a position for each job."""
+    types, known_levels = price.shape
+    levels = max(names.size, 1)
+    kept = min(levels, known_levels)
+    prices, depths = np.zeros((types, levels), np.int64), np.zeros(types, np.int64)
+    for t in range(types):
+        depths[t] = min(depth[t], kept)
+        for k in range(kept):
+            prices[t, k] = price[t, k]
+    place = np.full(names.size, -1, np.int64)
+    for j in range(names.size):
+        i = np.searchsorted(jobs, names[j])
+        if i < jobs.size and jobs[i] == names[j] and position[i] <= kept:
+            place[j] = kind[i] * levels + position[i] - 1
+    return prices, depths, place
+
+
+@njit(cache=True)
+def remember(names: Ints, price: Ints, depth: Ints, place: Ints) -> Parts:
+    """The prices in use and the places of the jobs that have one, jobs in order of their names."""
+    placed = np.flatnonzero(place >= 0)
+    placed = placed[np.argsort(names[placed], kind="mergesort")]
+    deepest = 0
+    for t in range(depth.size):
+        deepest = max(deepest, depth[t])
+    where = place[placed]
+    return price[:, :deepest].copy(), depth, names[placed], where // price.shape[1], where % price.shape[1] + 1
