@@ -1,0 +1,172 @@
+"""The program as a whole: help is light, mistakes are one line, codes are those of the design."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Cli
+
+import gantline
+from gantline.cli import failures
+from gantline.cli.arguments import settings_of, spread_settings, time_of, window_of
+from gantline.cli.main import COMMANDS, app
+from gantline.core.errors import UsageError
+
+SLOW = """
+import sys, time
+from dataclasses import dataclass
+from gantline import Plan, Policy
+
+@dataclass(frozen=True)
+class Slow(Policy):
+    def decide(self, snapshot):
+        print("deciding", file=sys.stderr, flush=True)
+        time.sleep(60)
+        return Plan()
+"""
+HEAVY = ("numpy", "numba", "polars", "scipy", "highspy", "pydantic", "matplotlib", "plotly")
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """The heavy libraries that a call of the program imports."""
+    code = "import sys, json; from gantline.cli.main import main; main(sys.argv[1:]); print(json.dumps([*sys.modules]), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return set(HEAVY) & set(json.loads(done.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["simulate", "--help"], ["policy", "--help"]])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    assert imported_by(*arguments) == set()
+
+
+def test_help_lists_every_command_and_goes_to_stdout(cli: Cli) -> None:
+    told = cli("--help")
+    assert told.code == 0
+    assert told.err == ""
+    for name in COMMANDS:
+        assert f" {name} " in told.out
+
+
+def test_every_command_has_help_of_its_own(cli: Cli) -> None:
+    for name in COMMANDS:
+        told = cli(name, "--help")
+        assert told.code == 0
+        assert f"gantline {name}" in told.out
+
+
+def test_the_version_is_the_packages(cli: Cli) -> None:
+    assert cli("--version").out.strip() == gantline.__version__
+
+
+def test_python_m_gantline_is_the_same_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "gantline", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == gantline.__version__
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["simulat"], ["no command 'simulat'", "did you mean 'simulate'?", "gantline --help"]),
+        (["policy", "lst"], ["no command 'lst'", "'list'", "gantline policy --help"]),
+        (["--frobnicate"], ["no option '--frobnicate'"]),
+        (["simulate"], ["TRACE is missing", "gantline simulate --help"]),
+        (["simulate", "jobs.csv", "--policy", "fifo"], ["--cluster is missing"]),
+        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--sed", "1"], ["no option --sed"]),
+        (["simulate", "jobs.csv", "more.csv", "--cluster", "2x4", "--policy", "fifo"], ["'more.csv' is one argument too many"]),
+        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "-o", "yaml"], ['"yaml"', '"json"']),
+        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--seed", "x"], ["--seed", '"x"']),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line_and_code_2(cli: Cli, arguments: list[str], parts: list[str]) -> None:
+    told = cli(*arguments)
+    assert told.code == 2
+    assert told.out == ""
+    assert told.err.startswith("gantline: error: ")
+    assert told.err.count("\n") == 1
+    for part in parts:
+        assert part in told.err
+
+
+def test_a_defect_of_ours_says_how_to_see_more(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.delenv("GANTLINE_DEBUG", raising=False)
+    assert failures.exit_code_of(broken, app) == failures.DEFECT
+    err = capsys.readouterr().err
+    assert "ZeroDivisionError: division by zero" in err
+    assert "GANTLINE_DEBUG=1" in err
+    assert "Traceback" not in err
+    monkeypatch.setenv("GANTLINE_DEBUG", "1")
+    failures.exit_code_of(broken, app)
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_error_of_the_system_names_the_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert failures.exit_code_of(lambda: (tmp_path / "no" / "x").write_text("x"), app) == 2
+    assert f"{tmp_path}/no/x: no such file or directory" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(folder: Path) -> None:
+    (folder / "slow.py").write_text(SLOW)
+    options = ["--cluster", "2x4", "--policy", "./slow.py:Slow", "--jobs-out", "j.csv"]
+    command = [sys.executable, "-m", "gantline", "simulate", "jobs.csv", *options]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder)
+    assert running.stderr is not None
+    assert running.stderr.readline() == "deciding\n"
+    os.kill(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert err.splitlines()[-1] == "gantline: interrupted"
+    assert sorted(path.name for path in folder.iterdir() if path.suffix != "") == ["jobs.csv", "slow.py"]
+
+
+def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
+    command = f"{sys.executable} -m gantline policy list -o json | head -c 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_no_colour_reaches_a_pipe_or_a_person_who_wants_none(folder: Path) -> None:
+    command = [sys.executable, "-m", "gantline", "policy", "list"]
+    piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "\x1b" not in piped
+    assert piped.splitlines()[0].split("\t")[0] == "policy"
+    environment = os.environ | {"FORCE_COLOR": "1", "NO_COLOR": "1"}
+    plain = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    assert "\x1b[3" not in plain
+
+
+def test_settings_may_follow_one_set() -> None:
+    assert spread_settings(["--set", "a=1", "b=2", "x.csv"]) == ["--set", "a=1", "--set", "b=2", "x.csv"]
+    assert spread_settings(["x", "--set", "a=1", "--set", "b=2", "-o", "c=3"]) == ["x", "--set", "a=1", "--set", "b=2", "-o", "c=3"]
+    assert settings_of(["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
+
+
+@pytest.mark.parametrize("pairs", [["a"], ["=1"], ["a=1", "a=2"]])
+def test_what_is_not_a_setting_is_refused(pairs: list[str]) -> None:
+    with pytest.raises(UsageError, match="--set"):
+        settings_of(pairs)
+
+
+@pytest.mark.parametrize(("text", "value"), [("90", 90.0), ("15m", 900.0), ("2h", 7200.0), ("01:00:30", 3630.0), ("inf", float("inf"))])
+def test_times_as_people_write_them(text: str, value: float) -> None:
+    assert time_of(text, "--until") == value
+
+
+@pytest.mark.parametrize("text", ["-5", "1.2.3", "soon", "nan", ""])
+def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"--until: .*write 90"):
+        time_of(text, "--until")
+
+
+@pytest.mark.parametrize("text", ["5", "a:b", "3:", "-1:4"])
+def test_what_is_no_window_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="LO:HI"):
+        window_of(text)

@@ -1,0 +1,179 @@
+"""`gantline simulate`: the numbers, the files, the notes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.cli.conftest import Cli
+
+from gantline import simulate
+
+PROMISED = {
+    "policy", "cluster", "regime", "seed", "jobs", "completed", "average_jct", "median_jct", "p95_jct", "p99_jct", "makespan",
+    "average_queueing", "average_responsiveness", "utilization", "preemptions", "rounds", "decisions", "wall_seconds",
+}  # fmt: skip
+PER_JOB = {"job", "arrival", "first_start", "finish", "jct", "gpus", "preemptions", "restarts"}
+LIAR = """
+import math
+from dataclasses import dataclass
+from gantline import OrderPolicy
+
+@dataclass(frozen=True)
+class Liar(OrderPolicy):
+    def key(self, snapshot):
+        return snapshot.jobs.attained
+
+    def valid_until(self, snapshot):
+        return math.inf
+"""
+BASE = ("simulate", "jobs.csv", "--cluster", "2x4")
+
+
+def test_json_is_one_object_with_every_promised_key(cli: Cli, folder: Path) -> None:
+    told = cli(*BASE, "--policy", "srtf", "--seed", 7, "-o", "json")
+    assert told.code == 0
+    assert told.err == ""
+    assert told.json.keys() >= PROMISED
+    assert told.json["policy"] == "srtf"
+    assert told.json["cluster"] == "2x4"
+    assert told.json["seed"] == 7
+    assert told.json["jobs"] == told.json["completed"] == 5
+
+
+def test_the_command_and_the_function_agree(cli: Cli, folder: Path) -> None:
+    told = cli(*BASE, "--policy", "las", "--round", "1m", "--placement", "consolidated", "-o", "json").json
+    run = simulate("jobs.csv", "2x4", "las", round=60, placement="consolidated")
+    assert told["log_hash"] == run.summary["log_hash"]
+    assert told["average_jct"] == run.summary["average_jct"]
+
+
+def test_csv_is_a_header_and_a_row(cli: Cli, folder: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(cli(*BASE, "--policy", "fifo", "-o", "csv").out)))
+    assert len(rows) == 1
+    assert rows[0]["policy"] == "fifo"
+    assert json.loads(rows[0]["settings"]) == {"backfill": "none"}
+
+
+def test_a_pipe_gets_a_line_per_key_without_colour(cli: Cli, folder: Path) -> None:
+    told = cli(*BASE, "--policy", "fifo")
+    pairs = dict(line.split("\t") for line in told.out.splitlines())
+    assert pairs.keys() >= PROMISED
+    assert "\x1b" not in told.out
+
+
+def test_a_person_gets_a_picture(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    told = cli(*BASE, "--policy", "fifo")
+    assert "Mean JCT" in told.out
+    assert "5 jobs in" in told.out.replace("\x1b[0m", "").replace("\x1b[2m", "")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "csv.gz"])
+def test_what_happened_to_each_job_is_written_by_ending(cli: Cli, folder: Path, ending: str) -> None:
+    assert cli(*BASE, "--policy", "srtf", "--jobs-out", f"out.{ending}").code == 0
+    read = {"csv": pl.read_csv, "csv.gz": pl.read_csv, "jsonl": pl.read_ndjson, "parquet": pl.read_parquet}[ending]
+    frame = read(folder / f"out.{ending}")
+    assert set(frame.columns) >= PER_JOB
+    assert frame["job"].to_list() == ["a", "b", "c", "d", "e"]
+    assert frame["jct"].to_list() == (frame["finish"] - frame["arrival"]).to_list()
+
+
+def test_an_unfinished_job_leaves_its_cells_empty(cli: Cli, folder: Path) -> None:
+    told = cli(*BASE, "--policy", "fifo", "--until", "45", "--jobs-out", "jobs-out.csv")
+    assert told.code == 0
+    assert "jobs did not end" in told.err
+    rows = {row["job"]: row for row in csv.DictReader((folder / "jobs-out.csv").open())}
+    assert rows["d"]["finish"] == ""
+    assert rows["a"]["state"] == "running"
+
+
+def test_allocations_and_run_directories_are_written(cli: Cli, folder: Path) -> None:
+    told = cli(*BASE, "--policy", "srtf", "--allocations-out", "held.parquet", "--out", "runs/one")
+    assert told.code == 0
+    held = pl.read_parquet(folder / "held.parquet")
+    assert {"job", "start", "end", "devices"} <= set(held.columns)
+    assert json.loads((folder / "runs" / "one" / "summary.json").read_text())["summary"]["policy"] == "srtf"
+    again = cli(*BASE, "--policy", "fifo", "--out", "runs/one")
+    assert again.code == 4
+    assert "--replace" in again.err
+    assert cli(*BASE, "--policy", "fifo", "--out", "runs/one", "--replace").code == 0
+    assert json.loads((folder / "runs" / "one" / "summary.json").read_text())["summary"]["policy"] == "fifo"
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "part"),
+    [("out.xlsx", 2, "no known format"), ("nowhere/out.csv", 3, "no folder 'nowhere'")],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(cli: Cli, folder: Path, target: str, code: int, part: str) -> None:
+    told = cli("simulate", "missing.csv", "--cluster", "2x4", "--policy", "fifo", "--jobs-out", target)
+    assert told.code == code
+    assert part in told.err
+
+
+def test_settings_times_and_windows_reach_the_run(cli: Cli, folder: Path) -> None:
+    told = cli(
+        *BASE, "--policy", "tiresias", "--set", "limits=100,200", "service=time", "--round", "00:01:00", "--track", "0:1",
+        "--costs", "start=5", "--min-run", "10s", "--admission", "load-limit:2", "--estimates", "noisy:0.1", "-o", "json",
+    )  # fmt: skip
+    assert told.code == 0, told.err
+    assert told.json["settings"]["limits"] == [100.0, 200.0]
+    assert told.json["settings"]["service"] == "time"
+    assert told.json["round"] == 60.0
+    assert told.json["tracked"] == 2
+    assert told.json["admission"] == "load-limit:2"
+    assert told.json["estimates"] == "noisy:0.1"
+
+
+def test_a_decision_may_take_time(cli: Cli, folder: Path) -> None:
+    prompt = cli(*BASE, "--policy", "fifo", "-o", "json").json
+    late = cli(*BASE, "--policy", "fifo", "--decision-latency", "5s", "-o", "json").json
+    assert late["completed"] == 5
+    assert late["average_jct"] > prompt["average_jct"]
+
+
+def test_node_events_come_from_a_file(cli: Cli, folder: Path) -> None:
+    (folder / "nodes.csv").write_text("time,node,event,gpus\n1m,node0,down,\n00:02:00,node0,up,\n150,spare,join,4\n")
+    told = cli(*BASE, "--policy", "fifo", "--set", "backfill=skip", "--node-events", "nodes.csv", "-o", "json")
+    assert told.code == 0, told.err
+    assert told.json["completed"] == 5
+    assert told.json["restarts"] > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("time,node\n1,node0\n", ["nodes.csv:1: field 'event'", "column 'event' is missing"]),
+        ("time,node,event\n1,node0,explode\n", ["nodes.csv:2: field 'event'", "down, up, drain, join"]),
+        ("time,node,event\nsoon,node0,down\n", ["nodes.csv:2: field 'time'", "'soon' is not a time"]),
+        ("time,node,event\n1,node9,down\n", ["nodes.csv:2: field 'node'", "did you mean"]),
+        ("time,node,event,gpus\n1,node0,join,4\n", ["nodes.csv:2", "is there already"]),
+        ("time,node,event,gpu\n1,node0,down,4\n", ["nodes.csv:1", "unknown column 'gpu'", "'gpus'"]),
+        ("time,node,event,gpus\n1,new,join,many\n", ["nodes.csv:2: field 'gpus'"]),
+    ],
+)
+def test_a_mistake_in_node_events_is_named_by_line(cli: Cli, folder: Path, text: str, parts: list[str]) -> None:
+    (folder / "nodes.csv").write_text(text)
+    told = cli(*BASE, "--policy", "fifo", "--node-events", "nodes.csv")
+    assert told.code == 2
+    for part in parts:
+        assert part in told.err
+
+
+def test_skipping_rounds_is_verified_by_stepping(cli: Cli, folder: Path) -> None:
+    told = cli(*BASE, "--policy", "las", "--round", "10", "--verify-skips", "-o", "json")
+    assert told.code == 0
+    assert "gives the same run" in told.err
+    assert cli(*BASE, "--policy", "las", "--verify-skips").code == 2
+
+
+def test_a_policy_that_promises_too_much_is_caught_by_stepping(cli: Cli, folder: Path) -> None:
+    (folder / "liar.py").write_text(LIAR)
+    told = cli(*BASE, "--policy", "liar.py", "--round", "10", "--verify-skips", "-o", "json")
+    assert told.code == 1
+    assert "skipping rounds changed the result" in told.err
+    assert told.json["completed"] == 5
