@@ -137,9 +137,7 @@ class IRFsim:
             self.release(task)
             if task.sample is None:
                 assert task.first_start is not None
-                self.finished.append(
-                    Finished(task.number, task.user, task.arrival, task.first_start, self.now, task.device)
-                )
+                self.finished.append(Finished(task.number, task.user, task.arrival, task.first_start, self.now, task.device))
                 continue
             self.samples_left[task.arrival] -= 1
             if self.samples_left[task.arrival] == 0:
@@ -157,9 +155,7 @@ class IRFsim:
                 times = [max(1.0, share * job.true[CPU]), max(1.0, share * job.true[GPU])]
                 units = (self.cores_per_node, 1.0)
                 reported = (times[CPU], times[GPU])
-                queue.append(
-                    Task(-job.number, job.user, job.arrival, units, SAMPLE_MEMORY, times, reported, sample=device)
-                )
+                queue.append(Task(-job.number, job.user, job.arrival, units, SAMPLE_MEMORY, times, reported, sample=device))
         self.unready.setdefault(job.arrival, []).append(job)
         self.samples_left[job.arrival] = self.samples_left.get(job.arrival, 0) + 4
 

@@ -46,11 +46,7 @@ def start_one(sim: IRFsim, jobs: list[Task]) -> bool:
     kinds = [GPU] * sim.gpus + [CPU] * sim.nodes
     machines = range(len(kinds))
     avail = [sim.now if until is None else max(sim.now, until) for until in sim.busy_until]
-    slots = [
-        [(avail[i] - job.arrival) + k * job.reported[kinds[i]] for job in jobs]
-        for k in range(1, len(jobs) + 1)
-        for i in machines
-    ]
+    slots = [[(avail[i] - job.arrival) + k * job.reported[kinds[i]] for job in jobs] for k in range(1, len(jobs) + 1) for i in machines]
     column = match(np.array(slots))
     lists: list[list[Task]] = [[] for _ in machines]
     for slot in reversed(range(len(slots))):

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from tests.oracles.irfsim import CPU, GPU, WHOLE_NODE_MEMORY, IRFsim, Task, User
-from tests.oracles.javasort import java_sorted
+
+from gantline.policies.allox.artifact.sort import java_sorted
 
 AGED = 500.0
 Pair = tuple[Task, int]

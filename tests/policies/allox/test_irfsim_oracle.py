@@ -31,9 +31,7 @@ def test_forty_jobs_end_when_the_original_ends_them(name: str) -> None:
     found = {job.job: job for job in experiment(METHODS[name], profiling=name != "DRFFIFO")}
     assert {job: end.end for job, end in found.items()} == {job: float(row["end_s"]) for job, row in expected.items()}
     if name != "SRPT":  # which writes the start of a job's last stretch
-        assert {job: end.start for job, end in found.items()} == {
-            job: float(row["start_running_s"]) for job, row in expected.items()
-        }
+        assert {job: end.start for job, end in found.items()} == {job: float(row["start_running_s"]) for job, row in expected.items()}
 
 
 def test_equal_share_put_right_is_faster() -> None:

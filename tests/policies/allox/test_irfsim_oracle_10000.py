@@ -20,11 +20,7 @@ METHODS: dict[str, Method] = {
 
 @pytest.mark.parametrize("name", METHODS)
 def test_means_and_percentiles_agree_to_the_last_digit(name: str) -> None:
-    expected = next(
-        row
-        for row in reference.rows("irfsim_committed_results.csv")
-        if row["method"] == name and row["full_jobs"] == "10000"
-    )
+    expected = next(row for row in reference.rows("irfsim_committed_results.csv") if row["method"] == name and row["full_jobs"] == "10000")
     tasks = load(reference.path("trace_google_m1_10000.csv"))
     jobs = IRFsim(tasks, METHODS[name], gpus=20, profiling=name != "DRFFIFO").run()
     times = sorted(job.jct for job in jobs)

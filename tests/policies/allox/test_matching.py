@@ -114,7 +114,7 @@ def test_mistakes_are_named() -> None:
         match(np.array([[1.0, 1.0], [np.inf, 4.0]]), one_cpu, np.array([0.0]), jobs=np.array([3, 7]))
     with pytest.raises(UsageError, match="row 1 has a duration of zero or below"):
         match(np.array([[1.0], [0.0]]), one_cpu, np.array([0.0]))
-    with pytest.raises(UsageError, match="release time is not a number"):
+    with pytest.raises(UsageError, match="machine 0 has no release time"):
         match(np.array([[1.0]]), one_cpu, np.array([np.inf]))
     with pytest.raises(UsageError, match="too long"):
         match(np.array([[1e15]]), one_cpu, np.array([0.0]))

@@ -1,0 +1,156 @@
+"""IRFsim's objects as the columns that the product's functions take, and what these start put back into the simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from tests.oracles.irfsim import CPU, GPU, IRFsim, Method, Task
+
+from gantline.policies.allox.allox import Machines, Waiting, decide
+from gantline.policies.allox.artifact.queued import Queued, Start
+from gantline.policies.allox.state import State
+from gantline.policies.allox.users import progress_gains
+from gantline.policies.allox.ways import Pool, Ways
+
+Tasks = list[Task]
+
+
+def pool_of(sim: IRFsim) -> Pool:
+    used = np.array([user.used for user in sim.users.values()])
+    return Pool(np.array(sim.capacity), np.array(sim.free), used, np.ones(len(used)))
+
+
+def numbers_of(sim: IRFsim) -> dict[str, int]:
+    return {name: number for number, name in enumerate(sim.users)}
+
+
+def needs_of(sim: IRFsim, tasks: Tasks) -> np.ndarray:
+    return np.array([[sim.demand(task, CPU), sim.demand(task, GPU)] for task in tasks]).reshape(-1, 2, 3)
+
+
+def queued_of(sim: IRFsim) -> tuple[Queued, Tasks]:
+    """Everything queued, user by user in queue order."""
+    tasks = [task for user in sim.users.values() for task in user.queue]
+    number = numbers_of(sim)
+    return (
+        Queued(
+            np.array([task.number for task in tasks], dtype=np.int64),
+            np.array([number[task.user] for task in tasks], dtype=np.int64),
+            np.array([task.arrival for task in tasks]),
+            np.array([task.reported for task in tasks]).reshape(-1, 2),
+            needs_of(sim, tasks),
+            np.array([-1 if task.sample is None else task.sample for task in tasks], dtype=np.int64),
+        ),
+        tasks,
+    )
+
+
+def true_gains(sim: IRFsim, tasks: Tasks) -> np.ndarray:
+    """What each start would add to the score, by true times."""
+    return progress_gains(np.array([task.true for task in tasks]).reshape(-1, 2), needs_of(sim, tasks), np.array(sim.capacity))
+
+
+def scores_of(sim: IRFsim) -> np.ndarray:
+    return np.array([user.score for user in sim.users.values()])
+
+
+def apply(sim: IRFsim, starts: list[Start], tasks: Tasks, order: np.ndarray | None = None) -> None:
+    """Leave the queues in the given order and start what was decided, with another job's demand and time if so told."""
+    if order is not None:
+        started = {start.row for start in starts}
+        for name, user in sim.users.items():
+            kept = [tasks[row] for row in order if tasks[row].user == name]
+            user.queue = kept + [task for row, task in enumerate(tasks) if row in started and task.user == name]
+    for start in starts:
+        task = tasks[start.row]
+        if start.like >= 0 and start.like != start.row:
+            other = tasks[start.like]
+            task.units = (other.units[CPU], task.units[GPU])
+            task.memory = (other.memory[CPU], task.memory[GPU])
+            task.ran_as = (other.true[CPU], other.true[GPU])
+        sim.start(task, start.device, machine=start.machine if start.machine >= 0 else None)
+
+
+def ways_of(sim: IRFsim, tasks: Tasks | None = None) -> tuple[Ways, Tasks]:
+    """The waiting full jobs, in order of arrival unless given, CPU before GPU."""
+    if tasks is None:
+        waiting = [job for user in sim.users.values() for job in user.jobs]
+        tasks = sorted(waiting, key=lambda job: (job.arrival, job.number))
+    number = numbers_of(sim)
+    count = len(tasks)
+    return (
+        Ways(
+            np.array([number[task.user] for task in tasks], dtype=np.int64),
+            np.repeat(np.arange(count), 2),
+            np.tile([CPU, GPU], count),
+            np.array([task.reported for task in tasks]).reshape(-1),
+            needs_of(sim, tasks).reshape(-1, 3),
+        ),
+        tasks,
+    )
+
+
+@dataclass
+class Devices:
+    """Which task sits on which machine, since the pool of the simulation has no machines; CPU nodes first."""
+
+    seats: list[Task | None]
+    kind: np.ndarray
+    state: State | None = None
+    matchings: int = 0
+
+    @staticmethod
+    def of(sim: IRFsim) -> Devices:
+        return Devices([None] * (sim.nodes + sim.gpus), np.array([CPU] * sim.nodes + [GPU] * sim.gpus))
+
+    def update(self, sim: IRFsim) -> None:
+        running = set(sim.running)
+        self.seats = [task if task in running else None for task in self.seats]
+        for task in sim.running:
+            if task not in self.seats:
+                self.seat(task)
+
+    def seat(self, task: Task) -> None:
+        self.seats[next(i for i, held in enumerate(self.seats) if held is None and self.kind[i] == task.device)] = task
+
+
+@dataclass
+class AlloX:
+    """The product's AlloX as a method of the simulation."""
+
+    alpha: float = 1.0
+    age: float = np.inf
+    carry: bool = True
+    devices: Devices | None = field(default=None)
+
+    def __call__(self, sim: IRFsim) -> None:
+        ways, tasks = ways_of(sim)
+        self.devices = self.devices or Devices.of(sim)
+        self.devices.update(sim)
+        idle = np.array([task is None for task in self.devices.seats])
+        if not tasks or not idle.any():
+            return
+        release = np.array([sim.now if task is None else task.started + task.reported[task.device] for task in self.devices.seats])
+        time, need = ways.time.reshape(-1, 2), ways.need.reshape(-1, 2, 3)
+        gain = progress_gains(time, need, np.array(sim.capacity))
+        waiting = Waiting(
+            np.array([task.number for task in tasks], dtype=np.int64),
+            ways.owner,
+            np.array([task.arrival for task in tasks]),
+            time,
+            gain,
+            need[:, :, 2:].copy(),
+            np.ones((len(tasks), 2), dtype=np.int64),
+        )
+        machines = Machines(self.devices.kind, release, idle, np.array(sim.free[2:]))
+        score, weight = scores_of(sim), np.ones(len(sim.users))
+        state = self.devices.state if self.carry else None
+        found, self.devices.state = decide(waiting, machines, score, weight, now=sim.now, alpha=self.alpha, age=self.age, state=state)
+        self.devices.matchings += found.matchings
+        for row, kind in zip(found.jobs.tolist(), found.kinds.tolist()):
+            sim.start(tasks[row], kind)
+            self.devices.seat(tasks[row])
+
+
+__all__ = ["AlloX", "Method", "apply", "pool_of", "queued_of", "scores_of", "true_gains", "ways_of"]
