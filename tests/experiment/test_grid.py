@@ -1,0 +1,69 @@
+"""Grids: every combination once, with names that tell the runs apart; mistakes are refused before anything runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from gantline.core.errors import GantlineError, UsageError
+from gantline.experiment.grid import Grid, PolicyChoice
+from gantline.experiment.setting import Setting
+from gantline.experiment.source import TraceSource
+
+BASE = Setting(TraceSource(generator="day", settings={"jobs": 60, "gpus": 16}), "4x4", "fifo")
+
+
+def test_all_axes_are_crossed() -> None:
+    grid = Grid(BASE, (PolicyChoice("fifo"), PolicyChoice("las")), loads=(0.5, 0.7), seeds=(1, 2, 3), vary={"round": [60, 300]})
+    cases = grid.cases()
+    assert len(cases) == len({case.hash for case in cases}) == 24
+    assert cases[0].axes == {"policy": "fifo", "load": 0.5, "round": 60, "seed": 1}
+    assert cases[0].setting.trace.settings["load"] == 0.5
+
+
+def test_runs_with_the_same_jobs_are_neighbours() -> None:
+    cases = Grid(BASE, (PolicyChoice("fifo"), PolicyChoice("las")), seeds=(1, 2)).cases()
+    assert [case.setting.seed for case in cases] == [1, 1, 2, 2]
+
+
+def test_a_parameter_of_one_policy_leaves_the_others_alone() -> None:
+    policies = (PolicyChoice("fifo"), PolicyChoice("tiresias", name="2d-las"))
+    cases = Grid(BASE, policies, vary={"2d-las.limits": [[3600], [3600, 7200]]}).cases()
+    assert [dict(case.axes) for case in cases] == [
+        {"policy": "fifo", "seed": 0},
+        {"policy": "2d-las", "seed": 0, "2d-las.limits": "3600"},
+        {"policy": "2d-las", "seed": 0, "2d-las.limits": "3600,7200"},
+    ]
+
+
+def test_a_policy_may_stand_twice_with_other_parameters() -> None:
+    policies = (PolicyChoice("las"), PolicyChoice("las", {"service": "gpu-time"}))
+    assert [case.axes["policy"] for case in Grid(BASE, policies).cases()] == ["las", "las service=gpu-time"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"policies": ()}, "policies: names no policy"),
+        ({"policies": (PolicyChoice("fifo"), PolicyChoice("fifo"))}, "policies: names fifo twice"),
+        ({"seeds": (1, 1)}, "seeds: names 1 twice"),
+        ({"vary": {"round": []}}, "round: has no values"),
+    ],
+)
+def test_empty_and_double_axes_are_refused(more: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Grid(**({"base": BASE, "policies": (PolicyChoice("fifo"),)} | more))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("policy", "vary", "message"),
+    [
+        ("fifo", {"rund": [1]}, "did you mean 'round'"),
+        ("fifo", {"fif.backfill": ["easy"]}, "'fif' is none of the policies"),
+        ("fifo", {"fifo.backfil": ["easy"]}, "did you mean 'backfill'"),
+        ("fifo", {"cluster": ["4x4", "4y4"]}, "'4y4' is not a group of nodes"),
+        ("srft", {}, "did you mean 'srtf'"),
+    ],
+)
+def test_a_typo_anywhere_is_refused_before_anything_runs(policy: str, vary: dict[str, list[object]], message: str) -> None:
+    with pytest.raises(GantlineError, match=message):
+        Grid(BASE, (PolicyChoice(policy),), vary=vary).cases()
