@@ -101,6 +101,16 @@ def admit(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, 
 
 
 @kernel
+def observe(
+    F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, active: Ints, running: Ints, waiting: Ints, B: Ints,  # noqa: E741
+    hist: Ints, now: float, load_limit: float, SI: Ints, LI: Ints32, LF: Floats,
+) -> None:  # fmt: skip
+    """Finishes, then arrivals, up to `now`."""
+    finish_due(F, I, OF, OI, NF, NI, D, active, running, B, now, SI, LI, LF)
+    arrive(F, I, active, waiting, B, hist, now, load_limit)
+
+
+@kernel
 def next_finish(F: Floats, I: Ints, running: Ints, B: Ints) -> float:  # noqa: E741
     """The next instant at which a running gang is done or its estimate proves too low."""
     soonest = np.inf
@@ -136,7 +146,13 @@ def rank_and_walk(
     X: Ints,
     out: Ints,
 ) -> float:
-    """One decision in the ranking form: keys of the snapshot's rows in, gangs started and stopped; the next finish comes back."""
+    """One decision in the ranking form: keys of the snapshot's rows in, gangs started and stopped; the next finish comes back.
+
+    A key that is not a number is refused before anything is touched: NaN comes back.
+    """
+    for i in range(key.shape[0]):
+        if np.isnan(key[i]):
+            return np.nan
     for i in range(key.shape[0]):
         F[c.KEY, rows[i]] = key[i]
     sort_rows(F, running, B[B_RUNNING])

@@ -60,7 +60,6 @@ class Engine:
         self.waiting = 0
         self.refused = 0
         self.valid_until: float | None = None
-        self.next_finish = float("inf")
         #: a policy that is only an order need not be asked while nobody waits
         self.order_only = isinstance(self.policy, OrderPolicy)
 
@@ -94,8 +93,6 @@ class Engine:
             key = plan.ranking.key
             if key.shape != (n,):
                 raise InfeasiblePlanError(f"the ranking has shape {key.shape} for {n} jobs", fix="one key per job of the snapshot")
-            if np.isnan(key).any():
-                raise InfeasiblePlanError("the ranking has a key that is not a number", fix="use +inf for 'not now'")
         if plan.assignments is not None:
             job = plan.assignments.job
             if len(job) and (job.min() < 0 or job.max() >= n):
@@ -121,8 +118,7 @@ class Engine:
         elif plan.assignments is not None:
             table = plan.assignments
             if table.simple and not self.grants:
-                self.next_finish = float("inf")
-                assign(
+                        assign(
                     *state.kernel_tables(), state.active, n, rows[table.job], self.grants.option_rows(rows, table), table.column("until"),
                     state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
                 )  # fmt: skip
@@ -138,10 +134,13 @@ class Engine:
         strict = state.regime.strict
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = 1 if strict else int(ranking.misfit)
-        self.next_finish = rank_and_walk(
+        soonest = rank_and_walk(
             *state.kernel_tables(), ranking.key, rows, state.running, state.waiting, state.B, state.hist, state.now, state.SI, state.SF,
             log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
         )  # fmt: skip
+        if soonest != soonest:
+            self._lost("the ranking has a key that is not a number (use +inf for 'not now')")
+            return
         self._count()
 
     def _count(self) -> None:

@@ -42,6 +42,7 @@ class State:
         self.waiting: Ints = np.zeros(rows + 1, dtype=np.int64)
         self.hist: Ints = np.zeros(int(self.tables.I[c.SMALLEST].max(initial=0)) + 2, dtype=np.int64)
         self.B: Ints = np.zeros(B_COUNT, dtype=np.int64)
+        self._kernel_tables: tuple[Any, ...] | None = None
         self.log = Log()
         cpu_gangs = rows if (self.tables.options.I[c.O_GPUS] == 0).any() else 0
         width = max(self.tables.NI.shape[1], self.tables.D.shape[1], len(self.tables.cluster.types), len(self.hist), 16) + cpu_gangs + 1
@@ -81,7 +82,7 @@ class State:
     def snapshot(self) -> Snapshot:
         """This instant, as a policy sees it."""
         tables = self.tables
-        jobs = Jobs(tables, self.active[: self.B[B_ACTIVE]].copy(), self.now)
+        jobs = Jobs(tables, self.active[: self.B[B_ACTIVE]], self.now)
         return Snapshot(
             self.now, self.decision, self.seed, jobs, ClusterNow(tables), self.memory, self.regime.round, self.reservations, tables
         )
@@ -89,4 +90,6 @@ class State:
     def kernel_tables(self) -> tuple[Any, ...]:
         """The tables in the order in which every kernel takes them."""
         t = self.tables
-        return t.F, t.I, t.options.F, t.options.I, t.NF, t.NI, t.D
+        if self._kernel_tables is None or self._kernel_tables[2] is not t.options.F or self._kernel_tables[5] is not t.NI:
+            self._kernel_tables = (t.F, t.I, t.options.F, t.options.I, t.NF, t.NI, t.D)
+        return self._kernel_tables

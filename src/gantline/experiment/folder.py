@@ -59,7 +59,7 @@ class ExperimentFolder:
 
     def write_manifest(self, cases: Sequence[Case]) -> None:
         """Say what is to be run."""
-        listed = [{"name": case.name, "hash": case.hash, "axes": dict(case.axes), "setting": case.setting.to_dict()} for case in cases]
+        listed = [{"name": case.name, "policy": case.policy, "hash": case.hash, "setting": case.setting.to_dict()} for case in cases]
         head = {"format": FORMAT, "schema_version": VERSION, "version": gantline.__version__}
         write_json(self.path / "sweep.json", {**head, "cases": listed})
 

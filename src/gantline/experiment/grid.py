@@ -28,17 +28,19 @@ class PolicyChoice:
 
 @dataclass(frozen=True)
 class Case:
-    """One run of a grid: where it stands on each axis, and its setting."""
+    """One run of a grid: its policy, where it stands on each axis, and its setting."""
 
+    policy: str
     axes: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    """The varied parameters of this policy alone, which are part of its name too."""
     setting: Setting
     hash: str
 
     @property
     def name(self) -> str:
         """What tells it apart."""
-        rest = " ".join(f"{key}={value}" for key, value in self.axes.items() if key != "policy")
-        return f"{self.axes['policy']} {rest}".strip()
+        return " ".join([self.policy, *(f"{key}={value}" for key, value in self.axes.items())])
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,15 @@ class Grid:
             setting = setting.with_value(name, value)
         found = []
         for values in product(*own.values()):
-            one, place = setting, {"policy": choice.title, **axes}
-            for name, value in zip(own, values):
-                parameter = name[len(choice.title) + 1 :]
-                one = one.with_value(f"policy.{parameter}", value)
-                place[name] = _shown(value)
+            given = {name[len(choice.title) + 1 :]: value for name, value in zip(own, values)}
+            one = setting
+            for name, value in given.items():
+                one = one.with_value(f"policy.{name}", value)
             one = one.pinned()
             one.check()
-            found.append(Case({key: _shown(value) for key, value in place.items()}, one, one.hash))
+            label = " ".join([choice.title, *(f"{name}={_shown(value)}" for name, value in given.items())])
+            parameters = {name: _shown(value) for name, value in zip(own, values)}
+            found.append(Case(label, {name: _shown(value) for name, value in axes.items()}, parameters, one, one.hash))
         return found
 
     def _owner(self, name: str) -> str | None:

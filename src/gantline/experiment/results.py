@@ -16,10 +16,11 @@ _TOLD = ("log_hash", "trace_hash", "version", "decisions", "rounds", "steady", "
 
 def results_frame(cases: Sequence[Case], records: Sequence[Record]) -> pl.DataFrame:
     """A row per case. Unknown numbers are NaN; axes that mix numbers and text are text."""
-    axes = list(dict.fromkeys(name for case in cases for name in case.axes))
+    axes = list(dict.fromkeys(name for case in cases for name in [*case.axes, *case.parameters]))
     columns: dict[str, pl.Series] = {"name": pl.Series([case.name for case in cases], dtype=pl.String)}
+    columns["policy"] = pl.Series([case.policy for case in cases], dtype=pl.String)
     for axis in axes:
-        columns[axis] = _column([case.axes.get(axis) for case in cases])
+        columns[axis] = _column([{**case.axes, **case.parameters}.get(axis) for case in cases])
     columns["hash"] = pl.Series([case.hash for case in cases], dtype=pl.String)
     columns["state"] = pl.Series([record.state for record in records], dtype=pl.String)
     columns["message"] = pl.Series([record.message for record in records], dtype=pl.String)

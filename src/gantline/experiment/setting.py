@@ -135,14 +135,14 @@ class Setting:
 
 def run_setting(setting: Setting) -> Run:
     """Run it. The summary tells the setting and its hash."""
+    from gantline.simulator.policy_files import load_policy
     from gantline.simulator.simulate import simulate
 
     _verify(setting)
     run = simulate(
         setting.trace.load(setting.seed),
         setting.cluster,
-        setting.policy,
-        settings=setting.settings,
+        load_policy(setting.policy, setting.settings),
         placement=setting.placement,
         admission=setting.admission,
         regime=setting.regime,
@@ -171,7 +171,7 @@ def _verify(setting: Setting) -> None:
 def _parameters(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """All parameters of the policy, those not given too: a new default is another run."""
     from gantline.core.policy import parameters
-    from gantline.policies.registry import make_policy
+    from gantline.simulator.policy_files import load_policy
 
-    policy = make_policy(name, dict(settings))
+    policy = load_policy(name, settings)
     return {item.name: getattr(policy, item.name) for item in parameters(type(policy))}

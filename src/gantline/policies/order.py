@@ -48,6 +48,9 @@ class ShortestRemainingTimeFirst(OrderPolicy):
     def linear(self) -> LinearKey:
         return LinearKey(remaining=1.0)
 
+    def valid_until(self, snapshot: Snapshot) -> float:
+        return math.inf  # those who run only move up, and then nobody gains by looking again
+
 
 @dataclass(frozen=True)
 class ShortestRemainingServiceFirst(OrderPolicy):
@@ -62,3 +65,6 @@ class ShortestRemainingServiceFirst(OrderPolicy):
 
     def linear(self) -> LinearKey:
         return LinearKey(remaining_gpu=1.0)
+
+    def valid_until(self, snapshot: Snapshot) -> float:
+        return math.inf  # as in SRTF

@@ -19,7 +19,7 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.engine import settings as s
-from gantline.engine.advance import admit, arrive, finish_due, next_finish
+from gantline.engine.advance import admit, finish_due, next_finish, observe
 from gantline.engine.engine import Engine, Incident
 from gantline.engine.grants import close_open_intervals
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
@@ -165,11 +165,13 @@ class Simulation:
 
     def _observe(self) -> bool:
         """Finishes, node changes, arrivals up to now; whether there was any."""
-        state = self.state
-        changed = self._finish_due()
-        changed |= self._change_nodes()
+        state, log = self.state, self.state.log
+        changed = self._change_nodes() if self.node_events else False
         limit = -1.0 if self.admission.has_quota else self.admission.load_limit * state.tables.cluster.gpus
-        arrive(state.tables.F, state.tables.I, state.active, state.waiting, state.B, state.hist, state.now, limit)
+        observe(
+            *state.kernel_tables(), state.active, state.running, state.waiting, state.B, state.hist, state.now, limit, state.SI, log.LI, log.LF
+        )
+        changed |= self._tidy_finished()
         arrived = self._admit() if self.admission.has_quota else int(state.B[B_ADMITTED])
         if arrived and self.estimates.learns:
             self.estimates.on_arrival(state.tables, state.rows[-arrived:])
@@ -178,7 +180,11 @@ class Simulation:
     def _finish_due(self) -> bool:
         state, log = self.state, self.state.log
         finish_due(*state.kernel_tables(), state.active, state.running, state.B, state.now, state.SI, log.LI, log.LF)
-        finished = int(state.B[B_FINISHED]) > 0
+        return self._tidy_finished()
+
+    def _tidy_finished(self) -> bool:
+        """Give back what finished rows held beyond plain gangs; whether any finished."""
+        finished = int(self.state.B[B_FINISHED]) > 0
         if finished and self.engine.grants:
             self.engine.grants.forget_finished()
         return finished
@@ -231,6 +237,8 @@ class Simulation:
     def _change_nodes(self) -> bool:
         """Apply node events that are due."""
         state, changed = self.state, False
+        if self._next_node_event < len(self.node_events) and self.node_events[self._next_node_event].time <= state.now:
+            changed = self._finish_due()  # who is done by now does not lose its work
         while self._next_node_event < len(self.node_events) and self.node_events[self._next_node_event].time <= state.now:
             event = self.node_events[self._next_node_event]
             self._next_node_event += 1

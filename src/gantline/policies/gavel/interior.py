@@ -20,7 +20,7 @@ from numba import njit
 
 from gantline.policies.gavel.elimination import eliminate
 from gantline.policies.gavel.instance import Floats, Ints
-from gantline.policies.gavel.newton import apply, demand, newton_step, pole, push, reach, uneven
+from gantline.policies.gavel.newton import apply, demand, newton_step, pole, push, reach, shorten, uneven
 
 TOLERANCE = 1e-9
 NEAR = 1e-4  # where the path is followed closely
@@ -106,7 +106,7 @@ def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, of
 
     best, best_p, best_q, best_level = np.inf, p.copy(), q.copy(), level
     steps = stalled = 0
-    centred, middle, centring = False, 0.0, 0
+    centred, middle, centring, short = False, 0.0, 0, False
     while True:
         demand(num, den, off, level, need, slope, curve)
         apply(matrix, p, lack)
@@ -146,9 +146,9 @@ def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, of
         factors = eliminate(matrix, inverse, p[columns:], q[columns:], w, kinds, arrow)
         for i in range(size):
             aim[i] = bend[i] if i < columns else 0.0
-        if middle > 0.0 and not centred:
+        if short or (middle > 0.0 and not centred):  # back to the path: after a step that hit a wall, or to stay close
             for i in range(size):
-                aim[i] += middle * weight[i]
+                aim[i] += (middle if middle > 0.0 and not centred else gap / mass) * weight[i]
         else:  # predictor: towards complementarity 0
             newton_step(matrix, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq)
             far_p, far_q = reach(p, dp), reach(q, dq)
@@ -164,9 +164,10 @@ def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, of
         far_p = 0.99 * min(reach(p, dp), pole(level, shift, num, den, off))
         far_q = 0.99 * reach(q, dq)
         if curved:
-            far_p = far_q = min(far_p, far_q)
+            far_p = far_q = shorten(p, q, dp, dq, weight, bend, mass, min(far_p, far_q))
         if not np.isfinite(far_p + far_q + shift):
             break
+        short = not short and min(far_p, far_q) < 0.1
         level += far_p * shift
         for i in range(size):
             p[i] += far_p * dp[i]

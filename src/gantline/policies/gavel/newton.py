@@ -99,6 +99,23 @@ def reach(values, steps):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
+def shorten(p, q, dp, dq, weight, bend, mass, far):  # type: ignore[no-untyped-def]
+    """The longest of a few steps after which no product ``p q`` is far below the others: from there a curve leads nowhere."""
+    for _ in range(12):
+        gap = 0.0
+        for i in range(len(p)):
+            gap += (p[i] + far * dp[i]) * (q[i] + far * dq[i]) if weight[i] > 0.0 else 0.0
+        inside = True
+        for i in range(len(p)):
+            wanted = bend[i] if i < len(bend) and bend[i] > 0.0 else gap / mass * weight[i]
+            inside = inside and (p[i] + far * dp[i]) * (q[i] + far * dq[i]) >= 0.01 * min(wanted, p[i] * q[i])
+        if inside:
+            break
+        far *= 0.7
+    return far
+
+
+@njit(cache=True, error_model="numpy")
 def apply(matrix, x, out):  # type: ignore[no-untyped-def]
     """out = A x."""
     start, index, value = matrix

@@ -1,0 +1,140 @@
+"""A cluster and the state of its nodes as plain JSON values and back."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.cluster import Cluster, Link, Node
+from gantline.core.cluster_spec import parse_cluster
+from gantline.core.errors import UsageError, near
+from gantline.core.json_reader import Reader, json_number
+from gantline.core.tables import Tables
+
+_NODE_KEYS = ("name", "type", "gpus", "cpus", "memory", "rack", "pool")
+_LINK_KEYS = ("a", "b", "bandwidth", "kind")
+
+
+def encode_cluster(cluster: Cluster) -> str | dict[str, Any]:
+    """The short form where it says everything, else every node and link."""
+    short = _short_form(cluster.spec)
+    if short is not None and short.nodes == cluster.nodes and not cluster.links:
+        return cluster.spec
+    found: dict[str, Any] = {"spec": cluster.spec, "nodes": [_encode_node(node) for node in cluster.nodes]}
+    if cluster.links:
+        found["links"] = [{"a": k.a, "b": k.b, "bandwidth": json_number(k.bandwidth), "kind": k.kind} for k in cluster.links]
+    return found
+
+
+def decode_cluster(reader: Reader) -> Cluster:
+    """The cluster under the key ``cluster``."""
+    value = reader.raw("cluster")
+    if value is None:
+        raise UsageError("'cluster' is missing", where=reader.path, fix='add "cluster": "2x4"')
+    if isinstance(value, str):
+        return parse_cluster(value)
+    inner = Reader(value, reader.at("cluster"))
+    inner.only(("spec", "nodes", "links"))
+    nodes = tuple(_decode_node(Reader(item, path), number) for number, (item, path) in enumerate(inner.items("nodes")))
+    links = []
+    for item, path in inner.items("links"):
+        one = Reader(item, path)
+        one.only(_LINK_KEYS)
+        links.append(Link(one.text("a"), one.text("b"), one.number("bandwidth", 0.0), one.text("kind", "network")))
+    return Cluster(nodes, tuple(links), spec=inner.text("spec", ""))
+
+
+def encode_nodes(tables: Tables) -> dict[str, Any]:
+    """What differs from a cluster at rest: nodes that are down, devices that are shared, CPUs and memory that are taken."""
+    names = [node.name for node in tables.cluster.nodes]
+    found: dict[str, Any] = {}
+    down = np.flatnonzero(tables.NI[c.N_UP] == 0)
+    if len(down):
+        found["down"] = [names[node] for node in down]
+    shared = np.flatnonzero(tables.D[c.D_HOLDER] == c.SHARED)
+    if len(shared):
+        found["shared"] = shared.tolist()
+    if any(node.cpus or node.memory for node in tables.cluster.nodes):
+        taken = {}
+        for number, node in enumerate(tables.cluster.nodes):
+            cpus, memory = float(tables.NF[c.N_CPUS, number]), float(tables.NF[c.N_MEMORY, number])
+            if (cpus, memory) != (node.cpus, node.memory):
+                taken[node.name] = {"cpus": json_number(cpus), "memory": json_number(memory)}
+        found["free"] = taken
+    return found
+
+
+def decode_nodes(reader: Reader, tables: Tables) -> None:
+    """Mark nodes that are down and devices that are shared; those who hold devices are in the tables already."""
+    numbers = {node.name: number for number, node in enumerate(tables.cluster.nodes)}
+    for device in reader.wholes("shared"):
+        if device >= tables.D.shape[1]:
+            raise UsageError(f"names device {device} of {tables.D.shape[1]}", where=reader.at("shared"))
+        tables.D[c.D_HOLDER, device] = c.SHARED
+    for name in reader.texts("down"):
+        node = _number_of(name, numbers, reader.at("down"))
+        tables.NI[c.N_UP, node] = 0
+        first = int(tables.NI[c.N_FIRST, node])
+        devices = tables.D[c.D_HOLDER, first : first + int(tables.NI[c.N_GPUS, node])]
+        devices[devices == c.FREE] = c.DOWN
+    idle = tables.D[c.D_NODE][tables.D[c.D_HOLDER] == c.FREE]
+    tables.NI[c.N_FREE] = np.bincount(idle, minlength=tables.NI.shape[1])
+    if "free" in reader:
+        inner = Reader(reader.raw("free"), reader.at("free"))
+        for name in reader.raw("free"):
+            node = _number_of(name, numbers, reader.at("free"))
+            one = Reader(inner.raw(name), inner.at(name))
+            one.only(("cpus", "memory"))
+            tables.NF[c.N_CPUS, node] = one.number("cpus", tables.cluster.nodes[node].cpus)
+            tables.NF[c.N_MEMORY, node] = one.number("memory", tables.cluster.nodes[node].memory)
+    else:
+        _take_side_demands(tables)
+
+
+def _take_side_demands(tables: Tables) -> None:
+    """CPUs and memory that the options in use take from their nodes, for files that do not say."""
+    F, I, D = tables.options.F, tables.I, tables.D  # noqa: E741
+    for device, holder in enumerate(D[c.D_HOLDER].tolist()):
+        if holder >= 0:
+            option = int(I[c.OPTION, holder])
+            tables.NF[c.N_CPUS, D[c.D_NODE, device]] -= F[c.O_CPUS, option]
+            tables.NF[c.N_MEMORY, D[c.D_NODE, device]] -= F[c.O_MEMORY, option]
+    for row in np.flatnonzero(I[c.NODE] >= 0):
+        tables.NF[c.N_CPUS, I[c.NODE, row]] -= F[c.O_CPUS, I[c.OPTION, row]]
+        tables.NF[c.N_MEMORY, I[c.NODE, row]] -= F[c.O_MEMORY, I[c.OPTION, row]]
+
+
+def _encode_node(node: Node) -> dict[str, Any]:
+    blank = Node(node.name)
+    changed = {key: getattr(node, key) for key in _NODE_KEYS[1:] if getattr(node, key) != getattr(blank, key)}
+    return {"name": node.name, **changed}
+
+
+def _decode_node(reader: Reader, number: int) -> Node:
+    reader.only(_NODE_KEYS)
+    return Node(
+        reader.text("name", f"node{number}"),
+        reader.text("type", "gpu"),
+        reader.whole("gpus", 0),
+        reader.number("cpus", 0.0),
+        reader.number("memory", 0.0),
+        reader.text("rack", ""),
+        reader.text("pool", ""),
+    )
+
+
+def _number_of(name: str, numbers: dict[str, int], path: str) -> int:
+    if name not in numbers:
+        raise UsageError(f"no node '{name}'", where=path, fix=near(name, numbers))
+    return numbers[name]
+
+
+@lru_cache(maxsize=32)
+def _short_form(spec: str) -> Cluster | None:
+    try:
+        return parse_cluster(spec)
+    except UsageError:
+        return None

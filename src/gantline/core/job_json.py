@@ -1,0 +1,232 @@
+"""One job of a snapshot as a plain JSON object and back.
+
+Only what differs from its default is written, and defaults follow from what a person would write by hand: a job that lists devices
+runs on them, one that does not has waited since it arrived. The true amount of work is never written: a snapshot holds what policies
+may know.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gantline.core import columns as c
+from gantline.core.errors import UsageError, near
+from gantline.core.json_reader import Reader, json_number
+from gantline.core.options import Option
+from gantline.core.phases import Phase
+from gantline.core.tables import Tables
+
+_HOUR = 3600.0
+_FLOATS = {
+    "arrival": c.ARRIVAL, "priority": c.PRIORITY, "weight": c.WEIGHT, "deadline": c.DEADLINE, "service": c.SERVICE, "gpu_time": c.GPUTIME,
+    "done": c.DONE, "estimate": c.ESTIMATE, "since": c.SINCE, "rate": c.RATE, "first_start": c.FIRST_START, "last_start": c.LAST_START,
+    "until": c.UNTIL, "admitted": c.ADMITTED, "safe": c.SAFE, "lost": c.LOST, "checkpoint": c.CHECKPOINT, "waited": c.WAITED,
+    "mark": c.MARK,
+}  # fmt: skip
+_INTS = {
+    "gpus": c.GPUS, "min_gpus": c.MIN_GPUS, "max_gpus": c.MAX_GPUS, "held": c.HELD, "locked": c.LOCKED, "restarts": c.RESTARTS,
+    "preemptions": c.PREEMPTIONS, "epoch": c.EPOCH, "consolidate": c.CONSOLIDATE, "reason": c.REASON,
+}  # fmt: skip
+NAMES = {"user": c.USER, "queue": c.QUEUE, "app": c.APP, "model": c.MODEL}
+_OPTION_KEYS = ("type", "gpus", "rate", "rate_spread", "cpus", "memory", "nodes", "row")
+KEYS = ("id", "row", "phase", "devices", "node", "option", "options", "first_option", "way", "metrics", *NAMES, *_FLOATS, *_INTS)
+
+
+def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, Any]:
+    """One row; `packed` is where its options would stand if the active rows' options followed one another."""
+    F, I, cluster = tables.F, tables.I, tables.cluster  # noqa: E741
+    found: dict[str, Any] = {"id": tables.ids[row]}
+    gpus, phase = int(I[c.GPUS, row]), Phase(int(I[c.PHASE, row]))
+    first, count, used = int(I[c.OPTION_FIRST, row]), int(I[c.OPTION_COUNT, row]), int(I[c.OPTION, row])
+    names = {"user": tables.users, "queue": tables.queues, "app": tables.apps, "model": tables.models}
+    for key, column in NAMES.items():
+        if names[key][I[column, row]]:
+            found[key] = names[key][I[column, row]]
+    options = [tables.options[k] for k in range(first, first + count)]
+    if options != default_options(tables, gpus):
+        found["options"] = [encode_option(option, cluster.types) for option in options]
+    if first != packed:
+        found["first_option"] = first
+    if devices := _chain(tables, row):
+        found["devices"] = devices
+    if I[c.NODE, row] >= 0:
+        found["node"] = cluster.nodes[int(I[c.NODE, row])].name
+    if phase is not (Phase.RUNNING if devices or "node" in found else Phase.PENDING):
+        found["phase"] = phase.name.lower()
+    if used >= 0 and first <= used < first + count:
+        found["option"] = used - first
+    elif used >= 0:
+        found["way"] = {**encode_option(tables.options[used], cluster.types), "row": used}
+    kept = {name: values[row] for name, values in tables.metrics.items() if not math.isnan(values[row])}
+    if kept:
+        found["metrics"] = {name: json_number(value) for name, value in kept.items()}
+    facts = {"gpus": gpus, "arrival": float(F[c.ARRIVAL, row]), "service": float(F[c.SERVICE, row]), "done": float(F[c.DONE, row])}
+    usual = defaults(facts, now, phase, len(devices), tables.options[used] if used >= 0 else None)
+    for key, column in _FLOATS.items():
+        value = float(F[column, row])
+        if value != usual[key] and not (math.isnan(value) and math.isnan(usual[key])):
+            found[key] = json_number(value)
+    for key, column in _INTS.items():
+        if I[column, row] != usual[key]:
+            found[key] = int(I[column, row])
+    return found
+
+
+def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: list[Option], first: int) -> None:
+    """Fill one row; its options stand at `first` in the table already."""
+    F, I = tables.F, tables.I  # noqa: E741
+    gpus = reader.whole("gpus", 1)
+    I[c.OPTION_FIRST, row], I[c.OPTION_COUNT, row] = first, len(options)
+    I[c.SMALLEST, row] = min((option.gpus for option in options), default=gpus)
+    devices = list(reader.wholes("devices"))
+    _hold(reader, tables, row, devices)
+    default_phase = "running" if devices or "node" in reader else "pending"
+    phase = _phase(reader.text("phase", default_phase), reader.at("phase"))
+    if "node" in reader:
+        numbers = {node.name: number for number, node in enumerate(tables.cluster.nodes)}
+        name = reader.text("node")
+        if name not in numbers:
+            raise UsageError(f"no node '{name}'", where=reader.at("node"), fix=near(name, numbers))
+        I[c.NODE, row] = numbers[name]
+    used = _option_in_use(reader, tables, phase, devices, options, first)
+    facts: dict[str, Any] = {"gpus": gpus, "arrival": reader.number("arrival", 0.0), "service": reader.number("service", 0.0)}
+    facts["done"] = reader.number("done", facts["service"])
+    usual = defaults(facts, now, phase, len(devices), tables.options[used] if used >= 0 else None)
+    for key, column in _FLOATS.items():
+        F[column, row] = reader.number(key, usual[key])
+    for key, column in _INTS.items():
+        I[column, row] = reader.whole(key, usual[key])
+    I[c.PHASE, row], I[c.OPTION, row] = int(phase), used
+    I[c.SPREAD, row] = len({int(tables.D[c.D_NODE, device]) for device in devices})
+    F[c.WORK, row] = F[c.ESTIMATE, row]
+    if not F[c.ARRIVAL, row] >= 0:
+        raise UsageError(f"is {F[c.ARRIVAL, row]}", where=reader.at("arrival"), fix="use zero or more seconds")
+
+
+def defaults(facts: dict[str, Any], now: float, phase: Phase, held: int, way: Option | None) -> dict[str, Any]:
+    """What is meant where a file says nothing, given the few things that it must say."""
+    holds, ran = phase.holds_devices, facts["service"] > 0
+    begun = now - facts["service"] if holds else (facts["arrival"] if ran else math.nan)
+    return {
+        "arrival": 0.0,
+        "priority": 0.0,
+        "weight": 1.0,
+        "deadline": math.nan,
+        "service": 0.0,
+        "gpu_time": facts["service"] * facts["gpus"],
+        "done": facts["service"],
+        "estimate": facts["done"] + _HOUR,
+        "since": now if holds else facts["arrival"],
+        "rate": way.rate if holds and way is not None else 0.0,
+        "first_start": begun,
+        "last_start": begun,
+        "until": math.inf,
+        "admitted": facts["arrival"],
+        "safe": 0.0 if holds else facts["done"],
+        "lost": 0.0,
+        "checkpoint": 0.0,
+        "waited": 0.0,
+        "mark": begun,
+        "gpus": 1,
+        "min_gpus": facts["gpus"],
+        "max_gpus": facts["gpus"],
+        "held": held,
+        "locked": 0,
+        "restarts": 0,
+        "preemptions": 0,
+        "epoch": 0,
+        "consolidate": 0,
+        "reason": 0,
+    }
+
+
+def default_options(tables: Tables, gpus: int) -> list[Option]:
+    """A job that names no options may run on any type that has devices, at speed one."""
+    return [Option(code, gpus, rate_spread=1.0) for code, name in enumerate(tables.cluster.types) if tables.cluster.gpus_of(name) > 0]
+
+
+def encode_option(option: Option, types: tuple[str, ...]) -> dict[str, Any]:
+    """One way to run, with the name of its type."""
+    found: dict[str, Any] = {"type": types[option.type], "gpus": option.gpus}
+    spread = option.rate if option.rate_spread is None else option.rate_spread
+    amounts = (("rate", option.rate, 1.0), ("rate_spread", spread, option.rate), ("cpus", option.cpus, 0.0), ("memory", option.memory, 0.0))
+    found |= {key: json_number(value) for key, value, usual in amounts if value != usual}
+    return found | ({"nodes": option.nodes} if option.nodes else {})
+
+
+def decode_option(reader: Reader, types: tuple[str, ...]) -> Option:
+    """One way to run."""
+    reader.only(_OPTION_KEYS)
+    name = reader.text("type", types[0] if len(types) == 1 else None)
+    codes = {known.lower(): code for code, known in enumerate(types)}
+    if name.lower() not in codes:
+        raise UsageError(f"the cluster has no type '{name}'", where=reader.at("type"), fix=near(name, types))
+    rate = reader.number("rate", 1.0)
+    return Option(
+        codes[name.lower()],
+        reader.whole("gpus"),
+        rate,
+        reader.number("rate_spread", rate),
+        reader.number("cpus", 0.0),
+        reader.number("memory", 0.0),
+        reader.whole("nodes", 0),
+    )
+
+
+def _chain(tables: Tables, row: int) -> list[int]:
+    """The devices a row owns, in rank order."""
+    device, held = int(tables.I[c.HEAD, row]), []
+    while device >= 0:
+        held.append(device)
+        device = int(tables.D[c.D_NEXT, device])
+    return held
+
+
+def _hold(reader: Reader, tables: Tables, row: int, devices: list[int]) -> None:
+    last = -1
+    for place, device in enumerate(devices):
+        path = f"{reader.at('devices')}[{place}]"
+        if device >= tables.D.shape[1]:
+            raise UsageError(
+                f"is device {device} of {tables.D.shape[1]}", where=path, fix=f"devices are numbered 0 to {tables.D.shape[1] - 1}"
+            )
+        if tables.D[c.D_HOLDER, device] != c.FREE:
+            holder = tables.ids[int(tables.D[c.D_HOLDER, device])]
+            raise UsageError(f"device {device} is held by job '{holder}' already", where=path, fix="a device has one holder")
+        tables.D[c.D_HOLDER, device] = row
+        if last < 0:
+            tables.I[c.HEAD, row] = device
+        else:
+            tables.D[c.D_NEXT, last] = device
+        last = device
+
+
+def _phase(name: str, path: str) -> Phase:
+    known = {phase.name.lower(): phase for phase in Phase if phase.active}
+    if name not in known:
+        raise UsageError(f"'{name}' is no phase of an active job", where=path, fix=near(name, known))
+    return known[name]
+
+
+def _option_in_use(reader: Reader, tables: Tables, phase: Phase, devices: list[int], options: list[Option], first: int) -> int:
+    """The row of the option that a job holds devices by; -1 for those who wait."""
+    if "way" in reader:
+        way = Reader(reader.raw("way"), reader.at("way"))
+        return way.whole("row", len(tables.options) - 1)
+    if "option" in reader:
+        number = reader.whole("option")
+        if number >= len(options):
+            raise UsageError(
+                f"is {number}, but the job has {len(options)} options", where=reader.at("option"), fix="they are counted from 0"
+            )
+        return first + number
+    if not phase.holds_devices:
+        return -1
+    kind = int(tables.NI[c.N_TYPE, tables.D[c.D_NODE, devices[0]]]) if devices else -1
+    for number, option in enumerate(options):
+        if option.gpus == len(devices) and kind in (-1, option.type):
+            return first + number
+    raise UsageError(
+        f"holds {len(devices)} devices, which none of its options asks for", where=reader.path, fix="set gpus, or list such an option"
+    )

@@ -1,0 +1,136 @@
+"""Reading plain JSON values with a path, so that a mistake in a hand-written file is named by its place: ``jobs[3].gpus``.
+
+JSON has no NaN and no infinities. Here null is a number that is not known (NaN), and ``"inf"`` and ``"-inf"`` are spelled out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from gantline.core.errors import UsageError, near
+
+
+def json_number(value: float) -> float | str | None:
+    """A float as JSON can hold it."""
+    number = float(value)
+    if math.isnan(number):
+        return None
+    return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
+
+
+class Reader:
+    """One JSON object at a known place."""
+
+    __slots__ = ("_value", "path")
+
+    def __init__(self, value: Any, path: str) -> None:
+        if not isinstance(value, Mapping):
+            raise UsageError(f"is {_kind(value)}, not an object", where=path, fix="write {...}")
+        self._value: Mapping[str, Any] = value
+        self.path = path
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._value
+
+    def only(self, known: Iterable[str]) -> None:
+        """Refuse keys that mean nothing: they are mostly misspelled."""
+        names = [*known]
+        for key in self._value:
+            if key not in names:
+                raise UsageError(f"unknown key '{key}'", where=self.path, fix=near(str(key), names))
+
+    def raw(self, key: str, default: Any = None) -> Any:
+        return self._value.get(key, default)
+
+    def at(self, key: str) -> str:
+        """The path of a key."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def number(self, key: str, default: float) -> float:
+        """A float; null is NaN, ``"inf"`` is infinity."""
+        return as_number(self._value[key], self.at(key)) if key in self._value else default
+
+    def whole(self, key: str, default: int | None = None, least: int = 0) -> int:
+        """A whole number of at least `least`; without a default it must be there."""
+        if key not in self._value and default is not None:
+            return default
+        return as_whole(self._required(key), self.at(key), least)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self._value.get(key, default) if default is not None else self._required(key)
+        if not isinstance(value, str):
+            raise UsageError(f"is {_kind(value)}, not text", where=self.at(key), fix='write "..."')
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self._value.get(key, default)
+        if not isinstance(value, bool):
+            raise UsageError(f"is {_kind(value)}, not true or false", where=self.at(key))
+        return value
+
+    def items(self, key: str) -> Iterator[tuple[Any, str]]:
+        """The entries of a list, each with its path; nothing where the key is absent."""
+        value = self._value.get(key, [])
+        if not isinstance(value, list):
+            raise UsageError(f"is {_kind(value)}, not a list", where=self.at(key), fix="write [...]")
+        return ((item, f"{self.at(key)}[{place}]") for place, item in enumerate(value))
+
+    def wholes(self, key: str, least: int = 0) -> tuple[int, ...]:
+        """A list of whole numbers."""
+        return tuple(as_whole(item, path, least) for item, path in self.items(key))
+
+    def texts(self, key: str) -> list[str]:
+        found = []
+        for item, path in self.items(key):
+            if not isinstance(item, str):
+                raise UsageError(f"is {_kind(item)}, not text", where=path)
+            found.append(item)
+        return found
+
+    def _required(self, key: str) -> Any:
+        if key not in self._value:
+            raise UsageError(f"'{key}' is missing", where=self.path or "document", fix=f'add "{key}": ...')
+        return self._value[key]
+
+
+def as_number(value: Any, path: str) -> float:
+    """A float from its JSON form."""
+    if value is None:
+        return math.nan
+    if value in ("inf", "-inf"):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UsageError(f"is {_kind(value)}, not a number", where=path, fix='write a number, null (not known) or "inf"')
+    return float(value)
+
+
+def as_whole(value: Any, path: str, least: int = 0) -> int:
+    """A whole number from its JSON form."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value) or value < least:
+        raise UsageError(f"is {_kind(value)}, not a whole number of at least {least}", where=path)
+    return int(value)
+
+
+def check_head(reader: Reader, kind: str, version: int) -> None:
+    """Refuse another kind of document, or one from a newer program."""
+    found = reader.raw("kind", kind)
+    if found != kind:
+        raise UsageError(f"is a {found!r}, not a {kind}", where=reader.at("kind"), fix=f'"kind": "{kind}"')
+    told = reader.raw("version", version)
+    if isinstance(told, bool) or not isinstance(told, int) or told < 1:
+        raise UsageError(f"is {told!r}", where=reader.at("version"), fix=f"this program reads 1 to {version}")
+    if told > version:
+        raise UsageError(
+            f"is {told}, from a newer Gantline; this one reads up to {version}", where=reader.at("version"), fix="upgrade gantline"
+        )
+
+
+def _kind(value: Any) -> str:
+    """A value as a person would name it."""
+    if value is None:
+        return "null"
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "a list"
+    return repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:37]}..."

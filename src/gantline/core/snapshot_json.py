@@ -1,0 +1,175 @@
+"""Snapshots as plain JSON values and back, without loss; `docs/snapshots.md` is the reference.
+
+Only active rows are stored. Row numbers, codes of users and positions of options are kept, because a policy's memory may name them:
+a decoded snapshot gives the same plan. The performance model is not part of a snapshot: who decodes one hands it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core import memory as memories
+from gantline.core.cluster_json import decode_cluster, decode_nodes, encode_cluster, encode_nodes
+from gantline.core.errors import UsageError
+from gantline.core.job_json import KEYS, NAMES, decode_job, decode_option, default_options, encode_job
+from gantline.core.json_reader import Reader, check_head, json_number
+from gantline.core.options import Option, OptionTable
+from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, encode_reservations
+from gantline.core.queues import Queue
+from gantline.core.snapshot import ClusterNow, Jobs, Snapshot
+from gantline.core.tables import Tables
+
+__all__ = ["VERSION", "decode_plan", "decode_snapshot", "encode_plan", "encode_snapshot"]
+
+VERSION = 1
+_HEAD = ("kind", "version", "now", "decision", "seed", "round", "memory", "reservations")
+_STATE = ("cluster", "down", "shared", "free", "jobs", "users", "queues", "apps", "models", "queue_tree")
+_LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
+
+
+def encode_snapshot(snapshot: Snapshot) -> dict[str, Any]:
+    """The snapshot as values that JSON can hold; it may be lent by an engine."""
+    tables, rows = snapshot.tables, snapshot.jobs.rows.tolist()
+    found: dict[str, Any] = {"kind": "snapshot", "version": VERSION, "now": json_number(snapshot.now)}
+    found |= {"decision": int(snapshot.decision), "seed": int(snapshot.seed), "round": json_number(snapshot.round)}
+    if snapshot.memory is not None:
+        found["memory"] = memories.plain(snapshot.memory)
+    if snapshot.reservations:
+        found["reservations"] = encode_reservations(snapshot.reservations)
+    found["cluster"] = encode_cluster(tables.cluster)
+    found |= encode_nodes(tables)
+    if tables.queue_tree:
+        found["queue_tree"] = [_encode_queue(queue) for queue in tables.queue_tree.values()]
+    jobs, packed = [], 0
+    for place, row in enumerate(rows):
+        job = encode_job(tables, row, snapshot.now, packed)
+        packed += int(tables.I[c.OPTION_COUNT, row])
+        jobs.append(job if row == place else {**job, "row": row})
+    for key, listed in _LISTS.items():
+        names = getattr(tables, listed)
+        if names != _names_of(jobs, key):
+            found[listed] = list(names)
+    found["jobs"] = jobs
+    return found
+
+
+def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapshot:
+    """The snapshot that a document describes, written by `encode_snapshot` or by hand."""
+    reader = Reader(value, "snapshot")
+    check_head(reader, "snapshot", VERSION)
+    reader.only((*_HEAD, *_STATE))
+    now = reader.number("now", 0.0)
+    jobs = [Reader(item, path) for item, path in reader.items("jobs")]
+    for job in jobs:
+        job.only(KEYS)
+    if not any("row" in job for job in jobs):  # by hand, in any order: rows stand in order of arrival
+        jobs.sort(key=lambda job: job.number("arrival", 0.0))
+    rows = [job.whole("row", place) for place, job in enumerate(jobs)]
+    if sorted(set(rows)) != rows:
+        raise UsageError("rows do not rise from job to job", where=reader.at("jobs"), fix="give every job a row, or none")
+    tables = Tables.empty(decode_cluster(reader), max(rows, default=-1) + 1)
+    tables.performance = performance
+    _fill_names(reader, jobs, tables, rows)
+    tables.queue_tree = {queue.name: queue for queue in (_decode_queue(Reader(q, path)) for q, path in reader.items("queue_tree"))}
+    firsts, options = _fill_options(jobs, tables)
+    for job, row, first, own in zip(jobs, rows, firsts, options):
+        decode_job(job, tables, row, now, own, first)
+        _fill_metrics(job, tables, row)
+    decode_nodes(reader, tables)
+    return Snapshot(
+        now,
+        reader.whole("decision", 1),
+        reader.whole("seed", 0, least=-(2**63)),
+        Jobs(tables, np.array(rows, dtype=np.int64), now),
+        ClusterNow(tables),
+        memories.restore(reader.raw("memory")),
+        reader.number("round", 0.0),
+        decode_reservations(reader),
+        tables,
+    )
+
+
+def _fill_names(reader: Reader, jobs: list[Reader], tables: Tables, rows: list[int]) -> None:
+    """Ids, and the codes of users, queues, apps and models."""
+    tables.ids = [""] * tables.F.shape[1]
+    seen: set[str] = set()
+    for job, row in zip(jobs, rows):
+        name = tables.ids[row] = job.text("id")
+        if name in seen:
+            raise UsageError(f"two jobs are called '{name}'", where=job.at("id"), fix="give every job its own id")
+        seen.add(name)
+    for key, column in NAMES.items():
+        texts = [job.text(key, "") for job in jobs]
+        names = reader.texts(_LISTS[key]) if _LISTS[key] in reader else _names_of([{key: text} for text in texts], key)
+        codes = {name: code for code, name in enumerate(names)}
+        setattr(tables, _LISTS[key], names)
+        for job, row, text in zip(jobs, rows, texts):
+            if text not in codes:
+                raise UsageError(
+                    f"'{text}' is not among the {_LISTS[key]}", where=job.at(key), fix=f"add it to '{_LISTS[key]}', or leave that list out"
+                )
+            tables.I[column, row] = codes[text]
+
+
+def _names_of(jobs: list[dict[str, Any]], key: str) -> list[str]:
+    """Names in the order in which jobs mention them; the empty one where none does."""
+    return list(dict.fromkeys(str(job.get(key, "")) for job in jobs)) or [""]
+
+
+def _fill_options(jobs: list[Reader], tables: Tables) -> tuple[list[int], list[list[Option]]]:
+    """The option table, each job's options where they stood; the first rows and the options come back."""
+    firsts: list[int] = []
+    options: list[list[Option]] = []
+    placed: dict[int, Option] = {}
+    packed = 0
+    for job in jobs:
+        if "options" in job:
+            own = [decode_option(Reader(item, path), tables.cluster.types) for item, path in job.items("options")]
+        else:
+            own = default_options(tables, job.whole("gpus", 1))
+        first = job.whole("first_option", packed)
+        placed |= {first + number: option for number, option in enumerate(own)}
+        packed += len(own)
+        firsts.append(first)
+        options.append(own)
+    for job in jobs:
+        if "way" in job:
+            way = Reader(job.raw("way"), job.at("way"))
+            placed[way.whole("row", max(placed, default=-1) + 1)] = decode_option(way, tables.cluster.types)
+    blank = Option(0, 0, 0.0)
+    tables.options = OptionTable.build([placed.get(row, blank) for row in range(max(placed, default=-1) + 1)])
+    return firsts, options
+
+
+def _fill_metrics(job: Reader, tables: Tables, row: int) -> None:
+    if "metrics" not in job:
+        return
+    inner = Reader(job.raw("metrics"), job.at("metrics"))
+    for name in job.raw("metrics"):
+        column = tables.metrics.setdefault(name, np.full(tables.F.shape[1], np.nan))
+        column[row] = inner.number(name, np.nan)
+
+
+def _encode_queue(queue: Queue) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "weight": queue.weight,
+        "quota": json_number(queue.quota),
+        "borrow": queue.borrow,
+        "parent": queue.parent,
+    }
+
+
+def _decode_queue(reader: Reader) -> Queue:
+    reader.only(("name", "weight", "quota", "borrow", "parent"))
+    return Queue(
+        reader.text("name"),
+        reader.number("weight", 1.0),
+        reader.number("quota", float("inf")),
+        reader.flag("borrow", True),
+        reader.text("parent", ""),
+    )

@@ -1,0 +1,67 @@
+"""Pairs: the same seed, or the same job of one run, under two policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gantline.experiment.bootstrap import Floats
+from gantline.report.frames import completed
+from gantline.report.metrics import bounded_slowdown
+
+PER_JOB = {
+    "jct_mean": "jct",
+    "queueing_mean": "queueing",
+    "responsiveness_mean": "responsiveness",
+    "slowdown_mean": "slowdown",
+}
+"""Metrics that are means over jobs, and the column whose mean they are."""
+
+_NUMBERS = [name for column in PER_JOB.values() for name in (column, f"{column}_against")]
+_SCHEMA = {"job": pl.String, "policy": pl.String, "against": pl.String, "seed": pl.Int64} | dict.fromkeys(
+    [*_NUMBERS, "difference"], pl.Float64
+)
+
+
+@dataclass(frozen=True)
+class JobsOfRun:
+    """The jobs of one run: which policy, which seed, what happened."""
+
+    policy: str
+    seed: int
+    jobs: pl.DataFrame
+
+
+def paired_jobs(runs: Sequence[JobsOfRun], against: str) -> pl.DataFrame:
+    """A row per tracked job, seed and policy other than `against` that ended under both, with its times under each."""
+    base = {run.seed: _ended(run.jobs) for run in runs if run.policy == against}
+    found = []
+    for run in runs:
+        if run.policy == against or run.seed not in base:
+            continue
+        both = _ended(run.jobs).join(base[run.seed], on="job", suffix="_against", maintain_order="left")
+        who = {"policy": pl.lit(run.policy), "against": pl.lit(against), "seed": pl.lit(run.seed, dtype=pl.Int64)}
+        found.append(both.select("job", *(value.alias(name) for name, value in who.items()), *_NUMBERS))
+    return pl.concat(found).with_columns(difference=pl.col("jct") - pl.col("jct_against")) if found else pl.DataFrame(schema=_SCHEMA)
+
+
+def job_columns(pairs: pl.DataFrame, metric: str) -> Floats:
+    """What the metric averages, under the other policy and under this one, shape (2, jobs)."""
+    name = PER_JOB[metric]
+    return np.stack([pairs[f"{name}_against"].to_numpy(), pairs[name].to_numpy()])
+
+
+def seed_columns(values: pl.DataFrame, metric: str, policy: str, against: str) -> Floats:
+    """The metric under the other policy and under this one for every seed that both have, shape (2, seeds)."""
+    known = values.filter(pl.col(metric).is_finite())
+    left = known.filter(pl.col("policy") == against).select("seed", old=metric)
+    both = known.filter(pl.col("policy") == policy).select("seed", new=metric).join(left, on="seed").sort("seed")
+    return np.stack([both["old"].to_numpy(), both["new"].to_numpy()])
+
+
+def _ended(jobs: pl.DataFrame) -> pl.DataFrame:
+    counted = completed(jobs.filter("tracked") if "tracked" in jobs.columns else jobs)
+    return counted.select("job", "jct", "queueing", "responsiveness", slowdown=bounded_slowdown(counted))

@@ -1,0 +1,114 @@
+"""A comparison in words: who beats whom by how much, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gantline.experiment.bootstrap import Interval
+from gantline.report.metrics import BY_KEY
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a metric changes from one policy to another: `change` is relative, 0.1 means ten percent more."""
+
+    policy: str
+    against: str
+    metric: str
+    value: float
+    value_against: float
+    change: Interval
+    over: str
+    """What was resampled: `seeds`, `jobs`, or nothing."""
+    lowest: float = math.nan
+    highest: float = math.nan
+    """The extreme changes of single seeds."""
+
+    @property
+    def sign(self) -> int:
+        """1: better, -1: worse, 0: the interval holds zero (or nothing changes), or it is not known."""
+        bounds = (self.change.low, self.change.high) if self.change.known else (self.lowest, self.highest)
+        if any(math.isnan(bound) for bound in bounds):
+            bounds = (self.change.value, self.change.value)
+        if bounds[0] <= 0 <= bounds[1] or any(map(math.isnan, bounds)):
+            return 0
+        more_is_better = BY_KEY[self.metric].better == "higher"
+        return 1 if (bounds[0] > 0) == more_is_better else -1
+
+
+def verdict(differences: Sequence[Difference]) -> str:
+    """One sentence on a policy: what it wins, what it loses, where there is no difference."""
+    known = [difference for difference in differences if math.isfinite(difference.change.value)]
+    if not known:
+        return "There is nothing to compare: no metric is known for both."
+    parts, previous = [], None
+    for sign in (1, -1, 0):
+        for difference in known:
+            if difference.sign == sign:
+                parts.append(_part(difference, sign, first=previous is None, same=previous == sign))
+                previous = sign
+    return f"{known[0].policy} {'; '.join(parts)} ({basis(known)})."
+
+
+def basis(differences: Sequence[Difference]) -> str:
+    """What the intervals rest on."""
+    over = {difference.over for difference in differences}
+    samples = max(difference.change.samples for difference in differences)
+    if "seeds" in over:
+        enough = any(difference.change.known for difference in differences)
+        return f"over {samples} seeds" if enough else f"the range of {samples} seeds, too few for an interval"
+    if "jobs" in over:
+        return f"one run; intervals over its {samples:,} jobs, which says nothing about other traces"
+    return "one run, without intervals"
+
+
+def _part(difference: Difference, sign: int, *, first: bool, same: bool) -> str:
+    title, other = _lower(BY_KEY[difference.metric].title), difference.against
+    if sign != 0:
+        act = f"{'beats' if sign > 0 else 'loses to'} {other} by " if first else "" if same else "beats it by " if sign > 0 else "loses "
+        return f"{act}{_percent(abs(difference.change.value))} {title}{_interval(difference)}"
+    if _spread(difference):
+        words = f"shows no difference to {other} in" if first else "no difference in"
+        return f"{words} {title} ({_bounds(difference, signed=True)})"
+    return f"has the same {title} as {other}" if first else f"the same {title}"
+
+
+def _spread(difference: Difference) -> bool:
+    low, high = _ends(difference)
+    return math.isfinite(low) and high > low
+
+
+def _ends(difference: Difference) -> tuple[float, float]:
+    return (difference.change.low, difference.change.high) if difference.change.known else (difference.lowest, difference.highest)
+
+
+def _interval(difference: Difference) -> str:
+    if not math.isfinite(_ends(difference)[0]):
+        return ""
+    if not difference.change.known:
+        return f", {_bounds(difference)} on single seeds"
+    return f", {100 * difference.change.confidence:.0f} % interval {_bounds(difference)}"
+
+
+def _bounds(difference: Difference, signed: bool = False) -> str:
+    low, high = _ends(difference)
+    if not signed and high < 0:
+        low, high = -high, -low
+    digits = _digits(max(abs(low), abs(high)))
+    return f"{100 * low:{'+' if signed else ''}.{digits}f}..{100 * high:{'+' if signed else ''}.{digits}f} %"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.{_digits(share)}f} %"
+
+
+def _digits(share: float) -> int:
+    return 0 if share >= 0.1 else 1 if share >= 0.01 else 2
+
+
+def _lower(title: str) -> str:
+    """A title inside a sentence; abbreviations keep their capitals."""
+    first = title.split(" ")[0]
+    return title if first.isupper() else title[:1].lower() + title[1:]
