@@ -87,7 +87,7 @@ def test_one_failing_run_does_not_sink_the_rest(tmp_path: Path) -> None:
     sweep = run_sweep(grid(FIFO, SRTF, vary={"estimates": ["none"]}), tmp_path / "s")
     assert sweep.results["state"].to_list() == ["done", "failed"]
     ((case, message),) = sweep.failures
-    assert case.axes["policy"] == "srtf"
+    assert case.policy == "srtf"
     assert "needs remaining" in message
 
 
