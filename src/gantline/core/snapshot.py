@@ -335,6 +335,7 @@ class Snapshot:
     memory: Any = None
     round: float = 0.0  # length of a round; zero when decisions follow events
     reservations: tuple[Reservation, ...] = ()
+    regime: str = "default"  # the way of counting time, for policies that imitate an artifact in its own regime
     tables: Tables = field(repr=False, default=None)  # type: ignore[assignment]
 
     def rng(self, name: str) -> np.random.Generator:

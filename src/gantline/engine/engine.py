@@ -59,6 +59,7 @@ class Engine:
         self.stopped = 0
         self.waiting = 0
         self.refused = 0
+        self._last_order: list[int] = []
         self.valid_until: float | None = None
         #: a policy that is only an order need not be asked while nobody waits
         self.order_only = isinstance(self.policy, OrderPolicy)
@@ -132,16 +133,27 @@ class Engine:
     def _walk(self, ranking: Ranking, rows: Any) -> None:
         state, log = self.state, self.state.log
         strict = state.regime.strict
+        key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = 1 if strict else int(ranking.misfit)
         soonest = rank_and_walk(
-            *state.kernel_tables(), ranking.key, rows, state.running, state.waiting, state.B, state.hist, state.now, state.SI, state.SF,
+            *state.kernel_tables(), key, rows, state.running, state.waiting, state.B, state.hist, state.now, state.SI, state.SF,
             log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
         )  # fmt: skip
         if soonest != soonest:
             self._lost("the ranking has a key that is not a number (use +inf for 'not now')")
             return
         self._count()
+
+    def _keep_order(self, key: Any, rows: Any) -> Any:
+        """Ranks by a stable sort of the last order, newcomers behind."""
+        place = {row: i for i, row in enumerate(self._last_order)}
+        before = np.array([place.get(row, len(place) + i) for i, row in enumerate(rows.tolist())])
+        by_key = np.lexsort((before, key))
+        self._last_order = rows[by_key].tolist()
+        ranks = np.empty(len(rows))
+        ranks[by_key] = np.arange(len(rows))
+        return np.where(np.isinf(key), key, ranks)
 
     def _count(self) -> None:
         started, stopped, waiting, refused = self.state.out.tolist()

@@ -26,6 +26,7 @@ class Regime:
     credit_round: bool = False  # responsiveness counts to the end of the first round, as Blox does
     whole_nodes: bool = True  # consolidated gangs larger than a node take whole idle nodes
     tick: float = 0.0  # instants are whole multiples of it
+    ties_keep_order: bool = False  # equal ranks keep the order of the last decision, rather than that of arrival
     track_end_included: bool = True  # whether --track LO:HI means HI too
     driver: str = ""  # "module:function" of a loop of its own, for simulators that count in another way altogether
 

@@ -84,7 +84,7 @@ class State:
         tables = self.tables
         jobs = Jobs(tables, self.active[: self.B[B_ACTIVE]], self.now)
         return Snapshot(
-            self.now, self.decision, self.seed, jobs, ClusterNow(tables), self.memory, self.regime.round, self.reservations, tables
+            self.now, self.decision, self.seed, jobs, ClusterNow(tables), self.memory, self.regime.round, self.reservations, self.regime.name, tables
         )
 
     def kernel_tables(self) -> tuple[Any, ...]:

@@ -68,3 +68,20 @@ class ShortestRemainingServiceFirst(OrderPolicy):
 
     def valid_until(self, snapshot: Snapshot) -> float:
         return math.inf  # as in SRTF
+
+
+@dataclass(frozen=True)
+class SmallestFirst(OrderPolicy):
+    """Fewest GPUs first, with preemption (what Tiresias' simulator calls sjf)."""
+
+    name: ClassVar[str] = "smallest"
+    paper: ClassVar[str] = "Gu et al.: Tiresias (NSDI 2019), simulator"
+
+    def key(self, snapshot: Snapshot) -> Floats:
+        return snapshot.jobs.gpus.astype(np.float64)
+
+    def linear(self) -> LinearKey:
+        return LinearKey(gpus=1.0)
+
+    def valid_until(self, snapshot: Snapshot) -> float:
+        return math.inf

@@ -14,6 +14,7 @@ _KNOWN = {
     "sjf": "gantline.policies.order:ShortestJobFirst",
     "srtf": "gantline.policies.order:ShortestRemainingTimeFirst",
     "srsf": "gantline.policies.order:ShortestRemainingServiceFirst",
+    "smallest": "gantline.policies.order:SmallestFirst",
     "las": "gantline.policies.las:LeastAttainedService",
     "tiresias": "gantline.policies.tiresias:Tiresias",
 }

@@ -13,6 +13,7 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.snapshot import Snapshot
+from gantline.policies.tiresias_artifact import LIMITS, artifact_plan, gittins_table
 
 Floats = NDArray[np.float64]
 _LEVEL, _NEVER = 1e12, 1e11  # a queue outweighs any start time; who never started stands behind those who did
@@ -25,20 +26,42 @@ class Tiresias(OrderPolicy):
     name: ClassVar[str] = "tiresias"
     paper: ClassVar[str] = "Gu et al.: Tiresias, A GPU Cluster Manager for Distributed Deep Learning (NSDI 2019)"
 
-    limits: tuple[float, ...] = field(default=(3600.0,), metadata={"help": "upper limits of all queues but the last, in GPU-seconds"})
+    limits: tuple[float, ...] = field(
+        default=(), metadata={"help": "upper limits of all queues but the last, in GPU-seconds; empty: 3600, or 3250,7200 in the regime 'tiresias'"}
+    )
     service: str = field(default="gpu-time", metadata={"help": "what counts: 'gpu-time' (2D) or 'time'"})
-    promote: float = field(default=math.inf, metadata={"help": "PROMOTEKNOB: back to the first queue after waiting this many times the time run; inf: never"})
+    promote: float = field(
+        default=math.inf, metadata={"help": "PROMOTEKNOB: back to the first queue after waiting this many times the time run; inf: never"}
+    )
+    gittins: bool = field(default=False, metadata={"help": "order inside queues by the Gittins index instead of the first start (Tiresias-G)"})
+    sample: tuple[float, ...] = field(
+        default=(), metadata={"help": "GPU-times of past jobs for the Gittins index; sample=@FILE reads a column; empty: log-uniform, 2 min to 70 h"}
+    )
+    compat: str = field(
+        default="auto", metadata={"help": "'none' (the paper), 'tiresias' (its simulator), 'blox' (released Blox: plain LAS), 'auto' (by regime)"}
+    )
 
     def __post_init__(self) -> None:
         if any(b <= a for a, b in zip(self.limits, self.limits[1:])) or any(limit <= 0 for limit in self.limits):
             raise UsageError(f"limits {self.limits} do not rise", where=f"policy '{self.name}'", fix="write --set limits=3600,36000")
-        if self.promote <= 0:
+        if not self.promote > 0:
             raise UsageError(f"promote is {self.promote}", where=f"policy '{self.name}'", fix="use a number above zero, or inf")
+        if self.service not in {"gpu-time", "time"} or self.compat not in {"auto", "none", "tiresias", "blox"}:
+            raise UsageError("service or compat is unknown", where=f"policy '{self.name}'", fix="see gantline policy show tiresias")
+
+    def _imitates(self, snapshot: Snapshot) -> str:
+        return snapshot.regime if self.compat == "auto" and snapshot.regime in {"tiresias", "blox"} else self.compat
+
+    @property
+    def _limits(self) -> Floats:
+        return np.array(self.limits or (3600.0,))
 
     def linear(self) -> LinearKey | None:
-        if math.isfinite(self.promote):
-            return None  # promotion remembers; only decide() can
-        return LinearKey(first_start=1.0, level_by="attained_gpu" if self.service == "gpu-time" else "attained", thresholds=self.limits)
+        if math.isfinite(self.promote) or self.gittins or self.compat != "none":
+            return None
+        return LinearKey(
+            first_start=1.0, level_by="attained_gpu" if self.service == "gpu-time" else "attained", thresholds=tuple(self._limits.tolist())
+        )
 
     def _service(self, snapshot: Snapshot) -> Floats:
         return snapshot.jobs.attained_gpu if self.service == "gpu-time" else snapshot.jobs.attained
@@ -48,12 +71,12 @@ class Tiresias(OrderPolicy):
         return np.where(np.isnan(first), _NEVER + snapshot.jobs.arrival, first)
 
     def key(self, snapshot: Snapshot) -> Floats:
-        level = np.searchsorted(np.array(self.limits), self._service(snapshot), side="right")
+        level = np.searchsorted(self._limits, self._service(snapshot), side="right")
         return level * _LEVEL + self._start_order(snapshot)
 
     def valid_until(self, snapshot: Snapshot) -> float:
         """The next demotion of a gang that runs, or would if this plan starts it."""
-        jobs, limits = snapshot.jobs, np.array(self.limits)
+        jobs, limits = snapshot.jobs, self._limits
         service = self._service(snapshot)
         speed = jobs.gpus if self.service == "gpu-time" else np.ones(len(jobs))
         level = np.searchsorted(limits, service, side="right")
@@ -63,9 +86,25 @@ class Tiresias(OrderPolicy):
         return snapshot.now + float(((limits[level[moving]] - service[moving]) / speed[moving]).min())
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        if math.isinf(self.promote):
-            return super().decide(snapshot)
-        return self._with_promotion(snapshot)
+        imitated = self._imitates(snapshot)
+        if imitated == "tiresias":
+            table = gittins_table(self._sample(), LIMITS[0]) if self.gittins else None
+            return artifact_plan(snapshot, self.limits or LIMITS, self.promote, self.service == "gpu-time", table)
+        if imitated == "blox":
+            return Plan.rank(snapshot.jobs.attained)
+        if math.isfinite(self.promote) or self.gittins:
+            return self._with_promotion(snapshot)
+        return super().decide(snapshot)
+
+    def _sample(self) -> tuple[float, ...]:
+        return self.sample or tuple((120.0 * 2.0 ** (k / 100.0)) for k in range(1101))
+
+    def _inside(self, snapshot: Snapshot, level: NDArray[np.int64], gained: Floats) -> Floats:
+        """Order inside the queues: first start, or the Gittins index in all queues but the last (section 3.2)."""
+        if not self.gittins:
+            return self._start_order(snapshot)
+        index = gittins_index(np.sort(np.array(self._sample())), gained, self._limits[np.minimum(level, len(self._limits) - 1)])
+        return np.where(level < len(self._limits), -index, self._start_order(snapshot))
 
     def _with_promotion(self, snapshot: Snapshot) -> Plan:
         """As above, with service counted since the last promotion; the memory holds that base per promoted job."""
@@ -75,11 +114,24 @@ class Tiresias(OrderPolicy):
         service, run = self._service(snapshot), jobs.attained
         gained = np.array([service[i] - base.get(str(r), (0.0, 0.0))[0] for i, r in enumerate(rows)])
         ran = np.array([run[i] - base.get(str(r), (0.0, 0.0))[1] for i, r in enumerate(rows)])
-        level = np.searchsorted(np.array(self.limits), gained, side="right")
-        promoted = ~jobs.running & (level > 0) & (jobs.waiting >= self.promote * ran)
+        level = np.searchsorted(self._limits, gained, side="right")
+        promoted = ~jobs.running & (level > 0) & (jobs.waiting >= (self.promote * ran if math.isfinite(self.promote) else math.inf))
         for i in np.flatnonzero(promoted):
             base[str(rows[i])] = [float(service[i]), float(run[i])]
         level = np.where(promoted, 0, level)
         alive = {str(r) for r in rows}
         memory = {row: value for row, value in base.items() if row in alive}
-        return Plan.rank(level * _LEVEL + self._start_order(snapshot), memory=memory)
+        inside = self._inside(snapshot, level, np.where(promoted, 0.0, gained))
+        return Plan.rank(level * _LEVEL + inside, memory=memory)
+
+
+def gittins_index(sample: Floats, attained: Floats, quantum: Floats) -> Floats:
+    """Chance to finish within the quantum over the expected service in it, from an empirical distribution (larger is better)."""
+    sums = np.concatenate([[0.0], np.cumsum(sample)])
+    n = len(sample)
+    first = np.searchsorted(sample, attained, side="right")
+    last = np.searchsorted(sample, attained + quantum, side="right")
+    alive = np.maximum(n - first, 1)
+    done = (last - first) / alive
+    served = (sums[last] - sums[first] - attained * (last - first) + quantum * (n - last)) / alive
+    return np.where(first < n, done / np.maximum(served, 1e-9), 0.0)

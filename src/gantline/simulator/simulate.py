@@ -57,7 +57,7 @@ def simulate(
     began, cpu_began = time.perf_counter(), time.process_time()
     jobs = _trace(trace)
     place = read_cluster(cluster)
-    chosen = make_policy(policy, dict(settings or {})) if isinstance(policy, str) else policy
+    chosen = make_policy(policy, read_settings(settings or {})) if isinstance(policy, str) else policy
     rule = find_placement(placement) if isinstance(placement, str) else placement
     gate = find_admission(admission) if isinstance(admission, str) else admission
     way = (find_regime(regime) if isinstance(regime, str) else regime).with_round(round)
@@ -84,6 +84,32 @@ def simulate(
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
     return Run(summary, tables, state.log, tuple(str(i) for i in engine.incidents), recorded, window)
+
+
+def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters, with ``@FILE`` replaced by the numbers in the file's first column (a heading is skipped)."""
+    values: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, str) and value.startswith("@"):
+            value = _numbers(name, Path(value[1:]))
+        values[name] = value
+    return values
+
+
+def _numbers(name: str, path: Path) -> tuple[float, ...]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot be read: {error}", where=f"--set {name}=@{path}", fix="name a text file with one number per line") from None
+    numbers = []
+    for line, text in enumerate(lines, start=1):
+        cell = text.split(",")[0].strip()
+        try:
+            numbers.append(float(cell))
+        except ValueError:
+            if line > 1 and cell:
+                raise UsageError(f"'{cell}' is not a number", where=f"{path}:{line}", fix="one number per line") from None
+    return tuple(numbers)
 
 
 def _trace(trace: Any) -> Trace:

@@ -174,7 +174,7 @@ def start_heads(
 ) -> int:
     """Match some rows and start heads of idle machines: all, or the one of the user with the lowest score."""
     types = times.shape[0]
-    by_release, offset = sort_machines(machine_kind, release, types)
+    by_release, offset = sort_machines(machine_kind, release, idle, types)
     weighed = np.empty((types, rows.size), np.int64)
     for i in range(rows.size):
         for t in range(types):
@@ -217,9 +217,12 @@ def start_heads(
 
 
 @njit(cache=True)
-def sort_machines(machine_kind: Ints, release: Ints, types: int) -> tuple[Ints, Ints]:
-    """Machines by type, then release time, then number; and where each type begins."""
-    order = np.argsort(release, kind="mergesort")
+def sort_machines(machine_kind: Ints, release: Ints, idle: Flags, types: int) -> tuple[Ints, Ints]:
+    """Machines by type, then release time, then idle ones before those overdue, then number; and where each type begins."""
+    key = np.empty(release.size, np.int64)
+    for m in range(release.size):
+        key[m] = 2 * release[m] + (not idle[m])
+    order = np.argsort(key, kind="mergesort")
     offset = np.zeros(types + 1, np.int64)
     for kind in machine_kind:
         offset[kind + 1] += 1

@@ -108,7 +108,7 @@ def shorten(p, q, dp, dq, weight, bend, mass, far):  # type: ignore[no-untyped-d
         inside = True
         for i in range(len(p)):
             wanted = bend[i] if i < len(bend) and bend[i] > 0.0 else gap / mass * weight[i]
-            inside = inside and (p[i] + far * dp[i]) * (q[i] + far * dq[i]) >= 0.01 * min(wanted, p[i] * q[i])
+            inside = inside and (p[i] + far * dp[i]) * (q[i] + far * dq[i]) >= min(0.02 * wanted, 0.9 * p[i] * q[i])
         if inside:
             break
         far *= 0.7
