@@ -26,7 +26,7 @@ from gantline.core.tables import Tables
 __all__ = ["VERSION", "decode_plan", "decode_snapshot", "encode_plan", "encode_snapshot"]
 
 VERSION = 1
-_HEAD = ("kind", "version", "now", "decision", "seed", "round", "memory", "reservations")
+_HEAD = ("kind", "version", "now", "decision", "seed", "round", "regime", "memory", "reservations")
 _STATE = ("cluster", "down", "shared", "free", "jobs", "users", "queues", "apps", "models", "queue_tree")
 _LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 
@@ -36,6 +36,8 @@ def encode_snapshot(snapshot: Snapshot) -> dict[str, Any]:
     tables, rows = snapshot.tables, snapshot.jobs.rows.tolist()
     found: dict[str, Any] = {"kind": "snapshot", "version": VERSION, "now": json_number(snapshot.now)}
     found |= {"decision": int(snapshot.decision), "seed": int(snapshot.seed), "round": json_number(snapshot.round)}
+    if snapshot.regime != "default":
+        found["regime"] = snapshot.regime
     if snapshot.memory is not None:
         found["memory"] = memories.plain(snapshot.memory)
     if snapshot.reservations:
@@ -81,15 +83,16 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
         _fill_metrics(job, tables, row)
     decode_nodes(reader, tables)
     return Snapshot(
-        now,
-        reader.whole("decision", 1),
-        reader.whole("seed", 0, least=-(2**63)),
-        Jobs(tables, np.array(rows, dtype=np.int64), now),
-        ClusterNow(tables),
-        memories.restore(reader.raw("memory")),
-        reader.number("round", 0.0),
-        decode_reservations(reader),
-        tables,
+        now=now,
+        decision=reader.whole("decision", 1),
+        seed=reader.whole("seed", 0, least=-(2**63)),
+        jobs=Jobs(tables, np.array(rows, dtype=np.int64), now),
+        cluster=ClusterNow(tables),
+        memory=memories.restore(reader.raw("memory")),
+        round=reader.number("round", 0.0),
+        reservations=decode_reservations(reader),
+        regime=reader.text("regime", "default"),
+        tables=tables,
     )
 
 

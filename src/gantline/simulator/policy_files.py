@@ -16,8 +16,10 @@ from gantline.policies.registry import find_policy
 
 
 def load_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
-    """The policy that a name or a file means, with its parameters."""
-    return build(policy_class(name), dict(settings or {}))
+    """The policy that a name or a file means, with its parameters; ``@FILE`` stands for the numbers in a file."""
+    from gantline.simulator.simulate import read_settings
+
+    return build(policy_class(name), read_settings(settings or {}))
 
 
 def policy_class(name: str) -> type[Policy]:

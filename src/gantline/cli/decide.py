@@ -1,0 +1,98 @@
+"""``gantline decide``: one snapshot file in, one plan and its reasons out."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from gantline.cli.arguments import PolicyName, Settings, settings_of
+from gantline.cli.console import Sheet, say, show, show_json
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
+
+if TYPE_CHECKING:
+    from gantline.core.plan import Plan
+    from gantline.core.snapshot import Snapshot
+    from gantline.simulator.outcome import Outcome
+
+app = App(
+    name="decide",
+    help_epilogue="""A snapshot needs little: {"now": 600, "cluster": "2x4", "jobs": [{"id": "a", "devices": [0]}, {"id": "b"}]}
+
+docs/snapshots.md lists every field.""",
+)
+
+
+@app.default
+def decide(
+    snapshot: Annotated[Path, Parameter(help="A JSON file, written by hand, or a line of 'gantline simulate --record'.")],
+    /,
+    *,
+    policy: PolicyName,
+    set_: Settings = None,
+    placement: Annotated[str, Parameter(help="Which devices: first-free, consolidated[:preferred], skew[:LIMIT], random.")] = "first-free",
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="A table for people, or JSON.")] = "table",
+) -> int:
+    """Ask a policy for one decision from one snapshot file, and say what would happen."""
+    from gantline.core.snapshot_json import decode_snapshot
+    from gantline.simulator.outcome import carry_out
+    from gantline.simulator.policy_files import load_policy
+
+    chosen = load_policy(policy, settings_of(set_))
+    document = read_json(snapshot)
+    instant = decode_snapshot(document.get("snapshot", document) if isinstance(document, dict) else document)
+    try:
+        plan = chosen.decide(instant)
+        outcomes = carry_out(instant, plan, placement)
+    except (UsageError, NotFoundError):
+        raise
+    except Exception as error:
+        raise RefusedError(f"policy '{policy}' gave no valid plan: {type(error).__name__}: {error}", where=str(snapshot)) from error
+    if output == "json":
+        show_json(_as_json(instant, plan, outcomes))
+        return 0
+    ranks = plan.ranking.key.tolist() if plan.ranking is not None else [math.nan] * len(outcomes)
+    by_rank = sorted(range(len(outcomes)), key=lambda place: (ranks[place], place)) if plan.ranking is not None else range(len(outcomes))
+    rows = [(outcomes[k].job, ranks[k], outcomes[k].act, list(outcomes[k].devices), outcomes[k].why) for k in by_rank]
+    show(Sheet.of("job rank act devices why", rows), "table")
+    _tell(instant, plan)
+    return 0
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotFoundError("no such file", where=str(path)) from None
+    except UnicodeDecodeError:
+        raise UsageError("is not text", where=str(path), fix="a snapshot is a JSON file") from None
+    except json.JSONDecodeError as error:
+        raise UsageError(f"is not JSON: {error.msg}", where=f"{path}:{error.lineno}:{error.colno}") from None
+
+
+def _as_json(instant: Snapshot, plan: Plan, outcomes: list[Outcome]) -> dict[str, Any]:
+    from gantline.core.snapshot_json import encode_plan
+
+    told = [{"job": one.job, "act": one.act, "devices": one.devices, "why": one.why} for one in outcomes]
+    return {"now": instant.now, "jobs": instant.jobs.ids, "plan": encode_plan(plan), "outcome": told}
+
+
+def _tell(instant: Snapshot, plan: Plan) -> None:
+    """What a plan says beyond who runs."""
+    from gantline.core.units import human_seconds
+
+    ids = instant.jobs.ids
+    for one in plan.reservations:
+        whose = f"job '{ids[one.job]}'" if one.job >= 0 else "nobody in particular"
+        say(f"note: {one.gpus} GPUs are reserved for {whose} in {human_seconds(one.start - instant.now)}")
+    for no in plan.refusals:
+        offer = ", ".join(f"{key}={value:g}" for key, value in no.offer.items())
+        say(f"note: job '{ids[no.job]}' is refused: {no.why}" + (f"; it would accept {offer}" if offer else ""))
+    if plan.valid_until is None:
+        say("note: the answer holds until the next round")
+    elif math.isfinite(plan.valid_until):
+        say(f"note: if nothing happens, the answer holds for {human_seconds(plan.valid_until - instant.now)}")

@@ -1,0 +1,76 @@
+"""What the engine would make of a plan: who starts, stays, moves or is stopped, and why the others wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.phases import Phase
+from gantline.core.plan import Misfit, Plan
+from gantline.core.policy import Policy
+from gantline.core.reasons import Reason, sentence
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.engine.engine import Engine
+from gantline.engine.ranks import B_ACTIVE
+from gantline.engine.regime import Regime
+from gantline.engine.state import State
+from gantline.placement.rules import PlacementRule, find_placement
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happens to one job: ``starts``, ``stays``, ``moves``, ``resizes``, ``is stopped`` or ``waits``."""
+
+    job: str
+    act: str
+    devices: tuple[int, ...]
+    why: str = ""
+
+
+def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | str = "first-free") -> list[Outcome]:
+    """Commit the plan on a copy of the snapshot's state; the snapshot itself is left alone."""
+    copy = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
+    rule = find_placement(placement) if isinstance(placement, str) else placement
+    state = State(copy.tables, Regime(round=copy.round), rule, seed=copy.seed, now=copy.now, decision=copy.decision)
+    rows = copy.jobs.rows
+    state.active[: len(rows)] = rows
+    state.B[B_ACTIVE] = len(rows)
+    tables = copy.tables
+    tables.I[c.REASON, rows] = int(Reason.NONE)
+    state.rebuild()
+    engine = Engine(state, Policy())
+    engine.check(copy, plan)
+    before = [copy.jobs.devices(place) for place in range(len(rows))]
+    ran = copy.jobs.running.copy()
+    engine.commit(plan)
+    return [_outcome(engine, plan, place, int(row), before[place], bool(ran[place])) for place, row in enumerate(rows)]
+
+
+def _outcome(engine: Engine, plan: Plan, place: int, row: int, before: tuple[int, ...], ran: bool) -> Outcome:
+    tables = engine.state.tables
+    name, held = tables.ids[row], engine.grants.devices(row)
+    reason = Reason(int(tables.I[c.REASON, row]))
+    if not Phase(int(tables.I[c.PHASE, row])).holds_devices:
+        reason = _why_it_waits(engine, plan, place, row) if reason in (Reason.NONE, Reason.ARRIVED) else reason
+        return Outcome(name, "is stopped" if ran else "waits", (), sentence(reason))
+    if not ran:
+        return Outcome(name, "starts", held)
+    if held == before:
+        return Outcome(name, "stays", held)
+    return Outcome(name, "moves" if len(held) == len(before) else "resizes", held)
+
+
+def _why_it_waits(engine: Engine, plan: Plan, place: int, row: int) -> Reason:
+    """The reason of a job that the engine did not even look at."""
+    state, tables = engine.state, engine.state.tables
+    ranking = plan.ranking
+    if ranking is None or np.isinf(ranking.key[place]):
+        return Reason.DEFERRED
+    rows = state.rows
+    ahead = (ranking.key < ranking.key[place]) | ((ranking.key == ranking.key[place]) & (rows < row))
+    if ranking.misfit == Misfit.STOP and (tables.I[c.PHASE, rows[ahead]] == Phase.PENDING).any():
+        return Reason.BLOCKED
+    return Reason.PRIORITY if ranking.preempt else Reason.RESOURCES
