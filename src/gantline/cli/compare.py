@@ -1,0 +1,118 @@
+"""``gantline compare``: several policies on the same jobs, paired differences, a verdict in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from gantline.cli.console import Column, Form, Sheet, show, show_json
+from gantline.cli.run_options import Policies, RunOptions, Seeds, TraceName, Workers, policies_of, seeds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gantline.experiment.compare import Comparison
+    from gantline.experiment.sweep import Sweep
+
+_SEEDS_OF_A_GENERATOR = 5
+
+app = App(
+    name="compare",
+    help_epilogue="""Of a file there is one run, and jobs are paired; of a generator five seeds, and seeds are paired. Examples:
+
+  gantline compare jobs.csv --cluster 32x4 --policy fifo,srtf,las
+  gantline compare philly --trace-set jobs=2000 --trace-set gpus=128 --trace-set load=0.9 --cluster 16x8 --policy fifo,las --seeds 10""",
+)
+
+
+@app.default
+def compare(
+    trace: TraceName,
+    /,
+    *,
+    policy: Policies,
+    options: RunOptions,
+    against: Annotated[str, Parameter(help="The policy to compare with; by default the first.")] = "",
+    metric: Annotated[
+        list[str] | None, Parameter(negative="", help="What to compare: jct_mean, jct_p95, makespan, utilisation, ...; may be repeated.")
+    ] = None,
+    seeds: Seeds = None,
+    confidence: Annotated[float, Parameter(help="Of the intervals.")] = 0.95,
+    workers: Workers = None,
+    out: Annotated[Path | None, Parameter(help="Keep runs, differences, pairs and figures in this folder.")] = None,
+    output: Form = "table",
+) -> int:
+    """Compare policies on the same jobs."""
+    from gantline.cli.sweeping import kept_or_not, run_watched, tell_failures
+    from gantline.experiment.compare import METRICS
+    from gantline.experiment.compare import compare as compare_runs
+    from gantline.experiment.grid import Grid
+
+    base = options.base(trace)
+    grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))
+    with kept_or_not(out) as folder:
+        sweep = run_watched(grid.cases(), folder, workers)
+        found = compare_runs(sweep, against=against, metrics=metric or METRICS, confidence=confidence)
+        if out is not None:
+            store(sweep, found, out)
+        show_comparisons(found, output)
+        return tell_failures(sweep)
+
+
+def show_comparisons(found: Sequence[Comparison], form: str) -> None:
+    """Print differences and verdicts: a table and sentences for people, everything for programs."""
+    import polars as pl
+
+    from gantline.report.metrics import BY_KEY
+    from gantline.report.numbers import spell
+
+    frame = pl.concat([comparison.frame for comparison in found], how="diagonal")
+    sentences = [sentence for comparison in found for sentence in _sentences(comparison)]
+    if form == "json":
+        show_json({"verdicts": sentences, "differences": frame.to_dicts()})
+        return
+    if form == "csv":
+        show(Sheet(tuple(Column(name) for name in frame.columns), frame.rows()), form)
+        return
+    names = ("policy", "against", "metric", "its value", "theirs", "change", "interval", "over")
+    rows = [
+        [
+            *(f"{name}={value}" for name, value in comparison.place.items()),
+            item.policy,
+            item.against,
+            BY_KEY[item.metric].title,
+            spell(BY_KEY[item.metric], item.value),
+            spell(BY_KEY[item.metric], item.value_against),
+            f"{100 * item.change.value:+.1f} %",
+            f"{100 * item.change.low:+.1f}..{100 * item.change.high:+.1f} %" if item.change.known else "",
+            f"{item.change.samples} {item.over}" if item.over else "",
+        ]
+        for comparison in found
+        for item in comparison.differences
+    ]
+    columns = [Column(name) for name in found[0].place] + [Column(name, right=name in names[3:7]) for name in names]
+    show(Sheet(tuple(columns), rows), form)
+    print()
+    for sentence in sentences:
+        print(sentence)
+
+
+def store(sweep: Sweep, found: Sequence[Comparison], folder: Path) -> None:
+    """Write differences and pairs as Parquet, and figures."""
+    import polars as pl
+
+    from gantline.cli.sweeping import write_figures
+    from gantline.experiment.charts import charts_of
+    from gantline.experiment.whole_files import write_frame, write_text
+
+    write_frame(folder / "differences.parquet", pl.concat([comparison.frame for comparison in found], how="diagonal"))
+    write_frame(folder / "pairs.parquet", pl.concat([comparison.pairs for comparison in found]))
+    write_text(folder / "verdict.txt", "\n".join(sentence for one in found for sentence in _sentences(one)) + "\n")
+    write_figures(charts_of(sweep), folder / "figures")
+
+
+def _sentences(comparison: Comparison) -> list[str]:
+    place = ", ".join(f"{name} {value}" for name, value in comparison.place.items())
+    return [f"At {place}: {sentence}" if place else sentence for sentence in comparison.verdicts]

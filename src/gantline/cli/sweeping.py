@@ -1,0 +1,74 @@
+"""Running many settings while a person watches: progress, what to do after Ctrl-C, which runs failed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from gantline.cli.console import printable, say
+
+if TYPE_CHECKING:
+    from gantline.experiment.grid import Case
+    from gantline.experiment.sweep import Sweep
+    from gantline.experiment.task import Outcome
+    from gantline.report.figures import Chart
+
+
+def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, keep_runs: bool = False) -> Sweep:
+    """Run what is not there yet; after Ctrl-C, say how to go on."""
+    from gantline.experiment.backend import choose_backend
+    from gantline.experiment.progress import progress
+    from gantline.experiment.sweep import run_sweep
+
+    done = 0
+    count = min(workers or len(os.sched_getaffinity(0)), len(cases)) if workers is None or workers > 0 else workers
+    with progress("running") as show:
+
+        def notice(finished: int, total: int, case: Case, outcome: Outcome) -> None:
+            nonlocal done
+            done = finished
+            if show is not None:
+                show(finished, total, case, outcome)
+
+        try:
+            sweep = run_sweep(cases, folder, backend=choose_backend(count), keep_runs=keep_runs, on_outcome=notice)
+        except KeyboardInterrupt:
+            say(f"stopped; {done} of {len(cases)} runs are done and kept in {folder}: the same command goes on from there")
+            raise
+    if sweep.reused:
+        say(f"{sweep.reused} of {len(cases)} runs were there already")
+    return sweep
+
+
+def tell_failures(sweep: Sweep) -> int:
+    """List the runs that failed; the exit code says whether there are any."""
+    for case, message in sweep.failures:
+        say(f"failed: {printable(case.name)}: {message}")
+    if sweep.failures:
+        say(f"{len(sweep.failures)} of {len(sweep.cases)} runs failed; details are in {sweep.folder / 'runs'}")
+    return 1 if sweep.failures else 0
+
+
+@contextmanager
+def kept_or_not(folder: Path | None) -> Iterator[Path]:
+    """The folder, or one that is gone afterwards."""
+    if folder is not None:
+        yield folder
+        return
+    with TemporaryDirectory(prefix="gantline-") as name:
+        yield Path(name)
+
+
+def write_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
+    """Draw charts as PNG and SVG, where matplotlib is installed."""
+    try:
+        from gantline.report.figures.with_matplotlib import save
+    except ModuleNotFoundError:
+        say("no figures, because matplotlib is not installed (pip install 'gantline[plot]')")
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    return [save(chart, folder / f"{chart.name}.{form}") for chart in charts for form in ("png", "svg")]
