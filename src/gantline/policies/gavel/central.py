@@ -83,18 +83,16 @@ def maximise_welfare(program: Program, weight: Floats, *, budget: int = 100) -> 
 
 def throughput_of(program: Program, x: Floats) -> Floats:
     """Effective throughput of one job of each kind."""
-    column = np.repeat(np.arange(len(x)), np.diff(program.start))
-    used = np.bincount(program.index, weights=program.value * x[column], minlength=len(program.bound))
+    used = np.bincount(program.index, weights=program.value * x[program.column], minlength=len(program.bound))
     return np.asarray(-used[1 : 2 * program.size : 2])
 
 
 def _start(program: Program) -> Start:
-    column = np.repeat(np.arange(len(program.row)), np.diff(program.start))
     positive = program.value > 0
     total = np.bincount(program.index[positive], weights=program.value[positive], minlength=len(program.bound))
     room = program.bound / np.where(total > 0, total, 1.0)
     x = np.full(len(program.row), np.inf)
-    np.minimum.at(x, column[positive], 0.5 * room[program.index[positive]])
+    np.minimum.at(x, program.column[positive], 0.5 * room[program.index[positive]])
     throughput = throughput_of(program, x)
     able = (throughput > 0) & (program.reach > 0)
     return Start(x, np.where(able, throughput, 1.0), able)

@@ -82,8 +82,8 @@ def pair_rows(members: Any, throughput: Any, jobs: Names, types: Sequence[str]) 
     late = who[:, 0] > who[:, 1]
     who[late] = who[late, ::-1]
     rates[late] = rates[late, ::-1]
-    codes = who[:, 0] * len(jobs) + who[:, 1]
-    if len(np.unique(codes)) != len(codes):
+    codes = np.sort(who[:, 0] * len(jobs) + who[:, 1])
+    if (codes[1:] == codes[:-1]).any():
         raise UsageError("a pair is listed twice", where="pairs")
     who.setflags(write=False)
     rates.setflags(write=False)

@@ -71,9 +71,8 @@ def apart(instance: Instance) -> Kinds:
 def group(rows: Floats, *, exact_bits: bool = False) -> tuple[Ints, Ints]:
     """Positions of the first of each distinct row, in order of appearance, and for each row its number."""
     bits = np.ascontiguousarray(rows if exact_bits else rows + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 one
-    key = np.zeros(len(bits), dtype=np.uint64)
-    for j in range(bits.shape[1]):
-        key = _mix(key ^ bits[:, j])
+    place = np.arange(bits.shape[1], dtype=np.uint64) * np.uint64(0xD1342543DE82EF95)
+    key = _mix(bits + place).sum(axis=1, dtype=np.uint64)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     if not np.array_equal(bits[first][inverse], bits):  # two rows with one hash value: sort whole rows instead
         _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)

@@ -31,6 +31,7 @@ class Program:
     start: Ints  # [c + 1]
     index: Ints
     value: Floats
+    column: Ints  # the column of every entry
     bound: Floats  # [r]
     column_weight: Floats  # [c] how many shares a column stands for
     row_weight: Floats  # [r] how many constraints a row stands for
@@ -67,15 +68,17 @@ def constraints(instance: Instance, kinds: Kinds, *, every_column: bool = False)
         pair = _pair_columns(instance, kinds, every_column)
         for target, part in zip((rows, types, entries, index, value, weight), pair):
             target.append(part)
+    width = np.concatenate(entries)
     reach = np.where(useful, speed, 0.0).max(axis=1, initial=0.0)
     return Program(
         kinds=kinds,
         types=k,
         row=np.concatenate(rows),
         type=np.concatenate(types),
-        start=np.concatenate(([0], np.cumsum(np.concatenate(entries)))),
+        start=np.concatenate(([0], np.cumsum(width))),
         index=np.concatenate(index),
         value=np.concatenate(value),
+        column=np.repeat(np.arange(len(width)), width),
         bound=np.concatenate((np.tile((1.0, 0.0), n), instance.capacity)),
         column_weight=np.concatenate(weight),
         row_weight=np.concatenate((np.repeat(kinds.count.astype(np.float64), 2), instance.capacity > 0)),

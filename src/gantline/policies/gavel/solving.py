@@ -76,8 +76,7 @@ def give_up(instance: Instance, why: str) -> Allocation:
 def within(program: Program, x: Floats, least: float) -> Floats:
     """The same shares without noise, shrunk by the last digits that break a limit."""
     x = np.where(x < least, 0.0, np.minimum(x, 1.0))
-    column = np.repeat(np.arange(len(x)), np.diff(program.start))
-    used = np.bincount(program.index, weights=program.value * x[column], minlength=len(program.bound))
+    used = np.bincount(program.index, weights=program.value * x[program.column], minlength=len(program.bound))
     limited = program.bound > 0
     return np.asarray(x / max(1.0, float((used[limited] / program.bound[limited]).max(initial=0.0))))
 
@@ -86,9 +85,8 @@ def gain_of(program: Program, worth: Floats) -> Floats:
     """Gain of every column when a unit of throughput of a job is worth that much (per kind)."""
     price = np.zeros(len(program.bound))
     price[1 : 2 * program.size : 2] = -worth
-    column = np.repeat(np.arange(len(program.row)), np.diff(program.start))
     weighed = program.value * price[program.index]
-    return np.asarray(np.bincount(column, weights=weighed, minlength=len(program.row)))
+    return np.asarray(np.bincount(program.column, weights=weighed, minlength=len(program.row)))
 
 
 def as_linear(program: Program, gain: Floats, floor: Floats) -> LinearProgram:
