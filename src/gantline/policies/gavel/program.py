@@ -60,34 +60,38 @@ def constraints(instance: Instance, kinds: Kinds, *, every_column: bool = False)
     useful = (speed > 0) & (scale[:, None] <= instance.capacity) | every_column
     useful &= instance.capacity > 0
     a, j = np.nonzero(useful)
-    rows, types, entries = [a], [j], [np.full(len(a), 3)]
-    index = [np.stack((2 * a, 2 * a + 1, 2 * n + j), axis=1).ravel()]
-    value = [np.stack((np.ones(len(a)), -speed[a, j], (kinds.count * scale)[a]), axis=1).ravel()]
-    weight = [kinds.count[a].astype(np.float64)]
+    parts: list[tuple[NDArray[Any], ...]] = [
+        (
+            a,
+            j,
+            np.full(len(a), 3),
+            np.stack((2 * a, 2 * a + 1, 2 * n + j), axis=1).ravel(),
+            np.stack((np.ones(len(a)), -speed[a, j], (kinds.count * scale)[a]), axis=1).ravel(),
+            kinds.count[a].astype(np.float64),
+        )
+    ]
     if len(kinds.pair_first):
-        pair = _pair_columns(instance, kinds, every_column)
-        for target, part in zip((rows, types, entries, index, value, weight), pair):
-            target.append(part)
-    width = np.concatenate(entries)
+        parts.append(_pair_columns(instance, kinds, every_column))
+    row, type, width, index, value, weight = (np.concatenate(part) for part in zip(*parts))
     reach = np.where(useful, speed, 0.0).max(axis=1, initial=0.0)
     return Program(
         kinds=kinds,
         types=k,
-        row=np.concatenate(rows),
-        type=np.concatenate(types),
+        row=row,
+        type=type,
         start=np.concatenate(([0], np.cumsum(width))),
-        index=np.concatenate(index),
-        value=np.concatenate(value),
+        index=index,
+        value=value,
         column=np.repeat(np.arange(len(width)), width),
         bound=np.concatenate((np.tile((1.0, 0.0), n), instance.capacity)),
-        column_weight=np.concatenate(weight),
+        column_weight=weight,
         row_weight=np.concatenate((np.repeat(kinds.count.astype(np.float64), 2), instance.capacity > 0)),
         reach=reach,
     )
 
 
 def _pair_columns(instance: Instance, kinds: Kinds, every_column: bool) -> tuple[NDArray[Any], ...]:
-    """Columns of pairs: five entries each (time and floor of both kinds of members, devices once)."""
+    """Row, type, number of entries, entries and weight of the columns of pairs: time and floor of both members, devices once."""
     assert instance.pairs is not None
     n = len(kinds)
     members = instance.pairs.members[kinds.pair_first]
