@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gantline.experiment.compare import Comparison
-    from gantline.experiment.sweep import Sweep
 
 _SEEDS_OF_A_GENERATOR = 5
 
@@ -45,9 +44,11 @@ def compare(
     output: Form = "table",
 ) -> int:
     """Compare policies on the same jobs."""
-    from gantline.cli.sweeping import kept_or_not, run_watched, tell_failures
+    from gantline.cli.sweeping import kept_or_not, run_watched, tell_failures, write_figures
+    from gantline.experiment.charts import charts_of
     from gantline.experiment.compare import METRICS
     from gantline.experiment.compare import compare as compare_runs
+    from gantline.experiment.comparison_files import store_comparisons
     from gantline.experiment.grid import Grid
 
     base = options.base(trace)
@@ -56,20 +57,19 @@ def compare(
         sweep = run_watched(grid.cases(), folder, workers)
         found = compare_runs(sweep, against=against, metrics=metric or METRICS, confidence=confidence)
         if out is not None:
-            store(sweep, found, out)
+            store_comparisons(found, out)
+            write_figures(charts_of(sweep), out / "figures")
         show_comparisons(found, output)
         return tell_failures(sweep)
 
 
 def show_comparisons(found: Sequence[Comparison], form: str) -> None:
     """Print differences and verdicts: a table and sentences for people, everything for programs."""
-    import polars as pl
-
+    from gantline.experiment.comparison_files import differences_of, sentences_of
     from gantline.report.metrics import BY_KEY
     from gantline.report.numbers import spell
 
-    frame = pl.concat([comparison.frame for comparison in found], how="diagonal")
-    sentences = [sentence for comparison in found for sentence in _sentences(comparison)]
+    frame, sentences = differences_of(found), sentences_of(found)
     if form == "json":
         show_json({"verdicts": sentences, "differences": frame.to_dicts()})
         return
@@ -79,7 +79,7 @@ def show_comparisons(found: Sequence[Comparison], form: str) -> None:
     names = ("policy", "against", "metric", "its value", "theirs", "change", "interval", "over")
     rows = [
         [
-            *(f"{name}={value}" for name, value in comparison.place.items()),
+            *comparison.place.values(),
             item.policy,
             item.against,
             BY_KEY[item.metric].title,
@@ -97,22 +97,3 @@ def show_comparisons(found: Sequence[Comparison], form: str) -> None:
     print()
     for sentence in sentences:
         print(sentence)
-
-
-def store(sweep: Sweep, found: Sequence[Comparison], folder: Path) -> None:
-    """Write differences and pairs as Parquet, and figures."""
-    import polars as pl
-
-    from gantline.cli.sweeping import write_figures
-    from gantline.experiment.charts import charts_of
-    from gantline.experiment.whole_files import write_frame, write_text
-
-    write_frame(folder / "differences.parquet", pl.concat([comparison.frame for comparison in found], how="diagonal"))
-    write_frame(folder / "pairs.parquet", pl.concat([comparison.pairs for comparison in found]))
-    write_text(folder / "verdict.txt", "\n".join(sentence for one in found for sentence in _sentences(one)) + "\n")
-    write_figures(charts_of(sweep), folder / "figures")
-
-
-def _sentences(comparison: Comparison) -> list[str]:
-    place = ", ".join(f"{name} {value}" for name, value in comparison.place.items())
-    return [f"At {place}: {sentence}" if place else sentence for sentence in comparison.verdicts]

@@ -46,10 +46,12 @@ def sweep(
     """Run every combination of policies, loads, seeds and other values."""
     from gantline.cli.sweeping import run_watched, tell_failures, write_figures
     from gantline.experiment.charts import charts_of
+    from gantline.experiment.experiment import Experiment, write_experiment
     from gantline.experiment.grid import Grid
 
     grid = Grid(options.base(trace), policies_of(policy), numbers_of(load, "--load"), seeds_of(seeds, 1), varied_of(vary))
     found = run_watched(grid.cases(), out, workers, keep_runs=keep_runs)
+    write_experiment(Experiment(grid, title=f"sweep of {trace}"), out / "experiment.yaml")
     write_figures(charts_of(found), out / "figures")
     show_results(found, output)
     say(f"results are in {out / 'results.parquet'}")

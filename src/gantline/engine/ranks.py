@@ -36,25 +36,27 @@ def _before(F: Floats, a: int, b: int) -> bool:
 @kernel
 def _sort_fully(F: Floats, rows: Ints, n: int) -> None:
     """Heapsort in place; ranks are unique, so it need not be stable."""
-    for end in range(2 * n - 1, 0, -1):
-        if end >= n:  # first half: build the heap
-            root, size = 2 * n - 1 - end, n
-            root = n - 1 - root
-        else:  # second half: the largest goes to the end
-            rows[0], rows[end] = rows[end], rows[0]
-            root, size = 0, end
-        row = rows[root]
-        while True:
-            child = 2 * root + 1
-            if child >= size:
-                break
-            if child + 1 < size and _before(F, rows[child], rows[child + 1]):
-                child += 1
-            if not _before(F, row, rows[child]):
-                break
-            rows[root] = rows[child]
-            root = child
-        rows[root] = row
+    for root in range(n // 2 - 1, -1, -1):
+        _sift(F, rows, root, n)
+    for end in range(n - 1, 0, -1):
+        rows[0], rows[end] = rows[end], rows[0]
+        _sift(F, rows, 0, end)
+
+
+@kernel
+def _sift(F: Floats, rows: Ints, root: int, size: int) -> None:
+    row = rows[root]
+    while True:
+        child = 2 * root + 1
+        if child >= size:
+            break
+        if child + 1 < size and _before(F, rows[child], rows[child + 1]):
+            child += 1
+        if not _before(F, row, rows[child]):
+            break
+        rows[root] = rows[child]
+        root = child
+    rows[root] = row
 
 
 @kernel

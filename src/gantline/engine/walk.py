@@ -38,7 +38,11 @@ X_NODES, X_COUNTS, X_VICTIM, X_SAVED, X_OFFSET, X_OPTION, X_NODE, X_FREE, X_RECL
 
 @kernel
 def _movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool:  # noqa: E741
-    return I[c.LOCKED, row] == 0 and (min_run <= 0.0 or now >= F[c.LAST_START, row] + min_run)
+    """Whether a gang may be stopped: it runs or starts, is not locked, and has had its minimum run time."""
+    phase = I[c.PHASE, row]
+    if (phase != RUNNING and phase != STARTING) or I[c.LOCKED, row] != 0:
+        return False
+    return min_run <= 0.0 or now >= F[c.LAST_START, row] + min_run
 
 
 @kernel
@@ -139,7 +143,7 @@ def _node_to_clear(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: 
         gain[node] = 0
     for k in range(n - 1, first - 1, -1):
         row = running[k]
-        if I[c.FLAGS, row] != 0 or I[c.PHASE, row] == PENDING or not _movable(F, I, row, now, min_run):
+        if I[c.FLAGS, row] != 0 or not _movable(F, I, row, now, min_run):
             continue
         device = I[c.HEAD, row]
         alone = I[c.SPREAD, row] == 1  # on one node: no need to go through its devices
@@ -211,8 +215,7 @@ def walk(
     if preempt:
         for k in range(n_run):
             row = running[k]
-            phase = I[c.PHASE, row]
-            if (phase == RUNNING or phase == STARTING) and _movable(F, I, row, now, min_run):
+            if _movable(F, I, row, now, min_run):
                 kind = OI[c.O_TYPE, I[c.OPTION, row]]
                 if F[c.KEY, row] == np.inf:  # the policy does not want it to run now
                     X[X_FREE, kind] += I[c.HELD, row]
@@ -246,7 +249,7 @@ def walk(
             row = running[at_run]
             at_run += 1
             if I[c.FLAGS, row] == 0:  # it runs and stays
-                if preempt and I[c.PHASE, row] != PENDING and _movable(F, I, row, now, min_run):
+                if preempt and _movable(F, I, row, now, min_run):
                     X[X_RECLAIM, OI[c.O_TYPE, I[c.OPTION, row]]] -= I[c.HELD, row]
                     if by_node:
                         device = I[c.HEAD, row]
@@ -309,7 +312,7 @@ def walk(
                     while used == 0 and back >= at_run:
                         other = running[back]
                         back -= 1
-                        if I[c.FLAGS, other] != 0 or I[c.PHASE, other] == PENDING or not _movable(F, I, other, now, min_run):
+                        if I[c.FLAGS, other] != 0 or not _movable(F, I, other, now, min_run):
                             continue
                         if not keep and OI[c.O_TYPE, I[c.OPTION, other]] != kind:
                             continue  # its devices cannot help

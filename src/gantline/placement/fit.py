@@ -7,6 +7,7 @@
     preferred      consolidated if possible, else the fewest nodes
     skew           consolidated for placement-sensitive jobs, else the smallest gaps (Tiresias, NSDI 2019, section 3.3)
     random         devices drawn without replacement
+    first-node     the first node with enough; for larger gangs idle nodes and the first that takes the rest (YARN in Tiresias' simulator)
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ CONSOLIDATED = 1
 PREFERRED = 2
 SKEW = 3
 RANDOM = 4
+FIRST_NODE = 5
 
 
 @kernel
@@ -187,6 +189,39 @@ def _random(
 
 
 @kernel
+def _first_node(
+    NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints
+) -> int:
+    used = 0
+    largest = 0
+    for node in range(NI.shape[1]):
+        if NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1:
+            largest = max(largest, NI[c.N_GPUS, node])
+    for node in range(NI.shape[1]):  # whole nodes first, while the gang is larger than one
+        if need < largest or largest == 0:
+            break
+        if NI[c.N_GPUS, node] == largest and room(NF, NI, node, kind, cpus, memory, reclaim) == largest:
+            nodes[used] = node
+            counts[used] = largest
+            need -= largest
+            used += 1
+    if need == 0:
+        return used
+    if need >= largest:
+        return 0
+    for node in range(NI.shape[1]):
+        if room(NF, NI, node, kind, cpus, memory, reclaim) >= need:
+            taken = False
+            for k in range(used):
+                taken = taken or nodes[k] == node
+            if not taken:
+                nodes[used] = node
+                counts[used] = need
+                return used + 1
+    return 0
+
+
+@kernel
 def _even(
     NF: Floats, NI: Ints, kind: int, need: int, spread: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints
 ) -> int:
@@ -234,6 +269,8 @@ def choose(
         return _first_free(NF, NI, kind, need, cpus, memory, reclaim, nodes, counts)
     if rule == RANDOM:
         return _random(NF, NI, kind, need, cpus, memory, reclaim, seed, nodes, counts)
+    if rule == FIRST_NODE:
+        return _first_node(NF, NI, kind, need, cpus, memory, reclaim, nodes, counts)
     if rule == SKEW and not sensitive:
         return _by_room(NF, NI, kind, need, cpus, memory, reclaim, False, nodes, counts)
     used = _consolidated(NF, NI, kind, need, cpus, memory, reclaim, whole, nodes, counts)

@@ -13,6 +13,7 @@ RULES = {
     "consolidated:preferred": "consolidated if possible, else the fewest nodes",
     "consolidated:tight": "consolidated; the rest of a gang larger than a node goes to the tightest node instead of an idle one",
     "skew": "consolidated for models with a dominating tensor, smallest gaps for the others (Tiresias); skew:LIMIT sets the limit",
+    "first-node": "the first node with enough devices; idle nodes and the first that takes the rest for larger gangs (YARN in Tiresias' simulator)",
     "random": "devices drawn at random among the free ones",
 }
 
@@ -32,6 +33,8 @@ def find_placement(name: str) -> PlacementRule:
     base, _, option = name.partition(":")
     if name == "first-free":
         return PlacementRule(name, fit.FIRST_FREE)
+    if name == "first-node":
+        return PlacementRule(name, fit.FIRST_NODE)
     if name == "random":
         return PlacementRule(name, fit.RANDOM)
     if base == "consolidated" and option in {"", "strict", "preferred", "tight"}:

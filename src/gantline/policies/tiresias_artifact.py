@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def artifact_plan(snapshot: Snapshot, limits: tuple[float, ...], promote: float,
                 known[row] = queue + 1
         elif executed[row] > 0.0:
             waited[str(row)] = waited.get(str(row), 0.0) + snapshot.now - memory["seen"]
-            if queue > 0 and waited[str(row)] >= executed[row] * promote:
+            if queue > 0 and math.isfinite(promote) and waited[str(row)] >= int(executed[row] * promote):
                 base[str(row)] = run[position]
                 waited[str(row)] = 0.0
                 executed[row] = 0.0
@@ -66,15 +67,19 @@ def artifact_plan(snapshot: Snapshot, limits: tuple[float, ...], promote: float,
     jump = math.inf
     for q, queue in enumerate(queues):
         queue.sort(key=lambda row: row not in runs)  # those who wait stand behind those who run
-        if q < len(limits):
-            for row in queue:
-                if row in runs:
-                    left = limits[q] - executed[row]
-                    jump = min(jump, snapshot.now + (left // gpus[at[row]] if by_gpu else left))
+        for row in queue:
+            if row in runs and q < len(limits):
+                left = limits[q] - executed[row]
+                jump = min(jump, snapshot.now + (left // gpus[at[row]] if by_gpu else left))
+            elif row not in runs and q > 0 and executed[row] > 0.0 and math.isfinite(promote):
+                left = float(int(executed[row] * promote - waited.get(str(row), 0.0)))
+                if left > 0:
+                    jump = min(jump, snapshot.now + left)
     after = {"queues": queues, "base": base, "waited": waited, "seen": snapshot.now}
     return Plan.rank(key, memory=after, valid_until=jump if jump > snapshot.now else math.inf)
 
 
+@lru_cache(maxsize=8)
 def gittins_table(sample: tuple[float, ...], delta: float) -> list[tuple[float, float]]:
     """(GPU-time, index) per sample value, with the artifact's integer arithmetic."""
     data = sorted(int(v) for v in sample)

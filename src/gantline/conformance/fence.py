@@ -1,0 +1,80 @@
+"""A fence around a decision: clocks, unseeded randomness and I/O are noticed while a policy decides.
+
+Calls of built-in functions are seen by a profiling hook, draws from the global generators by their changed state. Loading a module or a compiled
+kernel for the first time reads files too; such calls come from the import system or from Numba and are let through.
+"""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+_CLOCK = frozenset(
+    ["time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "process_time_ns", "thread_time", "localtime", "gmtime", "sleep", "clock_gettime", "clock_gettime_ns"]
+)
+_SYSTEM = frozenset(
+    ["open", "read", "write", "stat", "lstat", "listdir", "scandir", "system", "fork", "getcwd", "remove", "unlink", "mkdir", "rmdir", "rename", "replace", "readlink", "getloadavg"]
+)
+_INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite")
+
+
+@contextmanager
+def fence() -> Iterator[list[str]]:
+    """Fill the list with what crossed the fence inside the block."""
+    crossed: list[str] = []
+    before_random, before_numpy = random.getstate(), _numpy_state()
+    before_hook = sys.getprofile()
+
+    def watch(frame: FrameType, event: str, called: Any) -> None:
+        if event == "c_call":
+            what = forbidden(called)
+            if what and not _is_innocent(frame):
+                crossed.append(f"{what} in {frame.f_code.co_name}(), line {frame.f_lineno}")
+
+    sys.setprofile(watch)
+    try:
+        yield crossed
+    finally:
+        sys.setprofile(before_hook)
+        if random.getstate() != before_random:
+            crossed.append("draws from the global generator of random")
+        if _numpy_state() != before_numpy:
+            crossed.append("draws from the global generator of NumPy")
+
+
+def forbidden(called: Any) -> str:
+    """What a built-in function does to the outside world; empty: nothing."""
+    module, name, owner = getattr(called, "__module__", None), getattr(called, "__name__", ""), getattr(called, "__self__", None)
+    if module == "time" and name in _CLOCK:
+        return f"reads a clock: time.{name}"
+    if isinstance(owner, type) and issubclass(owner, datetime.date) and name in ("now", "today", "utcnow"):
+        return f"reads a clock: {owner.__name__}.{name}"
+    if module == "posix" and name in ("urandom", "getrandom"):
+        return f"draws randomness that no seed controls: os.{name}"
+    if (module in ("io", "_io") and name in ("open", "open_code")) or (module == "posix" and name in _SYSTEM):
+        return f"does I/O: {name}"
+    if module == "builtins" and name in ("print", "input"):
+        return f"does I/O: {name}"
+    if module in ("_socket", "_posixsubprocess", "_sqlite3"):
+        return f"does I/O: {module.lstrip('_')}.{name}"
+    return ""
+
+
+def _is_innocent(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith(_INNOCENT):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _numpy_state() -> bytes:
+    return pickle.dumps(np.random.get_state())  # noqa: NPY002

@@ -1,0 +1,80 @@
+"""Small stories that every policy goes through: rounds and events, failures, late decisions, gangs, equals.
+
+Each is a function of its name alone: the same jobs every time, on every machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gantline.core.rng import stream
+from gantline.performance.costs import Costs
+from gantline.simulator.node_events import NodeEvent
+
+Job = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A trace, a cluster and how they are simulated."""
+
+    name: str
+    jobs: tuple[Job, ...]
+    cluster: str = "4x4"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def in_rounds(self) -> bool:
+        return bool(self.options.get("round"))
+
+
+def some_jobs(name: str, count: int = 14, largest: int = 8, types: tuple[str, ...] = ()) -> tuple[Job, ...]:
+    """Jobs drawn by name: sizes are powers of two, lengths from seconds to half an hour, a few users and queues."""
+    draw = stream(0, 0, f"conformance/{name}")
+    arrivals = sorted((draw.random(count) * 900.0).round(1).tolist())
+    jobs = []
+    for number, arrival in enumerate(arrivals):
+        gpus = min(largest, int(2 ** draw.integers(0, 4)))
+        duration = float((10.0 + 1800.0 * draw.random() ** 3).round(1))
+        job = {"job": f"{name}-{number}", "arrival": arrival, "gpus": gpus, "duration": duration}
+        job |= {"user": f"user{draw.integers(3)}", "queue": ("research", "production")[int(draw.integers(2))]}
+        job |= {"model": ("resnet50", "vgg16", "lstm")[int(draw.integers(3))], "min_gpus": max(1, gpus // 2), "max_gpus": gpus * 2}
+        job |= {"deadline": arrival + duration * (2.0 + 6.0 * float(draw.random()))}
+        if types:
+            job["type"] = types[int(draw.integers(len(types)))]
+        jobs.append(job)
+    return tuple(jobs)
+
+
+def equal_jobs(count: int = 9) -> tuple[Job, ...]:
+    """Jobs that differ in nothing but their names, all there at the beginning."""
+    return tuple({"job": f"equal-{number}", "arrival": 0.0, "gpus": 2, "duration": 120.0} for number in range(count))
+
+
+def _failures() -> tuple[NodeEvent, ...]:
+    return (
+        NodeEvent(200.0, "node0", "down"),
+        NodeEvent(350.0, "node2", "drain"),
+        NodeEvent(500.0, "node0", "up"),
+        NodeEvent(700.0, "node2", "up"),
+        NodeEvent(800.0, "node1", "down"),
+        NodeEvent(1200.0, "node1", "up"),
+    )
+
+
+def scenarios() -> tuple[Scenario, ...]:
+    """All stories."""
+    gang = ({"job": "whole", "arrival": 30.0, "gpus": 16, "duration": 100.0},)
+    return (
+        Scenario("rounds", some_jobs("rounds"), options={"round": 60.0}),
+        Scenario("events", some_jobs("events")),
+        Scenario("two types", some_jobs("types", types=("v100", "k80")), "v100:2x8,k80:2x8", {"round": 45.0, "placement": "consolidated"}),
+        Scenario("failures", some_jobs("failures"), options={"round": 60.0, "node_events": _failures(), "costs": Costs(start=5, resume=15, checkpoint=90)}),
+        Scenario("failures on events", some_jobs("failing"), options={"node_events": _failures(), "costs": Costs(resume=10, checkpoint=60)}),
+        Scenario("late decisions", some_jobs("late"), options={"round": 60.0, "latency": 7.0}),
+        Scenario("wrong estimates", some_jobs("wrong"), options={"round": 60.0, "estimates": "noisy:1.0", "seed": 3}),
+        Scenario("one job", some_jobs("one", 1), options={"round": 60.0}),
+        Scenario("a gang as large as the cluster", tuple(sorted((*some_jobs("gang", 8), *gang), key=lambda job: float(job["arrival"])))),
+        Scenario("equals", equal_jobs(), "2x4", {"round": 30.0}),
+    )  # fmt: skip

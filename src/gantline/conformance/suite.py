@@ -1,0 +1,149 @@
+"""The rules, and the stories they are held against."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+from gantline.conformance.report import Finding, Report
+from gantline.conformance.scenarios import Scenario, scenarios
+from gantline.conformance.stubborn import ask_in_vain
+from gantline.conformance.watched import Watched
+from gantline.core import snapshot as snapshot_module
+from gantline.core.errors import GantlineError
+from gantline.core.plan import Plan
+from gantline.core.policy import OrderPolicy, Policy, build
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.policies.registry import make_policy
+from gantline.simulator.outcome import carry_out
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+
+_ENDED = {"completed", "rejected", "failed", "cancelled"}
+_RULES = {
+    "answers": "gives a valid plan in every story: no jobs, one job, gangs, failures, late decisions",
+    "ends": "every job ends",
+    "deterministic": "the same story twice gives the same plans and the same run",
+    "memory only": "a policy rebuilt from its parameters and the stored memory decides the same, after every decision",
+    "memory": "what it remembers is plain and survives JSON",
+    "input": "leaves snapshot and memory as they are",
+    "purity": "reads no clock, draws no unseeded randomness, does no I/O",
+    "feasible": "whoever is assigned devices can get them",
+    "valid_until": "skipping rounds until then gives the same run as stepping through them",
+    "declared key": "the declared key and key() give the same run",
+    "ties": "among equal jobs the earlier one starts first",
+    "refusals": "keeps answering while every grant is refused",
+}
+
+
+@dataclass
+class _Case:
+    """One policy on its way through the suite."""
+
+    policy: Policy
+    performance: Any = None
+    broken: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+    def run(self, scenario: Scenario, policy: Policy | None = None, **more: Any) -> Run:
+        options = {**scenario.options, **more}
+        chosen = copy.deepcopy(self.policy) if policy is None else policy
+        return simulate(list(scenario.jobs), scenario.cluster, chosen, performance=self.performance, **options)
+
+    def breach(self, rule: str, told: str) -> None:
+        self.broken.setdefault(rule, told)
+
+
+def check_policy(policy: Policy | type[Policy] | str, settings: Mapping[str, Any] | None = None, *, performance: Any = None) -> Report:
+    """Put a policy (an object, a class or a name) through all rules; `performance` is a model for policies that need one."""
+    if isinstance(policy, str):
+        policy = make_policy(policy, dict(settings or {}))
+    elif isinstance(policy, type):
+        policy = build(policy, dict(settings or {}))
+    case = _Case(policy, performance)
+    _answer_without_jobs(case)
+    for scenario in scenarios():
+        _tell_story(case, scenario)
+    _break_ties(case)
+    told = ask_in_vain(copy.deepcopy(policy))
+    if told:
+        case.breach("refusals", told)
+    if not isinstance(policy, OrderPolicy) or policy.linear() is None:
+        case.notes["declared key"] = "declares none"
+    findings = [
+        Finding(rule, rule not in case.broken, case.broken.get(rule) or case.notes.get(rule, meaning)) for rule, meaning in _RULES.items()
+    ]
+    return Report(policy.name or type(policy).__name__, tuple(findings))
+
+
+def _answer_without_jobs(case: _Case) -> None:
+    try:
+        plan = copy.deepcopy(case.policy).decide(decode_snapshot({"cluster": "2x4", "now": 5.0, "round": 60.0}, case.performance))
+    except Exception as error:
+        case.breach("answers", f"without jobs it raises {type(error).__name__}: {error}")
+        return
+    if not isinstance(plan, Plan):
+        case.breach("answers", f"without jobs it answers with a {type(plan).__name__}")
+
+
+def _tell_story(case: _Case, scenario: Scenario) -> None:
+    """One story four times: watched, watched again, as it is, and (in rounds) through every round."""
+    first, second = Watched(copy.deepcopy(case.policy)), Watched(copy.deepcopy(case.policy))
+    try:
+        run = case.run(scenario, first)
+        again = case.run(scenario, second)
+        plain = case.run(scenario)
+        slow = [("declared key", case.run(scenario, record=True))]
+        if scenario.in_rounds:
+            slow.append(("valid_until", case.run(scenario, step_all=True)))
+    except GantlineError as error:
+        case.breach("answers", f"in the story '{scenario.name}': {error}")
+        return
+    for rule, told in first.broken.items():
+        case.breach(rule, f"in the story '{scenario.name}', {told}")
+    if run.incidents:
+        case.breach("answers", f"in the story '{scenario.name}': {run.incidents[0]}")
+    if first.plans != second.plans or run.summary["log_hash"] != again.summary["log_hash"]:
+        case.breach("deterministic", f"the story '{scenario.name}' went differently the second time")
+    left = plain.jobs.filter(~plain.jobs["state"].is_in(list(_ENDED)))
+    if left.height:
+        names = ", ".join(left["job"].to_list()[:3])
+        case.breach("ends", f"{left.height} jobs of the story '{scenario.name}' never end: {names}")
+    for rule, other in slow:
+        if other.summary["log_hash"] != plain.summary["log_hash"]:
+            case.breach(rule, f"the story '{scenario.name}' {_difference(plain, other)}")
+
+
+def _difference(ours: Run, theirs: Run) -> str:
+    for a, b in zip(ours.allocations.iter_rows(named=True), theirs.allocations.iter_rows(named=True)):
+        if a != b:
+            return f"parts at {min(a['start'], b['start']):g} s: '{a['job']}' holds {a['devices']}, in the slow run '{b['job']}' {b['devices']}"
+    return f"has {ours.allocations.height} intervals, the slow run {theirs.allocations.height}"
+
+
+def _break_ties(case: _Case) -> None:
+    """Six equal jobs of two GPUs, room for four: those that start are the first ones."""
+    jobs = [{"id": f"equal-{k}", "gpus": 2, "arrival": 1.0, "estimate": 100.0} for k in range(6)]
+    instant = decode_snapshot({"cluster": "2x4", "now": 60.0, "round": 60.0, "jobs": jobs}, case.performance)
+    drawn: list[str] = []
+
+    def stream(seed: int, decision: int, name: str) -> Any:
+        drawn.append(name)
+        return original(seed, decision, name)
+
+    original: Callable[..., Any] = snapshot_module.stream
+    try:
+        with patch.object(snapshot_module, "stream", stream):
+            plan = copy.deepcopy(case.policy).decide(instant)
+        started = [outcome.act == "starts" for outcome in carry_out(instant, plan)]
+    except Exception as error:
+        case.breach("answers", f"with equal jobs it raises {type(error).__name__}: {error}")
+        return
+    if drawn:
+        case.notes["ties"] = "draws lots by snapshot.rng"
+    elif started != sorted(started, reverse=True):
+        late = [f"equal-{k}" for k, runs in enumerate(started) if runs]
+        case.breach("ties", f"of six equal jobs {', '.join(late)} start")

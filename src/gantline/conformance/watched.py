@@ -1,0 +1,115 @@
+"""A policy under observation: it answers as the policy under test does, and every answer is held against the rules."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gantline.conformance.fence import fence
+from gantline.core import columns as c
+from gantline.core import memory as memories
+from gantline.core.errors import GantlineError
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
+from gantline.core.tables import Tables
+from gantline.simulator.outcome import carry_out
+
+
+@dataclass(frozen=True)
+class Watched(Policy):
+    """Decides as `inner`; `broken` gets the first breach of each rule, `plans` every answer."""
+
+    inner: Policy = field(default_factory=Policy)
+    broken: dict[str, str] = field(default_factory=dict)
+    plans: list[str] = field(default_factory=list)
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset(self.inner.needs)
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        before = fingerprint(snapshot.tables)
+        remembered = _told(snapshot.memory)
+        pristine = copy.deepcopy(self.inner)
+        with fence() as crossed:
+            plan = self.inner.decide(snapshot)
+        if crossed:
+            self._breach("purity", snapshot, crossed[0])
+        if fingerprint(snapshot.tables) != before or _told(snapshot.memory) != remembered:
+            self._breach("input", snapshot, "the snapshot or its memory was changed")
+        answer = self._encoded(snapshot, plan)
+        if answer is not None:
+            self.plans.append(answer)
+            self._decide_again(snapshot, answer, pristine)
+            self._carry_out(snapshot, plan)
+        return plan
+
+    def _encoded(self, snapshot: Snapshot, plan: Plan) -> str | None:
+        """The plan as text; None where it is none (the engine then says so)."""
+        if not isinstance(plan, Plan):
+            return None
+        try:
+            text = memories.encode(plan.memory)
+        except GantlineError as error:
+            self._breach("memory", snapshot, str(error))
+            return None
+        if memories.encode(memories.decode(text)) != text:
+            self._breach("memory", snapshot, "the memory does not survive JSON")
+        return json.dumps(encode_plan(plan), sort_keys=True)
+
+    def _decide_again(self, snapshot: Snapshot, answer: str, pristine: Policy) -> None:
+        """A policy rebuilt from its parameters, told the stored memory, gives the same answer."""
+        stored = replace(snapshot, memory=memories.decode(memories.encode(snapshot.memory)))
+        restored = decode_snapshot(json.loads(json.dumps(encode_snapshot(snapshot))), snapshot.performance)
+        for instant, told in ((stored, "a rebuilt policy decides"), (restored, "from the snapshot as a file it decides")):
+            again = json.dumps(encode_plan(pristine.decide(instant)), sort_keys=True)
+            if again != answer:
+                self._breach("memory only", snapshot, f"{told} otherwise: {again[:80]}... instead of {answer[:80]}...")
+                return
+
+    def _carry_out(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Assignments are final: whoever is assigned something must be able to get it."""
+        if plan.assignments is None or not owns_plainly(snapshot):
+            return
+        assigned = {int(job) for job in plan.assignments.job}
+        try:
+            outcomes = carry_out(snapshot, plan)
+        except GantlineError as error:
+            self._breach("feasible", snapshot, str(error))
+            return
+        for place, outcome in enumerate(outcomes):
+            if place in assigned and outcome.act in ("waits", "is stopped"):
+                self._breach("feasible", snapshot, f"job '{outcome.job}' is assigned what it cannot get: {outcome.why}")
+
+    def _breach(self, rule: str, snapshot: Snapshot, told: str) -> None:
+        self.broken.setdefault(rule, f"decision {snapshot.decision} at {snapshot.now:g} s: {told}")
+
+
+def fingerprint(tables: Tables) -> str:
+    """A hash over everything that a snapshot lends."""
+    digest = hashlib.blake2b(digest_size=16)
+    for matrix in (tables.F, tables.I, tables.options.F, tables.options.I, tables.NF, tables.NI, tables.D, *tables.metrics.values()):
+        digest.update(np.ascontiguousarray(matrix).tobytes())
+    digest.update("\0".join([*tables.ids, *tables.users, *tables.queues, *tables.apps, *tables.models]).encode())
+    return digest.hexdigest()
+
+
+def owns_plainly(snapshot: Snapshot) -> bool:
+    """Whether every job that runs owns its devices: grants that share leave no trace in a snapshot to carry a plan out on."""
+    held = np.array([len(snapshot.jobs.devices(place)) for place in range(len(snapshot.jobs))], dtype=np.int64)
+    on_cpus = snapshot.tables.I[c.NODE, snapshot.jobs.rows] >= 0
+    return bool((~snapshot.jobs.running | on_cpus | ((held > 0) & (held == snapshot.jobs.held))).all())
+
+
+def _told(memory: Any) -> str:
+    try:
+        return memories.encode(memory)
+    except GantlineError:
+        return ""

@@ -1,0 +1,146 @@
+"""Making intent and reality agree: which orders are due, and what reports mean.
+
+The engine's tables hold the intent: who shall hold which devices. This file holds what is known of reality: which grant occupies each device. A grant is ordered to start only when all its
+devices are known to be clear; an order is repeated until it is answered. Everything is level-triggered, so a lost, late or doubled message changes nothing
+but the time it takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gantline.core import columns as c
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason
+from gantline.engine.executor import Executor, News, Order, Report, Verb
+from gantline.engine.gang import close_interval, complete, open_interval, rest
+from gantline.engine.node_changes import fail_gang, lose_node
+from gantline.engine.ranks import B_ACTIVE, drop_sorted
+from gantline.engine.state import State
+
+
+@dataclass
+class Live:
+    """A grant that may exist in reality."""
+
+    row: int
+    epoch: int
+    devices: tuple[int, ...]
+    started: bool = False
+    asked: Verb = Verb.START
+    next_try: float = 0.0
+
+
+@dataclass
+class Reconciler:
+    """Intent in the tables, reality in `live`."""
+
+    state: State
+    executor: Executor
+    patience: float = 30.0  # seconds before an order is repeated
+    live: dict[int, Live] = field(default_factory=dict)  # by row: at most one incarnation each
+    occupied: dict[int, int] = field(default_factory=dict)  # device -> row
+
+    def step(self) -> None:
+        """Send every order that is due."""
+        state, t = self.state, self.state.tables
+        for row in state.rows.tolist():
+            phase = Phase(int(t.I[c.PHASE, row]))
+            known = self.live.get(row)
+            if phase == Phase.STOPPING and known is None:  # it never got as far as reality
+                rest(t.F, t.I, row, state.now)
+            elif phase == Phase.STARTING and known is None:
+                devices = self._intended(row)
+                if not any(device in self.occupied for device in devices):
+                    self.live[row] = known = Live(row, int(t.I[c.EPOCH, row]), devices)
+                    self.occupied.update(dict.fromkeys(devices, row))
+                    state.log.reserve(8, len(devices) + 8)
+                    open_interval(t.I, t.D, row, state.now, state.log.LI, state.log.LF, state.log.LD, state.log.LN)
+        for known in list(self.live.values()):
+            phase = Phase(int(t.I[c.PHASE, known.row]))
+            wanted = Verb.STOP if phase == Phase.STOPPING or int(t.I[c.EPOCH, known.row]) != known.epoch else Verb.START
+            if wanted is Verb.START and known.started:
+                continue
+            if wanted is not known.asked:
+                known.asked, known.next_try = wanted, state.now
+            if known.next_try <= state.now:
+                self.executor.send(self._order(known), state.now)
+                known.next_try = state.now + self.patience
+        state.rebuild()
+
+    def next_time(self) -> float:
+        """When an unanswered order will be repeated."""
+        waiting = [k.next_try for k in self.live.values() if not k.started or k.asked is Verb.STOP]
+        return min(waiting, default=float("inf"))
+
+    def absorb(self, report: Report) -> bool:
+        """Take in one report; whether it changed anything that a policy could see."""
+        state, t = self.state, self.state.tables
+        known = self.live.get(report.row)
+        if known is None or report.epoch != known.epoch:
+            return False  # of a grant that is over: nothing to learn
+        row = report.row
+        if report.news is News.STARTED:
+            if known.started or int(t.I[c.PHASE, row]) != Phase.STARTING:
+                known.started = True
+                return False
+            known.started = True
+            t.I[c.PHASE, row] = Phase.RUNNING
+            t.F[c.SINCE, row] = report.time
+            t.F[c.DONE, row] = report.done
+            return True
+        stopping = int(t.I[c.PHASE, row]) == Phase.STOPPING
+        if report.news is News.FINISHED:
+            self._clear(known)
+            complete(*state.kernel_tables(), row, report.time, state.log.LI, state.log.LF)
+            state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
+            return True
+        self._clear(known)
+        reason = Reason(int(t.I[c.REASON, row])) if stopping else Reason.NODE_LOST
+        t.F[c.DONE, row] = report.done
+        t.F[c.SAFE, row] = report.done
+        t.F[c.SINCE, row] = state.now
+        t.F[c.RATE, row] = 0.0
+        if stopping:
+            close_interval(t.I, row, state.now, int(reason), state.log.LI, state.log.LF)
+            rest(t.F, t.I, row, state.now)
+        else:
+            fail_gang(state, row)
+        return True
+
+    def node_lost(self, node: int) -> None:
+        """The node is gone: what it ran is over, and gangs that lost a part must be stopped on the others."""
+        state, t = self.state, self.state.tables
+        hit = [known for known in self.live.values() if any(int(t.D[c.D_NODE, d]) == node for d in known.devices)]
+        epochs = {known.row: int(t.I[c.EPOCH, known.row]) for known in hit}
+        lose_node(state, node)
+        for known in hit:
+            for device in [d for d in known.devices if int(t.D[c.D_NODE, d]) == node]:
+                self.occupied.pop(device, None)
+            known.devices = tuple(d for d in known.devices if int(t.D[c.D_NODE, d]) != node)
+            stopping = int(t.I[c.PHASE, known.row]) == Phase.STOPPING
+            if not known.devices:
+                self._clear(known)
+                if stopping:
+                    rest(t.F, t.I, known.row, state.now)
+            elif not stopping:  # the survivors of the gang must go before it can start again
+                t.I[c.EPOCH, known.row] = epochs[known.row] + 1
+                t.I[c.PHASE, known.row] = Phase.STOPPING
+        state.rebuild()
+
+    def _clear(self, known: Live) -> None:
+        for device in known.devices:
+            self.occupied.pop(device, None)
+        self.live.pop(known.row, None)
+
+    def _intended(self, row: int) -> tuple[int, ...]:
+        t = self.state.tables
+        device, devices = int(t.I[c.HEAD, row]), []
+        while device >= 0:
+            devices.append(device)
+            device = int(t.D[c.D_NEXT, device])
+        return tuple(devices)
+
+    def _order(self, known: Live) -> Order:
+        t = self.state.tables
+        return Order(known.asked, known.row, known.epoch, known.devices, float(t.F[c.DONE, known.row]), float(t.F[c.RATE, known.row]))

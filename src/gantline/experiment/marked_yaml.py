@@ -1,0 +1,98 @@
+"""YAML that remembers its lines, so that a mistake can be shown where it was made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from gantline.core.errors import GantlineError, TraceError, UsageError
+
+Path = tuple[str | int, ...]
+_QUOTED = re.compile(r"'([^']*)'")
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A document: its value, and the line of each key and item."""
+
+    value: Any
+    lines: dict[Path, int]
+    name: str
+
+    def where(self, path: Path) -> str:
+        """The place of a value: file, line and field."""
+        known = path
+        while known and known not in self.lines:
+            known = known[:-1]
+        field = ".".join(map(str, path))
+        return f"{self.name}:{self.lines.get(known, 1)}" + (f": field '{field}'" if field else "")
+
+    @contextmanager
+    def at(self, *path: str | int) -> Iterator[None]:
+        """Errors from inside are errors of the value at this path, or of the value below it that they name."""
+        try:
+            yield
+        except GantlineError as error:
+            if error.where.startswith(f"{self.name}:"):
+                raise
+            found = self._named(path, error)
+            inner = error.where if error.where and found == path and error.where != str(path[-1]) else ""
+            what = f"{inner}: {error.what}" if inner else error.what
+            raise _again(error, what, self.where(found)) from None
+
+    def _named(self, path: Path, error: GantlineError) -> Path:
+        """The deepest path below this one whose last key the error mentions."""
+        words = {*_QUOTED.findall(f"{error.where} {error.what}"), *re.split(r"[:.]\s*", error.where)}
+        below = [known for known in self.lines if known[: len(path)] == path and len(known) > len(path) and str(known[-1]) in words]
+        return max(below, key=len, default=path)
+
+
+def load_marked(text: str, name: str) -> Marked:
+    """Read one document with the safe loader; refuses broken YAML and keys that stand twice."""
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        lines: dict[Path, int] = {}
+        value = _build(loader, node, (), lines, name) if node is not None else None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{name}:{mark.line + 1}" if mark is not None else name
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise UsageError(f"broken YAML: {problem}", where=place, fix="check indentation, colons and brackets there") from None
+    finally:
+        loader.dispose()
+    return Marked(value, lines, name)
+
+
+def _build(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Path, int], name: str) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        loader.flatten_mapping(node)
+        found: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = loader.construct_object(key_node, deep=True)
+            line = key_node.start_mark.line + 1
+            if not isinstance(key, str):
+                raise UsageError(f"the key {key!r} is not a text", where=f"{name}:{line}", fix="put it in quotes")
+            if key in found:
+                raise UsageError(f"the key '{key}' stands twice", where=f"{name}:{line}", fix="keep one of them")
+            lines[(*path, key)] = line
+            found[key] = _build(loader, value_node, (*path, key), lines, name)
+        return found
+    if isinstance(node, yaml.SequenceNode):
+        items = []
+        for index, item in enumerate(node.value):
+            lines[(*path, index)] = item.start_mark.line + 1
+            items.append(_build(loader, item, (*path, index), lines, name))
+        return items
+    return loader.construct_object(node, deep=True)
+
+
+def _again(error: GantlineError, what: str, where: str) -> GantlineError:
+    """The same kind of error with another place; a trace's error knows a file and is told as one of usage."""
+    kind = UsageError if isinstance(error, TraceError) else type(error)
+    return kind(what, where=where, fix=error.fix)
