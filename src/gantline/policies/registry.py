@@ -17,6 +17,7 @@ _KNOWN = {
     "smallest": "gantline.policies.order:SmallestFirst",
     "las": "gantline.policies.las:LeastAttainedService",
     "tiresias": "gantline.policies.tiresias:Tiresias",
+    "fair-share": "gantline.policies.fair_share:FairShare",
 }
 
 

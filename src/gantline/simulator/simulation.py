@@ -213,7 +213,7 @@ class Simulation:
         wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
         if not engine.order_only:
             wake = min(wake, max(engine.leases_end(), now))
-        if state.n_waiting or not engine.order_only:
+        if state.n_waiting or (not engine.order_only and len(state.rows)):
             again = engine.valid_until
             if again is None:
                 again = now + regime.round if regime.round > 0.0 else (now + regime.quantum if len(state.rows) else math.inf)

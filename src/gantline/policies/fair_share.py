@@ -1,0 +1,82 @@
+"""Fair share with memory: whoever has used least of late, by weight, comes first; usage is forgotten with a half-life.
+
+The rule is that of batch systems (Kay and Lauder, "A Fair Share Scheduler", CACM 1988; Slurm's multi-factor priority): usage in GPU-seconds decays
+exponentially, so a user who was busy last week is not punished for ever. It holds for users, queues, or both: queues first, then users inside.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core.errors import UsageError
+from gantline.core.plan import Misfit, Plan
+from gantline.core.policy import Policy
+from gantline.core.queues import ancestors
+from gantline.core.snapshot import Snapshot
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FairShare(Policy):
+    """Least decayed usage per weight first; inside one account by arrival."""
+
+    name: ClassVar[str] = "fair-share"
+    paper: ClassVar[str] = "Kay, Lauder: A Fair Share Scheduler (CACM 1988); Slurm multi-factor priority"
+
+    by: str = field(default="user", metadata={"help": "whose usage counts: 'user', 'queue', or 'queue,user' (queues first, users inside)"})
+    half_life: float = field(default=86400.0, metadata={"help": "seconds after which usage counts half; inf: never forget"})
+    preempt: bool = field(default=True, metadata={"help": "whether running gangs give way"})
+    quantum: float = field(default=300.0, metadata={"help": "seconds between looks while jobs wait and nothing happens"})
+
+    def __post_init__(self) -> None:
+        if self.by not in {"user", "queue", "queue,user"}:
+            raise UsageError(f"by is '{self.by}'", where="policy 'fair-share'", fix="use user, queue or queue,user")
+        if not self.half_life > 0 or not self.quantum > 0:
+            raise UsageError("half_life and quantum must be above zero", where="policy 'fair-share'")
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        jobs = snapshot.jobs
+        usage, charged = self._usage(snapshot)
+        rank = jobs.arrival / (snapshot.now + 1.0)  # within [0, 1]: settles order inside an account
+        scale = 2.0
+        for account in reversed(self.by.split(",")):
+            names = snapshot.users if account == "user" else snapshot.queues
+            codes = jobs.user if account == "user" else jobs.queue
+            weight = np.ones(len(names))
+            np.maximum.at(weight, codes, jobs.weight if account == "user" else 1.0)
+            if account == "queue":
+                weight = np.array([_weight(snapshot, name) for name in names])
+            share = np.array([usage.get(f"{account}:{name}", 0.0) for name in names]) / weight
+            position = np.empty(len(names))
+            position[np.lexsort((np.arange(len(names)), share))] = np.arange(len(names))
+            rank = position[codes] * scale + rank
+            scale *= len(names) + 1.0
+        memory = {"usage": usage, "charged": charged, "at": snapshot.now}
+        return Plan.rank(rank, misfit=Misfit.SKIP, preempt=self.preempt, valid_until=snapshot.now + self.quantum, memory=memory)
+
+    def _usage(self, snapshot: Snapshot) -> tuple[dict[str, float], dict[str, float]]:
+        """Decayed GPU-seconds per account, and what each active job has been charged so far."""
+        memory: dict[str, Any] = snapshot.memory or {"usage": {}, "charged": {}, "at": snapshot.now}
+        fade = 1.0 if math.isinf(self.half_life) else 0.5 ** ((snapshot.now - memory["at"]) / self.half_life)
+        usage = {name: value * fade for name, value in memory["usage"].items() if value * fade > 1e-6}
+        charged: dict[str, float] = {}
+        jobs = snapshot.jobs
+        for row, user, queue, spent in zip(jobs.rows.tolist(), jobs.user.tolist(), jobs.queue.tolist(), jobs.attained_gpu.tolist()):
+            fresh = spent - memory["charged"].get(str(row), 0.0)
+            charged[str(row)] = spent
+            if fresh > 0.0:
+                for account in (f"user:{snapshot.users[user]}", f"queue:{snapshot.queues[queue]}"):
+                    usage[account] = usage.get(account, 0.0) + fresh
+        return usage, charged
+
+
+def _weight(snapshot: Snapshot, queue: str) -> float:
+    """The weight of a queue: the product down the tree."""
+    tree = snapshot.tables.queue_tree
+    return math.prod(tree[name].weight for name in ancestors(queue) if name in tree)
