@@ -24,6 +24,8 @@ def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, kee
     from gantline.experiment.progress import progress
     from gantline.experiment.sweep import run_sweep
 
+    if cases:
+        cases[0].setting.trace.load(cases[0].setting.seed)  # a wrong file or setting would fail all runs, one after the other
     done = 0
     count = min(workers or len(os.sched_getaffinity(0)), len(cases)) if workers is None or workers > 0 else workers
     with progress("running") as show:

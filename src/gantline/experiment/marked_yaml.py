@@ -13,6 +13,7 @@ import yaml
 from gantline.core.errors import GantlineError, TraceError, UsageError
 
 Path = tuple[str | int, ...]
+_PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _QUOTED = re.compile(r"'([^']*)'")
 
 
@@ -41,7 +42,7 @@ class Marked:
             if error.where.startswith(f"{self.name}:"):
                 raise
             found = self._named(path, error)
-            inner = error.where if error.where and found == path and error.where != str(path[-1]) else ""
+            inner = error.where if found == path and error.where not in ("", *map(str, path[-1:])) else ""
             what = f"{inner}: {error.what}" if inner else error.what
             raise _again(error, what, self.where(found)) from None
 
@@ -70,6 +71,8 @@ def load_marked(text: str, name: str) -> Marked:
 
 
 def _build(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Path, int], name: str) -> Any:
+    if node.tag not in _PLAIN:
+        return loader.construct_object(node, deep=True)  # a text, a number, or a tag that the safe loader refuses
     if isinstance(node, yaml.MappingNode):
         loader.flatten_mapping(node)
         found: dict[Any, Any] = {}
@@ -83,13 +86,11 @@ def _build(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
             lines[(*path, key)] = line
             found[key] = _build(loader, value_node, (*path, key), lines, name)
         return found
-    if isinstance(node, yaml.SequenceNode):
-        items = []
-        for index, item in enumerate(node.value):
-            lines[(*path, index)] = item.start_mark.line + 1
-            items.append(_build(loader, item, (*path, index), lines, name))
-        return items
-    return loader.construct_object(node, deep=True)
+    items = []
+    for index, item in enumerate(node.value):
+        lines[(*path, index)] = item.start_mark.line + 1
+        items.append(_build(loader, item, (*path, index), lines, name))
+    return items
 
 
 def _again(error: GantlineError, what: str, where: str) -> GantlineError:
