@@ -19,6 +19,7 @@ COMMANDS = {
     "simulate": "Replay a table of jobs on a cluster under a policy.",
     "compare": "Compare policies on the same jobs: paired differences, intervals, a verdict in words.",
     "sweep": "Run policies x loads x seeds x any parameter in parallel; the same command goes on after a stop.",
+    "experiment": "Run an experiment file: a sweep, its comparison, its figures.",
     "saturate": "Search for the load at which a policy saturates.",
     "decide": "Ask a policy for one decision from one snapshot file, and say what would happen.",
     "policy": "List policies, show their parameters, put one through the conformance suite.",
