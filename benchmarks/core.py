@@ -2,9 +2,10 @@
 
     python -m benchmarks core [--quick]
 
-Prints, per policy: the floor's seconds, Gantline's with a declared key and with a Python key per decision (both with consolidated placement; and with
-first-free placement, where mean completion times must be equal to the floor's), the ratios, and the memory used. Then Blox' workloads in
-rounds per second, a million jobs on 20,000 GPUs, and how time grows with jobs at a fixed load.
+Prints, per policy: the floor's seconds, Gantline's with a declared key and with a Python key per decision (both with
+consolidated placement; and with first-free placement, where mean completion times must be equal to the floor's), the ratios,
+and the memory used. Then Blox' workloads in rounds per second, a million jobs on 20,000 GPUs, and how time grows with jobs at a
+fixed load.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
-
-import polars as pl
 
 from gantline import Trace, simulate
 from gantline.core.policy import Policy
@@ -61,7 +60,12 @@ def floor_program() -> Path | None:
 def run_floor(program: Path, name: str, trace: Trace, gpus: int, length: float) -> tuple[float, float]:
     rows = trace.frame.select("arrival", "gpus", "duration").write_csv(include_header=False, separator=" ")
     best = min(
-        (subprocess.run([str(program), name, str(gpus), str(length)], input=rows, capture_output=True, text=True, check=True).stdout.split() for _ in range(3)),
+        (
+            subprocess.run(
+                [str(program), name, str(gpus), str(length)], input=rows, capture_output=True, text=True, check=True
+            ).stdout.split()
+            for _ in range(3)
+        ),
         key=lambda line: float(line[0]),
     )
     return float(best[0]), float(best[1])
@@ -90,7 +94,9 @@ def philly_table(quick: bool) -> None:
     if quick:
         trace = Trace(trace.frame.head(10_000), trace.source)
     program = floor_program()
-    print(f"# {Path(trace.source).name}: {trace.frame.height:,} jobs, 64x8 GPUs, 60 s rounds; CPU seconds of one core, best of two (floor: of three)")
+    print(
+        f"# {Path(trace.source).name}: {trace.frame.height:,} jobs, 64x8 GPUs, 60 s rounds; CPU seconds of one core, best of two (floor: of three)"
+    )
     print("policy     floor   declared  ratio   python-key  ratio   declared,first-free  mean JCT equal to floor")
     for label, (name, settings) in POLICIES.items():
         policy = make_policy(name, settings)
@@ -100,7 +106,9 @@ def philly_table(quick: bool) -> None:
         general, _ = timed(trace, "64x8", undeclared(policy), "consolidated")
         counted, summary = timed(trace, "64x8", policy, "first-free")
         same = abs(summary["average_jct"] - mean) < 1e-6 * max(mean, 1.0)
-        print(f"{label:<9} {floor:6.2f} {fast:9.2f} {fast / floor:7.1f} {general:11.2f} {general / floor:7.1f} {counted:12.2f} {summary['average_jct']:18.3f} {same}")
+        print(
+            f"{label:<9} {floor:6.2f} {fast:9.2f} {fast / floor:7.1f} {general:11.2f} {general / floor:7.1f} {counted:12.2f} {summary['average_jct']:18.3f} {same}"
+        )
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
 
 
@@ -128,7 +136,10 @@ def growth_table(quick: bool) -> None:
         run = simulate(trace, "2500x8", "srtf", placement="consolidated", round=60)
         seconds = time.process_time() - began
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{jobs:>9,} jobs {seconds:8.2f} s {1e6 * seconds / jobs:8.1f} us/job  completed {run.summary['completed']:,}  peak {memory:,.0f} MB", flush=True)
+        print(
+            f"{jobs:>9,} jobs {seconds:8.2f} s {1e6 * seconds / jobs:8.1f} us/job  completed {run.summary['completed']:,}  peak {memory:,.0f} MB",
+            flush=True,
+        )
 
 
 def main(arguments: list[str]) -> None:

@@ -1,7 +1,8 @@
 """Where compiled kernels are kept: a folder of the user's cache, named after the sources they were compiled from.
 
-Numba notices a change in the file of a kernel, but not in the files of the kernels it calls, so a shared folder could serve stale code after an
-upgrade or an edit. Naming the folder after all sources rules that out, and works where the package itself is read-only.
+Numba notices a change in the file of a kernel, but not in the files of the kernels it calls, so a shared folder could serve
+stale code after an upgrade or an edit. Naming the folder after all sources rules that out, and works where the package itself
+is read-only.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def use_kernel_cache() -> None:
     for package in _PACKAGES:
         for source in sorted((root / package).rglob("*.py")):
             text = source.read_bytes()
-            if b"kernel" in text or b"njit" in text or b": Final" in text or b"IntEnum" in text:  # kernels, and constants that are compiled into them
+            if (
+                b"kernel" in text or b"njit" in text or b": Final" in text or b"IntEnum" in text
+            ):  # kernels, and constants that are compiled into them
                 digest.update(text)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     os.environ["NUMBA_CACHE_DIR"] = str(home / "gantline" / f"kernels-{digest.hexdigest()}")

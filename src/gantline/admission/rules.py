@@ -1,9 +1,9 @@
 """Who may enter now. A rule sees the jobs kept out, oldest first, and those inside, and says whom to let in.
 
-    accept-all        everybody at once
-    load-limit:1.2    in order, while the demand of those inside is at most 1.2 times the cluster's GPUs; the test comes before the job is
-                      added, so the limit is overshot by one job, exactly as in Blox (EuroSys 2024, section 3.1)
-    quota:user=8      in order per user, while the user's jobs inside ask for at most 8 GPUs; likewise queue=N, and both
+accept-all        everybody at once
+load-limit:1.2    in order, while the demand of those inside is at most 1.2 times the cluster's GPUs; the test comes before the job is
+                  added, so the limit is overshot by one job, exactly as in Blox (EuroSys 2024, section 3.1)
+quota:user=8      in order per user, while the user's jobs inside ask for at most 8 GPUs; likewise queue=N, and both
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AdmissionRule:
 
     def select(self, tables: Tables, held: Ints, inside: Ints) -> list[int]:
         """Rows among `held` (oldest first) that may enter, given those inside."""
-        I = tables.I  # noqa: E741
+        I = tables.I
         gpus = I[c.GPUS]
         use = {
             "user": np.bincount(I[c.USER][inside], weights=gpus[inside], minlength=len(tables.users)),

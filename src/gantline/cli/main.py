@@ -21,6 +21,7 @@ COMMANDS = {
     "sweep": "Run policies x loads x seeds x any parameter in parallel; the same command goes on after a stop.",
     "experiment": "Run an experiment file: a sweep, its comparison, its figures.",
     "saturate": "Search for the load at which a policy saturates.",
+    "reproduce": "Run a published figure again and hold it against what was published.",
     "decide": "Ask a policy for one decision from one snapshot file, and say what would happen.",
     "policy": "List policies, show their parameters, put one through the conformance suite.",
 }

@@ -1,7 +1,7 @@
 """A fence around a decision: clocks, unseeded randomness and I/O are noticed while a policy decides.
 
-Calls of built-in functions are seen by a profiling hook, draws from the global generators by their changed state. Loading a module or a compiled
-kernel for the first time reads files too; such calls come from the import system or from Numba and are let through.
+Calls of built-in functions are seen by a profiling hook, draws from the global generators by their changed state. Loading a module or
+a compiled kernel for the first time reads files too; such calls come from the import system or from Numba and are let through.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
-_CLOCK = frozenset(
-    ["time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "process_time_ns", "thread_time", "localtime", "gmtime", "sleep", "clock_gettime", "clock_gettime_ns"]
-)
-_SYSTEM = frozenset(
-    ["open", "read", "write", "stat", "lstat", "listdir", "scandir", "system", "fork", "getcwd", "remove", "unlink", "mkdir", "rmdir", "rename", "replace", "readlink", "getloadavg"]
-)
+_CLOCK = {
+    "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "process_time_ns", "thread_time",
+    "localtime", "gmtime", "sleep", "clock_gettime", "clock_gettime_ns",
+}  # fmt: skip
+_SYSTEM = {
+    "open", "read", "write", "stat", "lstat", "listdir", "scandir", "system", "fork", "getcwd", "remove", "unlink", "mkdir", "rmdir",
+    "rename", "replace", "readlink", "getloadavg",
+}  # fmt: skip
 _INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite")
 
 

@@ -25,8 +25,9 @@ class Scenario:
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def in_rounds(self) -> bool:
-        return bool(self.options.get("round"))
+    def skips(self) -> bool:
+        """Whether rounds may be skipped with the same result; a decision that comes late sees what has happened meanwhile."""
+        return bool(self.options.get("round")) and not self.options.get("latency")
 
 
 def some_jobs(name: str, count: int = 14, largest: int = 8, types: tuple[str, ...] = ()) -> tuple[Job, ...]:
@@ -36,7 +37,7 @@ def some_jobs(name: str, count: int = 14, largest: int = 8, types: tuple[str, ..
     jobs = []
     for number, arrival in enumerate(arrivals):
         gpus = min(largest, int(2 ** draw.integers(0, 4)))
-        duration = float((10.0 + 1800.0 * draw.random() ** 3).round(1))
+        duration = round(10.0 + 1800.0 * float(draw.random()) ** 3, 1)
         job = {"job": f"{name}-{number}", "arrival": arrival, "gpus": gpus, "duration": duration}
         job |= {"user": f"user{draw.integers(3)}", "queue": ("research", "production")[int(draw.integers(2))]}
         job |= {"model": ("resnet50", "vgg16", "lstm")[int(draw.integers(3))], "min_gpus": max(1, gpus // 2), "max_gpus": gpus * 2}
@@ -65,13 +66,14 @@ def _failures() -> tuple[NodeEvent, ...]:
 
 def scenarios() -> tuple[Scenario, ...]:
     """All stories."""
+    slow, prompt = Costs(start=5, resume=15, checkpoint=90), Costs(resume=10, checkpoint=60)
     gang = ({"job": "whole", "arrival": 30.0, "gpus": 16, "duration": 100.0},)
     return (
         Scenario("rounds", some_jobs("rounds"), options={"round": 60.0}),
         Scenario("events", some_jobs("events")),
         Scenario("two types", some_jobs("types", types=("v100", "k80")), "v100:2x8,k80:2x8", {"round": 45.0, "placement": "consolidated"}),
-        Scenario("failures", some_jobs("failures"), options={"round": 60.0, "node_events": _failures(), "costs": Costs(start=5, resume=15, checkpoint=90)}),
-        Scenario("failures on events", some_jobs("failing"), options={"node_events": _failures(), "costs": Costs(resume=10, checkpoint=60)}),
+        Scenario("failures", some_jobs("failures"), options={"round": 60.0, "node_events": _failures(), "costs": slow}),
+        Scenario("failures on events", some_jobs("failing"), options={"node_events": _failures(), "costs": prompt}),
         Scenario("late decisions", some_jobs("late"), options={"round": 60.0, "latency": 7.0}),
         Scenario("wrong estimates", some_jobs("wrong"), options={"round": 60.0, "estimates": "noisy:1.0", "seed": 3}),
         Scenario("one job", some_jobs("one", 1), options={"round": 60.0}),

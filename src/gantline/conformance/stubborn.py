@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gantline.core import memory as memories
+from gantline.core.errors import GantlineError
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Jobs, Snapshot
@@ -12,7 +13,7 @@ from gantline.core.snapshot_json import decode_snapshot
 
 _ASKED = 60
 _ROUND = 60.0
-_MOST_GROWTH = 4.0
+_MOST_GROWTH = 2.0
 
 
 def ask_in_vain(policy: Policy) -> str:
@@ -27,7 +28,10 @@ def ask_in_vain(policy: Policy) -> str:
             return f"refused {number - 1} times, it raises {type(error).__name__}: {error}"
         if not isinstance(plan, Plan):
             return f"it answers with a {type(plan).__name__}"
-        size = len(memories.encode(plan.memory))
+        try:
+            size = len(memories.encode(plan.memory))
+        except GantlineError as error:
+            return str(error)
         if number == _ASKED // 4:
             early = size
         snapshot = _later(snapshot, plan, number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
@@ -12,10 +12,10 @@ from gantline.conformance.report import Finding, Report
 from gantline.conformance.scenarios import Scenario, scenarios
 from gantline.conformance.stubborn import ask_in_vain
 from gantline.conformance.watched import Watched
-from gantline.core import snapshot as snapshot_module
 from gantline.core.errors import GantlineError
 from gantline.core.plan import Plan
 from gantline.core.policy import OrderPolicy, Policy, build
+from gantline.core.rng import stream
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
 from gantline.simulator.outcome import carry_out
@@ -91,13 +91,13 @@ def _answer_without_jobs(case: _Case) -> None:
 
 def _tell_story(case: _Case, scenario: Scenario) -> None:
     """One story four times: watched, watched again, as it is, and (in rounds) through every round."""
-    first, second = Watched(copy.deepcopy(case.policy)), Watched(copy.deepcopy(case.policy))
+    first, second = Watched.over(case.policy), Watched.over(case.policy)
     try:
         run = case.run(scenario, first)
         again = case.run(scenario, second)
         plain = case.run(scenario)
         slow = [("declared key", case.run(scenario, record=True))]
-        if scenario.in_rounds:
+        if scenario.skips:
             slow.append(("valid_until", case.run(scenario, step_all=True)))
     except GantlineError as error:
         case.breach("answers", f"in the story '{scenario.name}': {error}")
@@ -120,7 +120,8 @@ def _tell_story(case: _Case, scenario: Scenario) -> None:
 def _difference(ours: Run, theirs: Run) -> str:
     for a, b in zip(ours.allocations.iter_rows(named=True), theirs.allocations.iter_rows(named=True)):
         if a != b:
-            return f"parts at {min(a['start'], b['start']):g} s: '{a['job']}' holds {a['devices']}, in the slow run '{b['job']}' {b['devices']}"
+            when = min(a["start"], b["start"])
+            return f"parts at {when:g} s: '{a['job']}' holds {a['devices']}, in the slow run '{b['job']}' {b['devices']}"
     return f"has {ours.allocations.height} intervals, the slow run {theirs.allocations.height}"
 
 
@@ -130,13 +131,12 @@ def _break_ties(case: _Case) -> None:
     instant = decode_snapshot({"cluster": "2x4", "now": 60.0, "round": 60.0, "jobs": jobs}, case.performance)
     drawn: list[str] = []
 
-    def stream(seed: int, decision: int, name: str) -> Any:
+    def watched_stream(seed: int, decision: int, name: str) -> Any:
         drawn.append(name)
-        return original(seed, decision, name)
+        return stream(seed, decision, name)
 
-    original: Callable[..., Any] = snapshot_module.stream
     try:
-        with patch.object(snapshot_module, "stream", stream):
+        with patch("gantline.core.snapshot.stream", watched_stream):
             plan = copy.deepcopy(case.policy).decide(instant)
         started = [outcome.act == "starts" for outcome in carry_out(instant, plan)]
     except Exception as error:

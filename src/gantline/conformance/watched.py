@@ -24,11 +24,17 @@ from gantline.simulator.outcome import carry_out
 
 @dataclass(frozen=True)
 class Watched(Policy):
-    """Decides as `inner`; `broken` gets the first breach of each rule, `plans` every answer."""
+    """Decides as `inner`, which was `pristine` once; `broken` gets the first breach of each rule, `plans` every answer."""
 
     inner: Policy = field(default_factory=Policy)
+    pristine: Policy = field(default_factory=Policy)
     broken: dict[str, str] = field(default_factory=dict)
     plans: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def over(policy: Policy) -> Watched:
+        """Watch a copy of the policy, and keep another one as it was."""
+        return Watched(copy.deepcopy(policy), copy.deepcopy(policy))
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
@@ -37,7 +43,6 @@ class Watched(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
         before = fingerprint(snapshot.tables)
         remembered = _told(snapshot.memory)
-        pristine = copy.deepcopy(self.inner)
         with fence() as crossed:
             plan = self.inner.decide(snapshot)
         if crossed:
@@ -47,7 +52,7 @@ class Watched(Policy):
         answer = self._encoded(snapshot, plan)
         if answer is not None:
             self.plans.append(answer)
-            self._decide_again(snapshot, answer, pristine)
+            self._decide_again(snapshot, answer)
             self._carry_out(snapshot, plan)
         return plan
 
@@ -64,12 +69,12 @@ class Watched(Policy):
             self._breach("memory", snapshot, "the memory does not survive JSON")
         return json.dumps(encode_plan(plan), sort_keys=True)
 
-    def _decide_again(self, snapshot: Snapshot, answer: str, pristine: Policy) -> None:
+    def _decide_again(self, snapshot: Snapshot, answer: str) -> None:
         """A policy rebuilt from its parameters, told the stored memory, gives the same answer."""
         stored = replace(snapshot, memory=memories.decode(memories.encode(snapshot.memory)))
         restored = decode_snapshot(json.loads(json.dumps(encode_snapshot(snapshot))), snapshot.performance)
         for instant, told in ((stored, "a rebuilt policy decides"), (restored, "from the snapshot as a file it decides")):
-            again = json.dumps(encode_plan(pristine.decide(instant)), sort_keys=True)
+            again = json.dumps(encode_plan(copy.deepcopy(self.pristine).decide(instant)), sort_keys=True)
             if again != answer:
                 self._breach("memory only", snapshot, f"{told} otherwise: {again[:80]}... instead of {answer[:80]}...")
                 return

@@ -96,7 +96,7 @@ def decode_nodes(reader: Reader, tables: Tables) -> None:
 
 def _take_side_demands(tables: Tables) -> None:
     """CPUs and memory that the options in use take from their nodes, for files that do not say."""
-    F, I, D = tables.options.F, tables.I, tables.D  # noqa: E741
+    F, I, D = tables.options.F, tables.I, tables.D
     for device, holder in enumerate(D[c.D_HOLDER].tolist()):
         if holder >= 0:
             option = int(I[c.OPTION, holder])

@@ -36,7 +36,9 @@ def parse_cluster(text: str) -> Cluster:
         group = _GROUP.match(part.strip())
         if not group:
             raise UsageError(
-                f"'{part.strip()}' is not a group of nodes", where=f"cluster '{spec}'", fix="write [type:]NODESxGPUS[/CPUSc][/MEMg][@rack], for example v100:4x8@rack1"
+                f"'{part.strip()}' is not a group of nodes",
+                where=f"cluster '{spec}'",
+                fix="write [type:]NODESxGPUS[/CPUSc][/MEMg][@rack], for example v100:4x8@rack1",
             )
         count = int(group["nodes"])
         if count < 1:

@@ -22,7 +22,7 @@ def gather_float(F: Floats, column: int, rows: Ints) -> Floats:
 
 
 @compiled
-def gather_int(I: Ints, column: int, rows: Ints) -> Ints:  # noqa: E741
+def gather_int(I: Ints, column: int, rows: Ints) -> Ints:
     out = np.empty(rows.shape[0], dtype=np.int64)
     for i in range(rows.shape[0]):
         out[i] = I[column, rows[i]]
@@ -30,16 +30,16 @@ def gather_int(I: Ints, column: int, rows: Ints) -> Ints:  # noqa: E741
 
 
 @kernel
-def elapsed(F: Floats, I: Ints, row: int, now: float) -> float:  # noqa: E741
+def elapsed(F: Floats, I: Ints, row: int, now: float) -> float:
     """Seconds the row has progressed since its last change."""
     phase = I[c.PHASE, row]
     if (phase == RUNNING or phase == CHECKPOINTING) and now > F[c.SINCE, row]:
-        return now - F[c.SINCE, row]
+        return float(now - F[c.SINCE, row])
     return 0.0
 
 
 @compiled
-def moving(F: Floats, I: Ints, rows: Ints, now: float, which: int) -> Floats:  # noqa: E741
+def moving(F: Floats, I: Ints, rows: Ints, now: float, which: int) -> Floats:
     """A column that moves with time: which is DONE, SERVICE, GPUTIME, or ESTIMATE for remaining work."""
     out = np.empty(rows.shape[0], dtype=np.float64)
     for i in range(rows.shape[0]):

@@ -35,7 +35,7 @@ KEYS = ("id", "row", "phase", "devices", "node", "option", "options", "first_opt
 
 def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, Any]:
     """One row; `packed` is where its options would stand if the active rows' options followed one another."""
-    F, I, cluster = tables.F, tables.I, tables.cluster  # noqa: E741
+    F, I, cluster = tables.F, tables.I, tables.cluster
     found: dict[str, Any] = {"id": tables.ids[row]}
     gpus, phase = int(I[c.GPUS, row]), Phase(int(I[c.PHASE, row]))
     first, count, used = int(I[c.OPTION_FIRST, row]), int(I[c.OPTION_COUNT, row]), int(I[c.OPTION, row])
@@ -75,7 +75,7 @@ def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, A
 
 def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: list[Option], first: int) -> None:
     """Fill one row; its options stand at `first` in the table already."""
-    F, I = tables.F, tables.I  # noqa: E741
+    F, I = tables.F, tables.I
     gpus = reader.whole("gpus", 1)
     I[c.OPTION_FIRST, row], I[c.OPTION_COUNT, row] = first, len(options)
     I[c.SMALLEST, row] = min((option.gpus for option in options), default=gpus)

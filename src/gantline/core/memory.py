@@ -39,7 +39,9 @@ def plain(value: Any, path: str = "memory") -> Any:
                     f"{path} has the key {key!r}; keys of memory must be plain strings", fix="use str(key) for job ids and the like"
                 )
         return {key: plain(v, f"{path}[{key!r}]") for key, v in value.items()}
-    raise UsageError(f"{path} holds a {type(value).__name__}, which is not a plain value", fix="keep numbers, strings, lists, dicts, arrays")
+    raise UsageError(
+        f"{path} holds a {type(value).__name__}, which is not a plain value", fix="keep numbers, strings, lists, dicts, arrays"
+    )
 
 
 def restore(value: Any) -> Any:

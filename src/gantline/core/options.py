@@ -32,7 +32,7 @@ class OptionTable:
     """Options of all jobs as two matrices (see `columns`)."""
 
     F: NDArray[np.float64] = field(default_factory=lambda: np.zeros((c.OF_COLUMNS, 0)))
-    I: NDArray[np.int64] = field(default_factory=lambda: np.zeros((c.OI_COLUMNS, 0), dtype=np.int64))  # noqa: E741
+    I: NDArray[np.int64] = field(default_factory=lambda: np.zeros((c.OI_COLUMNS, 0), dtype=np.int64))
 
     def __len__(self) -> int:
         return int(self.F.shape[1])

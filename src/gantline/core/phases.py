@@ -45,9 +45,7 @@ ALLOWED: dict[Phase, frozenset[Phase]] = {
     Phase.HELD: frozenset({Phase.PENDING, Phase.REJECTED, Phase.CANCELLED}),
     Phase.PENDING: frozenset({Phase.STARTING, Phase.RUNNING, Phase.HELD, Phase.CANCELLED, Phase.FAILED, Phase.REJECTED}),
     Phase.STARTING: frozenset({Phase.RUNNING, Phase.STOPPING, Phase.PENDING, Phase.FAILED, Phase.COMPLETED}),
-    Phase.RUNNING: frozenset(
-        {Phase.CHECKPOINTING, Phase.RESIZING, Phase.STOPPING, Phase.PENDING, Phase.COMPLETED, Phase.FAILED}
-    ),
+    Phase.RUNNING: frozenset({Phase.CHECKPOINTING, Phase.RESIZING, Phase.STOPPING, Phase.PENDING, Phase.COMPLETED, Phase.FAILED}),
     Phase.CHECKPOINTING: frozenset({Phase.STOPPING, Phase.PENDING, Phase.RESIZING, Phase.COMPLETED, Phase.FAILED}),
     Phase.RESIZING: frozenset({Phase.RUNNING, Phase.STOPPING, Phase.PENDING, Phase.COMPLETED, Phase.FAILED}),
     Phase.STOPPING: frozenset({Phase.PENDING, Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),

@@ -1,7 +1,8 @@
 """What a policy answers: a Plan, in one of two forms.
 
-A *ranking* is a key over the snapshot's jobs (smaller first). The engine walks it: fit and placement are one pass, because a job that cannot be placed
-must not leave its GPUs idle. *Assignments* are final: who gets exactly what. Both name jobs by their position in `snapshot.jobs`.
+A *ranking* is a key over the snapshot's jobs (smaller first). The engine walks it: fit and placement are one pass, because a
+job that cannot be placed must not leave its GPUs idle. *Assignments* are final: who gets exactly what. Both name jobs by their
+position in `snapshot.jobs`.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def _convert(policy: type[Policy], name: str, hint: Any, value: Any) -> Any:
             raise ValueError
         if "None" in shown and text.lower() in {"none", ""}:
             return None
-        if shown.startswith("tuple[float") or shown.startswith("tuple[int"):
+        if shown.startswith(("tuple[float", "tuple[int")):
             number = int if "int" in shown else float
             return tuple(number(part) for part in text.replace(";", ",").split(",") if part.strip())
         if shown.startswith("tuple[str"):
@@ -141,5 +141,7 @@ def _convert(policy: type[Policy], name: str, hint: Any, value: Any) -> Any:
             return float(text)
     except ValueError:
         wanted = getattr(hint, "__name__", shown)
-        raise UsageError(f"parameter '{name}' is '{value}', not a {wanted}", where=f"policy '{policy.name}'", fix=f"--set {name}=VALUE") from None
+        raise UsageError(
+            f"parameter '{name}' is '{value}', not a {wanted}", where=f"policy '{policy.name}'", fix=f"--set {name}=VALUE"
+        ) from None
     return text

@@ -10,7 +10,7 @@ from gantline.core.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One queue (or user). `quota` bounds the GPUs its jobs may hold at once; `borrow` lets it exceed that while others leave theirs idle."""
+    """One queue (or user): `quota` bounds the GPUs its jobs hold at once; `borrow` lets it exceed that while others leave theirs idle."""
 
     name: str
     weight: float = 1.0

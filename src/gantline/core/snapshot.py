@@ -1,7 +1,7 @@
 """What a policy sees: one instant of the cluster, as columns.
 
-`snapshot.jobs` lists the active jobs (admitted, not ended) in order of arrival; every column is a read-only array over them. Arrays are borrowed: they
-are valid during `decide` and must be copied to be kept.
+`snapshot.jobs` lists the active jobs (admitted, not ended) in order of arrival; every column is a read-only array over them.
+Arrays are borrowed: they are valid during `decide` and must be copied to be kept.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Jobs:
 
     @property
     def progressing(self) -> Bools:
-        return (self.phase == RUNNING) & (self._float(c.SINCE) <= self._now)
+        return np.asarray((self.phase == RUNNING) & (self._float(c.SINCE) <= self._now))
 
     @property
     def held(self) -> Ints:
@@ -197,7 +197,7 @@ class Jobs:
 
     @property
     def locked(self) -> Bools:
-        return self._int(c.LOCKED) != 0
+        return np.asarray(self._int(c.LOCKED) != 0)
 
     @property
     def until(self) -> Floats:
@@ -260,40 +260,48 @@ class ClusterNow:
 
     @property
     def node_type(self) -> Ints:
-        return self._tables.NI[c.N_TYPE]
+        column: Ints = self._tables.NI[c.N_TYPE]
+        return column
 
     @property
     def node_gpus(self) -> Ints:
-        return self._tables.NI[c.N_GPUS]
+        column: Ints = self._tables.NI[c.N_GPUS]
+        return column
 
     @property
     def node_free(self) -> Ints:
-        return self._tables.NI[c.N_FREE]
+        column: Ints = self._tables.NI[c.N_FREE]
+        return column
 
     @property
     def node_up(self) -> Bools:
-        return self._tables.NI[c.N_UP] == 1
+        return np.asarray(self._tables.NI[c.N_UP] == 1)
 
     @property
     def node_rack(self) -> Ints:
-        return self._tables.NI[c.N_RACK]
+        column: Ints = self._tables.NI[c.N_RACK]
+        return column
 
     @property
     def node_cpus_free(self) -> Floats:
-        return self._tables.NF[c.N_CPUS]
+        column: Floats = self._tables.NF[c.N_CPUS]
+        return column
 
     @property
     def node_memory_free(self) -> Floats:
-        return self._tables.NF[c.N_MEMORY]
+        column: Floats = self._tables.NF[c.N_MEMORY]
+        return column
 
     @property
     def device_node(self) -> Ints:
-        return self._tables.D[c.D_NODE]
+        column: Ints = self._tables.D[c.D_NODE]
+        return column
 
     @property
     def device_holder(self) -> Ints:
         """Row of the job that holds each device (negative: free, down or shared)."""
-        return self._tables.D[c.D_HOLDER]
+        column: Ints = self._tables.D[c.D_HOLDER]
+        return column
 
     @property
     def gpus(self) -> int:

@@ -15,6 +15,8 @@ from gantline.core.queues import Queue
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+#: jobs (F, I), options (F, I), nodes (NF, NI), devices: the order in which every kernel takes them
+KernelTables = tuple[Floats, Ints, Floats, Ints, Floats, Ints, Ints]
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Tables:
 
     cluster: Cluster
     F: Floats
-    I: Ints  # noqa: E741
+    I: Ints
     options: OptionTable
     NF: Floats
     NI: Ints
@@ -46,7 +48,7 @@ class Tables:
         F[c.WEIGHT] = 1.0
         F[c.UNTIL] = np.inf
         F[c.CHECKPOINT] = 0.0
-        I = np.zeros((c.I_COLUMNS, rows), dtype=np.int64, order="F")  # noqa: E741
+        I = np.zeros((c.I_COLUMNS, rows), dtype=np.int64, order="F")
         for column in (c.HEAD, c.OPTION, c.NODE, c.INTERVAL):
             I[column] = -1
         NF, NI, D = _cluster_tables(cluster)

@@ -33,9 +33,21 @@ _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 
 @kernel
 def finish_due(
-    F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, active: Ints, running: Ints, B: Ints, now: float, SI: Ints,  # noqa: E741
-    LI: Ints32, LF: Floats,
-) -> None:  # fmt: skip
+    F: Floats,
+    I: Ints,
+    OF: Floats,
+    OI: Ints,
+    NF: Floats,
+    NI: Ints,
+    D: Ints,
+    active: Ints,
+    running: Ints,
+    B: Ints,
+    now: float,
+    SI: Ints,
+    LI: Ints32,
+    LF: Floats,
+) -> None:
     """Complete every gang whose work is done by `now`, and raise estimates that turned out too low."""
     finished = 0
     kept = 0
@@ -59,7 +71,7 @@ def finish_due(
 
 
 @kernel
-def arrive(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, now: float, load_limit: float) -> None:  # noqa: E741
+def arrive(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, now: float, load_limit: float) -> None:
     """Let rows in that have arrived by `now`: all of them, or in order while demand is within the limit (GPUs), as Blox does."""
     rows = F.shape[1]
     while B[B_NEXT] < rows and F[c.ARRIVAL, B[B_NEXT]] <= now:
@@ -83,7 +95,7 @@ def arrive(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints,
 
 
 @kernel
-def admit(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, row: int, now: float) -> None:  # noqa: E741
+def admit(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, row: int, now: float) -> None:
     """One row may compete from now on. It stands last until it is ranked."""
     I[c.PHASE, row] = PENDING
     I[c.REASON, row] = _ARRIVED
@@ -102,16 +114,31 @@ def admit(F: Floats, I: Ints, active: Ints, waiting: Ints, B: Ints, hist: Ints, 
 
 @kernel
 def observe(
-    F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, active: Ints, running: Ints, waiting: Ints, B: Ints,  # noqa: E741
-    hist: Ints, now: float, load_limit: float, SI: Ints, LI: Ints32, LF: Floats,
-) -> None:  # fmt: skip
+    F: Floats,
+    I: Ints,
+    OF: Floats,
+    OI: Ints,
+    NF: Floats,
+    NI: Ints,
+    D: Ints,
+    active: Ints,
+    running: Ints,
+    waiting: Ints,
+    B: Ints,
+    hist: Ints,
+    now: float,
+    load_limit: float,
+    SI: Ints,
+    LI: Ints32,
+    LF: Floats,
+) -> None:
     """Finishes, then arrivals, up to `now`."""
     finish_due(F, I, OF, OI, NF, NI, D, active, running, B, now, SI, LI, LF)
     arrive(F, I, active, waiting, B, hist, now, load_limit)
 
 
 @kernel
-def next_finish(F: Floats, I: Ints, running: Ints, B: Ints) -> float:  # noqa: E741
+def next_finish(F: Floats, I: Ints, running: Ints, B: Ints) -> float:
     """The next instant at which a running gang is done or its estimate proves too low."""
     soonest = np.inf
     for i in range(B[B_RUNNING]):
@@ -124,7 +151,7 @@ def next_finish(F: Floats, I: Ints, running: Ints, B: Ints) -> float:  # noqa: E
 @kernel
 def rank_and_walk(
     F: Floats,
-    I: Ints,  # noqa: E741
+    I: Ints,
     OF: Floats,
     OI: Ints,
     NF: Floats,

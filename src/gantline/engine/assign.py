@@ -1,7 +1,6 @@
 """Committing simple assignments: whole gangs of their own, placed by the engine. Compiled, because rounds do this thousands of times.
 
-Who is assigned what he has, stays. Who is not assigned, stops. Who is assigned another number of devices of the same type keeps what he can. All
-others are placed in the order in which the plan lists them.
+Who is assigned what he has, stays. Who is not assigned, stops. All others are placed in the order in which the plan lists them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _PREEMPTED, _RESIZED, _RESOURCES, _FRAGMENTED, _DEFERRED = (
 @kernel
 def assign(
     F: Floats,
-    I: Ints,  # noqa: E741
+    I: Ints,
     OF: Floats,
     OI: Ints,
     NF: Floats,
@@ -86,9 +85,21 @@ def assign(
         kind = OI[c.O_TYPE, option]
         seed = mix(SI[s.S_SEED] * 1000003 + SI[s.S_DECISION] * 8191 + row)
         used = choose(
-            NF, NI, kind, OI[c.O_GPUS, option], OI[c.O_NODES, option], OF[c.O_CPUS, option], OF[c.O_MEMORY, option],
-            SI[s.S_RULE], SI[s.S_WHOLE] == 1, I[c.CONSOLIDATE, row] == 1, seed, False, nodes, counts,
-        )  # fmt: skip
+            NF,
+            NI,
+            kind,
+            OI[c.O_GPUS, option],
+            OI[c.O_NODES, option],
+            OF[c.O_CPUS, option],
+            OF[c.O_MEMORY, option],
+            SI[s.S_RULE],
+            SI[s.S_WHOLE] == 1,
+            I[c.CONSOLIDATE, row] == 1,
+            seed,
+            False,
+            nodes,
+            counts,
+        )
         if used == 0:
             free = 0
             for node in range(NI.shape[1]):
@@ -115,20 +126,30 @@ def assign(
 @kernel
 def same_shape(OF: Floats, OI: Ints, a: int, b: int) -> bool:
     """Whether two options ask for the same devices, so that a gang may keep what it has."""
-    return (
-        OI[c.O_TYPE, a] == OI[c.O_TYPE, b]
-        and OI[c.O_GPUS, a] == OI[c.O_GPUS, b]
-        and OI[c.O_NODES, a] == OI[c.O_NODES, b]
-        and OF[c.O_CPUS, a] == OF[c.O_CPUS, b]
-        and OF[c.O_MEMORY, a] == OF[c.O_MEMORY, b]
-    )
+    devices = OI[c.O_TYPE, a] == OI[c.O_TYPE, b] and OI[c.O_GPUS, a] == OI[c.O_GPUS, b] and OI[c.O_NODES, a] == OI[c.O_NODES, b]
+    return bool(devices and OF[c.O_CPUS, a] == OF[c.O_CPUS, b] and OF[c.O_MEMORY, a] == OF[c.O_MEMORY, b])
 
 
 @kernel
 def resize(
-    F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, option: int, now: float, cost: float,  # noqa: E741
-    SI: Ints, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints, scratch: Ints,
-) -> bool:  # fmt: skip
+    F: Floats,
+    I: Ints,
+    OF: Floats,
+    OI: Ints,
+    NF: Floats,
+    NI: Ints,
+    D: Ints,
+    row: int,
+    option: int,
+    now: float,
+    cost: float,
+    SI: Ints,
+    LI: Ints32,
+    LF: Floats,
+    LD: Ints32,
+    LN: Ints,
+    scratch: Ints,
+) -> bool:
     """Change the size of a running gang of one type in place: it keeps its devices, gives up the last or takes more. False: no room."""
     old = I[c.OPTION, row]
     need = OI[c.O_GPUS, option]
@@ -137,9 +158,21 @@ def resize(
     extra = 0
     if need > have:
         extra = choose(
-            NF, NI, OI[c.O_TYPE, option], need - have, 0, OF[c.O_CPUS, option], OF[c.O_MEMORY, option], SI[s.S_RULE], SI[s.S_WHOLE] == 1,
-            I[c.CONSOLIDATE, row] == 1, 0, False, nodes, counts,
-        )  # fmt: skip
+            NF,
+            NI,
+            OI[c.O_TYPE, option],
+            need - have,
+            0,
+            OF[c.O_CPUS, option],
+            OF[c.O_MEMORY, option],
+            SI[s.S_RULE],
+            SI[s.S_WHOLE] == 1,
+            I[c.CONSOLIDATE, row] == 1,
+            0,
+            False,
+            nodes,
+            counts,
+        )
         if extra == 0:
             return False
     settle(F, I, row, now)

@@ -1,6 +1,6 @@
 """The loop against an executor that answers when it can: the one that live executors will use, run here on virtual time.
 
-    1. the next instant    2. reports    3. node changes    4. arrivals    5. decide, or commit what was decided    6. reconcile
+1. the next instant    2. reports    3. node changes    4. arrivals    5. decide, or commit what was decided    6. reconcile
 """
 
 from __future__ import annotations

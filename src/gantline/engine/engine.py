@@ -1,6 +1,7 @@
 """The engine: asks the policy, checks its plan, commits it gang by gang. It reads no clock and does no I/O.
 
-A policy that raises, runs past its budget or returns an infeasible plan loses its turn: the last valid plan stands and the incident is kept.
+A policy that raises, runs past its budget or returns an infeasible plan loses its turn: the last valid plan stands and the
+incident is kept.
 """
 
 from __future__ import annotations
@@ -74,9 +75,11 @@ class Engine:
             plan = self.guard(lambda: self.policy.decide(snapshot))
             self.check(snapshot, plan)
         except GantlineError as error:
-            return self._lost(str(error))
+            self._lost(str(error))
+            return None
         except Exception as error:
-            return self._lost(f"policy raised {type(error).__name__}: {error}")
+            self._lost(f"policy raised {type(error).__name__}: {error}")
+            return None
         if self.recorder is not None:
             self.recorder(snapshot, plan)
         return plan
@@ -119,10 +122,23 @@ class Engine:
         elif plan.assignments is not None:
             table = plan.assignments
             if table.simple and not self.grants:
-                        assign(
-                    *state.kernel_tables(), state.active, n, rows[table.job], self.grants.option_rows(rows, table), table.column("until"),
-                    state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
-                )  # fmt: skip
+                assign(
+                    *state.kernel_tables(),
+                    state.active,
+                    n,
+                    rows[table.job],
+                    self.grants.option_rows(rows, table),
+                    table.column("until"),
+                    state.now,
+                    state.SI,
+                    state.SF,
+                    log.LI,
+                    log.LF,
+                    log.LD,
+                    log.LN,
+                    state.scratch,
+                    state.out,
+                )
             else:
                 self.grants.commit(rows, table)
             state.rebuild()
@@ -137,9 +153,23 @@ class Engine:
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = 1 if strict else int(ranking.misfit)
         soonest = rank_and_walk(
-            *state.kernel_tables(), key, rows, state.running, state.waiting, state.B, state.hist, state.now, state.SI, state.SF,
-            log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
-        )  # fmt: skip
+            *state.kernel_tables(),
+            key,
+            rows,
+            state.running,
+            state.waiting,
+            state.B,
+            state.hist,
+            state.now,
+            state.SI,
+            state.SF,
+            log.LI,
+            log.LF,
+            log.LD,
+            log.LN,
+            state.scratch,
+            state.out,
+        )
         if soonest != soonest:
             self._lost("the ranking has a key that is not a number (use +inf for 'not now')")
             return

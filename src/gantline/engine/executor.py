@@ -1,7 +1,8 @@
 """What an executor is: it gets orders, and says later what has become of them.
 
-Orders carry the epoch of the grant, a fencing token that only grows: an executor ignores orders for an epoch older than the one it knows, and doing the same order
-twice is doing it once. Reports may be late, lost, duplicated or out of order; the reconciler asks again until the state agrees.
+Orders carry the epoch of the grant, a fencing token that only grows: an executor ignores orders for an epoch older than the one
+it knows, and doing the same order twice is doing it once. Reports may be late, lost, duplicated or out of order; the reconciler
+asks again until the state agrees.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
-from gantline.core.jit import kernel
 from gantline.core.gather import elapsed
+from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, PENDING, RUNNING, STARTING, STOPPING
 from gantline.core.reasons import Reason
 from gantline.engine import log as g
@@ -21,7 +21,7 @@ _FINISHED = int(Reason.FINISHED)
 
 
 @kernel
-def take(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, option: int, nodes: Ints, counts: Ints, used: int) -> None:  # noqa: E741
+def take(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, option: int, nodes: Ints, counts: Ints, used: int) -> None:
     """Give the row the chosen devices, lowest first on each node, linked in that order."""
     I[c.OPTION, row] = option
     I[c.SPREAD, row] = used
@@ -58,7 +58,7 @@ def take(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int,
 
 
 @kernel
-def give_back(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int) -> None:  # noqa: E741
+def give_back(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int) -> None:
     """Free what the row holds; its progress columns stay as they are."""
     option = I[c.OPTION, row]
     if option >= 0 and I[c.NODE, row] >= 0:
@@ -83,7 +83,7 @@ def give_back(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row:
 
 
 @kernel
-def settle(F: Floats, I: Ints, row: int, now: float) -> None:  # noqa: E741
+def settle(F: Floats, I: Ints, row: int, now: float) -> None:
     """Bring the moving columns of a row up to `now`."""
     dt = elapsed(F, I, row, now)
     if dt > 0.0:
@@ -106,7 +106,7 @@ def set_due(F: Floats, row: int) -> None:
 
 
 @kernel
-def open_interval(I: Ints, D: Ints, row: int, now: float, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints) -> None:  # noqa: E741
+def open_interval(I: Ints, D: Ints, row: int, now: float, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints) -> None:
     """Log that the row holds its present devices from now on."""
     at = LN[0]
     LN[0] += 1
@@ -129,7 +129,7 @@ def open_interval(I: Ints, D: Ints, row: int, now: float, LI: Ints32, LF: Floats
 
 
 @kernel
-def close_interval(I: Ints, row: int, now: float, reason: int, LI: Ints32, LF: Floats) -> None:  # noqa: E741
+def close_interval(I: Ints, row: int, now: float, reason: int, LI: Ints32, LF: Floats) -> None:
     at = I[c.INTERVAL, row]
     if at >= 0:
         LF[g.L_END, at] = now
@@ -139,7 +139,20 @@ def close_interval(I: Ints, row: int, now: float, reason: int, LI: Ints32, LF: F
 
 @kernel
 def start(
-    F: Floats, I: Ints, OF: Floats, OI: Ints, NI: Ints, D: Ints, row: int, now: float, SI: Ints, SF: Floats, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints  # noqa: E741
+    F: Floats,
+    I: Ints,
+    OF: Floats,
+    OI: Ints,
+    NI: Ints,
+    D: Ints,
+    row: int,
+    now: float,
+    SI: Ints,
+    SF: Floats,
+    LI: Ints32,
+    LF: Floats,
+    LD: Ints32,
+    LN: Ints,
 ) -> None:
     """The row has taken its devices: it begins to run (or to start, when executors must say so first)."""
     option = I[c.OPTION, row]
@@ -175,7 +188,7 @@ def start(
 
 
 @kernel
-def halt(F: Floats, I: Ints, row: int, now: float, reason: int, SI: Ints, LI: Ints32, LF: Floats) -> None:  # noqa: E741
+def halt(F: Floats, I: Ints, row: int, now: float, reason: int, SI: Ints, LI: Ints32, LF: Floats) -> None:
     """The row stops on purpose: what it has done is saved. Its devices have been given back already."""
     I[c.PREEMPTIONS, row] += 1
     I[c.REASON, row] = reason
@@ -188,7 +201,7 @@ def halt(F: Floats, I: Ints, row: int, now: float, reason: int, SI: Ints, LI: In
 
 
 @kernel
-def rest(F: Floats, I: Ints, row: int, now: float) -> None:  # noqa: E741
+def rest(F: Floats, I: Ints, row: int, now: float) -> None:
     """The row waits from now on, with all its work saved."""
     F[c.SAFE, row] = F[c.DONE, row]
     F[c.RATE, row] = 0.0
@@ -201,7 +214,7 @@ def rest(F: Floats, I: Ints, row: int, now: float) -> None:  # noqa: E741
 
 
 @kernel
-def complete(F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, at: float, LI: Ints32, LF: Floats) -> None:  # noqa: E741
+def complete(F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, at: float, LI: Ints32, LF: Floats) -> None:
     """The row has finished at the instant `at`."""
     settle(F, I, row, at)
     F[c.DONE, row] = F[c.WORK, row]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class Log:
         return digest.hexdigest()
 
 
-def _grown(matrix: NDArray[np.generic], size: int) -> NDArray[np.generic]:
+def _grown(matrix: Any, size: int) -> Any:
     grown = np.empty((matrix.shape[0], size), dtype=matrix.dtype)
     grown[:, : matrix.shape[1]] = matrix
     return grown

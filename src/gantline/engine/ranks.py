@@ -1,7 +1,7 @@
 """Rows in rank order: those that run and those that wait, two lists that are each kept sorted by (key, row).
 
-Keys of waiting rows do not move between decisions, so their list stays sorted by itself; those that run are few. A histogram of the smallest
-demand of each waiting row tells the walk when nobody behind can fit.
+Keys of waiting rows do not move between decisions, so their list stays sorted by itself; those that run are few. A histogram of
+the smallest demand of each waiting row tells the walk when nobody behind can fit.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def sort_rows(F: Floats, rows: Ints, n: int) -> None:
 
 
 @kernel
-def insert_waiting(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, row: int) -> None:  # noqa: E741
+def insert_waiting(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, row: int) -> None:
     """Put a row where its key belongs among those that wait."""
     low, high = 0, B[B_WAITING]
     while low < high:
@@ -94,7 +94,7 @@ def insert_waiting(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, row: 
 
 
 @kernel
-def rebuild(I: Ints, active: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints) -> None:  # noqa: E741
+def rebuild(I: Ints, active: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints) -> None:
     """Both lists anew from the active rows, after changes that did not come from a walk."""
     n_run, n_wait = 0, 0
     hist[:] = 0

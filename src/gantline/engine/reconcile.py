@@ -1,8 +1,8 @@
 """Making intent and reality agree: which orders are due, and what reports mean.
 
-The engine's tables hold the intent: who shall hold which devices. This file holds what is known of reality: which grant occupies each device. A grant is ordered to start only when all its
-devices are known to be clear; an order is repeated until it is answered. Everything is level-triggered, so a lost, late or doubled message changes nothing
-but the time it takes.
+The engine's tables hold the intent: who shall hold which devices. This file holds what is known of reality: which grant
+occupies each device. A grant is ordered to start only when all its devices are known to be clear; an order is repeated until it
+is answered. Everything is level-triggered, so a lost, late or doubled message changes nothing but the time it takes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A regime: one way of counting time.
 
-The default decides on events, sees a finish at its exact instant and frees the devices at once. With a round length, decisions fall on multiples of it. The
-other regimes imitate published simulators; each is one small file in `regimes/`.
+The default decides on events, sees a finish at its exact instant and frees the devices at once. With a round length, decisions
+fall on multiples of it. The other regimes imitate published simulators; each is one small file in `regimes/`.
 """
 
 from __future__ import annotations

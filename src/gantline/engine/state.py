@@ -10,7 +10,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import ClusterNow, Jobs, Snapshot
-from gantline.core.tables import Ints, Tables
+from gantline.core.tables import Ints, KernelTables, Tables
 from gantline.engine import settings as s
 from gantline.engine.log import Log
 from gantline.engine.ranks import B_ACTIVE, B_COUNT, B_RUNNING, B_WAITING, rebuild
@@ -42,7 +42,7 @@ class State:
         self.waiting: Ints = np.zeros(rows + 1, dtype=np.int64)
         self.hist: Ints = np.zeros(int(self.tables.I[c.SMALLEST].max(initial=0)) + 2, dtype=np.int64)
         self.B: Ints = np.zeros(B_COUNT, dtype=np.int64)
-        self._kernel_tables: tuple[Any, ...] | None = None
+        self._kernel_tables: KernelTables | None = None
         self.log = Log()
         cpu_gangs = rows if (self.tables.options.I[c.O_GPUS] == 0).any() else 0
         width = max(self.tables.NI.shape[1], self.tables.D.shape[1], len(self.tables.cluster.types), len(self.hist), 16) + cpu_gangs + 1
@@ -83,11 +83,12 @@ class State:
         """This instant, as a policy sees it."""
         tables = self.tables
         jobs = Jobs(tables, self.active[: self.B[B_ACTIVE]], self.now)
+        regime = self.regime
         return Snapshot(
-            self.now, self.decision, self.seed, jobs, ClusterNow(tables), self.memory, self.regime.round, self.reservations, self.regime.name, tables
+            self.now, self.decision, self.seed, jobs, ClusterNow(tables), self.memory, regime.round, self.reservations, regime.name, tables
         )
 
-    def kernel_tables(self) -> tuple[Any, ...]:
+    def kernel_tables(self) -> KernelTables:
         """The tables in the order in which every kernel takes them."""
         t = self.tables
         if self._kernel_tables is None or self._kernel_tables[2] is not t.options.F or self._kernel_tables[5] is not t.NI:

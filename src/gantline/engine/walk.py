@@ -1,12 +1,13 @@
 """Walking a ranking: who runs, where, and who makes room, in one pass.
 
-Rows are taken in rank order, merged from those that run and those that wait. A gang that runs stays where it is. A gang that waits takes
-free devices if it fits; if not, lower-ranked gangs are stopped, lowest first, but only if that makes room: a trial that fails is undone. A victim whose
-turn comes later in the same pass gets its own devices back if nobody took them, and then nothing has happened to it. Regimes may keep
-failed trials (Blox does).
+Rows are taken in rank order, merged from those that run and those that wait. A gang that runs stays where it is. A gang that waits
+takes free devices if it fits; if not, lower-ranked gangs are stopped, lowest first, but only if that makes room: a trial that fails is
+undone. A victim whose turn comes later in the same pass gets its own devices back if nobody took them, and then nothing has happened
+to it. Regimes may keep failed trials (Blox does).
 
-Two short cuts keep the pass short without changing its outcome. During a pass free devices only become fewer, except through evictions: a gang size that did not
-fit will not fit later (`tried`). And when the histogram of those still to come has nobody small enough, the pass is over.
+Two short cuts keep the pass short without changing its outcome. During a pass free devices only become fewer, except through
+evictions: a gang size that did not fit will not fit later (`tried`). And when the histogram of those still to come has nobody small
+enough, the pass is over.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED = (
 _STOP, _SHRINK = 1, 2
 
 # rows of the scratch matrix
-X_NODES, X_COUNTS, X_VICTIM, X_SAVED, X_OFFSET, X_OPTION, X_NODE, X_FREE, X_RECLAIM, X_TRIED, X_TRIED_ALL, X_GAIN, X_AHEAD, X_COUNT = range(14)
+X_NODES, X_COUNTS, X_VICTIM, X_SAVED, X_OFFSET, X_OPTION, X_NODE = range(7)
+X_FREE, X_RECLAIM, X_TRIED, X_TRIED_ALL, X_GAIN, X_AHEAD, X_COUNT = range(7, 14)
 
 
 @kernel
-def _movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool:  # noqa: E741
+def _movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool:
     """Whether a gang may be stopped: it runs or starts, is not locked, and has had its minimum run time."""
     phase = I[c.PHASE, row]
     if (phase != RUNNING and phase != STARTING) or I[c.LOCKED, row] != 0:
@@ -46,7 +48,7 @@ def _movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool: 
 
 
 @kernel
-def _restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int) -> bool:  # noqa: E741
+def _restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int) -> bool:
     """Give victim `v` its own devices back, if all are free."""
     option, node, first, count = X[X_OPTION, v], X[X_NODE, v], X[X_OFFSET, v], I[c.HELD, row]
     cpus, memory = OF[c.O_CPUS, option], OF[c.O_MEMORY, option]
@@ -81,7 +83,7 @@ def _restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: In
 
 
 @kernel
-def _evict(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int, saved: int, by_node: bool) -> int:  # noqa: E741
+def _evict(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int, saved: int, by_node: bool) -> int:
     """Take the devices of a running gang away on trial, remembering which they were; the new end of the memory comes back."""
     kind = OI[c.O_TYPE, I[c.OPTION, row]]
     I[c.FLAGS, row] = v + 1
@@ -103,7 +105,7 @@ def _evict(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: in
 
 
 @kernel
-def _undo(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, X: Ints, v: int) -> None:  # noqa: E741
+def _undo(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, X: Ints, v: int) -> None:
     """Take back the eviction of victim `v`."""
     row = X[X_VICTIM, v]
     _restore(I, OF, NF, NI, D, row, X, v)
@@ -118,7 +120,7 @@ def _undo(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, X: Ints,
 
 
 @kernel
-def _count_reclaim(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, now: float, min_run: float) -> None:  # noqa: E741
+def _count_reclaim(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, now: float, min_run: float) -> None:
     """Devices per node that gangs from position `first` on would give up."""
     for node in range(NI.shape[1]):
         NI[c.N_RECLAIM, node] = 0
@@ -132,7 +134,9 @@ def _count_reclaim(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: 
 
 
 @kernel
-def _node_to_clear(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, kind: int, need: int, now: float, min_run: float, X: Ints) -> int:  # noqa: E741
+def _node_to_clear(
+    F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, kind: int, need: int, now: float, min_run: float, X: Ints
+) -> int:
     """The node on which stopping the lowest-ranked gangs first makes room for `need` devices; -1: none.
 
     It is the node that stopping gangs from the back, one after the other, would clear first; finding it before anybody is stopped
@@ -151,13 +155,13 @@ def _node_to_clear(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: 
             node = D[c.D_NODE, device]
             gain[node] += I[c.HELD, row] if alone else 1
             if NI[c.N_FREE, node] + gain[node] >= need and NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1:
-                return node
+                return int(node)
             device = -1 if alone else D[c.D_NEXT, device]
     return -1
 
 
 @kernel
-def _sits_on(I: Ints, D: Ints, row: int, node: int) -> bool:  # noqa: E741
+def _sits_on(I: Ints, D: Ints, row: int, node: int) -> bool:
     device = I[c.HEAD, row]
     while device >= 0:
         if D[c.D_NODE, device] == node:
@@ -172,13 +176,13 @@ def _largest_hope(X: Ints, types: int) -> int:
     hope = 0
     for k in range(types):
         hope = max(hope, min(X[X_TRIED_ALL, k] - 1, X[X_FREE, k] + X[X_RECLAIM, k]))
-    return hope
+    return int(hope)
 
 
 @kernel
 def walk(
     F: Floats,
-    I: Ints,  # noqa: E741
+    I: Ints,
     OF: Floats,
     OI: Ints,
     NF: Floats,
@@ -368,7 +372,7 @@ def walk(
 
 
 @kernel
-def _regroup(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints, seen: int) -> None:  # noqa: E741
+def _regroup(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints, seen: int) -> None:
     """Move rows between the lists after gangs have started and stopped, keeping both in order; only the first `seen` can have started."""
     n_run, n_wait = B[B_RUNNING], B[B_WAITING]
     kept = 0

@@ -53,7 +53,7 @@ class Estimates:
 
     def on_arrival(self, tables: Tables, rows: Ints) -> None:
         """Estimate newly arrived rows from what has finished so far."""
-        F, I = tables.F, tables.I  # noqa: E741
+        F, I = tables.F, tables.I
         ended = np.flatnonzero(~np.isnan(F[c.FINISH]))
         for row in rows.tolist():
             pool = ended
@@ -71,10 +71,11 @@ class Estimates:
         have = provided | (frozenset() if self.mode == "none" else frozenset({"remaining"}))
         missing = sorted(needs - have)
         if missing:
+            cure = "use --estimates oracle, noisy:0.3 or history" if "remaining" in missing else "give a throughput table or options"
             raise RefusedError(
                 f"policy '{policy_name}' needs {', '.join(missing)}, which this run does not provide",
                 where="--estimates",
-                fix="use --estimates oracle, noisy:0.3 or history" if "remaining" in missing else "give a throughput table or options with rates",
+                fix=cure,
             )
 
 

@@ -35,7 +35,7 @@ def mix(word: int) -> int:
     z = np.uint64(word) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(1))
+    return int((z ^ (z >> np.uint64(31))) >> np.uint64(1))
 
 
 @kernel
@@ -45,18 +45,16 @@ def room(NF: Floats, NI: Ints, node: int, kind: int, cpus: float, memory: float,
         return 0
     count = NI[c.N_FREE, node]
     if reclaim:
-        return count + NI[c.N_RECLAIM, node]
+        return int(count + NI[c.N_RECLAIM, node])
     if count > 0 and cpus > 0.0:
         count = min(count, int((NF[c.N_CPUS, node] + 1e-9) / cpus))
     if count > 0 and memory > 0.0:
         count = min(count, int((NF[c.N_MEMORY, node] + 1e-9) / memory))
-    return count
+    return int(count)
 
 
 @kernel
-def _first_free(
-    NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints
-) -> int:
+def _first_free(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints) -> int:
     used = 0
     for node in range(NI.shape[1]):
         have = room(NF, NI, node, kind, cpus, memory, reclaim)
@@ -71,9 +69,7 @@ def _first_free(
 
 
 @kernel
-def _tightest(
-    NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, used: int
-) -> int:
+def _tightest(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, used: int) -> int:
     """The node that fits with least to spare and is not among the first `used` of `nodes`; -1: none."""
     best, best_room = -1, 1 << 60
     for node in range(NI.shape[1]):
@@ -189,9 +185,7 @@ def _random(
 
 
 @kernel
-def _first_node(
-    NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints
-) -> int:
+def _first_node(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints) -> int:
     used = 0
     largest = 0
     for node in range(NI.shape[1]):
@@ -258,7 +252,8 @@ def choose(
     """Fill `nodes` and `counts` and return how many nodes the gang spans; 0: it does not fit."""
     if need == 0:  # CPUs only: the first node with room
         for node in range(NI.shape[1]):
-            if NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1 and NF[c.N_CPUS, node] + 1e-9 >= cpus and NF[c.N_MEMORY, node] + 1e-9 >= memory:
+            usable = NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1
+            if usable and NF[c.N_CPUS, node] + 1e-9 >= cpus and NF[c.N_MEMORY, node] + 1e-9 >= memory:
                 nodes[0] = node
                 counts[0] = 0
                 return 1

@@ -13,7 +13,7 @@ RULES = {
     "consolidated:preferred": "consolidated if possible, else the fewest nodes",
     "consolidated:tight": "consolidated; the rest of a gang larger than a node goes to the tightest node instead of an idle one",
     "skew": "consolidated for models with a dominating tensor, smallest gaps for the others (Tiresias); skew:LIMIT sets the limit",
-    "first-node": "the first node with enough devices; idle nodes and the first that takes the rest for larger gangs (YARN in Tiresias' simulator)",
+    "first-node": "the first node with enough; for larger gangs idle nodes and the first that takes the rest (YARN in Tiresias' simulator)",
     "random": "devices drawn at random among the free ones",
 }
 

@@ -1,7 +1,7 @@
 """Backfilling: who may pass a job that does not fit without delaying those in front.
 
-Both kinds look at counts of free devices over time, from the estimated ends of those who run; placement may still keep a gang out, and then it
-waits. Estimates that prove too low shorten nobody's run: the reservation moves, as in every batch system.
+Both kinds look at counts of free devices over time, from the estimated ends of those who run; placement may still keep a gang
+out, and then it waits. Estimates that prove too low shorten nobody's run: the reservation moves, as in every batch system.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Fair share with memory: whoever has used least of late, by weight, comes first; usage is forgotten with a half-life.
 
-The rule is that of batch systems (Kay and Lauder, "A Fair Share Scheduler", CACM 1988; Slurm's multi-factor priority): usage in GPU-seconds decays
-exponentially, so a user who was busy last week is not punished for ever. It holds for users, queues, or both: queues first, then users inside.
+The rule is that of batch systems (Kay and Lauder, "A Fair Share Scheduler", CACM 1988; Slurm's multi-factor priority): usage in
+GPU-seconds decays exponentially, so a user who was busy last week is not punished for ever. It holds for users, queues, or
+both: queues first, then users inside.
 """
 
 from __future__ import annotations

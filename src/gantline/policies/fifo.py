@@ -31,8 +31,10 @@ class Fifo(OrderPolicy):
 
     backfill: str = field(
         default="none",
-        metadata={"help": "who may pass a job that does not fit: 'none', 'skip' (anyone who fits), 'easy' (who does not delay the first), "
-                          "'conservative' (who delays nobody); the last two need estimates"},
+        metadata={
+            "help": "who may pass a job that does not fit: 'none', 'skip' (anyone who fits), 'easy' (who does not delay the first), "
+            "'conservative' (who delays nobody); the last two need estimates"
+        },
     )
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ class ShortestRemainingTimeFirst(OrderPolicy):
     """Least estimated remaining time first, with preemption (SRTF)."""
 
     name: ClassVar[str] = "srtf"
-    paper: ClassVar[str] = "Schrage: A Proof of the Optimality of the Shortest Remaining Processing Time Discipline (Operations Research 1968)"
+    paper: ClassVar[str] = "Schrage: Optimality of the Shortest Remaining Processing Time Discipline (Operations Research 1968)"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
     def key(self, snapshot: Snapshot) -> Floats:

@@ -27,18 +27,18 @@ class Tiresias(OrderPolicy):
     paper: ClassVar[str] = "Gu et al.: Tiresias, A GPU Cluster Manager for Distributed Deep Learning (NSDI 2019)"
 
     limits: tuple[float, ...] = field(
-        default=(), metadata={"help": "upper limits of all queues but the last, in GPU-seconds; empty: 3600, or 3250,7200 in the regime 'tiresias'"}
+        default=(), metadata={"help": "upper limits of all queues but the last, GPU-seconds; empty: 3600 (regime 'tiresias': 3250,7200)"}
     )
     service: str = field(default="gpu-time", metadata={"help": "what counts: 'gpu-time' (2D) or 'time'"})
     promote: float = field(
         default=math.inf, metadata={"help": "PROMOTEKNOB: back to the first queue after waiting this many times the time run; inf: never"}
     )
-    gittins: bool = field(default=False, metadata={"help": "order inside queues by the Gittins index instead of the first start (Tiresias-G)"})
+    gittins: bool = field(default=False, metadata={"help": "inside queues by Gittins index instead of first start (Tiresias-G)"})
     sample: tuple[float, ...] = field(
-        default=(), metadata={"help": "GPU-times of past jobs for the Gittins index; sample=@FILE reads a column; empty: log-uniform, 2 min to 70 h"}
+        default=(), metadata={"help": "GPU-times of past jobs for the Gittins index, or @FILE; empty: log-uniform, 2 min to 70 h"}
     )
     compat: str = field(
-        default="auto", metadata={"help": "'none' (the paper), 'tiresias' (its simulator), 'blox' (released Blox: plain LAS), 'auto' (by regime)"}
+        default="auto", metadata={"help": "'none' (the paper), 'tiresias' (its simulator), 'blox' (as released: LAS), 'auto' (by regime)"}
     )
 
     def __post_init__(self) -> None:

@@ -1,7 +1,8 @@
 """What Tiresias' own simulator does, for runs that must equal it: three queues kept as lists from event to event.
 
-Where it departs from the paper: a job is demoted by at most one queue per event; the next demotion is expected after (limit - time run) / GPUs, rounded
-down, although the limit is in GPU-seconds; the Gittins index uses integer arithmetic and does not subtract what was attained.
+Where it departs from the paper: a job is demoted by at most one queue per event; the next demotion is expected after
+(limit - time run) / GPUs, rounded down, although the limit is in GPU-seconds; the Gittins index uses integer arithmetic and does not
+subtract what was attained.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ from gantline.core.snapshot import Snapshot
 LIMITS = (3250.0, 7200.0)
 
 
-def artifact_plan(snapshot: Snapshot, limits: tuple[float, ...], promote: float, by_gpu: bool, gittins: list[tuple[float, float]] | None) -> Plan:
+def artifact_plan(
+    snapshot: Snapshot, limits: tuple[float, ...], promote: float, by_gpu: bool, gittins: list[tuple[float, float]] | None
+) -> Plan:
     """One event: update every job in order of arrival, then walk the queues."""
     jobs = snapshot.jobs
     rows = jobs.rows.tolist()
     at = {row: i for i, row in enumerate(rows)}
-    memory: dict[str, Any] = snapshot.memory or {"queues": [[] for _ in range(len(limits) + 1)], "base": {}, "waited": {}, "seen": snapshot.now}
+    blank = {"queues": [[] for _ in range(len(limits) + 1)], "base": {}, "waited": {}, "seen": snapshot.now}
+    memory: dict[str, Any] = snapshot.memory or blank
     queues = [[row for row in queue if row in at] for queue in memory["queues"]]
-    known = {row: q for q, queue in enumerate(queues) for row in queue}
+    known = {row: level for level, members in enumerate(queues) for row in members}
     base: dict[str, float] = {k: v for k, v in memory["base"].items() if int(k) in at}
     waited: dict[str, float] = {k: v for k, v in memory["waited"].items() if int(k) in at}
     for row in rows:
@@ -37,20 +41,20 @@ def artifact_plan(snapshot: Snapshot, limits: tuple[float, ...], promote: float,
     for row in rows:
         if row not in known:
             continue
-        queue, position = known[row], at[row]
+        level, position = known[row], at[row]
         if running[position]:
             service = executed[row] * gpus[position] if by_gpu else executed[row]
-            if queue < len(limits) and service >= limits[queue]:
-                queues[queue].remove(row)
-                queues[queue + 1].append(row)
-                known[row] = queue + 1
+            if level < len(limits) and service >= limits[level]:
+                queues[level].remove(row)
+                queues[level + 1].append(row)
+                known[row] = level + 1
         elif executed[row] > 0.0:
             waited[str(row)] = waited.get(str(row), 0.0) + snapshot.now - memory["seen"]
-            if queue > 0 and math.isfinite(promote) and waited[str(row)] >= int(executed[row] * promote):
+            if level > 0 and math.isfinite(promote) and waited[str(row)] >= int(executed[row] * promote):
                 base[str(row)] = run[position]
                 waited[str(row)] = 0.0
                 executed[row] = 0.0
-                queues[queue].remove(row)
+                queues[level].remove(row)
                 queues[0].append(row)
     if gittins is not None:
         arrival = jobs.arrival

@@ -1,7 +1,7 @@
 """An executor on virtual time whose messages are late, lost or doubled, and whose machines fail: a story told by a seed.
 
-It is strict about reality: it notes every breach of a promise (a device with two incarnations, a gang in parts, work that moved backwards) in
-`breaches`, which tests demand to be empty.
+It is strict about reality: it notes every breach of a promise (a device with two incarnations, a gang in parts, work that moved
+backwards) in `breaches`, which tests demand to be empty.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import heapq
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from gantline.core.rng import stream
+from gantline.core.tables import Floats
 from gantline.engine.executor import News, Order, Report, Verb
 
 
@@ -48,7 +47,7 @@ class _Incarnation:
 class FaultyExecutor:
     """Machines and a network on one virtual clock."""
 
-    work: np.ndarray  # type: ignore[type-arg]  # true amount of work per row
+    work: Floats  # true amount of work per row
     faults: Faults
     seed: int = 0
     breaches: list[str] = field(default_factory=list)

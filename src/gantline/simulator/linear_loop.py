@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
-from gantline.core.jit import kernel
 from gantline.core.gather import elapsed
+from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING
 from gantline.engine import settings as s
 from gantline.engine.advance import arrive, finish_due, next_finish
@@ -33,7 +33,8 @@ Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 
 # K: coefficients of the key, in the order of policy.LinearKey
-K_ARRIVAL, K_ATTAINED, K_ATTAINED_GPU, K_REMAINING, K_REMAINING_GPU, K_ESTIMATE, K_GPUS, K_PRIORITY, K_FIRST_START, K_BY_GPU, K_MOVES, K_COUNT = range(12)
+K_ARRIVAL, K_ATTAINED, K_ATTAINED_GPU, K_REMAINING, K_REMAINING_GPU, K_ESTIMATE = range(6)
+K_GPUS, K_PRIORITY, K_FIRST_START, K_BY_GPU, K_MOVES, K_COUNT = range(6, 12)
 LEVEL_STEP = 1e12
 NEVER_STARTED = 1e11
 
@@ -46,7 +47,7 @@ DONE, NEED_LOG = 0, 1
 
 
 @kernel
-def _key(F: Floats, I: Ints, row: int, now: float, K: Floats, thresholds: Floats) -> float:  # noqa: E741
+def _key(F: Floats, I: Ints, row: int, now: float, K: Floats, thresholds: Floats) -> float:
     dt = elapsed(F, I, row, now)
     service = F[c.SERVICE, row] + dt
     gputime = F[c.GPUTIME, row] + I[c.HELD, row] * dt
@@ -69,20 +70,19 @@ def _key(F: Floats, I: Ints, row: int, now: float, K: Floats, thresholds: Floats
     for k in range(thresholds.shape[0]):
         if measure >= thresholds[k]:
             level += 1
-    return level * LEVEL_STEP + key
+    return float(level * LEVEL_STEP + key)
 
 
 @kernel
-def _slope(F: Floats, I: Ints, row: int, K: Floats) -> float:  # noqa: E741
+def _slope(F: Floats, I: Ints, row: int, K: Floats) -> float:
     if I[c.PHASE, row] != RUNNING:
         return 0.0
-    return (
-        K[K_ATTAINED] + K[K_ATTAINED_GPU] * I[c.HELD, row] - F[c.RATE, row] * (K[K_REMAINING] + K[K_REMAINING_GPU] * I[c.GPUS, row])
-    )
+    shrinking = F[c.RATE, row] * (K[K_REMAINING] + K[K_REMAINING_GPU] * I[c.GPUS, row])
+    return float(K[K_ATTAINED] + K[K_ATTAINED_GPU] * I[c.HELD, row] - shrinking)
 
 
 @kernel
-def _rank_new(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, now: float, K: Floats, thresholds: Floats) -> None:  # noqa: E741
+def _rank_new(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, now: float, K: Floats, thresholds: Floats) -> None:
     """Put the rows that were just let in, which stand last, where they belong."""
     fresh = B[B_ADMITTED]
     first = B[B_WAITING] - fresh
@@ -96,7 +96,7 @@ def _rank_new(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, now: float
 
 
 @kernel
-def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now: float, K: Floats, thresholds: Floats) -> float:  # noqa: E741
+def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now: float, K: Floats, thresholds: Floats) -> float:
     """The first instant at which a row that runs might change places with its neighbour in the order, or change its level.
 
     Those who wait keep their keys, so only pairs with a running row count. `running` may hold rows that have just started, behind
@@ -143,7 +143,7 @@ def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now:
 @kernel
 def run_linear(
     F: Floats,
-    I: Ints,  # noqa: E741
+    I: Ints,
     OF: Floats,
     OI: Ints,
     NF: Floats,

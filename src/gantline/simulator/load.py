@@ -19,7 +19,7 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
     """Tables with one row per job of the trace, none of which has arrived yet."""
     frame = trace.frame
     tables = Tables.empty(cluster, frame.height)
-    F, I = tables.F, tables.I  # noqa: E741
+    F, I = tables.F, tables.I
     tables.ids = frame["job"].to_list()
     F[c.ARRIVAL] = frame["arrival"].to_numpy()
     F[c.WORK] = frame["duration"].to_numpy()
@@ -57,7 +57,7 @@ def _codes(frame: pl.DataFrame, name: str) -> tuple[list[str], Ints]:
 def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     frame = trace.frame
     rows = frame.height
-    I = tables.I  # noqa: E741
+    I = tables.I
     if "options" in frame.columns:
         _alternatives(trace, cluster, tables)
         return
@@ -70,7 +70,9 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
         absent = np.flatnonzero(wanted == -1)
         if len(absent):
             name = names[code[absent[0]]]
-            raise _row_error(trace, int(absent[0]), "type", f"asks for '{name}', which the cluster does not have", near(name, cluster.types))
+            raise _row_error(
+                trace, int(absent[0]), "type", f"asks for '{name}', which the cluster does not have", near(name, cluster.types)
+            )
     anywhere = wanted < 0
     per_row = np.where(anywhere, max(len(gpu_types), 1), 1)
     I[c.OPTION_COUNT] = per_row
@@ -90,7 +92,7 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
 def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     """Jobs with several ways to run, from the `options` column."""
     listed: list[Option] = []
-    F, I = tables.F, tables.I  # noqa: E741
+    F, I = tables.F, tables.I
     for row, text in enumerate(trace.frame["options"].to_list()):
         I[c.OPTION_FIRST, row] = len(listed)
         if not text:
@@ -104,16 +106,14 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
                         trace, row, "options", f"names '{way.type}', which the cluster does not have", near(way.type, cluster.types)
                     )
                 per = max(way.gpus, 1)
-                listed.append(
-                    Option(code, way.gpus, rate=F[c.WORK, row] / way.duration, cpus=way.cpus / per, memory=way.memory / per)
-                )
+                listed.append(Option(code, way.gpus, rate=F[c.WORK, row] / way.duration, cpus=way.cpus / per, memory=way.memory / per))
         I[c.OPTION_COUNT, row] = len(listed) - I[c.OPTION_FIRST, row]
     tables.options = OptionTable.build(listed)
 
 
 def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     """Refuse jobs that can never run, naming the first."""
-    OI, OF, I = tables.options.I, tables.options.F, tables.I  # noqa: E741
+    OI, OF, I = tables.options.I, tables.options.F, tables.I
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
     cpus = np.array([max((n.cpus for n in cluster.nodes if n.type == name), default=0.0) for name in cluster.types])
     possible = OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]]
@@ -127,14 +127,17 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
         more = f" ({count} such jobs)" if count > 1 else ""
         largest = int(capacity.max(initial=0))
         raise _row_error(
-            trace, row, "gpus", f"asks for {int(I[c.GPUS, row])} GPUs and can never run on '{cluster}' with {largest} of a kind{more}",
+            trace,
+            row,
+            "gpus",
+            f"asks for {int(I[c.GPUS, row])} GPUs and can never run on '{cluster}' with {largest} of a kind{more}",
             "use a larger --cluster, or drop the job from the trace",
         )
 
 
 def smallest_options(tables: Tables) -> Ints:
     """Devices of each job's smallest option."""
-    I = tables.I  # noqa: E741
+    I = tables.I
     owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
     smallest = np.full(I.shape[1], np.iinfo(np.int64).max)
     np.minimum.at(smallest, owner, tables.options.I[c.O_GPUS])

@@ -33,9 +33,9 @@ class Run:
     @cached_property
     def jobs(self) -> pl.DataFrame:
         """One row per job."""
-        t, F, I = self.tables, self.tables.F, self.tables.I  # noqa: E741
-        codes = np.arange(len(Phase))
-        states = np.array([_STATES.get(Phase(k), "running" if Phase(k).holds_devices else "waiting") for k in codes], dtype=object)
+        t, F, I = self.tables, self.tables.F, self.tables.I
+        states = np.empty(len(Phase), dtype=object)
+        states[:] = [_STATES.get(phase, "running" if phase.holds_devices else "waiting") for phase in Phase]
         jct = F[c.FINISH] - F[c.ARRIVAL]
         return pl.DataFrame(
             {

@@ -100,7 +100,9 @@ def _numbers(name: str, path: Path) -> tuple[float, ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot be read: {error}", where=f"--set {name}=@{path}", fix="name a text file with one number per line") from None
+        raise UsageError(
+            f"cannot be read: {error}", where=f"--set {name}=@{path}", fix="name a text file with one number per line"
+        ) from None
     numbers = []
     for line, text in enumerate(lines, start=1):
         cell = text.split(",")[0].strip()
@@ -140,5 +142,3 @@ def _recorder(into: list[Any]) -> Callable[[Snapshot, Any], None]:
         into.append((encode_snapshot(snapshot), encode_plan(plan)))
 
     return keep
-
-

@@ -82,8 +82,21 @@ class Simulation:
         state, engine = self.state, self.engine
         policy = engine.policy
         assert isinstance(policy, OrderPolicy)
-        K = np.array([key.arrival, key.attained, key.attained_gpu, key.remaining, key.remaining_gpu, key.estimate, key.gpus,
-                      key.priority, key.first_start, float(key.level_by == "attained_gpu"), float(key.moves)])  # fmt: skip
+        K = np.array(
+            [
+                key.arrival,
+                key.attained,
+                key.attained_gpu,
+                key.remaining,
+                key.remaining_gpu,
+                key.estimate,
+                key.gpus,
+                key.priority,
+                key.first_start,
+                float(key.level_by == "attained_gpu"),
+                float(key.moves),
+            ]
+        )
         T = np.zeros(ll.T_COUNT)
         T[ll.T_ROUND], T[ll.T_QUANTUM], T[ll.T_UNTIL] = state.regime.round, state.regime.quantum, self.until
         T[ll.T_LOAD_LIMIT] = self.admission.load_limit * state.tables.cluster.gpus
@@ -98,9 +111,25 @@ class Simulation:
         while True:
             log.reserve(4 * devices + 2 * int(state.B[B_ACTIVE]) + 65536, 16 * devices + 65536)
             code = ll.run_linear(
-                *state.kernel_tables(), state.active, state.running, state.waiting, state.B, state.hist, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN,
-                state.scratch, state.out, K, thresholds, T, C,
-            )  # fmt: skip
+                *state.kernel_tables(),
+                state.active,
+                state.running,
+                state.waiting,
+                state.B,
+                state.hist,
+                state.SI,
+                state.SF,
+                log.LI,
+                log.LF,
+                log.LD,
+                log.LN,
+                state.scratch,
+                state.out,
+                K,
+                thresholds,
+                T,
+                C,
+            )
             if self.on_progress is not None:
                 self.on_progress(float(T[ll.T_NOW]), int(state.B[B_NEXT]), int(state.B[B_ACTIVE]))
             if code == ll.DONE:
@@ -169,7 +198,17 @@ class Simulation:
         changed = self._change_nodes() if self.node_events else False
         limit = -1.0 if self.admission.has_quota else self.admission.load_limit * state.tables.cluster.gpus
         observe(
-            *state.kernel_tables(), state.active, state.running, state.waiting, state.B, state.hist, state.now, limit, state.SI, log.LI, log.LF
+            *state.kernel_tables(),
+            state.active,
+            state.running,
+            state.waiting,
+            state.B,
+            state.hist,
+            state.now,
+            limit,
+            state.SI,
+            log.LI,
+            log.LF,
         )
         changed |= self._tidy_finished()
         arrived = self._admit() if self.admission.has_quota else int(state.B[B_ADMITTED])

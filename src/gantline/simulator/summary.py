@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def summarise(
 ) -> dict[str, Any]:
     """Figures over the tracked jobs (all, without a window) that finished; None where there is nothing to say."""
     state, engine = simulation.state, simulation.engine
-    F, I = state.tables.F, state.tables.I  # noqa: E741
+    F, I = state.tables.F, state.tables.I
     low, high = simulation.track or (0, F.shape[1])
     rows = np.arange(low, high)
     ended = rows[~np.isnan(F[c.FINISH, low:high])]
@@ -104,6 +105,6 @@ def _capacity_seconds(simulation: Simulation, begin: float, end: float) -> float
     """Device-seconds the cluster had between first arrival and end, without those of nodes that were down."""
     total = float(simulation.state.tables.cluster.gpus) * (end - begin)
     marks = [*simulation.down, (end, 0)]
-    for (start, down), (stop, _) in zip(marks[:-1], marks[1:]):
+    for (start, down), (stop, _) in pairwise(marks):
         total -= down * max(0.0, min(stop, end) - max(start, begin))
     return total
