@@ -17,7 +17,7 @@ def charts_of(sweep: Sweep, load: str = "load", unit: str = "") -> list[Chart]:
     done = sweep.results.filter(pl.col("state") == "done")
     found = []
     if load in done.columns and done[load].n_unique() > 1 and done[load].dtype.is_numeric():
-        found.append(jct_against_load(points_against(done, load), "load" if load == "load" else load.rpartition(".")[2], unit))
+        found.append(jct_against_load(points_against(done, load), "load" if unit else load.rpartition(".")[2].replace("_", " "), unit))
     others = [name for case in sweep.cases for name in case.axes if name != "seed"]
     if done.height and "seed" in done.columns and done["seed"].n_unique() > 1 and not others:
         found.append(boxes_over_seeds(done.select(name="policy", value="jct_mean")))

@@ -1,0 +1,80 @@
+"""``gantline reproduce NAME``: a published figure, run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from gantline.cli.console import Form, Sheet, say, show
+from gantline.cli.run_options import Workers
+
+if TYPE_CHECKING:
+    from gantline.experiment.reproduce.study import Reproduction
+
+app = App(
+    name="reproduce",
+    help_epilogue="""Examples:
+
+  gantline reproduce list
+  gantline reproduce blox-fig6 --scale full -o blox-fig6""",
+)
+
+
+@app.command(name="list")
+def list_studies(*, output: Form = "table") -> None:
+    """List the figures that can be reproduced."""
+    from gantline.experiment.reproduce.registry import find_study, study_names
+
+    studies = [find_study(name) for name in study_names()]
+    show(Sheet.of("name figure paper", [(study.name, study.figure, study.paper) for study in studies]), output)
+
+
+@app.default
+def reproduce(
+    name: Annotated[str, Parameter(help="A name from 'gantline reproduce list', or 'all'.")],
+    /,
+    *,
+    scale: Annotated[Literal["small", "full"], Parameter(help="An excerpt in seconds, or everything in minutes.")] = "small",
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="Keep runs, claims, numbers and figures in this folder.")] = None,
+    page: Annotated[Path | None, Parameter(help="Write all verdicts as one Markdown page.")] = None,
+    workers: Workers = None,
+) -> int:
+    """Run a published figure again; the exit code is 1 if its shape is not found."""
+    from gantline.cli.sweeping import kept_or_not
+    from gantline.experiment.reproduce.page import page as page_of
+    from gantline.experiment.reproduce.page import section
+    from gantline.experiment.reproduce.registry import find_study, study_names
+    from gantline.experiment.whole_files import write_text
+
+    found = []
+    with kept_or_not(out) as folder:
+        for one in study_names() if name == "all" else [find_study(name).name]:
+            found.append(_run(one, scale, folder / one if name == "all" else folder, workers, keep=out is not None))
+            print(section(found[-1]))
+    if page is not None:
+        write_text(page, page_of(found))
+        say(f"wrote {page}")
+    return 0 if all(one.shape_holds for one in found) else 1
+
+
+def _run(name: str, scale: Literal["small", "full"], folder: Path, workers: int | None, *, keep: bool) -> Reproduction:
+    import polars as pl
+
+    from gantline.cli.sweeping import run_watched, tell_failures, write_figures
+    from gantline.experiment.reproduce.page import section
+    from gantline.experiment.reproduce.registry import find_study
+    from gantline.experiment.reproduce.study import judge
+    from gantline.experiment.whole_files import write_frame, write_text
+
+    study = find_study(name)
+    sweep = run_watched(study.cases(scale), folder, workers)
+    tell_failures(sweep)
+    found = judge(study, sweep, scale)
+    if keep:
+        write_frame(folder / "claims.parquet", pl.DataFrame([vars(claim) for claim in found.claims]))
+        write_frame(folder / "table.parquet", found.table)
+        write_text(folder / "report.md", section(found))
+        write_figures(study.charts(sweep), folder / "figures")
+    return found

@@ -1,0 +1,56 @@
+"""Reproductions as Markdown: for a terminal, for the folder of the results, for the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from gantline.experiment.reproduce.study import Reproduction
+
+
+def section(found: Reproduction) -> str:
+    """One reproduction: paper, figure, what is run, claims, numbers, verdict."""
+    study = found.study
+    claims = pl.DataFrame(
+        [{"claim": claim.statement, "published": claim.published, "found": claim.found, "verdict": claim.verdict} for claim in found.claims]
+    )
+    parts = [
+        f"## {study.name}",
+        f"{study.paper}. {study.figure}.",
+        study.what if found.scale == "full" else f"{study.what} *Small scale: an excerpt of this in seconds.*",
+        f"**{found.verdict}**",
+        markdown_table(claims),
+        markdown_table(found.table),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def page(found: Sequence[Reproduction]) -> str:
+    """The page of the documentation."""
+    head = (
+        "# Reproductions\n\n"
+        "`gantline reproduce NAME` runs a published figure again and holds what it finds against what was published. A claim is either a\n"
+        "shape (who is ahead, where curves part) or a number; a figure counts as reproduced in shape when only numbers differ.\n\n"
+        "<!-- not run: it takes a minute and writes into the documentation -->\n"
+        "```console\n$ gantline reproduce all --scale full --page docs/reproductions.md\n```\n\n"
+        "writes this page. Equal versions write equal pages.\n"
+    )
+    return "\n".join([head, *(section(one) for one in found)])
+
+
+def markdown_table(frame: pl.DataFrame) -> str:
+    """A frame as a Markdown table."""
+    if frame.is_empty():
+        return ""
+    rows = [[_cell(name) for name in frame.columns], ["---:" if dtype.is_numeric() else "---" for dtype in frame.dtypes]]
+    rows += [[_cell(value) for value in row] for row in frame.iter_rows()]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        if value != value:
+            return "–"
+        return f"{value:g}" if abs(value) < 10 and value == round(value, 4) else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+    return "–" if value is None else str(value).replace("|", "\\|")

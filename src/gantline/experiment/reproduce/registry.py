@@ -1,0 +1,29 @@
+"""Which figures can be reproduced. A new study needs one new file and one line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from gantline.core.errors import NotFoundError, near
+from gantline.experiment.reproduce.study import Study
+
+_HOME = "gantline.experiment.reproduce"
+_STUDIES = {
+    "blox-fig6": f"{_HOME}.blox_fig6:BloxFigure6",
+    "blox-fig12": f"{_HOME}.blox_fig12:BloxFigure12",
+    "tiresias-comparison": f"{_HOME}.tiresias_comparison:TiresiasComparison",
+}
+
+
+def study_names() -> list[str]:
+    """All studies, in the order in which they should be listed."""
+    return list(_STUDIES)
+
+
+def find_study(name: str) -> Study:
+    """The study of that name."""
+    if name not in _STUDIES:
+        raise NotFoundError(f"no reproduction '{name}'", where="reproduce", fix=near(name, [*_STUDIES, "all"]))
+    module, _, attribute = _STUDIES[name].partition(":")
+    study: Study = getattr(import_module(module), attribute)()
+    return study

@@ -1,0 +1,95 @@
+"""Reproductions: published figures run again in seconds, and the framework that judges them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from gantline.cli.main import main
+from gantline.core.errors import NotFoundError
+from gantline.experiment.reproduce.blox_workload import LOAD, blox_setting
+from gantline.experiment.reproduce.page import markdown_table, section
+from gantline.experiment.reproduce.registry import find_study, study_names
+from gantline.experiment.reproduce.study import Claim, judge, verdict_of
+from gantline.experiment.setting import run_setting
+from gantline.experiment.sweep import run_sweep
+
+REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "blox" / "sweep_reimplementation.csv"
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_the_shape_of_every_figure_is_found_at_small_scale(name: str, tmp_path: Path) -> None:
+    study = find_study(name)
+    found = judge(study, run_sweep(study.cases("small"), tmp_path), "small")
+    assert found.shape_holds, section(found)
+    assert found.verdict.startswith("Reproduced")
+    assert len(study.charts(found.sweep)) == 1
+    assert found.table.height > 1
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_every_study_says_what_it_is(name: str) -> None:
+    study = find_study(name)
+    assert study.name == name
+    assert all(len(text.split()) > 4 for text in (study.paper, study.figure, study.what))
+    assert len(study.cases("full")) > len(study.cases("small"))
+
+
+@pytest.mark.parametrize(("policy", "scheduler"), [("fifo", "Fifo"), ("las", "Las"), ("srtf", "Srtf")])
+def test_full_scale_equals_the_reference_near_saturation(policy: str, scheduler: str) -> None:
+    if not REFERENCE.exists():
+        pytest.skip(f"the reference results of Blox are not here ({REFERENCE})")
+    rows = pl.read_csv(REFERENCE).filter((pl.col("load") == 7) & (pl.col("scheduler") == scheduler))
+    run = run_setting(blox_setting("full").with_value(LOAD, 7).with_value("policy", policy))
+    assert run.summary["average_jct"] == pytest.approx(rows["avg_jct_s"][0], abs=0.06)
+    assert run.summary["average_responsiveness"] == pytest.approx(rows["avg_resp_s"][0], abs=0.06)
+    assert run.summary["completed_tracked"] == rows["tracked_done"][0]
+
+
+def claim(holds: bool, is_number: bool = False) -> Claim:
+    return Claim("the sun rises", "east", "east", holds, is_number)
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        ([claim(True), claim(True, True)], "Reproduced: all 2 claims hold."),
+        ([claim(True), claim(False, True)], "Reproduced in shape: 1 of 2 claims hold, 1 number differs."),
+        ([claim(True), claim(False, True), claim(False, True)], "Reproduced in shape: 1 of 3 claims hold, 2 numbers differ."),
+        ([claim(False), claim(True, True)], "Not reproduced: 1 of 2 claims hold."),
+    ],
+)
+def test_a_figure_is_its_shape_first_and_its_numbers_second(claims: list[Claim], words: str) -> None:
+    assert verdict_of(claims) == words
+
+
+def test_failed_runs_leave_no_verdict() -> None:
+    assert verdict_of([claim(True)], failures=2) == "No verdict: 2 runs failed."
+
+
+def test_the_command_lists_runs_and_keeps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "list", "-o", "json"]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == study_names()
+    folder = tmp_path / "r"
+    arguments = ["reproduce", "tiresias-comparison", "-o", str(folder), "--page", str(tmp_path / "page.md"), "--workers", "1"]
+    assert main(arguments) == 0
+    told = capsys.readouterr().out
+    assert "**Reproduced" in told
+    assert "| fifo skip |" in told
+    assert (folder / "report.md").read_text(encoding="utf-8").strip() == told.strip()
+    assert pl.read_parquet(folder / "claims.parquet").height == 7
+    assert (folder / "figures" / "seeds-jct_mean.svg").exists()
+    assert (tmp_path / "page.md").read_text(encoding="utf-8").startswith("# Reproductions\n")
+
+
+def test_an_unknown_figure_is_answered_with_near_names() -> None:
+    with pytest.raises(NotFoundError, match="did you mean 'blox-fig6' or 'blox-fig12'"):
+        find_study("blox-fig")
+
+
+def test_tables_are_escaped() -> None:
+    frame = pl.DataFrame({"a|b": ["x|y"], "n": [1234.5]})
+    assert markdown_table(frame) == "| a\\|b | n |\n| --- | ---: |\n| x\\|y | 1,234 |"
