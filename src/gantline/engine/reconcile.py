@@ -28,7 +28,7 @@ class Live:
     devices: tuple[int, ...]
     started: bool = False
     asked: Verb = Verb.START
-    next_try: float = 0.0
+    next_try: float = 0.0  # when to ask (again), unless an answer comes first
 
 
 @dataclass
@@ -38,6 +38,7 @@ class Reconciler:
     state: State
     executor: Executor
     patience: float = 30.0  # seconds before an order is repeated
+    silence: float = 120.0  # seconds without a word from a grant that runs, after which it is asked
     live: dict[int, Live] = field(default_factory=dict)  # by row: at most one incarnation each
     occupied: dict[int, int] = field(default_factory=dict)  # device -> row
 
@@ -59,19 +60,16 @@ class Reconciler:
         for known in list(self.live.values()):
             phase = Phase(int(t.I[c.PHASE, known.row]))
             wanted = Verb.STOP if phase == Phase.STOPPING or int(t.I[c.EPOCH, known.row]) != known.epoch else Verb.START
-            if wanted is Verb.START and known.started:
-                continue
             if wanted is not known.asked:
                 known.asked, known.next_try = wanted, state.now
             if known.next_try <= state.now:
-                self.executor.send(self._order(known), state.now)
+                self.executor.send(self._order(known), state.now)  # to start what runs already is to ask after it
                 known.next_try = state.now + self.patience
         state.rebuild()
 
     def next_time(self) -> float:
-        """When an unanswered order will be repeated."""
-        waiting = [k.next_try for k in self.live.values() if not k.started or k.asked is Verb.STOP]
-        return min(waiting, default=float("inf"))
+        """When an unanswered order will be repeated, or a silent grant asked."""
+        return min((known.next_try for known in self.live.values()), default=float("inf"))
 
     def absorb(self, report: Report) -> bool:
         """Take in one report; whether it changed anything that a policy could see."""
@@ -81,6 +79,8 @@ class Reconciler:
             return False  # of a grant that is over: nothing to learn
         row = report.row
         if report.news is News.STARTED:
+            if known.asked is Verb.START:
+                known.next_try = state.now + self.silence
             if known.started or int(t.I[c.PHASE, row]) != Phase.STARTING:
                 known.started = True
                 return False
