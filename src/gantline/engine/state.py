@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from gantline.core.plan import Reservation
 from gantline.core.snapshot import ClusterNow, Jobs, Snapshot
 from gantline.core.tables import Ints, KernelTables, Tables
 from gantline.engine import settings as s
+from gantline.engine.eviction import X_COUNT
 from gantline.engine.log import Log
 from gantline.engine.ranks import B_ACTIVE, B_COUNT, B_RUNNING, B_WAITING, rebuild
 from gantline.engine.regime import Regime
-from gantline.engine.walk import X_COUNT
 from gantline.performance.costs import Costs
 from gantline.placement.rules import PlacementRule
+
+if TYPE_CHECKING:
+    from gantline.engine.grants import Grants
 
 
 @dataclass
@@ -33,7 +36,7 @@ class State:
     now: float = 0.0
     decision: int = 0
     memory: Any = None
-    reservations: tuple[Reservation, ...] = ()
+    reservations: tuple[Reservation, ...] = ()  # in force; their `job` is a row
 
     def __post_init__(self) -> None:
         rows = self.tables.F.shape[1]
@@ -78,6 +81,18 @@ class State:
     def rebuild(self) -> None:
         """Bring the rank lists up to date after changes that did not come from a walk."""
         rebuild(self.tables.I, self.active, self.running, self.waiting, self.B, self.hist)
+
+    def reserve(self, reservations: tuple[Reservation, ...], rows: Ints) -> None:
+        """Keep a plan's reservations; positions become rows, because positions shift when jobs come and go."""
+        self.reservations = tuple(r if r.job < 0 else replace(r, job=int(rows[r.job])) for r in reservations)
+
+    def standing_reservations(self) -> tuple[Reservation, ...]:
+        """Reservations that are not over and whose job is still there, with positions in the present snapshot."""
+        if not self.reservations:
+            return ()
+        place = {row: k for k, row in enumerate(self.rows.tolist())}
+        alive = [r for r in self.reservations if r.end > self.now and (r.job < 0 or r.job in place)]
+        return tuple(r if r.job < 0 else replace(r, job=place[r.job]) for r in alive)
 
     def snapshot(self) -> Snapshot:
         """This instant, as a policy sees it."""

@@ -17,9 +17,26 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.jit import kernel
-from gantline.core.phases import PENDING, RUNNING, STARTING
+from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
+from gantline.engine.eviction import (
+    X_AHEAD,
+    X_COUNTS,
+    X_FREE,
+    X_NODES,
+    X_RECLAIM,
+    X_TRIED,
+    X_TRIED_ALL,
+    X_VICTIM,
+    count_reclaim,
+    evict,
+    movable,
+    node_to_clear,
+    restore,
+    sits_on,
+    undo,
+)
 from gantline.engine.gang import give_back, halt, start, take
 from gantline.engine.ranks import B_RUNNING, B_WAITING, insert_waiting
 from gantline.placement.fit import CONSOLIDATED, SKEW, choose, mix
@@ -32,142 +49,6 @@ _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED = (
     int(r) for r in (Reason.PREEMPTED, Reason.MOVED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY, Reason.DEFERRED)
 )
 _STOP, _SHRINK = 1, 2
-
-# rows of the scratch matrix
-X_NODES, X_COUNTS, X_VICTIM, X_SAVED, X_OFFSET, X_OPTION, X_NODE = range(7)
-X_FREE, X_RECLAIM, X_TRIED, X_TRIED_ALL, X_GAIN, X_AHEAD, X_COUNT = range(7, 14)
-
-
-@kernel
-def _movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool:
-    """Whether a gang may be stopped: it runs or starts, is not locked, and has had its minimum run time."""
-    phase = I[c.PHASE, row]
-    if (phase != RUNNING and phase != STARTING) or I[c.LOCKED, row] != 0:
-        return False
-    return min_run <= 0.0 or now >= F[c.LAST_START, row] + min_run
-
-
-@kernel
-def _restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int) -> bool:
-    """Give victim `v` its own devices back, if all are free."""
-    option, node, first, count = X[X_OPTION, v], X[X_NODE, v], X[X_OFFSET, v], I[c.HELD, row]
-    cpus, memory = OF[c.O_CPUS, option], OF[c.O_MEMORY, option]
-    if count == 0:  # a grant of CPUs only
-        if NF[c.N_CPUS, node] + 1e-9 < cpus or NF[c.N_MEMORY, node] + 1e-9 < memory or NI[c.N_UP, node] == 0:
-            return False
-        NF[c.N_CPUS, node] -= cpus
-        NF[c.N_MEMORY, node] -= memory
-        I[c.NODE, row] = node
-        I[c.OPTION, row] = option
-        return True
-    for k in range(first, first + count):
-        at = D[c.D_NODE, X[X_SAVED, k]]
-        if D[c.D_HOLDER, X[X_SAVED, k]] != c.FREE or NF[c.N_CPUS, at] + 1e-9 < cpus or NF[c.N_MEMORY, at] + 1e-9 < memory:
-            return False
-    last = -1
-    for k in range(first, first + count):
-        device = X[X_SAVED, k]
-        at = D[c.D_NODE, device]
-        D[c.D_HOLDER, device] = row
-        D[c.D_NEXT, device] = -1
-        NI[c.N_FREE, at] -= 1
-        NF[c.N_CPUS, at] -= cpus
-        NF[c.N_MEMORY, at] -= memory
-        if last < 0:
-            I[c.HEAD, row] = device
-        else:
-            D[c.D_NEXT, last] = device
-        last = device
-    I[c.OPTION, row] = option
-    return True
-
-
-@kernel
-def _evict(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int, saved: int, by_node: bool) -> int:
-    """Take the devices of a running gang away on trial, remembering which they were; the new end of the memory comes back."""
-    kind = OI[c.O_TYPE, I[c.OPTION, row]]
-    I[c.FLAGS, row] = v + 1
-    X[X_VICTIM, v] = row
-    X[X_OFFSET, v] = saved
-    X[X_OPTION, v] = I[c.OPTION, row]
-    X[X_NODE, v] = I[c.NODE, row]
-    device = I[c.HEAD, row]
-    while device >= 0:
-        X[X_SAVED, saved] = device
-        saved += 1
-        if by_node:
-            NI[c.N_RECLAIM, D[c.D_NODE, device]] -= 1
-        device = D[c.D_NEXT, device]
-    give_back(I, OF, OI, NF, NI, D, row)
-    X[X_FREE, kind] += I[c.HELD, row]
-    X[X_RECLAIM, kind] -= I[c.HELD, row]
-    return saved
-
-
-@kernel
-def _undo(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, X: Ints, v: int) -> None:
-    """Take back the eviction of victim `v`."""
-    row = X[X_VICTIM, v]
-    _restore(I, OF, NF, NI, D, row, X, v)
-    I[c.FLAGS, row] = 0
-    kind = OI[c.O_TYPE, I[c.OPTION, row]]
-    X[X_FREE, kind] -= I[c.HELD, row]
-    X[X_RECLAIM, kind] += I[c.HELD, row]
-    device = I[c.HEAD, row]
-    while device >= 0:
-        NI[c.N_RECLAIM, D[c.D_NODE, device]] += 1
-        device = D[c.D_NEXT, device]
-
-
-@kernel
-def _count_reclaim(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, now: float, min_run: float) -> None:
-    """Devices per node that gangs from position `first` on would give up."""
-    for node in range(NI.shape[1]):
-        NI[c.N_RECLAIM, node] = 0
-    for k in range(first, n):
-        row = running[k]
-        if I[c.FLAGS, row] == 0 and _movable(F, I, row, now, min_run):
-            device = I[c.HEAD, row]
-            while device >= 0:
-                NI[c.N_RECLAIM, D[c.D_NODE, device]] += 1
-                device = D[c.D_NEXT, device]
-
-
-@kernel
-def _node_to_clear(
-    F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, kind: int, need: int, now: float, min_run: float, X: Ints
-) -> int:
-    """The node on which stopping the lowest-ranked gangs first makes room for `need` devices; -1: none.
-
-    It is the node that stopping gangs from the back, one after the other, would clear first; finding it before anybody is stopped
-    spares all those whose devices would not have helped.
-    """
-    gain = X[X_GAIN]
-    for node in range(NI.shape[1]):
-        gain[node] = 0
-    for k in range(n - 1, first - 1, -1):
-        row = running[k]
-        if I[c.FLAGS, row] != 0 or not _movable(F, I, row, now, min_run):
-            continue
-        device = I[c.HEAD, row]
-        alone = I[c.SPREAD, row] == 1  # on one node: no need to go through its devices
-        while device >= 0:
-            node = D[c.D_NODE, device]
-            gain[node] += I[c.HELD, row] if alone else 1
-            if NI[c.N_FREE, node] + gain[node] >= need and NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1:
-                return int(node)
-            device = -1 if alone else D[c.D_NEXT, device]
-    return -1
-
-
-@kernel
-def _sits_on(I: Ints, D: Ints, row: int, node: int) -> bool:
-    device = I[c.HEAD, row]
-    while device >= 0:
-        if D[c.D_NODE, device] == node:
-            return True
-        device = D[c.D_NEXT, device] if I[c.SPREAD, row] > 1 else -1
-    return False
 
 
 @kernel
@@ -219,7 +100,7 @@ def walk(
     if preempt:
         for k in range(n_run):
             row = running[k]
-            if _movable(F, I, row, now, min_run):
+            if movable(F, I, row, now, min_run):
                 kind = OI[c.O_TYPE, I[c.OPTION, row]]
                 if F[c.KEY, row] == np.inf:  # the policy does not want it to run now
                     X[X_FREE, kind] += I[c.HELD, row]
@@ -253,7 +134,7 @@ def walk(
             row = running[at_run]
             at_run += 1
             if I[c.FLAGS, row] == 0:  # it runs and stays
-                if preempt and _movable(F, I, row, now, min_run):
+                if preempt and movable(F, I, row, now, min_run):
                     X[X_RECLAIM, OI[c.O_TYPE, I[c.OPTION, row]]] -= I[c.HELD, row]
                     if by_node:
                         device = I[c.HEAD, row]
@@ -264,7 +145,7 @@ def walk(
             undecided -= 1
             if asynchronous:
                 continue  # it must have stopped for good before it can start elsewhere
-            if not keep and _restore(I, OF, NF, NI, D, row, X, I[c.FLAGS, row] - 1):
+            if not keep and restore(I, OF, NF, NI, D, row, X, I[c.FLAGS, row] - 1):
                 X[X_FREE, OI[c.O_TYPE, I[c.OPTION, row]]] -= I[c.HELD, row]
                 I[c.FLAGS, row] = 0
                 continue
@@ -301,12 +182,12 @@ def walk(
                 possible = preempt and (X[X_RECLAIM, kind] > 0 or keep or need == 0)
                 target = -1
                 if possible and plain and not keep and rule == CONSOLIDATED and need <= biggest:
-                    target = _node_to_clear(F, I, NI, D, running, at_run, n_run, kind, need, now, min_run, X)
+                    target = node_to_clear(F, I, NI, D, running, at_run, n_run, kind, need, now, min_run, X)
                     possible = target >= 0
                 elif possible and not keep and need > 0:
                     if not by_node:
                         by_node = True
-                        _count_reclaim(F, I, NI, D, running, at_run, n_run, now, min_run)
+                        count_reclaim(F, I, NI, D, running, at_run, n_run, now, min_run)
                     possible = choose(NF, NI, kind, need, spread, cpus, memory, rule, whole, sensitive, seed, True, nodes, counts) > 0
                 if possible:
                     if types > 1 or target >= 0 or cleared:
@@ -316,13 +197,13 @@ def walk(
                     while used == 0 and back >= at_run:
                         other = running[back]
                         back -= 1
-                        if I[c.FLAGS, other] != 0 or not _movable(F, I, other, now, min_run):
+                        if I[c.FLAGS, other] != 0 or not movable(F, I, other, now, min_run):
                             continue
                         if not keep and OI[c.O_TYPE, I[c.OPTION, other]] != kind:
                             continue  # its devices cannot help
-                        if target >= 0 and not _sits_on(I, D, other, target):
+                        if target >= 0 and not sits_on(I, D, other, target):
                             continue
-                        n_saved = _evict(I, OF, OI, NF, NI, D, other, X, n_victims, n_saved, by_node)
+                        n_saved = evict(I, OF, OI, NF, NI, D, other, X, n_victims, n_saved, by_node)
                         n_victims += 1
                         undecided += 1
                         if need <= X[X_FREE, kind] and (target < 0 or NI[c.N_FREE, target] >= need):
@@ -331,7 +212,7 @@ def walk(
                         X[X_TRIED, kind] = 1 << 60  # more is free than before
                     else:
                         for v in range(n_victims - 1, victims_before - 1, -1):
-                            _undo(I, OF, OI, NF, NI, D, X, v)
+                            undo(I, OF, OI, NF, NI, D, X, v)
                             undecided -= 1
                         back, n_victims, n_saved = back_before, victims_before, saved_before
                 if used == 0 and plain:
