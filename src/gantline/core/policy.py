@@ -28,6 +28,10 @@ class Policy:
         """The plan for this instant."""
         raise TypeError(f"policy '{type(self).__name__}' has no decide()")
 
+    def for_regime(self, regime: str) -> Policy:
+        """The policy as it behaves in that regime; parameters that mean 'as the regime does' are settled here."""
+        return self
+
 
 @dataclass(frozen=True)
 class LinearKey:

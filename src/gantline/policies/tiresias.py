@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -48,6 +48,11 @@ class Tiresias(OrderPolicy):
             raise UsageError(f"promote is {self.promote}", where=f"policy '{self.name}'", fix="use a number above zero, or inf")
         if self.service not in {"gpu-time", "time"} or self.compat not in {"auto", "none", "tiresias", "blox"}:
             raise UsageError("service or compat is unknown", where=f"policy '{self.name}'", fix="see gantline policy show tiresias")
+
+    def for_regime(self, regime: str) -> Tiresias:
+        if self.compat != "auto":
+            return self
+        return replace(self, compat=regime if regime in {"tiresias", "blox"} else "none")
 
     def _imitates(self, snapshot: Snapshot) -> str:
         return snapshot.regime if self.compat == "auto" and snapshot.regime in {"tiresias", "blox"} else self.compat

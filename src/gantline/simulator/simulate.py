@@ -61,6 +61,7 @@ def simulate(
     rule = find_placement(placement) if isinstance(placement, str) else placement
     gate = find_admission(admission) if isinstance(admission, str) else admission
     way = (find_regime(regime) if isinstance(regime, str) else regime).with_round(round)
+    chosen = chosen.for_regime(way.name)
     guess = find_estimates(estimates) if isinstance(estimates, str) else estimates
     price = Costs.parse(costs) if isinstance(costs, str) else costs
     provided = frozenset({"rates", "deadlines"}) | (frozenset({"pairs", "scaling"}) if performance is not None else frozenset())
@@ -83,7 +84,7 @@ def simulate(
     summary = summarise(simulation, chosen, jobs, place, guess, rule, gate, seed)
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
-    return Run(summary, tables, state.log, tuple(str(i) for i in engine.incidents), recorded, window)
+    return Run(summary, tables, state.log, tuple(str(i) for i in engine.incidents), recorded, window, tuple(engine.refusals))
 
 
 def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
