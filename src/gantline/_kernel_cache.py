@@ -1,8 +1,7 @@
 """Where compiled kernels are kept: a folder of the user's cache, named after the sources they were compiled from.
 
-Numba notices a change in the file of a kernel, but not in the files of the kernels it calls, so a shared folder could serve
-stale code after an upgrade or an edit. Naming the folder after all sources rules that out, and works where the package itself
-is read-only.
+Numba notices a change in the file of a kernel, but not in the files of the kernels it calls, so a shared folder could serve stale
+code after an upgrade or an edit. Naming the folder after all sources rules that out, and works where the package itself is read-only.
 """
 
 from __future__ import annotations
@@ -12,6 +11,9 @@ import os
 from pathlib import Path
 
 _PACKAGES = ("core", "placement", "engine", "simulator", "policies", "report", "performance")
+#: how a file shows that it holds kernels, or constants that are compiled into them
+_MARKS = (b"\n@kernel", b"\n@compiled", b"\n@njit", b": Final = ")
+_CONSTANTS = ("phases.py", "reasons.py", "jit.py")
 
 
 def use_kernel_cache() -> None:
@@ -23,9 +25,7 @@ def use_kernel_cache() -> None:
     for package in _PACKAGES:
         for source in sorted((root / package).rglob("*.py")):
             text = source.read_bytes()
-            if (
-                b"kernel" in text or b"njit" in text or b": Final" in text or b"IntEnum" in text
-            ):  # kernels, and constants that are compiled into them
+            if source.name in _CONSTANTS or any(mark in text for mark in _MARKS):
                 digest.update(text)
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     os.environ["NUMBA_CACHE_DIR"] = str(home / "gantline" / f"kernels-{digest.hexdigest()}")
