@@ -105,6 +105,8 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
                     raise _row_error(
                         trace, row, "options", f"names '{way.type}', which the cluster does not have", near(way.type, cluster.types)
                     )
+                if not way.duration > 0:
+                    raise _row_error(trace, row, "options", f"takes {way.duration:g} s on '{way.type}'", "durations must be positive")
                 per = max(way.gpus, 1)
                 listed.append(Option(code, way.gpus, rate=F[c.WORK, row] / way.duration, cpus=way.cpus / per, memory=way.memory / per))
         I[c.OPTION_COUNT, row] = len(listed) - I[c.OPTION_FIRST, row]
@@ -116,8 +118,9 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     OI, OF, I = tables.options.I, tables.options.F, tables.I
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
     cpus = np.array([max((n.cpus for n in cluster.nodes if n.type == name), default=0.0) for name in cluster.types])
-    possible = OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]]
-    possible &= OF[c.O_CPUS] <= cpus[OI[c.O_TYPE]] + 1e-9
+    memory = np.array([max((n.memory for n in cluster.nodes if n.type == name), default=0.0) for name in cluster.types])
+    enough = OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]]
+    possible = enough & (OF[c.O_CPUS] <= cpus[OI[c.O_TYPE]] + 1e-9) & (OF[c.O_MEMORY] <= memory[OI[c.O_TYPE]] + 1e-9)
     owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
     able = np.zeros(I.shape[1], dtype=bool)
     able[owner[possible]] = True
@@ -126,6 +129,14 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
         count = int((~able).sum())
         more = f" ({count} such jobs)" if count > 1 else ""
         largest = int(capacity.max(initial=0))
+        if enough[owner == row].any():
+            raise _row_error(
+                trace,
+                row,
+                "options" if "options" in trace.frame.columns else "memory",
+                f"can never run on '{cluster}': no node has the CPUs and the memory that it asks for{more}",
+                "give the nodes more, such as gpu:4x8/96c/512g, or drop the job from the trace",
+            )
         raise _row_error(
             trace,
             row,

@@ -7,15 +7,33 @@ aged job is thus delayed by running jobs and by older ones only.
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from gantline.core.errors import UsageError
 from gantline.policies.allox.fill import fits
 from gantline.policies.allox.flow import FAR, FORBIDDEN, Ints
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+
+
+def check_age(age: float) -> float:
+    """The age as given, if it is one."""
+    if not age >= 0:
+        raise UsageError(f"age is {age:g}", where="age", fix="give the seconds after which a waiting job goes first")
+    return age
+
+
+def next_ageing(arrival: Floats, now: float, age: float) -> float:
+    """When the next of those who wait will have waited that long."""
+    if age == inf:
+        return inf
+    young = arrival[now - arrival < age]
+    return float(young.min()) + age if len(young) else inf
 
 
 @njit(cache=True)

@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from gantline.core.errors import UsageError
+from gantline.policies.allox.ageing import check_age
 from gantline.policies.allox.event import decide_columns
 from gantline.policies.allox.state import State, pack, recall, remember, unpack
 from gantline.policies.allox.ticks import TICKS, to_ticks
@@ -81,8 +81,7 @@ def decide(
     once they are older than ``age``. The state makes the next call quick and never changes the answer.
     """
     check_alpha(alpha)
-    if age < 0:
-        raise UsageError(f"age is {age:g}", where="age", fix="give the seconds after which a waiting job goes first")
+    check_age(age)
     times, release = to_ticks(waiting.time, machines.release)
     price, depth, place = recall(*unpack(state, waiting.time.shape[1]), waiting.name)
     started, scored, matchings = decide_columns(
@@ -106,3 +105,22 @@ def decide(
     )
     jobs = np.flatnonzero(started >= 0)
     return Decision(jobs, started[jobs], scored, matchings), pack(remember(waiting.name, price, depth, place))
+
+
+def nothing_hangs(waiting: Waiting, machines: Machines, decision: Decision) -> bool:
+    """Whether the decision stands until something arrives or ends.
+
+    Idle machines grow dearer against busy ones as time passes, so a job that prefers to wait goes on to prefer it. Only a job
+    that heads an idle machine's list and yet cannot start, a gang or one that lacks memory, may later be put elsewhere and
+    make room for another.
+    """
+    idle = np.bincount(machines.kind[machines.idle], minlength=waiting.time.shape[1])
+    left = idle - np.bincount(decision.kinds, weights=waiting.width[decision.jobs, decision.kinds], minlength=len(idle))
+    some = left > 0
+    if not some.any():
+        return True
+    could = np.isfinite(waiting.time) & some
+    could[decision.jobs] = False
+    taken = waiting.need[decision.jobs, decision.kinds].sum(axis=0)
+    lacking = np.any(waiting.need > machines.free - taken + 1e-9, axis=2)
+    return not np.any(could & ((waiting.width > 1) | lacking))

@@ -36,14 +36,14 @@ def by_share(ways: Ways, pool: Pool, tier: Ints, key: Floats, worth: Worth, misf
     )
 
 
-def drf(ways: Ways, pool: Pool, *, order: str = "sjf", misfit: Misfit = Misfit.SKIP) -> Ints:
+def drf(ways: Ways, pool: Pool, *, order: str = "sjf", misfit: Misfit = Misfit.SKIP, worth: Worth | None = None) -> Ints:
     """Dominant resource fairness between users (Ghodsi et al., NSDI 2011); within a user first come or shortest first.
 
     Every way given counts as the job's demand, so give each job one: what its user asks for (DRF-FIFO), or its fastest
-    (DRF-SJF: ``ways.only(ways.fastest())``).
+    (DRF-SJF: ``ways.only(ways.fastest())``). ``worth`` says which resources count together; by default each counts alone.
     """
     key = ways.time if order == "sjf" else ways.job.astype(np.float64)
-    return by_share(ways, pool, no_tiers(ways), key, Worth.separate(len(pool.capacity)), misfit)
+    return by_share(ways, pool, no_tiers(ways), key, worth or Worth.separate(len(pool.capacity)), misfit)
 
 
 def drf_extended(ways: Ways, pool: Pool, worth: Worth, tier: Ints) -> Ints:
@@ -74,7 +74,7 @@ def equal_share(ways: Ways, pool: Pool, tier: Ints) -> Ints:
     )
 
 
-def fair_share(ways: Ways, pool: Pool, tier: Ints) -> Ints:
+def fair_share(ways: Ways, pool: Pool, tier: Ints, worth: Worth | None = None) -> Ints:
     """Equal shares among the users that want something now; what they cannot use goes to the user with the least."""
     active = (np.bincount(ways.owner, minlength=len(pool.weight)) > 0) | np.any(pool.used > 0, axis=1)
     weight = np.where(active, pool.weight, 0.0)
@@ -89,7 +89,7 @@ def fair_share(ways: Ways, pool: Pool, tier: Ints) -> Ints:
         Pool(pool.capacity, pool.free - taken.sum(axis=0), used, pool.weight),
         tier[remaining.kind],
         remaining.time,
-        Worth.separate(len(pool.capacity)),
+        worth or Worth.separate(len(pool.capacity)),
         Misfit.SKIP,
     )
     return np.concatenate((inside, np.flatnonzero(rest)[spare]))

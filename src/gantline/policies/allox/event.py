@@ -4,8 +4,9 @@
 2. The users with the lowest scores are let in (``users.py``), and their jobs are matched to machines (``flow.py``).
 3. A job that heads the list of an idle machine starts. When all users compete, all heads start; else the one of the
    user with the lowest score, since its start changes whose turn it is.
-4. If nothing could start, alpha is doubled for the rest of the event, until all users compete: nothing stays idle
-   that someone's matching would use.
+4. If nothing could start, alpha is doubled for the rest of the event, until all users compete.
+5. A job that heads the list of an idle machine and yet cannot start, a gang or one that lacks memory, is left out of this
+   event and the others are matched once more: nothing stays idle that someone's matching would use.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ def start_matched(
         if started[j] == -1:
             active[owner[j]] = True
     tried = np.zeros(score.size, np.bool_)
+    blocked = np.zeros(owner.size, np.bool_)
     failed = False
     solved = 0
     while any_set(idle):
@@ -109,9 +111,12 @@ def start_matched(
                 solved += 1
                 count = start_heads(
                     now, rows, everyone, owner, times, width, need, gain, score, weight, machine_kind, release, idle,
-                    free, started, price, depth, place,
+                    free, started, price, depth, place, blocked,
                 )  # fmt: skip
                 if count > 0 and not everyone:
+                    failed = False
+                    continue
+                if everyone and leave_out(rows, blocked, started) > 0:
                     failed = False
                     continue
             failed, tried = True, chosen
@@ -119,6 +124,17 @@ def start_matched(
             break
         alpha *= 2.0
     return solved
+
+
+@njit(cache=True)
+def leave_out(rows: Ints, blocked: Flags, started: Ints) -> int:
+    """Take the rows that could not start out of this event; how many there are."""
+    count = 0
+    for j in rows:
+        if blocked[j] and started[j] == -1:
+            started[j] = -2
+            count += 1
+    return count
 
 
 @njit(cache=True)
@@ -171,8 +187,12 @@ def start_heads(
     price: Ints,
     depth: Ints,
     place: Ints,
+    blocked: Flags,
 ) -> int:
-    """Match some rows and start heads of idle machines: all, or the one of the user with the lowest score."""
+    """Match some rows and start heads of idle machines: all, or the one of the user with the lowest score.
+
+    ``blocked[j]`` is set for heads that found too few idle machines or too little of something else.
+    """
     types = times.shape[0]
     by_release, offset = sort_machines(machine_kind, release, idle, types)
     weighed = np.empty((types, rows.size), np.int64)
@@ -182,7 +202,7 @@ def start_heads(
             weighed[t, i] = FORBIDDEN if time == FORBIDDEN else time * width[t, rows[i]]
     mine, free_at = np.empty(rows.size, np.int64), np.empty(release.size, np.int64)
     for i in range(rows.size):
-        mine[i] = place[rows[i]]
+        mine[i], blocked[rows[i]] = place[rows[i]], False
     for i in range(release.size):
         free_at[i] = release[by_release[i]]
     if solve(weighed, free_at, offset, price, depth, mine) < 0:
@@ -197,9 +217,11 @@ def start_heads(
         for i in range(rows.size):
             j, m = rows[i], by_release[slot[i]]
             kind = machine_kind[m]
-            if started[j] != -1 or not idle[m] or begin[i] != release[m] or not fits(need[j, kind], free):
+            if started[j] != -1 or not idle[m] or begin[i] != release[m]:
                 continue
-            if width[kind, j] > 1 and idle_machines(machine_kind, idle, kind) < width[kind, j]:
+            narrow = width[kind, j] == 1 or idle_machines(machine_kind, idle, kind) >= width[kind, j]
+            blocked[j] = not narrow or not fits(need[j, kind], free)
+            if blocked[j]:
                 continue
             if best < 0 or score[owner[j]] / weight[owner[j]] < score[owner[rows[best]]] / weight[owner[rows[best]]]:
                 best = i

@@ -7,7 +7,7 @@ with the lowest score per weight compete: alpha towards 0 is max-min fairness, a
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,20 @@ def check_alpha(alpha: float) -> float:
     if not 0.0 < alpha <= 1.0:
         raise UsageError(f"alpha is {alpha:g}", where="alpha", fix="give a number above 0 (most fair) up to 1 (shortest mean time)")
     return alpha
+
+
+def read_weights(texts: tuple[str, ...]) -> dict[str, float]:
+    """How much users count, from ``alice=2``."""
+    weights: dict[str, float] = {}
+    for text in texts:
+        name, sign, number = text.rpartition("=")
+        try:
+            weights[name] = float(number)
+        except ValueError:
+            weights[name] = -1.0
+        if not sign or not name or not 0.0 < weights[name] < inf:
+            raise UsageError(f"'{text}' is not a weight", where="weights", fix="write user=NUMBER with a number above 0, such as alice=2")
+    return weights
 
 
 def progress_gains(time: Floats, need: Floats, capacity: Floats) -> Floats:

@@ -57,8 +57,8 @@ class Ways:
         chosen[order[first]] = True
         return chosen
 
-    def only(self, keep: npt.NDArray[np.bool_]) -> Ways:
-        """The same jobs with fewer ways."""
+    def only(self, keep: npt.NDArray[np.bool_] | Ints) -> Ways:
+        """The same jobs with fewer ways, by flags or by numbers."""
         return Ways(self.owner, self.job[keep], self.kind[keep], self.time[keep], self.need[keep])
 
 

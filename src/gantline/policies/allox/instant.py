@@ -1,0 +1,120 @@
+"""One instant as AlloX and its baselines see it, and their answer as a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.plan import Assignments, Plan
+from gantline.core.snapshot import Snapshot
+from gantline.policies.allox import gather, machines, seats
+from gantline.policies.allox.allox import Machines, Waiting
+from gantline.policies.allox.shares import Worth
+from gantline.policies.allox.ways import Floats, Ints, Pool, Ways
+
+#: How often a decision is made again because one of its jobs finds no node; after that such jobs are left out.
+_TRIES = 32
+
+
+class Instant:
+    """The jobs that stay as they are, those that compete, and what these could have.
+
+    With ``everyone`` jobs that run compete too (preemption), and what they hold counts as free. `ways` are the options of those
+    who compete, in order of arrival.
+    """
+
+    def __init__(self, snapshot: Snapshot, weights: Mapping[str, float], everyone: bool = False) -> None:
+        tables = snapshot.tables
+        self.snapshot, self.tables, self.now = snapshot, tables, snapshot.now
+        rows = snapshot.jobs.rows
+        self.staying, self.staying_option, self.competing = gather.split(tables.I, rows, everyone)
+        self.stay, self.compete = rows[self.staying], rows[self.competing]
+        self.types, users = len(tables.cluster.types), len(tables.users)
+        F, I, OF, OI = tables.F, tables.I, tables.options.F, tables.options.I
+        self.NF, self.NI = gather.vacate(I, OF, OI, tables.NF, tables.NI, tables.D, self.compete) if everyone else (tables.NF, tables.NI)
+        self.capacity, free, used = gather.pool(I, OF, OI, self.NF, self.NI, self.stay, users, self.types)
+        owner, self.arrival, weight = gather.owners(F, I, rows, self.compete, users)
+        for name, value in weights.items():
+            weight[[code for code, user in enumerate(tables.users) if user == name]] = value
+        job, self.option, kind, time, need = gather.ways(
+            F, I, OF, OI, self.compete, self.now, self.types, self.capacity, self._speed(self.compete)
+        )
+        self.ways = Ways(owner, job, kind, time, need)
+        self.pool = Pool(self.capacity, free, used, weight)
+
+    def _speed(self, rows: Ints) -> Floats:
+        """How much faster than listed each row is believed to be on each type; empty where nothing corrects the list."""
+        found = {code: self.tables.metrics.get(f"speed.{name}") for code, name in enumerate(self.tables.cluster.types)}
+        if all(column is None for column in found.values()):
+            return np.empty((0, 0))
+        speed = np.ones((self.types, len(rows)))
+        for code, column in found.items():
+            if column is not None:
+                speed[code] = np.where(np.isnan(column[rows]), 1.0, column[rows])
+        return speed
+
+    # --- the columns of the matching ----------------------------------------------------------------------------------
+    def matching(self, ways: Ways) -> tuple[Waiting, Machines, Floats, Ints]:
+        """Waiting jobs and machines by kinds, the users' scores, and the way behind each (job, kind)."""
+        t = self.tables
+        F, I, OF, OI = t.F, t.I, t.options.F, t.options.I
+        speed = self._speed(self.stay)
+        way, seconds, gain, further, width = machines.by_kind(ways.owner, ways.job, ways.kind, ways.time, ways.need, self.capacity)
+        kind, release, idle = machines.machines(
+            F, I, OF, OI, self.NF, self.NI, self.stay, self.now, self.types, ways.kind, ways.need, speed
+        )
+        score = machines.scores(I, OF, OI, self.stay, len(t.users), self.capacity, speed)
+        waiting = Waiting(self.compete, ways.owner, self.arrival, seconds, gain, further, width)
+        return waiting, Machines(kind, release, idle, self.pool.free[self.types :]), score, way
+
+    @property
+    def worth(self) -> Worth:
+        """Cores of all nodes stand in for each other, and so does memory; devices of different types do not."""
+        t = self.types
+        group = np.concatenate((np.arange(t), np.full(t, t), np.full(t, 2 * t)))
+        return Worth(group, np.ones(3 * t))
+
+    @property
+    def tier(self) -> Ints:
+        """Per kind: devices are tried before cores."""
+        return np.tile(np.array([0, 1], dtype=np.int64), self.types)
+
+    # --- the answer ---------------------------------------------------------------------------------------------------
+    def seat(self, choose: Callable[[Ways], Ints]) -> Ints:
+        """The ways that start, in order, such that each finds room on nodes; `choose` is asked again without one that does not."""
+        kept = np.arange(len(self.ways.job))
+        for _ in range(_TRIES):
+            chosen = kept[choose(self.ways if len(kept) == len(self.ways.job) else self.ways.only(kept))]
+            bad = self._unseated(chosen)
+            if bad < 0:
+                return chosen
+            kept = kept[kept != chosen[bad]]
+        while bad >= 0:
+            chosen = np.delete(chosen, bad)
+            bad = self._unseated(chosen)
+        return chosen
+
+    def _unseated(self, chosen: Ints) -> int:
+        """The first of the chosen ways that finds no node, beside those who run already in the way chosen for them."""
+        if not len(chosen):
+            return -1
+        t = self.tables
+        rows = self.compete[self.ways.job[chosen]]
+        option = t.I[c.OPTION_FIRST][rows] + self.option[chosen]
+        NF, NI = t.NF, t.NI
+        moving = t.I[c.OPTION][rows] != option
+        if self.NI is not t.NI:
+            same = rows[~moving]
+            leaving = self.compete[~np.isin(self.compete, same)]
+            NF, NI = gather.vacate(t.I, t.options.F, t.options.I, NF, NI, t.D, leaving)
+        bad = seats.first_unseated(t.options.F, t.options.I, NF, NI, option[moving])
+        return bad if bad < 0 else int(np.flatnonzero(moving)[bad])
+
+    def plan(self, chosen: Ints, **rest: Any) -> Plan:
+        """Whoever stays keeps what it has, and the chosen ways start."""
+        job = np.concatenate((self.staying, self.competing[self.ways.job[chosen]]))
+        option = np.concatenate((self.staying_option, self.option[chosen]))
+        return Plan.assign(Assignments(job, option=option), **rest)

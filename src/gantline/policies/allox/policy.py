@@ -1,0 +1,69 @@
+"""`allox`: who runs where, by a least-cost matching of jobs to machines and positions (AlloX, EuroSys 2020)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.policies.allox.ageing import check_age, next_ageing
+from gantline.policies.allox.allox import decide, nothing_hangs
+from gantline.policies.allox.instant import Instant
+from gantline.policies.allox.users import check_alpha, read_weights
+from gantline.policies.allox.ways import Ints, Ways
+
+PAPER = "Le, Sun, Chowdhury, Liu: AlloX: Compute Allocation in Hybrid Clusters (EuroSys 2020)"
+
+#: From so many waiting jobs on, what one matching leaves makes the next one quicker than keeping it costs.
+_WORTH_KEEPING = 64
+
+
+@dataclass(frozen=True)
+class AlloX(Policy):
+    """Jobs that may run on several device types go where a min-cost matching puts them; users with least progress are let in first."""
+
+    name: ClassVar[str] = "allox"
+    paper: ClassVar[str] = PAPER
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+
+    alpha: float = field(
+        default=0.5,
+        metadata={"help": "part of the users let in, least progress first: near 0 is fair, 1 is shortest mean time"},
+    )
+    weights: tuple[str, ...] = field(default=(), metadata={"help": "how much users count: alice=2,bob=1 (else the weight of their jobs)"})
+    preemptive: bool = field(default=False, metadata={"help": "whether jobs that run are matched again, and moved or stopped"})
+    age: float = field(
+        default=math.inf, metadata={"help": "seconds of waiting after which a job goes before all others, so that none starves"}
+    )
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        check_age(self.age)
+        read_weights(self.weights)
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        instant = Instant(snapshot, read_weights(self.weights), everyone=self.preemptive)
+        chosen, state, steady = instant.ways.job[:0], None, True
+        if len(instant.compete):
+            chosen, state, steady = self._match(instant, snapshot.memory)
+        until = next_ageing(instant.arrival, snapshot.now, self.age) if steady and not self.preemptive else None
+        return instant.plan(chosen, valid_until=until, memory=state)
+
+    def _match(self, instant: Instant, memory: Any) -> tuple[Ints, Any, bool]:
+        """The ways that start, what makes the next matching quick, and whether the answer holds while nothing happens."""
+        state, tries, steady = None, 0, True
+
+        def match(ways: Ways) -> Ints:
+            nonlocal state, tries, steady
+            waiting, machines, score, way = instant.matching(ways)
+            weight = instant.pool.weight
+            found, state = decide(waiting, machines, score, weight, now=instant.now, alpha=self.alpha, age=self.age, state=memory)
+            tries += 1
+            steady = nothing_hangs(waiting, machines, found)
+            return way[found.jobs, found.kinds]
+
+        chosen = instant.seat(match)
+        return chosen, state if len(instant.compete) >= _WORTH_KEEPING else None, steady and tries == 1

@@ -1,0 +1,31 @@
+"""Whether what was decided can be seated on nodes: totals may suffice where no single node does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.jit import compiled
+from gantline.placement.fit import FIRST_FREE, choose
+from gantline.policies.allox.gather import Floats, Ints
+
+
+@compiled
+def first_unseated(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints) -> int:
+    """The first of the options, in order, that finds no node with room once the earlier ones are seated; -1: all do."""
+    NF, NI = NF.copy(), NI.copy()
+    nodes, counts = np.empty(NI.shape[1] + 1, np.int64), np.empty(NI.shape[1] + 1, np.int64)
+    for i in range(options.size):
+        o = options[i]
+        used = choose(
+            NF, NI, OI[c.O_TYPE, o], OI[c.O_GPUS, o], OI[c.O_NODES, o], OF[c.O_CPUS, o], OF[c.O_MEMORY, o],
+            FIRST_FREE, False, False, 0, False, nodes, counts,
+        )  # fmt: skip
+        if used == 0:
+            return i
+        for k in range(used):
+            devices = max(counts[k], 1)
+            NI[c.N_FREE, nodes[k]] -= counts[k]
+            NF[c.N_CPUS, nodes[k]] -= OF[c.O_CPUS, o] * devices
+            NF[c.N_MEMORY, nodes[k]] -= OF[c.O_MEMORY, o] * devices
+    return -1
