@@ -17,6 +17,16 @@ _KNOWN = {
     "smallest": "gantline.policies.order:SmallestFirst",
     "las": "gantline.policies.las:LeastAttainedService",
     "tiresias": "gantline.policies.tiresias:Tiresias",
+    "allox": "gantline.policies.allox.policy:AlloX",
+    "allox.plus": "gantline.policies.allox.shortest:AlloXPlus",
+    "allox.sjf": "gantline.policies.allox.shortest:ShortestPairFirst",
+    "allox.srpt": "gantline.policies.allox.shortest:ShortestRemainingPairFirst",
+    "drf": "gantline.policies.allox.drf:DominantResourceFairness",
+    "drf-ext": "gantline.policies.allox.drf:ExtendedDRF",
+    "drf-fifo": "gantline.policies.allox.drf:FirstComeDRF",
+    "drf-sjf": "gantline.policies.allox.drf:ShortestFirstDRF",
+    "es": "gantline.policies.allox.shared:EqualShare",
+    "fs": "gantline.policies.allox.shared:FairShare",
     "fair-share": "gantline.policies.fair_share:FairShare",
 }
 
