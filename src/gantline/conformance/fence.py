@@ -1,7 +1,8 @@
 """A fence around a decision: clocks, unseeded randomness and I/O are noticed while a policy decides.
 
 Calls of built-in functions are seen by a profiling hook, draws from the global generators by their changed state. Loading a module or
-a compiled kernel for the first time reads files too; such calls come from the import system or from Numba and are let through.
+a compiled kernel for the first time reads files too, and NumPy asks for entropy before it takes the key of `snapshot.rng`; such calls
+are let through by where they come from.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SYSTEM = {
     "open", "read", "write", "stat", "lstat", "listdir", "scandir", "system", "fork", "getcwd", "remove", "unlink", "mkdir", "rmdir",
     "rename", "replace", "readlink", "getloadavg",
 }  # fmt: skip
-_INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite")
+_INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline.core.rng")
 
 
 @contextmanager

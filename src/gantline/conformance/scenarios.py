@@ -6,11 +6,13 @@ Each is a function of its name alone: the same jobs every time, on every machine
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
 from gantline.core.rng import stream
 from gantline.performance.costs import Costs
 from gantline.simulator.node_events import NodeEvent
+from gantline.workload.trace import Trace
 
 Job = dict[str, Any]
 
@@ -23,6 +25,10 @@ class Scenario:
     jobs: tuple[Job, ...]
     cluster: str = "4x4"
     options: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def trace(self) -> Trace:
+        return Trace.from_records(self.jobs, self.name)
 
     @property
     def skips(self) -> bool:
@@ -64,6 +70,7 @@ def _failures() -> tuple[NodeEvent, ...]:
     )
 
 
+@cache
 def scenarios() -> tuple[Scenario, ...]:
     """All stories."""
     slow, prompt = Costs(start=5, resume=15, checkpoint=90), Costs(resume=10, checkpoint=60)

@@ -24,23 +24,29 @@ from gantline.simulator.outcome import carry_out
 
 @dataclass(frozen=True)
 class Watched(Policy):
-    """Decides as `inner`, which was `pristine` once; `broken` gets the first breach of each rule, `plans` every answer."""
+    """Decides as `inner`, which was `pristine` once; `plans` gets every answer and, if watched closely, `broken` the first breach of
+    each rule."""
 
     inner: Policy = field(default_factory=Policy)
     pristine: Policy = field(default_factory=Policy)
+    closely: bool = True
     broken: dict[str, str] = field(default_factory=dict)
     plans: list[str] = field(default_factory=list)
 
     @staticmethod
-    def over(policy: Policy) -> Watched:
+    def over(policy: Policy, closely: bool = True) -> Watched:
         """Watch a copy of the policy, and keep another one as it was."""
-        return Watched(copy.deepcopy(policy), copy.deepcopy(policy))
+        return Watched(copy.deepcopy(policy), copy.deepcopy(policy), closely)
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset(self.inner.needs)
 
     def decide(self, snapshot: Snapshot) -> Plan:
+        if not self.closely:
+            plan = self.inner.decide(snapshot)
+            self.plans.append(self._encoded(snapshot, plan) or "")
+            return plan
         before = fingerprint(snapshot.tables)
         remembered = _told(snapshot.memory)
         with fence() as crossed:
@@ -50,8 +56,8 @@ class Watched(Policy):
         if fingerprint(snapshot.tables) != before or _told(snapshot.memory) != remembered:
             self._breach("input", snapshot, "the snapshot or its memory was changed")
         answer = self._encoded(snapshot, plan)
+        self.plans.append(answer or "")
         if answer is not None:
-            self.plans.append(answer)
             self._decide_again(snapshot, answer)
             self._carry_out(snapshot, plan)
         return plan

@@ -29,6 +29,7 @@ _INTS = {
     "preemptions": c.PREEMPTIONS, "epoch": c.EPOCH, "consolidate": c.CONSOLIDATE, "reason": c.REASON,
 }  # fmt: skip
 NAMES = {"user": c.USER, "queue": c.QUEUE, "app": c.APP, "model": c.MODEL}
+_PHASES = {phase.name.lower(): phase for phase in Phase if phase.active}
 _OPTION_KEYS = ("type", "gpus", "rate", "rate_spread", "cpus", "memory", "nodes", "row")
 KEYS = ("id", "row", "phase", "devices", "node", "option", "options", "first_option", "way", "metrics", *NAMES, *_FLOATS, *_INTS)
 
@@ -203,10 +204,9 @@ def _hold(reader: Reader, tables: Tables, row: int, devices: list[int]) -> None:
 
 
 def _phase(name: str, path: str) -> Phase:
-    known = {phase.name.lower(): phase for phase in Phase if phase.active}
-    if name not in known:
-        raise UsageError(f"'{name}' is no phase of an active job", where=path, fix=near(name, known))
-    return known[name]
+    if name not in _PHASES:
+        raise UsageError(f"'{name}' is no phase of an active job", where=path, fix=near(name, _PHASES))
+    return _PHASES[name]
 
 
 def _option_in_use(reader: Reader, tables: Tables, phase: Phase, devices: list[int], options: list[Option], first: int) -> int:

@@ -1,0 +1,27 @@
+"""Every policy that Gantline ships keeps every rule, with its defaults and with the settings that change its path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gantline.conformance import check_policy
+from gantline.policies.registry import policy_names
+
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in policy_names()),
+    ("fifo", {"backfill": "skip"}),
+    ("fifo", {"backfill": "easy"}),
+    ("fifo", {"backfill": "conservative"}),
+    ("las", {"service": "gpu-time"}),
+    ("tiresias", {"limits": (100.0, 1000.0)}),
+    ("tiresias", {"promote": 2.0}),
+    ("tiresias", {"gittins": True}),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=[" ".join([n, *map(str, s.values())]) for n, s in VARIANTS])
+def test_a_policy_of_ours_keeps_every_rule(name: str, settings: dict[str, Any]) -> None:
+    report = check_policy(name, settings)
+    assert report.passed, f"\n{report}"
