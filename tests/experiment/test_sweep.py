@@ -11,7 +11,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import gantline
 from gantline.core.errors import RefusedError, UsageError
 from gantline.experiment import records, whole_files
 from gantline.experiment.backend import InThisProcess, choose_backend
@@ -74,8 +73,8 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
     assert sweep.results["state"].to_list() == ["done", "done"]
 
 
-def test_a_result_of_another_version_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gantline, "__version__", "0.0.9")
+def test_a_result_of_another_program_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "program_digest", lambda: "another")
     run_sweep(grid(FIFO), tmp_path / "s")
     monkeypatch.undo()
     backend = Counting()
@@ -110,6 +109,16 @@ def test_a_worker_that_dies_takes_only_its_own_run_with_it(tmp_path: Path, monke
     assert [outcomes[task.hash].state for task in good] == ["done", "done"]
     assert outcomes[fatal.hash].state == "failed"
     assert "the worker process ended with code 1" in outcomes[fatal.hash].message
+
+
+def test_a_run_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.py"
+    head = "import time\nfrom dataclasses import dataclass\nfrom gantline import OrderPolicy\n\n"
+    body = "@dataclass(frozen=True)\nclass Slow(OrderPolicy):\n    def key(self, snapshot):\n        time.sleep(60)\n"
+    slow.write_text(head + body, encoding="utf-8")
+    task = Task(BASE.with_value("policy", f"{slow}:Slow"), "e" * 64, str(tmp_path / "runs"))
+    (outcome,) = choose_backend(1, limit=3).run([task])
+    assert (outcome.state, outcome.message) == ("failed", "took longer than 3 s")
 
 
 def test_stopping_early_keeps_what_was_finished(tmp_path: Path) -> None:

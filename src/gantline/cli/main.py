@@ -22,7 +22,9 @@ COMMANDS = {
     "experiment": "Run an experiment file: a sweep, its comparison, its figures.",
     "saturate": "Search for the load at which a policy saturates.",
     "reproduce": "Run a published figure again and hold it against what was published.",
+    "benchmark": "Run every policy on the five workloads of the public benchmark.",
     "decide": "Ask a policy for one decision from one snapshot file, and say what would happen.",
+    "replay": "Fold a recorded run through its policy again: the plans must be the same.",
     "policy": "List policies, show their parameters, put one through the conformance suite.",
 }
 

@@ -23,6 +23,7 @@ Policies = Annotated[
     ),
 ]
 Seeds = Annotated[str | None, Parameter(help="How many seeds (5 means 0 to 4), or which (1,2,3).")]
+Limit = Annotated[str, Parameter(help="Give up a run that takes longer than this (wall-clock time).")]
 Workers = Annotated[int | None, Parameter(help="Processes that run side by side; by default one per processor.")]
 
 

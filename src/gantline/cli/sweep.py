@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from gantline.cli.arguments import time_of
 from gantline.cli.console import Column, Form, Sheet, say, show
-from gantline.cli.run_options import Policies, RunOptions, Seeds, TraceName, Workers, numbers_of, policies_of, seeds_of, varied_of
+from gantline.cli.run_options import Limit, Policies, RunOptions, Seeds, TraceName, Workers, numbers_of, policies_of, seeds_of, varied_of
 
 if TYPE_CHECKING:
     from gantline.experiment.sweep import Sweep
@@ -40,6 +42,7 @@ def sweep(
         Parameter(negative="", help="Another axis, such as round=60,300, trace.jobs=..., POLICY.PARAMETER=...; may be repeated."),
     ] = None,
     workers: Workers = None,
+    limit: Limit = "inf",
     keep_runs: Annotated[bool, Parameter(negative="", help="Store every run whole, for 'gantline report'.")] = False,
     output: Form = "table",
 ) -> int:
@@ -50,7 +53,7 @@ def sweep(
     from gantline.experiment.grid import Grid
 
     grid = Grid(options.base(trace), policies_of(policy), numbers_of(load, "--load"), seeds_of(seeds, 1), varied_of(vary))
-    found = run_watched(grid.cases(), out, workers, keep_runs=keep_runs)
+    found = run_watched(grid.cases(), out, workers, keep_runs=keep_runs, limit=time_of(limit, "--limit", above=True) or math.inf)
     write_experiment(Experiment(grid, title=f"sweep of {trace}"), out / "experiment.yaml")
     write_figures(charts_of(found), out / "figures")
     show_results(found, output)

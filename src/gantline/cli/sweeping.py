@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from gantline.report.figures import Chart
 
 
-def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, keep_runs: bool = False) -> Sweep:
+def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, keep_runs: bool = False, limit: float = math.inf) -> Sweep:
     """Run what is not there yet; after Ctrl-C, say how to go on."""
     from gantline.experiment.backend import choose_backend
     from gantline.experiment.progress import progress
@@ -37,7 +38,7 @@ def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, kee
                 show(finished, total, case, outcome)
 
         try:
-            sweep = run_sweep(cases, folder, backend=choose_backend(count), keep_runs=keep_runs, on_outcome=notice)
+            sweep = run_sweep(cases, folder, backend=choose_backend(count, limit), keep_runs=keep_runs, on_outcome=notice)
         except KeyboardInterrupt:
             say(f"stopped; {done} of {len(cases)} runs are done and kept in {folder}: the same command goes on from there")
             raise

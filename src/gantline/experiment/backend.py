@@ -7,6 +7,7 @@ of them must see the folder that results are written to.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Protocol
@@ -30,13 +31,13 @@ class InThisProcess:
             yield perform(task)
 
 
-def choose_backend(workers: int) -> Backend:
-    """This process for one worker, else that many worker processes."""
+def choose_backend(workers: int, limit: float = math.inf) -> Backend:
+    """This process for one worker, else that many worker processes; only those can be ended after `limit` seconds."""
     from gantline.experiment.workers import WorkerProcesses
 
     if workers < 1:
         raise UsageError(f"{workers} workers cannot run anything", where="--workers", fix="give at least 1")
-    return InThisProcess() if workers == 1 else WorkerProcesses(workers)
+    return InThisProcess() if workers == 1 and math.isinf(limit) else WorkerProcesses(workers, limit)
 
 
 def outcomes(backend: Backend, tasks: Sequence[Task]) -> Iterator[Outcome]:

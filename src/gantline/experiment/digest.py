@@ -14,6 +14,7 @@ from typing import Any
 from gantline.core.errors import NotFoundError, UsageError
 
 _BLOCK = 1 << 20
+_DECIDING = ("core", "performance", "workload", "policies", "placement", "admission", "engine", "simulator", "report/metrics")
 
 
 def canonical_text(value: Any) -> str:
@@ -39,6 +40,17 @@ def file_digest(path: str | Path) -> str:
         raise NotFoundError("no such file", where=str(file), fix="check the path") from None
     except OSError as error:
         raise UsageError(f"cannot be read: {os.strerror(error.errno or 0)}", where=str(file)) from None
+
+
+@lru_cache(maxsize=1)
+def program_digest() -> str:
+    """The SHA-256 of the sources that decide what a run finds; another program may find something else."""
+    home = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for room in _DECIDING:
+        for file in sorted((home / room).rglob("*.py")):
+            digest.update(f"{file.relative_to(home)}\0".encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=256)

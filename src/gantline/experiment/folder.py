@@ -64,7 +64,7 @@ class ExperimentFolder:
         write_json(self.path / "sweep.json", {**head, "cases": listed})
 
     def is_done(self, key: str, with_run: bool) -> bool:
-        """Whether a result of this version is there (and the whole run, if it is asked for)."""
+        """Whether a result of this program is there (and the whole run, if it is asked for)."""
         record = read_record(self.runs, key)
         return record is not None and record.current and (not with_run or kept_run(self.runs, key).is_dir())
 

@@ -19,6 +19,7 @@ import polars.selectors as cs
 
 import gantline
 from gantline.core.errors import RefusedError, UsageError
+from gantline.experiment.digest import program_digest
 from gantline.experiment.task import DONE, FAILED, Outcome
 from gantline.experiment.whole_files import DiskFullError, is_full, write_frame, write_json
 
@@ -37,7 +38,7 @@ class Record:
 
     hash: str
     state: str
-    version: str
+    program: str
     message: str
     summary: dict[str, Any]
     measures: dict[str, float | None]
@@ -45,8 +46,8 @@ class Record:
 
     @property
     def current(self) -> bool:
-        """Whether it is a result of this very version, so that it need not be computed again."""
-        return self.state == DONE and self.version == gantline.__version__ and self.jobs_file.is_file()
+        """Whether it is a result of this very program, so that it need not be computed again."""
+        return self.state == DONE and self.program == program_digest() and self.jobs_file.is_file()
 
     def jobs(self) -> pl.DataFrame:
         """What happened to each job."""
@@ -98,7 +99,7 @@ def read_record(folder: Path, key: str) -> Record | None:
         return None
     if found.get("schema_version", 0) > VERSION:
         raise RefusedError(f"was written by a newer Gantline ({found.get('version')})", where=str(file), fix="upgrade gantline to read it")
-    return Record(key, found["state"], found["version"], found["message"], found["summary"], found["measures"], _jobs_file(folder, key))
+    return Record(key, found["state"], found["program"], found["message"], found["summary"], found["measures"], _jobs_file(folder, key))
 
 
 def kept_run(folder: Path, key: str) -> Path:
@@ -111,5 +112,6 @@ def _jobs_file(folder: Path, key: str) -> Path:
 
 
 def _store(folder: Path, key: str, state: str, *, message: str = "", detail: str = "", **parts: dict[str, Any]) -> None:
-    head = {"format": FORMAT, "schema_version": VERSION, "version": gantline.__version__, "hash": key, "state": state}
+    head = {"format": FORMAT, "schema_version": VERSION, "version": gantline.__version__, "program": program_digest()}
+    head |= {"hash": key, "state": state}
     write_json(folder / f"{key[:_DIGITS]}.json", {**head, "message": message, "detail": detail, **parts})

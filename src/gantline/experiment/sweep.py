@@ -58,7 +58,7 @@ def run_sweep(
     keep_runs: bool = False,
     on_outcome: OnOutcome | None = None,
 ) -> Sweep:
-    """Run what has no result of this version yet. One that fails is recorded and does not stop the others."""
+    """Run what has no result of this program yet. One that fails is recorded and does not stop the others."""
     with ExperimentFolder.open(folder) as place:
         place.write_manifest(cases)
         waiting: dict[str, Case] = {}

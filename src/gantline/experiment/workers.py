@@ -8,6 +8,7 @@ task has failed, and a new worker takes the next one.
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import TIMEOUT_MAX, Event, Thread, Timer
 
 from gantline.experiment.task import FAILED, Outcome, Task
 
@@ -24,10 +25,10 @@ _ONE_THREAD = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", 
 
 
 class WorkerProcesses:
-    """`count` processes that share the tasks."""
+    """`count` processes that share the tasks; a task that takes longer than `limit` seconds is given up."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, count: int, limit: float = math.inf) -> None:
+        self.count, self.limit = count, limit
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
         left: SimpleQueue[Task] = SimpleQueue()
@@ -35,7 +36,7 @@ class WorkerProcesses:
             left.put(task)
         ended: SimpleQueue[Outcome] = SimpleQueue()
         stop = Event()
-        feeders = [_Feeder(left, ended, stop) for _ in range(min(self.count, len(tasks)))]
+        feeders = [_Feeder(left, ended, stop, self.limit) for _ in range(min(self.count, len(tasks)))]
         for feeder in feeders:
             feeder.start()
         try:
@@ -50,9 +51,9 @@ class WorkerProcesses:
 class _Feeder(Thread):
     """Gives tasks to one worker after the other has died, until none is left."""
 
-    def __init__(self, left: SimpleQueue[Task], ended: SimpleQueue[Outcome], stop: Event) -> None:
+    def __init__(self, left: SimpleQueue[Task], ended: SimpleQueue[Outcome], stop: Event, limit: float) -> None:
         super().__init__(daemon=True)
-        self.left, self.ended, self.stop = left, ended, stop
+        self.left, self.ended, self.stop, self.limit = left, ended, stop, limit
         self.worker: subprocess.Popen[str] | None = None
 
     def run(self) -> None:
@@ -66,19 +67,22 @@ class _Feeder(Thread):
                 self.ended.put(outcome)
 
     def _ask(self, task: Task) -> Outcome:
-        """The outcome of a task; a worker that dies over it is replaced."""
+        """The outcome of a task; a worker that dies over it, or must be ended, is replaced."""
         try:
             if self.worker is None:
                 self.worker = _start()
-            answer = _exchange(self.worker, json.dumps(task.to_dict()))
         except OSError as error:
-            if self.worker is None:
-                return Outcome(task.hash, FAILED, f"no worker process could be started: {error}")
-            answer = ""
+            return Outcome(task.hash, FAILED, f"no worker process could be started: {error}")
+        late = Event()
+        watch = Timer(min(self.limit, TIMEOUT_MAX), _give_up, (self.worker, late))
+        watch.daemon = True
+        watch.start()
+        answer = _exchange(self.worker, json.dumps(task.to_dict()))
+        watch.cancel()
         if answer:
             return Outcome(**json.loads(answer))
         code, self.worker = self.worker.wait(), None
-        return Outcome(task.hash, FAILED, _epitaph(code))
+        return Outcome(task.hash, FAILED, f"took longer than {self.limit:g} s" if late.is_set() else _epitaph(code))
 
     def end(self) -> None:
         """Stop the worker, whatever it does; results appear whole or not at all, so nothing is half-written."""
@@ -91,12 +95,21 @@ class _Feeder(Thread):
             self.worker.wait()
 
 
+def _give_up(worker: subprocess.Popen[str], late: Event) -> None:
+    late.set()
+    worker.kill()
+
+
 def _exchange(worker: subprocess.Popen[str], line: str) -> str:
+    """Send a line and wait for the answer; an empty one means that the worker is gone."""
     assert worker.stdin is not None
     assert worker.stdout is not None
-    worker.stdin.write(line + "\n")
-    worker.stdin.flush()
-    return worker.stdout.readline()
+    try:
+        worker.stdin.write(line + "\n")
+        worker.stdin.flush()
+        return worker.stdout.readline()
+    except OSError:
+        return ""
 
 
 def _start() -> subprocess.Popen[str]:

@@ -1,0 +1,67 @@
+"""The benchmark as a page of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gantline.experiment.benchmark import RULES, SEEDS, BenchmarkTable, all_policies, row_texts, shown_metrics
+from gantline.report.metrics import BY_KEY
+from gantline.workload.generators.benchmark import benchmark_traces
+
+_HEAD = """\
+# Benchmark
+
+Five generated workloads of different character, every registered policy with its defaults, the same rules for all: a table
+in which a new policy can be placed. The workloads are settings, not files; `gantline trace generate` draws them by name.
+
+<!-- not run: it takes minutes and writes into the documentation -->
+```console
+$ gantline benchmark -o docs/benchmark.md
+```
+
+writes this page anew, and
+
+<!-- not run: it takes minutes -->
+```console
+$ gantline benchmark --also ./mine.py:Mine
+```
+
+prints the tables with a row for a policy of yours. `--workload swarm` runs one of them.
+
+Rules: a decision every {round:g} s, placement `{placement}`, {costs} s lost at every start, resume, resize and move, true
+durations known to policies that ask for them (`--estimates oracle`). Numbers are means over the seeds {seeds}; the best of a
+column is bold. Metrics are defined in [Metrics](metrics.md). Policies differ in what they need and in what they are for: one
+that is made for fairness or for deadlines should not be judged by its mean JCT.
+"""
+
+
+def benchmark_page(tables: Sequence[BenchmarkTable]) -> str:
+    """The whole page."""
+    seeds = ", ".join(map(str, SEEDS[:-1])) + f" and {SEEDS[-1]}"
+    head = _HEAD.format(round=RULES["round"], placement=RULES["placement"], costs=RULES["costs"], seeds=seeds)
+    absent = [choice.title for choice in all_policies() if not any(_mentions(table, choice.title) for table in tables)]
+    if absent:
+        head += f"\nRegistered, but not in these tables: {', '.join(absent)}.\n"
+    return "\n".join([head, *(table_section(table) for table in tables)])
+
+
+def table_section(table: BenchmarkTable) -> str:
+    """One workload: what it is, the table, who could not run."""
+    made = benchmark_traces()[table.workload]
+    titles = [BY_KEY[key].title for key in shown_metrics(table)]
+    lines = [f"## {made.name}", "", f"{made.summary[:1].upper()}{made.summary[1:]}. Cluster `{made.cluster}`.", ""]
+    lines += ["| policy | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
+    lines += [benchmark_row(policy, cells) for policy, cells in row_texts(table).items()]
+    for message in dict.fromkeys(message for _, message in table.failures):
+        names = ", ".join(f"`{policy}`" for policy, reason in table.failures if reason == message)
+        lines += ["", f"Not in the table: {names} ({message})."]
+    return "\n".join(lines) + "\n"
+
+
+def _mentions(table: BenchmarkTable, policy: str) -> bool:
+    return policy in table.rows["policy"] or policy in dict(table.failures)
+
+
+def benchmark_row(policy: str, cells: Sequence[str]) -> str:
+    """A row of the table."""
+    return f"| {policy} | " + " | ".join(cells) + " |"
