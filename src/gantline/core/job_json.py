@@ -12,7 +12,9 @@ from typing import Any
 
 from gantline.core import columns as c
 from gantline.core.errors import UsageError, near
+from gantline.core.grant_json import decode_grant, encode_grant
 from gantline.core.json_reader import Reader, json_number
+from gantline.core.option_json import encode_option
 from gantline.core.options import Option
 from gantline.core.phases import Phase
 from gantline.core.tables import Tables
@@ -30,8 +32,7 @@ _INTS = {
 }  # fmt: skip
 NAMES = {"user": c.USER, "queue": c.QUEUE, "app": c.APP, "model": c.MODEL}
 _PHASES = {phase.name.lower(): phase for phase in Phase if phase.active}
-_OPTION_KEYS = ("type", "gpus", "rate", "rate_spread", "cpus", "memory", "nodes", "row")
-KEYS = ("id", "row", "phase", "devices", "node", "option", "options", "first_option", "way", "metrics", *NAMES, *_FLOATS, *_INTS)
+KEYS = ("id", "row", "phase", "devices", "node", "option", "options", "first_option", "way", "grant", "metrics", *NAMES, *_FLOATS, *_INTS)
 
 
 def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, Any]:
@@ -51,6 +52,8 @@ def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, A
         found["first_option"] = first
     if devices := _chain(tables, row):
         found["devices"] = devices
+    if row in tables.granted:
+        found["grant"] = encode_grant(tables, tables.granted[row])
     if I[c.NODE, row] >= 0:
         found["node"] = cluster.nodes[int(I[c.NODE, row])].name
     if phase is not (Phase.RUNNING if devices or "node" in found else Phase.PENDING):
@@ -99,7 +102,10 @@ def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: li
     for key, column in _INTS.items():
         I[column, row] = reader.whole(key, usual[key])
     I[c.PHASE, row], I[c.OPTION, row] = int(phase), used
-    I[c.SPREAD, row] = len({int(tables.D[c.D_NODE, device]) for device in devices})
+    if "grant" in reader:
+        grant = tables.granted[row] = decode_grant(Reader(reader.raw("grant"), reader.at("grant")))
+        devices = devices or list(grant.devices)
+    I[c.SPREAD, row] = len({int(tables.D[c.D_NODE, device]) for device in devices}) or int(I[c.NODE, row] >= 0)
     F[c.WORK, row] = F[c.ESTIMATE, row]
     if not F[c.ARRIVAL, row] >= 0:
         raise UsageError(f"is {F[c.ARRIVAL, row]}", where=reader.at("arrival"), fix="use zero or more seconds")
@@ -145,34 +151,6 @@ def defaults(facts: dict[str, Any], now: float, phase: Phase, held: int, way: Op
 def default_options(tables: Tables, gpus: int) -> list[Option]:
     """A job that names no options may run on any type that has devices, at speed one."""
     return [Option(code, gpus, rate_spread=1.0) for code, name in enumerate(tables.cluster.types) if tables.cluster.gpus_of(name) > 0]
-
-
-def encode_option(option: Option, types: tuple[str, ...]) -> dict[str, Any]:
-    """One way to run, with the name of its type."""
-    found: dict[str, Any] = {"type": types[option.type], "gpus": option.gpus}
-    spread = option.rate if option.rate_spread is None else option.rate_spread
-    amounts = (("rate", option.rate, 1.0), ("rate_spread", spread, option.rate), ("cpus", option.cpus, 0.0), ("memory", option.memory, 0.0))
-    found |= {key: json_number(value) for key, value, usual in amounts if value != usual}
-    return found | ({"nodes": option.nodes} if option.nodes else {})
-
-
-def decode_option(reader: Reader, types: tuple[str, ...]) -> Option:
-    """One way to run."""
-    reader.only(_OPTION_KEYS)
-    name = reader.text("type", types[0] if len(types) == 1 else None)
-    codes = {known.lower(): code for code, known in enumerate(types)}
-    if name.lower() not in codes:
-        raise UsageError(f"the cluster has no type '{name}'", where=reader.at("type"), fix=near(name, types))
-    rate = reader.number("rate", 1.0)
-    return Option(
-        codes[name.lower()],
-        reader.whole("gpus"),
-        rate,
-        reader.number("rate_spread", rate),
-        reader.number("cpus", 0.0),
-        reader.number("memory", 0.0),
-        reader.whole("nodes", 0),
-    )
 
 
 def _chain(tables: Tables, row: int) -> list[int]:

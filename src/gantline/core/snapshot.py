@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.gather import gather_float, gather_int, moving
+from gantline.core.grant import Grant
 from gantline.core.options import Option
 from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
 from gantline.core.plan import Reservation
@@ -226,13 +227,20 @@ class Jobs:
         return [self._tables.options[k] for k in range(first, first + count)]
 
     def devices(self, position: int) -> tuple[int, ...]:
-        """The devices one job holds, in rank order."""
+        """The devices one job holds, its own or shared, in rank order."""
+        grant = self.grant(position)
+        if grant is not None and grant.shared:
+            return grant.devices
         device = int(self._tables.I[c.HEAD, int(self.rows[position])])
         held: list[int] = []
         while device >= 0:
             held.append(device)
             device = int(self._tables.D[c.D_NEXT, device])
         return tuple(held)
+
+    def grant(self, position: int) -> Grant | None:
+        """What one job holds beyond a gang of its own (group, fraction, offset, parts, shares of time, batch); None: nothing of that."""
+        return self._tables.granted.get(int(self.rows[position]))
 
     def metric(self, name: str) -> Floats:
         """A measured value per job; NaN where unknown."""

@@ -15,8 +15,10 @@ from gantline.core import columns as c
 from gantline.core import memory as memories
 from gantline.core.cluster_json import decode_cluster, decode_nodes, encode_cluster, encode_nodes
 from gantline.core.errors import UsageError
-from gantline.core.job_json import KEYS, NAMES, decode_job, decode_option, default_options, encode_job
+from gantline.core.grant_json import fluid_ways
+from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job
 from gantline.core.json_reader import Reader, check_head, json_number
+from gantline.core.option_json import decode_option
 from gantline.core.options import Option, OptionTable
 from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, encode_reservations
 from gantline.core.queues import Queue
@@ -143,6 +145,8 @@ def _fill_options(jobs: list[Reader], tables: Tables) -> tuple[list[int], list[l
         if "way" in job:
             way = Reader(job.raw("way"), job.at("way"))
             placed[way.whole("row", max(placed, default=-1) + 1)] = decode_option(way, tables.cluster.types)
+        if "grant" in job:
+            placed |= fluid_ways(Reader(job.raw("grant"), job.at("grant")), tables.cluster.types)
     blank = Option(0, 0, 0.0)
     tables.options = OptionTable.build([placed.get(row, blank) for row in range(max(placed, default=-1) + 1)])
     return firsts, options

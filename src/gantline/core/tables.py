@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster
+from gantline.core.grant import Grant
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
 
@@ -37,6 +38,7 @@ class Tables:
     models: list[str] = field(default_factory=lambda: [""])
     queue_tree: dict[str, Queue] = field(default_factory=dict)
     metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
+    granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
     performance: Any = None  # the performance model: rates of pairs, scaling curves (see gantline.performance)
 
     @staticmethod

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from gantline.core import columns as c
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignments, Plan
+from gantline.core.plan import Plan
 from gantline.core.tables import Ints
 from gantline.engine import settings as s
 from gantline.engine.advance import arrive
@@ -96,18 +94,7 @@ class AsyncLoop:
         if self._decided is not None and self._decided[0] <= state.now:
             _, plan, asked = self._decided
             self._decided = None
-            self._commit(plan, asked)
+            engine.commit_late(plan, asked)
             waits = bool((state.tables.I[c.PHASE][state.rows] == Phase.PENDING).any())
             if waits:
                 self._next_decision = state.now + self.every
-
-    def _commit(self, plan: Plan, asked: Ints) -> None:
-        state = self.state
-        there = np.isin(asked, state.rows)
-        if plan.ranking is not None:
-            state.tables.F[c.KEY][state.rows] = np.inf
-            plan = replace(plan, ranking=replace(plan.ranking, key=plan.ranking.key[there]))
-            self.engine.commit(plan, asked[there])
-        elif plan.assignments is not None:
-            kept = [item for item in plan.assignments if there[item.job]]
-            self.engine.commit(replace(plan, assignments=Assignments.of(kept)), asked)

@@ -7,7 +7,7 @@ incident is kept.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,19 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core import memory as memories
 from gantline.core.errors import GantlineError
-from gantline.core.plan import Plan, Ranking
+from gantline.core.phases import Phase
+from gantline.core.plan import Assignments, Plan, Ranking, Refusal
 from gantline.core.policy import OrderPolicy, Policy
+from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
+from gantline.core.tables import Ints
 from gantline.engine import settings as s
 from gantline.engine.advance import rank_and_walk
 from gantline.engine.assign import assign
 from gantline.engine.grants import Grants
+from gantline.engine.log import L_REASON
 from gantline.engine.node_changes import drain_node
-from gantline.engine.ranks import B_ACTIVE
+from gantline.engine.ranks import B_ACTIVE, drop_sorted
 from gantline.engine.state import State
 
 
@@ -39,6 +43,20 @@ class Incident:
         return f"t={self.time:g}, decision {self.decision}: {self.what}"
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A job that a policy would not run as asked, and what it offered instead."""
+
+    time: float
+    row: int
+    why: str
+    offer: dict[str, float]
+
+    def __str__(self) -> str:
+        offer = ", ".join(f"{name}={value:g}" for name, value in self.offer.items())
+        return f"{self.why} (offer: {offer})" if offer else self.why
+
+
 class InfeasiblePlanError(GantlineError):
     """The plan asks for what cannot be."""
 
@@ -52,6 +70,7 @@ class Engine:
     guard: Callable[[Callable[[], Plan]], Plan] = lambda call: call()
     recorder: Callable[[Snapshot, Plan], None] | None = None
     incidents: list[Incident] = field(default_factory=list)
+    refusals: list[Refused] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.grants = Grants(self.state)
@@ -70,6 +89,8 @@ class Engine:
         state = self.state
         state.decision += 1
         self.decisions += 1
+        if self.grants:
+            self.stopped += self.grants.before_decision()
         snapshot = state.snapshot()
         try:
             plan = self.guard(lambda: self.policy.decide(snapshot))
@@ -103,17 +124,36 @@ class Engine:
                 raise InfeasiblePlanError(f"an assignment names job {int(job.max())} of {n}", fix="use positions in snapshot.jobs")
             if not plan.assignments.has("share") and len(np.unique(job)) != len(job):
                 raise InfeasiblePlanError("a job is assigned twice", fix="one assignment per job")
+        self._check_rest(plan, n, snapshot.cluster.nodes)
         if plan.memory is not None:
             memories.plain(plan.memory)
+
+    @staticmethod
+    def _check_rest(plan: Plan, jobs: int, nodes: int) -> None:
+        """Refusals, reservations and releases name what exists, and nobody is refused and given something at once."""
+        refused = [one.job for one in plan.refusals]
+        for job in [*refused, *(one.job for one in plan.reservations if one.job != -1)]:
+            if not 0 <= job < jobs:
+                raise InfeasiblePlanError(f"a refusal or reservation names job {job} of {jobs}", fix="use positions in snapshot.jobs")
+        for node in plan.release:
+            if not 0 <= node < nodes:
+                raise InfeasiblePlanError(f"node {node} of {nodes} is to be released", fix="nodes are counted from 0")
+        if plan.assignments is not None and not set(refused).isdisjoint(plan.assignments.job.tolist()):
+            raise InfeasiblePlanError("a job is both refused and assigned something", fix="do one of the two")
 
     def commit(self, plan: Plan, rows: Any = None) -> None:
         """Make the plan true, gang by gang; `rows` are those of the plan's snapshot (default: the active ones now)."""
         state = self.state
         state.memory = plan.memory
-        state.reservations = plan.reservations
         self.valid_until = plan.valid_until
         if rows is None:
             rows = state.rows
+        state.reserve(plan.reservations, rows)
+        for node in plan.release:  # first, so that nothing new is placed there
+            drain_node(state, node)
+        if plan.refusals:
+            rows = rows.copy()  # the active rows change under it
+            self._turn_away(plan.refusals, rows)
         t, log, n = state.tables, state.log, int(state.B[B_ACTIVE])
         log.reserve(2 * t.D.shape[1] + n + 8, 4 * t.D.shape[1] + 8)
         state.SI[s.S_DECISION] = state.decision
@@ -121,33 +161,71 @@ class Engine:
             self._walk(plan.ranking, rows)
         elif plan.assignments is not None:
             table = plan.assignments
-            if table.simple and not self.grants:
+            options = self.grants.option_rows(rows, table) if table.simple and not self.grants and not self._speed_is_asked(table) else None
+            if options is not None and (options >= 0).all():
+                over = self._ended_leases()
                 assign(
-                    *state.kernel_tables(),
-                    state.active,
-                    n,
-                    rows[table.job],
-                    self.grants.option_rows(rows, table),
-                    table.column("until"),
-                    state.now,
-                    state.SI,
-                    state.SF,
-                    log.LI,
-                    log.LF,
-                    log.LD,
-                    log.LN,
-                    state.scratch,
-                    state.out,
-                )
+                    *state.kernel_tables(), state.active, n, rows[table.job], options, table.column("until"),
+                    state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
+                )  # fmt: skip
+                self._name_ended_leases(over)
             else:
                 self.grants.commit(rows, table)
             state.rebuild()
             self._count()
-        for node in plan.release:
-            drain_node(state, node)
+
+    def commit_late(self, plan: Plan, asked: Ints) -> None:
+        """Commit a plan that was made for the rows `asked`, some of which may be gone by now; who came meanwhile was not thought of."""
+        state = self.state
+        there = np.isin(asked, state.rows)
+        place = np.cumsum(there) - 1
+        if plan.ranking is not None:
+            state.tables.F[c.KEY][state.rows] = np.inf
+            plan = replace(plan, ranking=replace(plan.ranking, key=plan.ranking.key[there]))
+        elif plan.assignments is not None:
+            kept = [replace(item, job=int(place[item.job])) for item in plan.assignments if there[item.job]]
+            plan = replace(plan, assignments=Assignments.of(kept))
+        refusals = tuple(replace(one, job=int(place[one.job])) for one in plan.refusals if there[one.job])
+        standing = tuple(r if r.job < 0 else replace(r, job=int(place[r.job])) for r in plan.reservations if r.job < 0 or there[r.job])
+        self.commit(replace(plan, refusals=refusals, reservations=standing), asked[there])
+
+    def _speed_is_asked(self, table: Assignments) -> bool:
+        """Whether speeds depend on more than the option: a batch size, where a performance model has a view on it."""
+        return (table.has("batch") or table.has("accumulation")) and hasattr(self.state.tables.performance, "granted_rate")
+
+    def _ended_leases(self) -> dict[int, int]:
+        """Rows that run on a lease that is over, and their open intervals."""
+        F, I, rows = self.state.tables.F, self.state.tables.I, self.state.rows
+        over = rows[F[c.UNTIL][rows] <= self.state.now]
+        return {int(row): int(I[c.INTERVAL, row]) for row in over}
+
+    def _name_ended_leases(self, before: dict[int, int]) -> None:
+        """The kernel stopped whom the plan does not name; where a lease had ended, that is the reason."""
+        I, log = self.state.tables.I, self.state.log
+        for row, interval in before.items():
+            if I[c.PHASE, row] == Phase.PENDING and I[c.REASON, row] in (Reason.PREEMPTED, Reason.DEFERRED):
+                I[c.REASON, row] = int(Reason.LEASE_ENDED)
+                if interval >= 0:
+                    log.LI[L_REASON, interval] = int(Reason.LEASE_ENDED)
+
+    def _turn_away(self, refusals: tuple[Refusal, ...], rows: Any) -> None:
+        """Jobs that the policy refuses leave for good; one that runs already cannot be refused."""
+        state, I = self.state, self.state.tables.I
+        for one in refusals:
+            row = int(rows[one.job])
+            if I[c.PHASE, row] != Phase.PENDING:
+                what = f"job '{state.tables.ids[row]}' is refused, but it does not wait any more"
+                self.incidents.append(Incident(state.now, state.decision, what))
+                continue
+            I[c.PHASE, row], I[c.REASON, row] = int(Phase.REJECTED), int(Reason.REFUSED)
+            state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
+            self.refusals.append(Refused(state.now, row, one.why, dict(one.offer)))
+        state.rebuild()
 
     def _walk(self, ranking: Ranking, rows: Any) -> None:
         state, log = self.state, self.state.log
+        if self.grants:
+            self.stopped += self.grants.dissolve()
         strict = state.regime.strict
         key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
@@ -193,6 +271,9 @@ class Engine:
         self.refused = refused
 
     def leases_end(self) -> float:
-        """The next end of a lease among those that run."""
+        """The next end of a lease among those that run; one that is over and could not be taken is looked at again a little later."""
+        now, regime = self.state.now, self.state.regime
         until = self.state.tables.F[c.UNTIL][self.state.rows]
-        return float(until.min()) if len(until) else float("inf")
+        if not len(until):
+            return float("inf")
+        return float(np.where(until > now, until, now + (regime.round or regime.quantum)).min())

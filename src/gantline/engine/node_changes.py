@@ -2,53 +2,49 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster, Node
-from gantline.core.gather import elapsed
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
+from gantline.engine.checkpoints import safe_work
 from gantline.engine.gang import close_interval, give_back, rest, settle
 from gantline.engine.state import State
 
 
-def safe_work(F: np.ndarray, I: np.ndarray, row: int, now: float) -> float:  # type: ignore[type-arg]  # noqa: E741
-    """Work that survives a failure now: saved when the run began, plus every whole checkpoint interval since."""
-    interval = F[c.CHECKPOINT, row]
-    dt = elapsed(F, I, row, now)
-    if interval == 0.0:
-        return float(F[c.DONE, row] + F[c.RATE, row] * dt)
-    saved = 0.0 if math.isinf(interval) else math.floor(dt / interval) * interval * F[c.RATE, row]
-    return float(max(F[c.SAFE, row], F[c.DONE, row] + saved if saved > 0 else F[c.SAFE, row]))
-
-
 def lose_node(state: State, node: int) -> list[int]:
-    """The node is gone: its gangs fall back to their last checkpoint and wait. Returns their rows."""
+    """The node is gone: every gang with a stake in it falls back to its last checkpoint and waits. Returns their rows."""
     t = state.tables
     first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
-    holders = {int(row) for row in t.D[c.D_HOLDER, first : first + count] if row >= 0}
-    holders |= {int(row) for row in state.rows if t.I[c.NODE, row] == node}
+    if state.grants is not None:
+        hit = state.grants.holdings.rows_on(node)
+    else:
+        hit = {int(row) for row in t.D[c.D_HOLDER, first : first + count] if row >= 0}
+        hit |= {int(row) for row in state.rows if t.I[c.NODE, row] == node}
     t.NI[c.N_UP, node] = 0
-    for row in sorted(holders):
+    for row in sorted(hit):
         fail_gang(state, row)
     idle = t.D[c.D_HOLDER, first : first + count]
     idle[idle == c.FREE] = c.DOWN
     t.NI[c.N_FREE, node] = 0
+    if state.grants is not None:
+        state.grants.refresh()  # mates that ran beside them elsewhere go on alone
     state.rebuild()
-    return sorted(holders)
+    return sorted(hit)
 
 
 def fail_gang(state: State, row: int, reason: Reason = Reason.NODE_LOST) -> None:
     """The gang stops at once; what it did since its last checkpoint is lost."""
     t, log = state.tables, state.log
-    keep = safe_work(t.F, t.I, row, state.now)
+    keep = safe_work(state, row)
     settle(t.F, t.I, row, state.now)
     t.F[c.LOST, row] += t.F[c.DONE, row] - keep
     t.F[c.DONE, row] = keep
-    give_back(*state.kernel_tables()[1:], row)
+    if state.grants is not None:
+        state.grants.let_go(row)
+    else:
+        give_back(*state.kernel_tables()[1:], row)
     close_interval(t.I, row, state.now, int(reason), log.LI, log.LF)
     rest(t.F, t.I, row, state.now)
     t.I[c.REASON, row] = int(reason)
@@ -84,6 +80,4 @@ def join_node(state: State, node: Node) -> int:
     old.cluster, old.NI, old.NF, old.D = fresh.cluster, fresh.NI, fresh.NF, fresh.D
     if max(old.NI.shape[1], old.D.shape[1]) >= state.scratch.shape[1]:
         state.scratch = np.zeros((state.scratch.shape[0], 2 * max(old.NI.shape[1], old.D.shape[1]) + 1), dtype=np.int64)
-    return old.NI.shape[1] - 1
-
-
+    return int(old.NI.shape[1]) - 1

@@ -46,6 +46,8 @@ class State:
         self.hist: Ints = np.zeros(int(self.tables.I[c.SMALLEST].max(initial=0)) + 2, dtype=np.int64)
         self.B: Ints = np.zeros(B_COUNT, dtype=np.int64)
         self._kernel_tables: KernelTables | None = None
+        self.grants: Grants | None = None  # set by the engine: who holds more than a gang of its own
+        self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `checkpoints`
         self.log = Log()
         cpu_gangs = rows if (self.tables.options.I[c.O_GPUS] == 0).any() else 0
         width = max(self.tables.NI.shape[1], self.tables.D.shape[1], len(self.tables.cluster.types), len(self.hist), 16) + cpu_gangs + 1

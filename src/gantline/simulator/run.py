@@ -14,6 +14,7 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import slug
 from gantline.core.tables import Tables
 from gantline.engine import log as g
+from gantline.engine.engine import Refused
 from gantline.engine.log import Log
 
 _STATES = {Phase.COMPLETED: "completed", Phase.FAILED: "failed", Phase.REJECTED: "rejected", Phase.CANCELLED: "cancelled"}
@@ -29,6 +30,7 @@ class Run:
     incidents: tuple[str, ...] = ()
     decisions: list[Any] = field(default_factory=list)  # recorded (snapshot, plan) pairs, when asked for
     track: tuple[int, int] | None = None  # tracked rows [low, high)
+    refusals: tuple[Refused, ...] = ()  # jobs that the policy would not run as asked
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
@@ -87,9 +89,9 @@ class Run:
         )
         flat = device_node.gather(log.LD[:d]) if d else pl.Series([], dtype=pl.Int32)
         by_gang = np.split(flat.to_numpy(), LI[g.L_OFFSET, 1:n]) if n else []
-        only_cpu = LI[g.L_NODE]
+        only_cpu = [[node] if node >= 0 else [] for node in LI[g.L_NODE].tolist()]
         frame = frame.with_columns(
-            pl.Series("nodes", [np.unique(x) if len(x) else np.array([k]) for x, k in zip(by_gang, only_cpu)], dtype=pl.List(pl.Int32))
+            pl.Series("nodes", [np.unique(x).tolist() if len(x) else only for x, only in zip(by_gang, only_cpu)], dtype=pl.List(pl.Int32))
         )
         return frame.select("job", "start", "end", "type", "nodes", "devices", "gpus", "reason")
 
@@ -105,10 +107,14 @@ class Run:
             job="job",
             detail="reason",
         )
-        rejected = jobs.filter(pl.col("state") == "rejected").select(time="arrival", kind=pl.lit("rejected"), job="job", detail=pl.lit(""))
+        refused = [(one.time, "rejected", self.tables.ids[one.row], str(one)) for one in self.refusals]
+        names = [name for _, _, name, _ in refused]
+        others = jobs.filter((pl.col("state") == "rejected") & ~pl.col("job").is_in(names))
+        rejected = others.select(time="arrival", kind=pl.lit("rejected"), job="job", detail=pl.lit(""))
+        turned_away = pl.DataFrame(refused, schema=rejected.schema, orient="row")
         order = {"finished": 0, "stopped": 1, "arrived": 2, "rejected": 3, "started": 4}
         return (
-            pl.concat([arrived, started, ended, rejected])
+            pl.concat([arrived, started, ended, rejected, turned_away])
             .filter(pl.col("time").is_not_nan())
             .with_columns(rank=pl.col("kind").replace_strict(order, return_dtype=pl.Int8))
             .sort("time", "rank", maintain_order=True)

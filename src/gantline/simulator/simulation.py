@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignments, Plan
+from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.engine import settings as s
 from gantline.engine.advance import admit, finish_due, next_finish, observe
@@ -165,6 +165,8 @@ class Simulation:
                 plan = engine.decide()
                 if plan is not None:
                     self._commit(plan)
+            if self.down or not state.tables.NI[c.N_UP].all():
+                self._note_down()
             wake = self._next_wake(now)
             quiet = not changed and engine.started + engine.stopped == moved
             idle, moved = idle + 1 if quiet else 0, engine.started + engine.stopped
@@ -195,7 +197,8 @@ class Simulation:
     def _observe(self) -> bool:
         """Finishes, node changes, arrivals up to now; whether there was any."""
         state, log = self.state, self.state.log
-        changed = self._change_nodes() if self.node_events else False
+        changed = self._finish_in_order() if self.engine.grants else False
+        changed |= self._change_nodes() if self.node_events else False
         limit = -1.0 if self.admission.has_quota else self.admission.load_limit * state.tables.cluster.gpus
         observe(
             *state.kernel_tables(),
@@ -215,6 +218,18 @@ class Simulation:
         if arrived and self.estimates.learns:
             self.estimates.on_arrival(state.tables, state.rows[-arrived:])
         return changed or arrived > 0
+
+    def _finish_in_order(self) -> bool:
+        """Those who share go on at another speed from the instant at which a mate ends, not from the end of the round."""
+        state, now, changed = self.state, self.state.now, False
+        while not state.regime.finish_at_boundary:
+            due = next_finish(state.tables.F, state.tables.I, state.running, state.B)
+            if due >= now:
+                break
+            state.now = due
+            changed |= self._finish_due()
+        state.now = now
+        return changed
 
     def _finish_due(self) -> bool:
         state, log = self.state, self.state.log
@@ -237,14 +252,7 @@ class Simulation:
         asked = state.rows.copy()
         state.now += self.latency
         self._observe()
-        there = np.isin(asked, state.rows)
-        if plan.ranking is not None:
-            state.tables.F[c.KEY][state.rows] = np.inf  # who came meanwhile was not ranked
-            plan = replace(plan, ranking=replace(plan.ranking, key=plan.ranking.key[there]))
-            self.engine.commit(plan, asked[there])
-        elif plan.assignments is not None:
-            kept = [item for item in plan.assignments if there[item.job]]
-            self.engine.commit(replace(plan, assignments=Assignments.of(kept)), asked)
+        self.engine.commit_late(plan, asked)
 
     def _next_wake(self, now: float) -> float:
         """When something happens by itself: a finish, the end of a lease, an order that moves, a round."""
@@ -288,17 +296,20 @@ class Simulation:
                 continue
             number = event.find(state.tables.cluster)
             up = state.tables.NI[c.N_UP, number] == 1
-            if event.kind == "down" and up:
-                lost = lose_node(state, number)
-                for row in lost:
-                    self.engine.grants.forget(row)
+            if event.kind == "down":  # also one that drains: gangs may still be there
+                lose_node(state, number)
             elif event.kind == "drain" and up:
                 drain_node(state, number)
             elif event.kind == "up" and not up:
                 return_node(state, number)
-            down = int(state.tables.NI[c.N_GPUS][state.tables.NI[c.N_UP] == 0].sum())
-            self.down.append((state.now, down))
         return changed
+
+    def _note_down(self) -> None:
+        """Devices that are out of use from now on; those of a node that drains or is released count when their gangs are gone."""
+        t = self.state.tables
+        down = int((t.D[c.D_HOLDER] == c.DOWN).sum())
+        if down != (self.down[-1][1] if self.down else 0):
+            self.down.append((self.state.now, down))
 
     def _admit(self) -> int:
         """Let in whom the quota allows, keeping `active` in order of arrival."""

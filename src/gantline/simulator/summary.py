@@ -15,6 +15,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.policy import Policy, parameters
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.rules import PlacementRule
+from gantline.simulator.occupancy import device_seconds
 from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:
@@ -93,12 +94,9 @@ def summarise(
 
 
 def _held_seconds(simulation: Simulation) -> float:
-    """Device-seconds held, from the log: starting and stopping count, idle and down do not."""
-    log = simulation.state.log
-    n = log.intervals
-    seconds = log.LF[1, :n] - log.LF[0, :n]
-    fluid = simulation.state.tables.F[c.GPUTIME].sum() if simulation.engine.grants.used_fluid else 0.0
-    return float(np.nansum(seconds * log.LI[4, :n])) + float(fluid)
+    """Device-seconds held: those of the log, and those that shares of the time were worth."""
+    grants = simulation.engine.grants
+    return device_seconds(simulation.state.log, grants.used_sharing) + grants.fluid.device_seconds
 
 
 def _capacity_seconds(simulation: Simulation, begin: float, end: float) -> float:

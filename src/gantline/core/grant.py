@@ -1,0 +1,39 @@
+"""What a job holds when that is more than a gang of its own: shared devices, several roles, a part of the time, a batch size.
+
+The engine keeps one of these per job that has one; policies read it through `snapshot.jobs.grant(position)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gantline.core.plan import Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One placed worker of a grant with several roles."""
+
+    role: str
+    node: int
+    devices: tuple[int, ...] = ()
+    cpus: float = 0.0
+    memory: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A job's grant as it was committed. In its assignments `job` is the job's row, which is stable, rather than a position."""
+
+    items: tuple[Assignment, ...]  # more than one only for shares of the time on several types
+    members: tuple[frozenset[int], ...] = (frozenset(),)  # per item: rows of its group, itself included
+    devices: tuple[int, ...] = ()  # in rank order
+    shared: bool = False  # whether others of its group may hold the same devices
+    workers: tuple[Worker, ...] = ()  # who sits where, for grants with several roles
+    side: tuple[tuple[int, float, float], ...] = ()  # (node, CPUs, GB) held beside what the option in use says
+    fluid: tuple[tuple[int, float], ...] = ()  # per item of a time share: (row of its option, devices' worth), on no device in particular
+
+    @property
+    def assignment(self) -> Assignment:
+        """What the plan said (the first share, where there are several)."""
+        return self.items[0]

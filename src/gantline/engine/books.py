@@ -1,0 +1,127 @@
+"""Do the books agree? An invariant check over devices, free counts, chains, tenants, CPUs, logs and due times, for tests and doubts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.phases import Phase
+from gantline.engine import log as g
+from gantline.engine import settings as s
+from gantline.engine.grants import Grants
+from gantline.engine.state import State
+
+
+def check_books(state: State, grants: Grants) -> list[str]:
+    """Every contradiction between the tables, in words; an empty list is what one wants."""
+    parts = (_devices, _rows, _sides, _shares, _log, _due)
+    return [told for part in parts for told in part(state, grants)]
+
+
+def _holding_rows(state: State) -> list[int]:
+    I = state.tables.I
+    return [row for row in state.rows.tolist() if Phase(int(I[c.PHASE, row])) in (Phase.STARTING, Phase.RUNNING)]
+
+
+def _devices(state: State, grants: Grants) -> Iterator[str]:
+    """Each device has the holder that the holder claims, and free counts are counts of free devices."""
+    t, books = state.tables, grants.holdings
+    claims: dict[int, list[int]] = {}
+    for row in _holding_rows(state):
+        held = books.of(row)
+        for device in held.devices:
+            claims.setdefault(device, []).append(row)
+        if len(set(held.devices)) != len(held.devices):
+            yield f"row {row} holds a device twice: {held.devices}"
+    for device in range(t.D.shape[1]):
+        holder, owners = int(t.D[c.D_HOLDER, device]), claims.get(device, [])
+        up = t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1
+        if holder == c.SHARED:
+            if sorted(books.tenants.get(device, ())) != sorted(owners) or not owners:
+                yield f"device {device} is shared by {books.tenants.get(device)}, but {owners} claim it"
+        elif holder >= 0:
+            if owners != [holder]:
+                yield f"device {device} belongs to {holder}, but {owners} claim it"
+        elif owners or device in books.tenants or (holder == c.FREE) != up:
+            yield f"device {device} has holder {holder} on a node that is {'up' if up else 'down'}, {owners} claim it"
+    for node in range(t.NI.shape[1]):
+        first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
+        free = int((t.D[c.D_HOLDER, first : first + count] == c.FREE).sum())
+        if t.NI[c.N_FREE, node] != free:
+            yield f"node {node} counts {t.NI[c.N_FREE, node]} free devices, {free} are"
+
+
+def _rows(state: State, grants: Grants) -> Iterator[str]:
+    """Rows that hold something say how much; rows that do not hold nothing at all."""
+    t, books = state.tables, grants.holdings
+    holding = set(_holding_rows(state))
+    for row in range(t.I.shape[1]):
+        if row not in holding:
+            if t.I[c.HEAD, row] != -1 or t.I[c.NODE, row] != -1 or row in grants.by_row or row in books.special:
+                yield f"row {row} is {Phase(int(t.I[c.PHASE, row])).name} and still holds something"
+            continue
+        held = books.of(row)
+        spread = len(books.nodes(held.devices)) if held.devices else int(held.node >= 0)
+        if t.I[c.HELD, row] != len(held.devices) or t.I[c.SPREAD, row] != spread or t.I[c.OPTION, row] != held.option:
+            yield f"row {row} holds {held}, but counts {t.I[c.HELD, row]} devices, {t.I[c.SPREAD, row]} nodes, option {t.I[c.OPTION, row]}"
+        grant = grants.by_row.get(row)
+        if grant is not None and (grant.devices, grant.shared, grant.side) != (held.devices, held.shared, held.side):
+            yield f"row {row} was granted {grant}, but holds {held}"
+        if held.shared and state.tables.I[c.HEAD, row] != -1:
+            yield f"row {row} shares devices and has a chain"
+
+
+def _sides(state: State, grants: Grants) -> Iterator[str]:
+    """CPUs and memory: what is free is what the node has less what is used."""
+    t = state.tables
+    used = np.zeros((2, t.NI.shape[1]))
+    for row in _holding_rows(state):
+        for node, (cpus, memory) in grants.holdings.demand(grants.holdings.of(row)).items():
+            used[0, node] += cpus
+            used[1, node] += memory
+    has = np.array([[node.cpus for node in t.cluster.nodes], [node.memory for node in t.cluster.nodes]])
+    for kind, name in enumerate(("CPUs", "GB")):
+        for node in np.flatnonzero(np.abs(has[kind] - used[kind] - t.NF[kind]) > 1e-6).tolist():
+            yield f"node {node} has {has[kind, node]:g} {name}, {used[kind, node]:g} are used, but {t.NF[kind, node]:g} are free"
+        for node in np.flatnonzero(t.NF[kind] < -1e-6).tolist():
+            yield f"node {node} has {t.NF[kind, node]:g} {name} free"
+
+
+def _shares(state: State, grants: Grants) -> Iterator[str]:
+    """Time shares fit beside the gangs."""
+    t = state.tables
+    for kind in range(len(t.cluster.types)):
+        if grants.fluid.used[kind] > 0 and grants.fluid.room(kind) < -1e-5:
+            yield f"shares of type {kind} are worth {grants.fluid.used[kind]:g} devices, {-grants.fluid.room(kind):g} more than there are"
+
+
+def _log(state: State, grants: Grants) -> Iterator[str]:
+    """Whoever holds devices has an open interval that lists exactly them, in rank order."""
+    if state.SI[s.S_ASYNC] == 1:
+        return
+    t, log = state.tables, state.log
+    holding = set(_holding_rows(state))
+    for row in range(t.I.shape[1]):
+        at = int(t.I[c.INTERVAL, row])
+        if (at >= 0) != (row in holding):
+            yield f"row {row} is {Phase(int(t.I[c.PHASE, row])).name} with interval {at}"
+        elif at >= 0:
+            offset, count = int(log.LI[g.L_OFFSET, at]), int(log.LI[g.L_COUNT, at])
+            listed = tuple(log.LD[offset : offset + count].tolist())
+            if int(log.LI[g.L_ROW, at]) != row or listed != grants.devices(row):
+                yield f"row {row} holds {grants.devices(row)}, the log says {listed} of row {log.LI[g.L_ROW, at]}"
+
+
+def _due(state: State, grants: Grants) -> Iterator[str]:
+    """A running row is due when its speed says so."""
+    F, I = state.tables.F, state.tables.I
+    for row in state.rows.tolist():
+        if I[c.PHASE, row] != Phase.RUNNING:
+            continue
+        done, rate = float(F[c.DONE, row]), float(F[c.RATE, row])
+        goals = [float(F[c.WORK, row]), float(F[c.ESTIMATE, row])]
+        due = [float(F[c.SINCE, row]) + (goal - done) / rate if rate > 0 else float("inf") for goal in goals]
+        if not any(np.isclose(F[c.DUE, row], when) or F[c.DUE, row] == when for when in due):
+            yield f"row {row} is due at {F[c.DUE, row]:g}, its speed says {due[0]:g}"

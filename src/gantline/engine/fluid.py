@@ -1,0 +1,93 @@
+"""Shares of the time, as an ideal mechanism would give them (Gavel, OSDI 2020): so much of a type, and no device in particular.
+
+Capacity is counted per type: devices on nodes that are up, less those that gangs hold, less the shares given so far. Members of
+a group (packed pairs) use the same devices, so that their common share counts once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.engine.wanted import Wanted
+
+if TYPE_CHECKING:
+    from gantline.engine.state import State
+
+
+class Fluid:
+    """The accounts of time shares within one commit and over the run."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.used = np.zeros(len(state.tables.cluster.types))  # devices' worth given out, per type
+        self.device_seconds = 0.0  # given over the whole run: what a log of devices cannot show
+        self._groups: dict[tuple[frozenset[int], int, int], float] = {}  # (members, number, type) -> counted already
+        self._charged: dict[int, float] = {}  # row -> devices' worth that count
+        self._since: dict[int, float] = {}  # row -> its GPU time is right up to here
+
+    def begin(self) -> None:
+        """A new commit: all shares are given out afresh."""
+        self.used = np.zeros(len(self.state.tables.cluster.types))
+        self._groups.clear()
+        self._charged.clear()
+
+    def keep(self, row: int) -> None:
+        """A row that must not be touched keeps its shares; they count before all others."""
+        worth = 0.0
+        for option, amount in self.state.tables.granted[row].fluid:
+            self.used[int(self.state.tables.options.I[c.O_TYPE, option])] += amount
+            worth += amount
+        self._charged[row] = worth
+
+    def room(self, kind: int) -> float:
+        """Devices' worth of a type that neither a gang nor a share has."""
+        NI = self.state.tables.NI
+        return float(NI[c.N_FREE][NI[c.N_TYPE] == kind].sum() - self.used[kind])
+
+    def give(self, wanted: Wanted) -> tuple[tuple[int, float], ...] | None:
+        """Book all shares of a row, or none of them; (option, devices' worth) per share comes back."""
+        OI = self.state.tables.options.I
+        charges: dict[int, float] = {}
+        counted: dict[tuple[frozenset[int], int, int], float] = {}
+        given = []
+        for item, members, option in zip(wanted.items, wanted.members, wanted.options):
+            kind, amount = int(OI[c.O_TYPE, option]), item.share * int(OI[c.O_GPUS, option])
+            given.append((option, amount))
+            charge = amount
+            if item.group >= 0:
+                account = (members, item.group, kind)
+                before = max(self._groups.get(account, 0.0), counted.get(account, 0.0))
+                charge = max(0.0, amount - before)
+                counted[account] = max(before, amount)
+            charges[kind] = charges.get(kind, 0.0) + charge
+        if any(amount > self.room(kind) + 1e-6 for kind, amount in charges.items()):
+            return None
+        for kind, amount in charges.items():
+            self.used[kind] += amount
+        self._groups |= counted
+        self._charged[wanted.row] = sum(charges.values())
+        return tuple(given)
+
+    def start(self, row: int) -> None:
+        """The row's shares count from its first progress on."""
+        self._since[row] = float(self.state.tables.F[c.SINCE, row])
+
+    def settle(self, row: int) -> None:
+        """Bring the GPU time of a row up to now, or to its end: the kernels count devices held, and it holds none."""
+        t, now = self.state.tables, self.state.now
+        end = now if math.isnan(t.F[c.FINISH, row]) else float(t.F[c.FINISH, row])
+        since = self._since.setdefault(row, float(t.F[c.SINCE, row]))
+        if end > since:
+            t.F[c.GPUTIME, row] += (end - since) * sum(amount for _, amount in t.granted[row].fluid)
+            self.device_seconds += (end - since) * self._charged.get(row, 0.0)
+            self._since[row] = end
+
+    def close(self, row: int) -> None:
+        """The row has no shares any more."""
+        self.settle(row)
+        self._since.pop(row, None)
+        self._charged.pop(row, None)

@@ -1,0 +1,177 @@
+"""Who holds what: taking and giving back devices, CPUs and memory, owned or shared. The only Python that changes these books.
+
+A gang of its own is a chain through the device table, as the kernels keep it. Whoever shares devices is listed as a tenant of
+each, and what it needs beside (CPUs, memory) is kept per node, because the kernels count it per chained device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gantline.core import columns as c
+from gantline.engine.gang import give_back
+
+if TYPE_CHECKING:
+    from gantline.engine.state import State
+
+Side = tuple[tuple[int, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one row holds, or would."""
+
+    option: int  # row of the option table
+    devices: tuple[int, ...] = ()  # in rank order
+    node: int = -1  # of a grant without devices
+    shared: bool = False
+    side: Side = ()  # (node, CPUs, GB) beside what the option says per device
+
+
+class Holdings:
+    """The books of all rows; plain gangs are read from the tables."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.tenants: dict[int, list[int]] = {}  # shared device -> rows
+        self.special: dict[int, Holding] = {}  # rows that share, or hold something beside
+        for row, grant in state.tables.granted.items():
+            if grant.shared or grant.side:
+                I = state.tables.I
+                self.special[row] = Holding(int(I[c.OPTION, row]), grant.devices, int(I[c.NODE, row]), grant.shared, grant.side)
+            for device in grant.devices if grant.shared else ():
+                self.tenants.setdefault(device, []).append(row)
+
+    def of(self, row: int) -> Holding:
+        """What the row holds now."""
+        found = self.special.get(row)
+        if found is not None:
+            return found
+        I = self.state.tables.I
+        return Holding(int(I[c.OPTION, row]), self.chain(row), int(I[c.NODE, row]))
+
+    def chain(self, row: int) -> tuple[int, ...]:
+        """The devices that a row owns, in rank order."""
+        t = self.state.tables
+        device, found = int(t.I[c.HEAD, row]), []
+        while device >= 0:
+            found.append(device)
+            device = int(t.D[c.D_NEXT, device])
+        return tuple(found)
+
+    def nodes(self, devices: Iterable[int]) -> list[int]:
+        """The nodes of some devices, in order of first mention."""
+        of = self.state.tables.D[c.D_NODE]
+        return list(dict.fromkeys(int(of[device]) for device in devices))
+
+    def rows_on(self, node: int) -> set[int]:
+        """Rows with a stake in a node: its devices, owned or shared, its CPUs or its memory."""
+        t = self.state.tables
+        first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
+        found = {int(row) for row in t.D[c.D_HOLDER, first : first + count] if row >= 0}
+        found |= {row for device in range(first, first + count) for row in self.tenants.get(device, ())}
+        found |= {row for row, held in self.special.items() if any(where == node for where, _, _ in held.side)}
+        return found | {int(row) for row in self.state.rows if t.I[c.NODE, row] == node}
+
+    def demand(self, held: Holding) -> dict[int, tuple[float, float]]:
+        """CPUs and memory per node."""
+        t = self.state.tables
+        found: dict[int, tuple[float, float]] = {}
+        per_device = (float(t.options.F[c.O_CPUS, held.option]), float(t.options.F[c.O_MEMORY, held.option]))
+        where = [] if held.shared else ([held.node] if held.node >= 0 else [int(t.D[c.D_NODE, d]) for d in held.devices])
+        for node, cpus, memory in [*((node, *per_device) for node in where), *held.side]:
+            had = found.get(node, (0.0, 0.0))
+            found[node] = (had[0] + cpus, had[1] + memory)
+        return found
+
+    def gang(self, option: int, devices: tuple[int, ...], shared: bool) -> Holding:
+        """A gang on these devices; for one that shares, CPUs and memory are listed per node."""
+        owned = Holding(option, devices)
+        if not shared:
+            return owned
+        side = tuple((node, cpus, memory) for node, (cpus, memory) in self.demand(owned).items() if cpus or memory)
+        return replace(owned, shared=True, side=side)
+
+    def free_of(self, kind: int) -> int:
+        """Free devices of a type."""
+        NI = self.state.tables.NI
+        return int(NI[c.N_FREE][NI[c.N_TYPE] == kind].sum())
+
+    def fits(self, held: Holding, group: frozenset[int], home: Holding | None = None) -> bool:
+        """Whether a row that holds nothing could take this: devices free, or shared within its group; CPUs and memory there.
+
+        What it held until now (`home`) may lie on a node that drains: whoever is there may stay.
+        """
+        t = self.state.tables
+        mine = set(home.devices) if home is not None else set()
+        places = {*self.nodes(mine), *(node for node, _, _ in home.side), home.node} if home is not None else set()
+        for device in held.devices:
+            holder = int(t.D[c.D_HOLDER, device])
+            together = held.shared and holder == c.SHARED and group.issuperset(self.tenants[device])
+            if not (holder == c.FREE or together or (holder == c.DOWN and device in mine)):
+                return False
+        return all(
+            (t.NI[c.N_UP, node] == 1 or node in places) and t.NF[c.N_CPUS, node] + 1e-9 >= cpus and t.NF[c.N_MEMORY, node] + 1e-9 >= memory
+            for node, (cpus, memory) in self.demand(held).items()
+        )
+
+    def take(self, row: int, held: Holding) -> None:
+        """Enter what the row holds from now on; it held nothing, and `fits` said yes."""
+        t = self.state.tables
+        for node, (cpus, memory) in self.demand(held).items():
+            t.NF[c.N_CPUS, node] -= cpus
+            t.NF[c.N_MEMORY, node] -= memory
+        t.I[c.OPTION, row], t.I[c.NODE, row], t.I[c.HEAD, row] = held.option, held.node, -1
+        t.I[c.HELD, row] = len(held.devices)
+        t.I[c.SPREAD, row] = len(self.nodes(held.devices)) if held.devices else int(held.node >= 0)
+        last = -1
+        for device in held.devices:
+            if t.D[c.D_HOLDER, device] == c.FREE:
+                t.NI[c.N_FREE, t.D[c.D_NODE, device]] -= 1
+            if held.shared:
+                t.D[c.D_HOLDER, device] = c.SHARED
+                self.tenants.setdefault(device, []).append(row)
+                continue
+            t.D[c.D_HOLDER, device], t.D[c.D_NEXT, device] = row, -1
+            if last < 0:
+                t.I[c.HEAD, row] = device
+            else:
+                t.D[c.D_NEXT, last] = device
+            last = device
+        if held.shared or held.side:
+            self.special[row] = held
+
+    def give_back(self, row: int) -> Holding:
+        """The row holds nothing any more; what it held comes back."""
+        t, held = self.state.tables, self.of(row)
+        self.special.pop(row, None)
+        for node, cpus, memory in held.side:
+            t.NF[c.N_CPUS, node] += cpus
+            t.NF[c.N_MEMORY, node] += memory
+        for device in held.devices if held.shared else ():
+            users = self.tenants[device]
+            users.remove(row)
+            if not users:
+                del self.tenants[device]
+                node = int(t.D[c.D_NODE, device])
+                up = bool(t.NI[c.N_UP, node] == 1)
+                t.D[c.D_HOLDER, device] = c.FREE if up else c.DOWN
+                t.NI[c.N_FREE, node] += int(up)
+        give_back(*self.state.kernel_tables()[1:], row)
+        return held
+
+    def share(self, row: int) -> None:
+        """The gang goes on where it is; from now on others of its group may join it there."""
+        held = self.of(row)
+        if not held.shared:
+            self.give_back(row)
+            self.take(row, self.gang(held.option, held.devices, shared=True))
+
+    def own(self, row: int) -> None:
+        """The gang goes on where it is, alone from now on (or still shared, if others are there who may not be touched)."""
+        held = self.of(row)
+        if held.shared and all(len(self.tenants[device]) == 1 for device in held.devices):
+            self.give_back(row)
+            self.take(row, Holding(held.option, held.devices))

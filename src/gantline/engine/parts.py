@@ -1,0 +1,78 @@
+"""Grants with several roles (parameter servers and workers, base and extra workers): each worker is placed, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.grant import Worker
+from gantline.core.plan import Part
+from gantline.core.tables import Floats, Tables
+from gantline.engine.holdings import Side
+
+Kept = dict[tuple[str, int], Worker]  # by role and number within the role
+
+
+def kept_workers(before: Sequence[Worker], parts: Sequence[Part]) -> Kept:
+    """Those who stay where they are when a grant changes: of each role the first ones, if the plan does not put them elsewhere."""
+    kept: Kept = {}
+    for part in parts:
+        alike = [w for w in before if (w.role, len(w.devices), w.cpus, w.memory) == (part.role, part.gpus, part.cpus, part.memory)]
+        for number, worker in enumerate(alike[: part.count]):
+            there = number >= len(part.nodes) or part.nodes[number] == worker.node
+            if there and (not part.devices or worker.devices == _exact(part, number)):
+                kept[part.role, number] = worker
+    return kept
+
+
+def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Worker, ...] | None:
+    """A place for every worker, the kept ones where they are; None: somebody finds none.
+
+    What the kept ones hold is still in the tables; the others share out what is free.
+    """
+    t = tables
+    cpus_free, memory_free = t.NF[c.N_CPUS].copy(), t.NF[c.N_MEMORY].copy()
+    free = {int(d) for d in np.flatnonzero(t.D[c.D_HOLDER] == c.FREE)}
+    placed: list[Worker] = []
+    for part in parts:
+        for number in range(part.count):
+            worker = kept.get((part.role, number))
+            if worker is None:
+                worker = _place(t, part, number, free, cpus_free, memory_free)
+                if worker is None:
+                    return None
+                free -= set(worker.devices)
+                cpus_free[worker.node] -= part.cpus
+                memory_free[worker.node] -= part.memory
+            placed.append(worker)
+    return tuple(placed)
+
+
+def _exact(part: Part, number: int) -> tuple[int, ...]:
+    return tuple(part.devices[number * part.gpus : (number + 1) * part.gpus])
+
+
+def _place(t: Tables, part: Part, number: int, free: set[int], cpus_free: Floats, memory_free: Floats) -> Worker | None:
+    """One worker: where the plan says, else on the first node with room."""
+    exact = _exact(part, number)
+    nodes = [part.nodes[number]] if number < len(part.nodes) else list(range(t.NI.shape[1]))
+    for node in nodes:
+        if t.NI[c.N_UP, node] == 0 or t.NI[c.N_TYPE, node] != part.type:
+            continue
+        first, size = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
+        mine = exact if part.devices else tuple(d for d in range(first, first + size) if d in free)[: part.gpus]
+        here = len(mine) == part.gpus and all(d in free and first <= d < first + size for d in mine)
+        if here and cpus_free[node] + 1e-9 >= part.cpus and memory_free[node] + 1e-9 >= part.memory:
+            return Worker(part.role, node, tuple(mine), part.cpus, part.memory)
+    return None
+
+
+def side_of(workers: Sequence[Worker]) -> Side:
+    """CPUs and memory per node that the workers need."""
+    found: dict[int, tuple[float, float]] = {}
+    for worker in workers:
+        had = found.get(worker.node, (0.0, 0.0))
+        found[worker.node] = (had[0] + worker.cpus, had[1] + worker.memory)
+    return tuple((node, cpus, memory) for node, (cpus, memory) in found.items())

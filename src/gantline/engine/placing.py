@@ -1,0 +1,138 @@
+"""Choosing devices for one gang: by the placement rule, within the nodes, rack or pool that its assignment allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.plan import Assignment
+from gantline.core.tables import Floats, Ints
+from gantline.placement import fit
+
+if TYPE_CHECKING:
+    from gantline.engine.state import State
+
+#: levels that `within` may name
+LEVELS = ("node", "rack", "pool")
+
+
+def choose_devices(state: State, row: int, option: int, item: Assignment) -> list[int] | None:
+    """Devices for a whole gang; None: it does not fit as it must."""
+    t = state.tables
+    need, spread = int(t.options.I[c.O_GPUS, option]), int(t.options.I[c.O_NODES, option])
+    for view in _views(state, item):
+        found = _choose(state, row, option, need, spread, item, t.NF, view)
+        if found is not None:
+            return found
+    return None
+
+
+def choose_node(state: State, row: int, option: int, item: Assignment) -> int:
+    """A node for a grant without devices; -1: none has room."""
+    t = state.tables
+    nodes, counts = state.scratch[0], state.scratch[1]
+    cpus, memory = float(t.options.F[c.O_CPUS, option]), float(t.options.F[c.O_MEMORY, option])
+    view = _only(t.NI, item.nodes)
+    used = fit.choose(t.NF, view, int(t.options.I[c.O_TYPE, option]), 0, 0, cpus, memory, 0, False, False, 0, False, nodes, counts)
+    return int(nodes[0]) if used else -1
+
+
+def extend(state: State, row: int, option: int, devices: Sequence[int], need: int, item: Assignment) -> list[int] | None:
+    """`need` devices that begin with the given ones: more from their own nodes first, the rest by the rule."""
+    t = state.tables
+    home = list(dict.fromkeys(int(t.D[c.D_NODE, d]) for d in devices))
+    NF, NI = t.NF.copy(), _only(t.NI, item.nodes)
+    if item.within and item.required and home:
+        level = _level(state, item.within)
+        NI = _only(NI, np.flatnonzero(level == level[home[0]]).tolist())
+    cpus, memory, kind = float(t.options.F[c.O_CPUS, option]), float(t.options.F[c.O_MEMORY, option]), int(t.options.I[c.O_TYPE, option])
+    more: list[int] = []
+    for node in home:
+        count = min(int(fit.room(NF, NI, node, kind, cpus, memory, False)), need - len(devices) - len(more))
+        if count > 0:
+            more += pick(state, node, count)
+            NI = NI.copy()
+            NI[c.N_FREE, node] = 0  # what is left there is not enough, or not needed
+    left = need - len(devices) - len(more)
+    if left > 0:
+        rest = _choose(state, row, option, left, 0, item, NF, NI)
+        if rest is None:
+            return None
+        more += rest
+    return [*devices, *more]
+
+
+def pick(state: State, node: int, count: int) -> list[int]:
+    """The first free devices of a node."""
+    t = state.tables
+    first, size = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
+    free = np.flatnonzero(t.D[c.D_HOLDER, first : first + size] == c.FREE)[:count]
+    return [first + int(k) for k in free]
+
+
+def keeps_within(state: State, nodes: Sequence[int], item: Assignment) -> bool:
+    """Whether a gang on these nodes is where its assignment wants it, as far as that is a must."""
+    if item.nodes and not set(nodes) <= set(item.nodes):
+        return False
+    if not (item.within and item.required):
+        return True
+    level = _level(state, item.within)
+    return len({int(level[node]) for node in nodes}) <= 1
+
+
+def _choose(state: State, row: int, option: int, need: int, spread: int, item: Assignment, NF: Floats, NI: Ints) -> list[int] | None:
+    """One question to the placement rule."""
+    t = state.tables
+    rule = int(state.placement.rule)
+    if item.within == "node":
+        rule = fit.CONSOLIDATED if item.required else fit.PREFERRED
+    nodes, counts = state.scratch[0], state.scratch[1]
+    seed = int(fit.mix(state.seed * 1000003 + state.decision * 8191 + row))
+    used = fit.choose(
+        NF, NI, int(t.options.I[c.O_TYPE, option]), need, spread, float(t.options.F[c.O_CPUS, option]),
+        float(t.options.F[c.O_MEMORY, option]), rule, state.placement.whole, bool(t.I[c.CONSOLIDATE, row] == 1), seed, False, nodes, counts,
+    )  # fmt: skip
+    if used == 0 or (item.within == "node" and item.required and used > 1):
+        return None
+    return [device for node, count in zip(nodes[:used].tolist(), counts[:used].tolist()) for device in pick(state, node, count)]
+
+
+def _views(state: State, item: Assignment) -> Iterator[Ints]:
+    """The node table with all other nodes masked, the tightest rack or pool first."""
+    allowed = _only(state.tables.NI, item.nodes)
+    if item.within in ("rack", "pool"):
+        level = _level(state, item.within)
+        free = {int(k): int(allowed[c.N_FREE, level == k].sum()) for k in np.unique(level)}
+        for k in sorted(free, key=lambda k: (free[k], k)):
+            yield _only(allowed, np.flatnonzero(level == k).tolist())
+        if item.required:
+            return
+    yield allowed
+
+
+def _only(NI: Ints, nodes: Sequence[int]) -> Ints:
+    """The node table in which only these nodes can be used (none named: all of them)."""
+    if not len(nodes):
+        return NI
+    view = NI.copy()
+    outside = np.ones(NI.shape[1], dtype=bool)
+    outside[list(nodes)] = False
+    view[c.N_FREE, outside] = 0
+    view[c.N_UP, outside] = 0
+    return view
+
+
+def _level(state: State, name: str) -> Ints:
+    """A number per node: its own, its rack's or its pool's."""
+    NI = state.tables.NI
+    if name == "rack":
+        racks: Ints = NI[c.N_RACK]
+        return racks
+    if name == "pool":
+        names = [node.pool for node in state.tables.cluster.nodes]
+        codes = {pool: code for code, pool in enumerate(dict.fromkeys(names))}
+        return np.array([codes[pool] for pool in names], dtype=np.int64)
+    return np.arange(NI.shape[1], dtype=np.int64)

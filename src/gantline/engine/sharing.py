@@ -1,0 +1,58 @@
+"""Groups whose devices the engine finds: who is together stays, the others join, and only what is missing is taken anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gantline.core import columns as c
+from gantline.engine.holdings import Holdings
+from gantline.engine.placing import choose_devices, extend
+from gantline.engine.wanted import Wanted
+
+if TYPE_CHECKING:
+    from gantline.engine.state import State
+
+
+class Pools:
+    """Per group of one plan: the devices that its members share so far."""
+
+    def __init__(self, state: State, holdings: Holdings) -> None:
+        self.state = state
+        self.holdings = holdings
+        self._pools: dict[frozenset[int], list[int]] = {}
+
+    def settle_in(self, wanted: Mapping[int, Wanted], holding: set[int]) -> set[int]:
+        """Members that may stay where they are, the widest gang first: each lies within what the others have, or around it."""
+        OI = self.state.tables.options.I
+        runners = [w for w in wanted.values() if w.pooled and w.sound and w.row in holding]
+        staying: set[int] = set()
+        for w in sorted(runners, key=lambda w: -int(OI[c.O_GPUS, w.option])):
+            held = self.holdings.of(w.row)
+            same_type = bool(OI[c.O_TYPE, held.option] == OI[c.O_TYPE, w.option])
+            pool = self._pools.setdefault(w.group, [])
+            inside = set(held.devices) <= set(pool) or set(pool) <= set(held.devices)
+            if same_type and len(held.devices) == OI[c.O_GPUS, w.option] and inside:
+                staying.add(w.row)
+                self.add(w, held.devices)
+        return staying
+
+    def add(self, w: Wanted, devices: tuple[int, ...]) -> None:
+        """These devices are the group's from now on."""
+        pool = self._pools.setdefault(w.group, [])
+        pool += [device for device in devices if device not in pool]
+
+    def find(self, w: Wanted) -> list[int] | None:
+        """Devices for a member: the least crowded ones of the group, and free ones where it has too few."""
+        t = self.state.tables
+        need, kind = int(t.options.I[c.O_GPUS, w.option]), int(t.options.I[c.O_TYPE, w.option])
+        good = (t.NI[c.N_UP] == 1) & (t.NI[c.N_TYPE] == kind)
+        usable = [d for d in self._pools.get(w.group, ()) if good[t.D[c.D_NODE, d]]]
+        if w.item.nodes:
+            usable = [d for d in usable if int(t.D[c.D_NODE, d]) in w.item.nodes]
+        if len(usable) >= need:
+            quiet = sorted(usable, key=lambda d: len(self.holdings.tenants.get(d, ())))[:need]
+            return [d for d in usable if d in quiet]
+        if not usable:
+            return choose_devices(self.state, w.row, w.option, w.item)
+        return extend(self.state, w.row, w.option, usable, need, w.item)

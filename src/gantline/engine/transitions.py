@@ -1,0 +1,70 @@
+"""What happens to a gang when its place changes: it starts, starts again elsewhere, or goes on after a pause; and what that costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gantline.core import columns as c
+from gantline.core.reasons import Reason
+from gantline.engine.gang import close_interval, open_interval, rest, set_due, start
+from gantline.engine.holdings import Holding, Holdings
+from gantline.engine.log import L_COUNT
+
+if TYPE_CHECKING:
+    from gantline.engine.state import State
+
+
+class Transitions:
+    """Acts on one row at a time; what it held before has been given back already."""
+
+    def __init__(self, state: State, books: Holdings) -> None:
+        self.state, self.books = state, books
+
+    def start(self, row: int, target: Holding) -> None:
+        """A row that waits takes its place and begins; it pays for a start or a resume."""
+        state, t, log = self.state, self.state.tables, self.state.log
+        self.books.take(row, target)
+        log.reserve(8, t.D.shape[1] + 8)
+        start(t.F, t.I, t.options.F, t.options.I, t.NI, t.D, row, state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN)
+        self._log_shared(row, target)
+
+    def start_elsewhere(self, row: int, old: Holding, target: Holding) -> None:
+        """All its devices change at once: it saves, and starts again over there. A restart, but nobody preempted it."""
+        t, log = self.state.tables, self.state.log
+        close_interval(t.I, row, self.state.now, int(_why(old, target)), log.LI, log.LF)
+        rest(t.F, t.I, row, self.state.now)
+        self.start(row, target)
+        t.F[c.SINCE, row] = self.state.now + self._price(old, target)
+        set_due(t.F, row)
+
+    def go_on(self, row: int, old: Holding, target: Holding) -> None:
+        """Some of its workers stay where they are: it saves, pauses and goes on. Nothing counts as a restart."""
+        t, log = self.state.tables, self.state.log
+        close_interval(t.I, row, self.state.now, int(_why(old, target)), log.LI, log.LF)
+        self.books.take(row, target)
+        t.I[c.EPOCH, row] += 1
+        t.F[c.SAFE, row] = t.F[c.DONE, row]
+        t.F[c.SINCE, row] = self.state.now + self._price(old, target)
+        set_due(t.F, row)
+        log.reserve(8, t.D.shape[1] + 8)
+        open_interval(t.I, t.D, row, self.state.now, log.LI, log.LF, log.LD, log.LN)
+        self._log_shared(row, target)
+
+    def _price(self, old: Holding, new: Holding) -> float:
+        """Seconds at rate zero: a change of size on one type is a resize, anything else a move."""
+        OI = self.state.tables.options.I
+        resized = len(old.devices) != len(new.devices) and OI[c.O_TYPE, old.option] == OI[c.O_TYPE, new.option]
+        return self.state.costs.resize if resized else self.state.costs.move
+
+    def _log_shared(self, row: int, held: Holding) -> None:
+        """Shared devices are in no chain that the kernels' log could follow: enter them here, in rank order."""
+        log, at = self.state.log, int(self.state.tables.I[c.INTERVAL, row])
+        if held.shared and at >= 0:
+            log.reserve(8, len(held.devices) + 8)
+            log.LD[log.LN[1] : log.LN[1] + len(held.devices)] = held.devices
+            log.LN[1] += len(held.devices)
+            log.LI[L_COUNT, at] = len(held.devices)
+
+
+def _why(old: Holding, new: Holding) -> Reason:
+    return Reason.MOVED if len(old.devices) == len(new.devices) else Reason.RESIZED

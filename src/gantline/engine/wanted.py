@@ -1,0 +1,137 @@
+"""What a plan wants for each row, read and checked before anything is touched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.plan import Assignment, Assignments, Mode
+from gantline.core.tables import Ints, Tables
+from gantline.engine.option_rows import IMPOSSIBLE, OptionRows
+from gantline.engine.placing import LEVELS
+
+_SHARING = (Mode.SPACE, Mode.TIME, Mode.INTERLEAVE)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One row's place in the plan. An option of -1 means that the plan asks for what cannot be."""
+
+    row: int
+    items: tuple[Assignment, ...]  # `job` is the row
+    members: tuple[frozenset[int], ...]  # per item: rows of its group
+    options: tuple[int, ...]  # per item
+    shares: bool  # whether others of the group may hold its devices too
+    fluid: bool  # a share of the time, on no device in particular
+
+    @property
+    def item(self) -> Assignment:
+        return self.items[0]
+
+    @property
+    def option(self) -> int:
+        return self.options[0]
+
+    @property
+    def group(self) -> frozenset[int]:
+        return self.members[0]
+
+    @property
+    def sound(self) -> bool:
+        return IMPOSSIBLE not in self.options
+
+    @property
+    def pooled(self) -> bool:
+        """Whether the engine finds the devices that the group shares."""
+        return self.shares and not self.item.devices
+
+
+def read_plan(tables: Tables, options: OptionRows, rows: Ints, table: Assignments) -> dict[int, Wanted]:
+    """What each row shall have, in the order in which the plan first names them."""
+    listed: dict[int, list[Assignment]] = {}
+    for item in table:
+        row = int(rows[item.job])
+        listed.setdefault(row, []).append(replace(item, job=row))
+    groups: dict[int, set[int]] = {}
+    claims: dict[tuple[int, int], int] = {}  # (group, device) -> how many members name it
+    for row, items in listed.items():
+        for item in items:
+            if item.group >= 0:
+                groups.setdefault(item.group, set()).add(row)
+                for device in item.devices:
+                    claims[item.group, device] = claims.get((item.group, device), 0) + 1
+    found = {}
+    for row, items in listed.items():
+        members = tuple(frozenset(groups.get(item.group, ())) for item in items)
+        fluid = _is_fluid(items)
+        shares = not fluid and _shares_devices(items[0], claims)
+        ways = tuple(_option(tables, options, row, item) for item in items)
+        if not all(_means_something(tables, item) for item in items) or not _agree(items, fluid, shares):
+            ways = (IMPOSSIBLE,) * len(items)
+        found[row] = Wanted(row, tuple(items), members, ways, shares, fluid)
+    return found
+
+
+def _is_fluid(items: Sequence[Assignment]) -> bool:
+    return len(items) > 1 or (items[0].share < 1.0 and items[0].mode in (Mode.EXCLUSIVE, Mode.SPACE))
+
+
+def _shares_devices(item: Assignment, claims: dict[tuple[int, int], int]) -> bool:
+    """SPACE and TIME share by nature. An INTERLEAVE group may share links only: its members share the devices that several of them name."""
+    if item.group < 0 or item.mode not in _SHARING:
+        return False
+    if item.mode != Mode.INTERLEAVE or not item.devices:
+        return True
+    return any(claims[item.group, device] > 1 for device in item.devices)
+
+
+def _option(t: Tables, options: OptionRows, row: int, item: Assignment) -> int:
+    if item.parts:
+        kinds = [part.type for part in item.parts if part.gpus and part.count] or [part.type for part in item.parts]
+        return options.bare(row, item.option, kinds[0], sum(part.count * part.gpus for part in item.parts))
+    gpus, kind = item.gpus, item.type
+    if item.devices:
+        if not all(0 <= d < t.D.shape[1] for d in item.devices):
+            return IMPOSSIBLE
+        there = {int(t.NI[c.N_TYPE, t.D[c.D_NODE, d]]) for d in item.devices}
+        if len(there) > 1 or kind not in (-1, *there) or gpus not in (-1, len(item.devices)):
+            return IMPOSSIBLE
+        gpus, kind = len(item.devices), there.pop()
+    return options.find(row, item.option, gpus, kind, item.cpus, item.memory)
+
+
+def _means_something(t: Tables, item: Assignment) -> bool:
+    """Whether the numbers can be meant at all, whatever the state."""
+    nodes = range(t.NI.shape[1])
+    numbers = 0.0 < item.fraction <= 1.0 and 0.0 < item.share <= 1.0 and item.limit > 0.0 and item.memory_cap > 0.0
+    times = not math.isnan(item.until) and math.isfinite(item.offset) and item.batch >= 0 and item.accumulation >= 1
+    amounts = all(math.isnan(amount) or amount >= 0.0 for amount in (item.cpus, item.memory))
+    places = item.within in ("", *LEVELS) and all(node in nodes for node in item.nodes) and len(set(item.devices)) == len(item.devices)
+    return numbers and times and amounts and places and _parts_mean_something(t, item)
+
+
+def _parts_mean_something(t: Tables, item: Assignment) -> bool:
+    if not item.parts:
+        return True
+    if item.devices or item.nodes or len({part.role for part in item.parts}) < len(item.parts):
+        return False
+    for part in item.parts:
+        whole = part.count >= 0 and part.gpus >= 0 and part.cpus >= 0.0 and part.memory >= 0.0
+        known = 0 <= part.type < len(t.cluster.types) and all(0 <= node < t.NI.shape[1] for node in part.nodes)
+        exact = len(part.devices) in (0, part.count * part.gpus) and all(0 <= d < t.D.shape[1] for d in part.devices)
+        if not (whole and known and exact):
+            return False
+    return sum(part.count for part in item.parts) > 0
+
+
+def _agree(items: Sequence[Assignment], fluid: bool, shares: bool) -> bool:
+    """Whether a row's assignments go together: shares of time name no place and make one whole at most; who has parts owns them."""
+    if not fluid:
+        return not (shares and items[0].parts)
+    placed = any(item.devices or item.nodes or item.parts or item.within for item in items)
+    divisible = all(item.mode in (Mode.EXCLUSIVE, Mode.SPACE) for item in items)
+    return divisible and not placed and bool(np.sum([item.share for item in items]) <= 1.0 + 1e-6)
