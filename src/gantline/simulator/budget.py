@@ -26,11 +26,7 @@ def within(seconds: float) -> Callable[[Callable[[], Answer]], Answer]:
 
     def guard(call: Callable[[], Answer]) -> Answer:
         began = time.perf_counter()
-        alarm = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, None)
-        if not alarm:
-            answer = call()
-        else:
-            answer = _with_alarm(call, seconds)
+        answer = _with_alarm(call, seconds) if threading.current_thread() is threading.main_thread() else call()
         taken = time.perf_counter() - began
         if taken > seconds:
             raise _late(seconds, f"took {taken:.3g} s, {taken - seconds:.3g} s more than")
@@ -43,13 +39,16 @@ def _with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
     def ring(signum: int, frame: object) -> None:
         raise _late(seconds, f"was interrupted after {seconds:.3g} s, all of")
 
+    began = time.perf_counter()
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         return call()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+        if left:  # somebody else's alarm was set: it goes on
+            signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - began), 1e-3))
 
 
 def _late(seconds: float, told: str) -> OverBudgetError:

@@ -1,0 +1,64 @@
+"""The wall-clock bound of a decision: a late answer does not count, and it is told by how much."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import pytest
+
+from gantline.simulator.budget import OverBudgetError, within
+
+
+def busy(seconds: float) -> str:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+    return "done"
+
+
+def test_an_answer_in_time_passes() -> None:
+    assert within(5.0)(lambda: "plan") == "plan"
+
+
+def test_a_decision_that_hangs_is_interrupted() -> None:
+    began = time.perf_counter()
+    with pytest.raises(OverBudgetError, match=r"interrupted after 0\.05 s, all of its budget"):
+        within(0.05)(lambda: busy(30.0))
+    assert time.perf_counter() - began < 30.0
+
+
+def test_in_another_thread_the_time_is_measured_afterwards() -> None:
+    caught: list[str] = []
+
+    def decide() -> None:
+        try:
+            within(0.01)(lambda: busy(0.1))
+        except OverBudgetError as error:
+            caught.append(str(error))
+
+    thread = threading.Thread(target=decide)
+    thread.start()
+    thread.join()
+    assert len(caught) == 1
+    assert "more than its budget of 0.01 s" in caught[0]
+
+
+def test_an_alarm_that_was_set_before_goes_on() -> None:
+    rung: list[int] = []
+    before = signal.signal(signal.SIGALRM, lambda signum, frame: rung.append(signum))
+    left = signal.setitimer(signal.ITIMER_REAL, 600.0)[0]
+    try:
+        within(5.0)(lambda: None)
+        assert 0.0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 600.0
+        signal.raise_signal(signal.SIGALRM)
+        assert rung == [signal.SIGALRM]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_error_of_the_policy_stays_its_own() -> None:
+    with pytest.raises(ZeroDivisionError):
+        within(5.0)(lambda: 1 / 0)
