@@ -67,9 +67,7 @@ COLUMNS: Mapping[str, Column] = {
 def fill_empty(frame: pl.DataFrame) -> pl.DataFrame:
     """The same rows with each empty cell replaced by what it stands for."""
     known = [COLUMNS[name] for name in frame.columns if name in COLUMNS]
-    return frame.with_columns(
-        pl.col(column.name).fill_null(column.empty) for column in known if column.empty is not None
-    )
+    return frame.with_columns(pl.col(column.name).fill_null(column.empty) for column in known if column.empty is not None)
 
 
 def unknown_columns(frame: pl.DataFrame) -> list[str]:
