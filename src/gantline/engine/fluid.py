@@ -26,7 +26,7 @@ class Fluid:
         self.used = np.zeros(len(state.tables.cluster.types))  # devices' worth given out, per type
         self.device_seconds = 0.0  # given over the whole run: what a log of devices cannot show
         self._groups: dict[tuple[frozenset[int], int, int], float] = {}  # (members, number, type) -> counted already
-        self._charged: dict[int, float] = {}  # row -> devices' worth that count
+        self._charged: dict[int, dict[int, float]] = {}  # row -> type -> devices' worth that count
         self._since: dict[int, float] = {}  # row -> its GPU time is right up to here
 
     def begin(self) -> None:
@@ -37,11 +37,11 @@ class Fluid:
 
     def keep(self, row: int) -> None:
         """A row that must not be touched keeps its shares; they count before all others."""
-        worth = 0.0
+        charges: dict[int, float] = {}
         for option, amount in self.state.tables.granted[row].fluid:
-            self.used[int(self.state.tables.options.I[c.O_TYPE, option])] += amount
-            worth += amount
-        self._charged[row] = worth
+            kind = int(self.state.tables.options.I[c.O_TYPE, option])
+            charges[kind] = charges.get(kind, 0.0) + amount
+        self._charge(row, charges)
 
     def room(self, kind: int) -> float:
         """Devices' worth of a type that neither a gang nor a share has."""
@@ -66,11 +66,14 @@ class Fluid:
             charges[kind] = charges.get(kind, 0.0) + charge
         if any(amount > self.room(kind) + 1e-6 for kind, amount in charges.items()):
             return None
+        self._groups |= counted
+        self._charge(wanted.row, charges)
+        return tuple(given)
+
+    def _charge(self, row: int, charges: dict[int, float]) -> None:
+        self._charged[row] = charges
         for kind, amount in charges.items():
             self.used[kind] += amount
-        self._groups |= counted
-        self._charged[wanted.row] = sum(charges.values())
-        return tuple(given)
 
     def start(self, row: int) -> None:
         """The row's shares count from its first progress on."""
@@ -83,11 +86,12 @@ class Fluid:
         since = self._since.setdefault(row, float(t.F[c.SINCE, row]))
         if end > since:
             t.F[c.GPUTIME, row] += (end - since) * sum(amount for _, amount in t.granted[row].fluid)
-            self.device_seconds += (end - since) * self._charged.get(row, 0.0)
+            self.device_seconds += (end - since) * sum(self._charged.get(row, {}).values())
             self._since[row] = end
 
     def close(self, row: int) -> None:
         """The row has no shares any more."""
         self.settle(row)
         self._since.pop(row, None)
-        self._charged.pop(row, None)
+        for kind, amount in self._charged.pop(row, {}).items():
+            self.used[kind] -= amount

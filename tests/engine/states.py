@@ -1,0 +1,52 @@
+"""Engine states for scenarios: every job of the tables has arrived and waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.cluster import Cluster
+from gantline.core.cluster_spec import parse_cluster
+from gantline.core.phases import Phase
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.tables import Tables
+from gantline.engine.engine import Engine
+from gantline.engine.ranks import B_ACTIVE
+from gantline.engine.regime import Regime
+from gantline.engine.state import State
+from gantline.performance.costs import Costs
+from gantline.placement.rules import find_placement
+from gantline.simulator.load import load_tables
+from gantline.workload.trace import Trace
+
+
+def state_of(tables: Tables, *, placement: str = "first-free", costs: Costs | None = None, min_run: float = 0.0) -> State:
+    """All rows are active and pending at time zero."""
+    state = State(tables, Regime(), find_placement(placement), costs or Costs(), min_run)
+    rows = tables.F.shape[1]
+    tables.I[c.PHASE] = int(Phase.PENDING)
+    state.active[:rows] = np.arange(rows)
+    state.B[B_ACTIVE] = rows
+    state.rebuild()
+    return state
+
+
+def engine_of(
+    jobs: list[dict[str, Any]], cluster: str | Cluster, *, performance: Any = None, checkpoint: float = 0.0, **more: Any
+) -> Engine:
+    """An engine whose plans are given by hand."""
+    place = parse_cluster(cluster) if isinstance(cluster, str) else cluster
+    tables = load_tables(Trace.from_records(jobs), place, checkpoint=checkpoint)
+    tables.performance = performance
+    return Engine(state_of(tables, **more), Policy())
+
+
+def commit(engine: Engine, rows: Any, at: float | None = None, **rest: Any) -> None:
+    """Commit these assignments, at this time."""
+    if at is not None:
+        engine.state.now = at
+    engine.state.decision += 1
+    engine.commit(Plan.assign(rows, **rest))

@@ -1,0 +1,60 @@
+"""Synergy: a running job gives CPUs up to a neighbour without a restart, and gets them back (Mohan et al., OSDI 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from tests.probes.scenario import FOREVER, fact, job, spans
+
+from gantline.core.grant import Grant
+from gantline.core.plan import Assignment, Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.tables import Tables
+from gantline.simulator.simulate import simulate
+
+
+@dataclass(frozen=True)
+class HungryForCpus:
+    """Speed is proportional to CPUs, up to six."""
+
+    def granted_rate(self, tables: Tables, row: int, grant: Grant, mates: dict[int, Grant]) -> float:
+        return min(grant.assignment.cpus, 6.0) / 6.0
+
+
+@dataclass(frozen=True)
+class Tune(Policy):
+    """Everybody gets its demand if it fits, else all are shrunk to the proportional share of the node's CPUs."""
+
+    newcomers_first: bool = False
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        count = len(snapshot.jobs)
+        cpus = 6.0 if 6.0 * count <= 8.0 else 8.0 / 2
+        order = reversed(range(count)) if self.newcomers_first else range(count)
+        return Plan.assign([Assignment(k, cpus=cpus) for k in order], valid_until=FOREVER)
+
+
+JOBS = [job("old", 1, 100, cpus=6.0), job("new", 1, 40, at=50.0, cpus=6.0)]
+
+
+@pytest.mark.parametrize("newcomers_first", [False, True])
+def test_the_old_job_shrinks_for_the_new_one_and_grows_again(newcomers_first: bool) -> None:
+    run = simulate(JOBS, "1x2/8c", Tune(newcomers_first), performance=HungryForCpus(), costs="resume=60,move=60,resize=60")
+
+    assert spans(run, "new") == [(50.0, pytest.approx(110.0), [1], "finished")]
+    assert spans(run, "old") == [(0.0, pytest.approx(120.0), [0], "finished")]  # 50, then 40 at two thirds, then 10
+    assert fact(run, "old", "restarts") == 0
+
+
+def test_cpus_that_nobody_gives_up_are_refused_and_nothing_is_lost() -> None:
+    @dataclass(frozen=True)
+    class Greedy(Policy):
+        def decide(self, snapshot: Snapshot) -> Plan:
+            return Plan.assign([Assignment(k, cpus=6.0) for k in range(len(snapshot.jobs))], valid_until=FOREVER)
+
+    run = simulate(JOBS, "1x2/8c", Greedy(), performance=HungryForCpus())
+
+    assert fact(run, "old", "finish") == pytest.approx(100.0)
+    assert fact(run, "new", "first_start") == pytest.approx(100.0)
