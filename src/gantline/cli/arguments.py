@@ -65,6 +65,13 @@ def finite_time_of(text: str | None, where: str, *, above: bool = False) -> floa
     return value
 
 
+def signed_time_of(text: str, where: str) -> float:
+    """A time that may lie in the past: ``-2h``."""
+    earlier = text.strip().startswith("-")
+    value = finite_time_of(text.strip().removeprefix("-"), where) or 0.0
+    return -value if earlier else value
+
+
 def window_of(text: str | None, where: str = "--track") -> tuple[int, int] | None:
     """Two positions from ``LO:HI``."""
     if text is None:

@@ -24,11 +24,13 @@ Form = Annotated[
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a sheet; `spell` says how a person reads its values."""
+    """One column of a sheet; `title` and `spell` say how a person reads its name and its values."""
 
     name: str
     right: bool = False
     spell: Callable[[Any], str] | None = None
+    title: str | None = None
+    whole: bool = False  # never broken into lines
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ def table(sheet: Sheet) -> RenderableType:
 
     drawn = Table(box=None, pad_edge=False, header_style="bold")
     for column in sheet.columns:
-        drawn.add_column(column.name, justify="right" if column.right else "left", overflow="fold")
+        title = column.name if column.title is None else column.title
+        drawn.add_column(title, justify="right" if column.right else "left", overflow="fold", no_wrap=column.whole)
     for row in sheet.rows:
         cells = (column.spell(cell) if column.spell else plain_cell(cell) for column, cell in zip(sheet.columns, row))
         drawn.add_row(*(Text(printable(cell)) for cell in cells))

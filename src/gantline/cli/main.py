@@ -26,6 +26,10 @@ COMMANDS = {
     "decide": "Ask a policy for one decision from one snapshot file, and say what would happen.",
     "replay": "Fold a recorded run through its policy again: the plans must be the same.",
     "policy": "List policies, show their parameters, put one through the conformance suite.",
+    "trace": "Import, check, describe, change and generate tables of jobs.",
+    "report": "Write one offline HTML page about one or several stored runs.",
+    "plot": "Write a figure of stored runs as PNG, SVG or PDF.",
+    "demo": "Simulate a day of a 64-GPU cluster under six policies and compare them.",
 }
 
 app = App(

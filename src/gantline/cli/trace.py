@@ -1,0 +1,197 @@
+"""``gantline trace``: import, check, describe, change and generate tables of jobs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from gantline.cli.arguments import Settings, settings_of, signed_time_of, time_of
+from gantline.cli.console import Form, Sheet, is_watched, say, show, show_json, show_object, show_text
+from gantline.core.errors import UsageError
+from gantline.workload.generators.registry import summaries
+from gantline.workload.importers.registry import IMPORTERS
+
+if TYPE_CHECKING:
+    from gantline.workload.trace import Trace
+
+app = App(
+    name="trace", help_epilogue="OUT is a .csv, .jsonl or .parquet file (.gz may follow the first two); without it, CSV goes to stdout."
+)
+_FOUND = 1  # exit code of a check that found something
+
+Source = Annotated[Path, Parameter(help="A table of jobs: CSV, JSON lines or Parquet, which may be compressed.")]
+Out = Annotated[Path | None, Parameter(help="Where to write; without it, CSV goes to stdout.")]
+
+
+def _listed(entries: dict[str, str]) -> str:
+    width = max(map(len, entries))
+    return "\n".join(f"  {name.ljust(width)}  {told}" for name, told in entries.items())
+
+
+@app.command(name="import", help_epilogue=f"Formats:\n\n{_listed({name: told for name, (_, told) in IMPORTERS.items()})}")
+def import_trace(
+    format_: Annotated[str, Parameter(name="FORMAT", help="The foreign format, from the list below.")],
+    source: Annotated[Path, Parameter(name="SRC", help="The file, or the folder, in that format.")],
+    out: Out = None,
+    /,
+    *,
+    set_: Settings = None,
+) -> None:
+    """Turn a published trace into a table of jobs; what was dropped or assumed is told on stderr."""
+    from gantline.workload.importers.registry import import_trace as read
+
+    _write(lambda: read(format_, source, settings_of(set_)), out)
+
+
+@app.command
+def check(
+    source: Source,
+    /,
+    *,
+    repair: Annotated[Path | None, Parameter(help="Write a copy in which everything that has one right answer is put right.")] = None,
+    output: Form = "table",
+) -> int:
+    """List every contradiction with file, line and field; exit code 1 if there is one."""
+    if repair is not None:
+        from gantline.workload.repair import repair as put_right
+
+        told = put_right(source, repair)
+        for line in told:
+            say(f"note: {line}")
+        say(f"note: wrote {repair}")
+        return _FOUND if any(line.startswith("left:") for line in told) else 0
+    from gantline.workload.check import check as find
+
+    problems = find(source)
+    if not problems and output == "table":
+        say(f"note: {source} has no contradictions")
+        return 0
+    rows = [(p.file, p.line, p.field, p.what, p.fix, p.repairable) for p in problems]
+    show(Sheet.of("file line field problem remedy repairable", rows), output)
+    if problems:
+        mended = sum(p.repairable for p in problems)
+        say(f"note: {len(problems)} problems, {mended} of which --repair OUT puts right")
+    return _FOUND if problems else 0
+
+
+@app.command
+def stats(
+    source: Source,
+    /,
+    *,
+    gpus: Annotated[int | None, Parameter(help="Size of the cluster, for the offered load.")] = None,
+    plot: Annotated[Path | None, Parameter(help="A folder for figures of sizes, durations and hours of the day (PNG).")] = None,
+    output: Form = "table",
+) -> None:
+    """Describe a trace: sizes, durations, arrivals, people."""
+    from gantline.workload.stats import render
+    from gantline.workload.stats import stats as describe
+    from gantline.workload.trace import Trace
+
+    trace = Trace.load(source)
+    found = describe(trace, gpus)
+    if output == "json":
+        show_json(found.as_dict())
+    elif output == "table" and is_watched():
+        show_text(render(found))
+    else:
+        show_object(found.as_dict(), output)
+    if plot is not None:
+        from gantline.cli.figures import save_trace_figures
+
+        for path in save_trace_figures(trace, plot):
+            say(f"note: wrote {path}")
+
+
+@app.command
+def sample(
+    source: Source,
+    out: Out = None,
+    /,
+    *,
+    jobs: Annotated[int | None, Parameter(help="How many jobs to keep.")] = None,
+    fraction: Annotated[float | None, Parameter(help="Which part of the jobs to keep.")] = None,
+    seed: Annotated[int, Parameter(help="Seed of the choice.")] = 0,
+) -> None:
+    """Keep a random part of the jobs; arrivals stay, so the load falls with the count."""
+    from gantline.workload.sample import sample as choose
+    from gantline.workload.trace import Trace
+
+    if (jobs is None) == (fraction is None):
+        raise UsageError("give either --jobs or --fraction", where="sample", fix="--jobs 1000, or --fraction 0.1")
+    _write(lambda: choose(Trace.load(source), n=jobs, fraction=fraction, seed=seed), out)
+
+
+@app.command
+def scale(source: Source, out: Out = None, /, *, load: Annotated[float, Parameter(help="2 doubles the load, 0.5 halves it.")]) -> None:
+    """Let the same jobs arrive faster or slower."""
+    from gantline.workload.sample import scale as change
+    from gantline.workload.trace import Trace
+
+    _write(lambda: change(Trace.load(source), load=load), out)
+
+
+@app.command
+def shift(
+    source: Source,
+    out: Out = None,
+    /,
+    *,
+    by: Annotated[str, Parameter(allow_leading_hyphen=True, help="How much later: 90, 2h, 1d; a minus sign means earlier.")],
+) -> None:
+    """Move all arrivals in time."""
+    from gantline.workload.sample import shift as move
+    from gantline.workload.trace import Trace
+
+    _write(lambda: move(Trace.load(source), by=signed_time_of(by, "--by")), out)
+
+
+@app.command
+def window(
+    source: Source,
+    out: Out = None,
+    /,
+    *,
+    start: Annotated[str, Parameter(help="The first arrival that counts; it becomes time 0.")] = "0",
+    end: Annotated[str, Parameter(help="Arrivals from here on are left out.")] = "inf",
+) -> None:
+    """Cut a window of time out of a trace."""
+    from gantline.workload.sample import window as cut
+    from gantline.workload.trace import Trace
+
+    first, last = time_of(start, "--start") or 0.0, time_of(end, "--end") or 0.0
+    _write(lambda: cut(Trace.load(source), start=first, end=last), out)
+
+
+@app.command(help_epilogue=f"Generators:\n\n{_listed(summaries())}\n\ndocs/workloads.md lists the settings.")
+def generate(
+    name: Annotated[str, Parameter(name="NAME", help="A generator from the list below.")],
+    out: Out = None,
+    /,
+    *,
+    seed: Annotated[int, Parameter(help="The same seed gives the same jobs.")] = 0,
+    set_: Settings = None,
+) -> None:
+    """Generate a seeded workload."""
+    from gantline.workload.generators.registry import generate as draw
+
+    _write(lambda: draw(name, seed, **settings_of(set_)), out)
+
+
+def _write(make: Callable[[], Trace], out: Path | None) -> None:
+    """Make a trace and write it to its file, or to stdout; what was dropped, assumed or changed goes to stderr."""
+    from gantline.cli.outputs import check_table_target
+
+    check_table_target(out, "OUT")
+    trace = make()
+    for note in trace.notes:
+        say(f"note: {note}")
+    if out is None:
+        sys.stdout.write(trace.frame.write_csv())
+        return
+    trace.save(out)
+    say(f"note: wrote {len(trace)} jobs to {out}")
