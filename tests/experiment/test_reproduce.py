@@ -38,6 +38,15 @@ def test_every_study_says_what_it_is(name: str) -> None:
     assert len(study.cases("full")) > len(study.cases("small"))
 
 
+def test_the_page_of_the_documentation_has_a_verdict_on_every_figure() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reproductions.md").read_text(encoding="utf-8")
+    sections = {part.splitlines()[0]: part for part in page.split("\n## ")[1:]}
+    assert list(sections) == study_names(), "run: gantline reproduce all --scale full --page docs/reproductions.md"
+    for name, text in sections.items():
+        assert find_study(name).what in text
+        assert "**Reproduced" in text
+
+
 @pytest.mark.parametrize(("policy", "scheduler"), [("fifo", "Fifo"), ("las", "Las"), ("srtf", "Srtf")])
 def test_full_scale_equals_the_reference_near_saturation(policy: str, scheduler: str) -> None:
     if not REFERENCE.exists():
