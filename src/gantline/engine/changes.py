@@ -34,25 +34,25 @@ class Change:
     workers: Kept | None = None  # who stays, of a grant with parts
 
 
-_STAYS, _LEAVES = Change(Kind.STAYS), Change(Kind.LEAVES)
+STAYS, LEAVES = Change(Kind.STAYS), Change(Kind.LEAVES)
 
 
 def read_change(state: State, books: Holdings, w: Wanted, grant: Grant | None, staying: set[int]) -> Change:
     """What the plan means for one gang; `staying` are members of groups that are together already."""
     held, item = books.of(w.row), w.item
     if w.fluid or (grant is not None and grant.fluid):
-        return _STAYS if w.fluid and grant is not None and grant.fluid else _LEAVES
+        return STAYS if w.fluid and grant is not None and grant.fluid else LEAVES
     if item.parts:
         return _change_of_parts(w, held, grant)
     if grant is not None and grant.workers:
-        return _LEAVES
+        return LEAVES
     if w.pooled:
-        return _STAYS if w.row in staying else _LEAVES
+        return STAYS if w.row in staying else LEAVES
     if item.devices:
         if held.devices == tuple(item.devices):
-            return _STAYS
+            return STAYS
         common = tuple(device for device in held.devices if device in item.devices)
-        return Change(Kind.KEEPS, books.gang(held.option, common, held.shared)) if common else _LEAVES
+        return Change(Kind.KEEPS, books.gang(held.option, common, held.shared)) if common else LEAVES
     return _change_of_gang(state, books, w, held)
 
 
@@ -60,9 +60,9 @@ def _change_of_parts(w: Wanted, held: Holding, grant: Grant | None) -> Change:
     workers = grant.workers if grant is not None else ()
     kept = kept_workers(workers, w.item.parts)
     if len(kept) == len(workers) == sum(part.count for part in w.item.parts):
-        return _STAYS
+        return STAYS
     if not kept:
-        return _LEAVES
+        return LEAVES
     devices = tuple(device for worker in kept.values() for device in worker.devices)
     return Change(Kind.KEEPS, replace(held, devices=devices, side=side_of(list(kept.values()))), kept)
 
@@ -73,9 +73,9 @@ def _change_of_gang(state: State, books: Holdings, w: Wanted, held: Holding) -> 
     need, spread = int(OI[c.O_GPUS, w.option]), int(OI[c.O_NODES, w.option])
     same_kind = OI[c.O_TYPE, held.option] == OI[c.O_TYPE, w.option] and (need == 0) == (held.node >= 0)
     if not same_kind or not keeps_within(state, nodes, w.item) or (spread and spread != len(nodes)):
-        return _LEAVES
+        return LEAVES
     if need == len(held.devices):
-        return _STAYS
+        return STAYS
     if spread:
-        return _LEAVES
+        return LEAVES
     return Change(Kind.KEEPS, books.gang(held.option, held.devices[:need], held.shared))

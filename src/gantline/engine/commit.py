@@ -17,13 +17,13 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Assignment
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
-from gantline.engine.changes import Change, Kind, read_change
+from gantline.engine.changes import LEAVES, Change, Kind, read_change
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.gang import halt, settle
 from gantline.engine.holdings import Holding
 from gantline.engine.parts import place_parts, side_of
 from gantline.engine.placing import choose_devices, choose_node, extend
-from gantline.engine.sharing import Pools
+from gantline.engine.sharing import Claims, Pools
 from gantline.engine.speeds import refresh
 from gantline.engine.transitions import Transitions
 from gantline.engine.wanted import Wanted
@@ -84,10 +84,15 @@ class Commit:
         for row, grant in self.grants.by_row.items():
             if grant.fluid and row not in holders:
                 self.fluid.keep(row)
-        staying = self.pools.settle_in(self.wanted, holders)
+        claims = Claims(self.books, {row for row in self.grants.by_row if row not in holders or not self.wanted[row].sound})
+        staying = self.pools.settle_in(self.wanted, holders, claims)
         for w in self.wanted.values():
             if w.row in holders and w.sound:
-                self._give_up_one(w, read_change(self.state, self.books, w, self.grants.by_row.get(w.row), staying))
+                change = read_change(self.state, self.books, w, self.grants.by_row.get(w.row), staying)
+                held = self.books.of(w.row)
+                if held.shared and not w.pooled and change.kind is not Kind.LEAVES and not claims.claim(w, (change.keep or held).devices):
+                    change = LEAVES
+                self._give_up_one(w, change)
 
     def _give_up_one(self, w: Wanted, change: Change) -> None:
         if change.kind is Kind.LEAVES and not self._past_minimum(w.row):

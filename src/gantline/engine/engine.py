@@ -161,8 +161,8 @@ class Engine:
             self._walk(plan.ranking, rows)
         elif plan.assignments is not None:
             table = plan.assignments
-            options = self.grants.option_rows(rows, table) if table.simple and not self.grants and not self._speed_is_asked(table) else None
-            if options is not None and (options >= 0).all():
+            options = self._simple_options(rows, table)
+            if options is not None:
                 over = self._ended_leases()
                 assign(
                     *state.kernel_tables(), state.active, n, rows[table.job], options, table.column("until"),
@@ -189,9 +189,24 @@ class Engine:
         standing = tuple(r if r.job < 0 else replace(r, job=int(place[r.job])) for r in plan.reservations if r.job < 0 or there[r.job])
         self.commit(replace(plan, refusals=refusals, reservations=standing), asked[there])
 
-    def _speed_is_asked(self, table: Assignments) -> bool:
-        """Whether speeds depend on more than the option: a batch size, where a performance model has a view on it."""
-        return (table.has("batch") or table.has("accumulation")) and hasattr(self.state.tables.performance, "granted_rate")
+    def _simple_options(self, rows: Ints, table: Assignments) -> Ints | None:
+        """The options of a plan that the compiled path can commit; None: it is for the general path.
+
+        That one takes everything beyond gangs of their own: grants in force, batch sizes that a performance model has a view on, gangs that
+        change their size in place, and rows that ask for what cannot be.
+        """
+        if not table.simple or self.grants or np.isnan(table.column("until")).any():
+            return None
+        if (table.has("batch") or table.has("accumulation")) and hasattr(self.state.tables.performance, "granted_rate"):
+            return None
+        options = self.grants.option_rows(rows, table)
+        if (options < 0).any():
+            return None
+        I, OI = self.state.tables.I, self.state.tables.options.I
+        used = I[c.OPTION][rows[table.job]]
+        runs, used = used >= 0, np.maximum(used, 0)
+        resized = runs & (OI[c.O_GPUS][used] != OI[c.O_GPUS][options]) & (OI[c.O_TYPE][used] == OI[c.O_TYPE][options])
+        return None if resized.any() else options
 
     def _ended_leases(self) -> dict[int, int]:
         """Rows that run on a lease that is over, and their open intervals."""

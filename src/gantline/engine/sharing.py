@@ -1,4 +1,4 @@
-"""Groups whose devices the engine finds: who is together stays, the others join, and only what is missing is taken anew."""
+"""Groups that share devices: who is together stays, the others join, and only what is missing is taken anew."""
 
 from __future__ import annotations
 
@@ -14,6 +14,26 @@ if TYPE_CHECKING:
     from gantline.engine.state import State
 
 
+class Claims:
+    """Who stays on which shared device in one commit. Two may stay together only if the plan allows it to both of them."""
+
+    def __init__(self, holdings: Holdings, untouchable: set[int]) -> None:
+        self._stay: dict[int, dict[int, frozenset[int] | None]] = {}
+        for device, rows in holdings.tenants.items():
+            self._stay[device] = {row: None for row in rows if row in untouchable}  # they stay with whomever is there
+
+    def claim(self, w: Wanted, devices: tuple[int, ...]) -> bool:
+        """The row stays on these devices, if nobody who stays there minds."""
+        company = w.group if w.shares else frozenset({w.row})
+        for device in devices:
+            for other, theirs in self._stay.get(device, {}).items():
+                if other not in company or (theirs is not None and w.row not in theirs):
+                    return False
+        for device in devices:
+            self._stay.setdefault(device, {})[w.row] = company
+        return True
+
+
 class Pools:
     """Per group of one plan: the devices that its members share so far."""
 
@@ -22,7 +42,7 @@ class Pools:
         self.holdings = holdings
         self._pools: dict[frozenset[int], list[int]] = {}
 
-    def settle_in(self, wanted: Mapping[int, Wanted], holding: set[int]) -> set[int]:
+    def settle_in(self, wanted: Mapping[int, Wanted], holding: set[int], claims: Claims) -> set[int]:
         """Members that may stay where they are, the widest gang first: each lies within what the others have, or around it."""
         OI = self.state.tables.options.I
         runners = [w for w in wanted.values() if w.pooled and w.sound and w.row in holding]
@@ -32,7 +52,7 @@ class Pools:
             same_type = bool(OI[c.O_TYPE, held.option] == OI[c.O_TYPE, w.option])
             pool = self._pools.setdefault(w.group, [])
             inside = set(held.devices) <= set(pool) or set(pool) <= set(held.devices)
-            if same_type and len(held.devices) == OI[c.O_GPUS, w.option] and inside:
+            if same_type and len(held.devices) == OI[c.O_GPUS, w.option] and inside and claims.claim(w, held.devices):
                 staying.add(w.row)
                 self.add(w, held.devices)
         return staying

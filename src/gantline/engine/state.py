@@ -100,8 +100,9 @@ class State:
         """This instant, as a policy sees it."""
         tables = self.tables
         jobs = Jobs(tables, self.active[: self.B[B_ACTIVE]], self.now)
-        regime, reserved = self.regime, self.standing_reservations()
-        return Snapshot(self.now, self.decision, self.seed, jobs, ClusterNow(tables), self.memory, regime.round, reserved, regime.name, tables)
+        regime, promised = self.regime, self.standing_reservations()
+        now = ClusterNow(tables)
+        return Snapshot(self.now, self.decision, self.seed, jobs, now, self.memory, regime.round, promised, regime.name, tables)
 
     def kernel_tables(self) -> KernelTables:
         """The tables in the order in which every kernel takes them."""

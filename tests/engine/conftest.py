@@ -1,0 +1,22 @@
+"""In every scenario the books must agree after each commit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gantline.core.plan import Plan
+from gantline.engine.books import check_books
+from gantline.engine.engine import Engine
+
+
+@pytest.fixture(autouse=True)
+def _books_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = Engine.commit
+
+    def commit_and_check(engine: Engine, plan: Plan, rows: Any = None) -> None:
+        commit(engine, plan, rows)
+        assert check_books(engine.state, engine.grants) == []
+
+    monkeypatch.setattr(Engine, "commit", commit_and_check)

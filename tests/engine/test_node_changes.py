@@ -1,0 +1,202 @@
+"""Nodes that fail, drain, return and join, and what becomes of the gangs on them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from tests.engine.states import commit, engine_of
+
+from gantline.core import columns as c
+from gantline.core.cluster import Node
+from gantline.core.phases import Phase
+from gantline.core.plan import Assignment, Mode, Part
+from gantline.core.reasons import Reason
+from gantline.engine.books import check_books
+from gantline.engine.engine import Engine
+from gantline.engine.gang import settle
+from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
+
+A, B, C = 0, 1, 2
+
+
+def jobs(*gpus: int, **more: Any) -> list[dict[str, Any]]:
+    return [{"job": f"j{k}", "arrival": 0.0, "gpus": g, "duration": 1000.0, **more} for k, g in enumerate(gpus)]
+
+
+def lose(engine: Engine, node: int, at: float) -> list[int]:
+    engine.state.now = at
+    lost = lose_node(engine.state, node)
+    assert check_books(engine.state, engine.grants) == []
+    return lost
+
+
+def facts(engine: Engine, row: int) -> tuple[float, float]:
+    """(work kept, work lost)"""
+    F = engine.state.tables.F
+    return float(F[c.DONE, row]), float(F[c.LOST, row])
+
+
+# --- failures -------------------------------------------------------------------------------------------------------------
+def test_a_gang_over_two_nodes_falls_as_a_whole_and_frees_the_other_node() -> None:
+    engine = engine_of(jobs(4, 1), "3x2", checkpoint=30.0)
+    commit(engine, [Assignment(A), Assignment(B)])
+    assert lose(engine, 1, at=100.0) == [A]
+
+    t = engine.state.tables
+    assert (t.I[c.PHASE, A], t.I[c.REASON, A]) == (Phase.PENDING, Reason.NODE_LOST)
+    assert t.NI[c.N_FREE].tolist() == [2, 0, 1]
+    assert t.D[c.D_HOLDER].tolist() == [c.FREE, c.FREE, c.DOWN, c.DOWN, B, c.FREE]
+
+
+@pytest.mark.parametrize(
+    ("interval", "kept"),
+    [(0.0, 100.0), (30.0, 90.0), (100.0, 100.0), (101.0, 0.0), (math.inf, 0.0)],
+    ids=["always safe", "every 30 s", "just saved", "not yet", "only when stopped"],
+)
+def test_work_since_the_last_checkpoint_is_lost(interval: float, kept: float) -> None:
+    engine = engine_of(jobs(1), "1x1", checkpoint=interval)
+    commit(engine, [Assignment(A)])
+    lose(engine, 0, at=100.0)
+
+    assert facts(engine, A) == pytest.approx((kept, 100.0 - kept))
+
+
+def test_saved_work_is_never_lost() -> None:
+    engine = engine_of(jobs(1), "2x1", checkpoint=60.0)
+    commit(engine, [Assignment(A, nodes=(0,))])
+    commit(engine, [], at=50.0)  # stopped on purpose: 50 are saved
+    commit(engine, [Assignment(A, nodes=(0,))], at=70.0)
+    lose(engine, 0, at=120.0)  # fifty more, none of them saved
+
+    assert facts(engine, A) == pytest.approx((50.0, 50.0))
+
+
+def test_checkpoints_are_counted_from_first_progress_although_the_speed_changed() -> None:
+    engine = engine_of(jobs(1, 1), "1x1", checkpoint=40.0)
+    pair = [Assignment(k, group=0, mode=Mode.SPACE) for k in (A, B)]
+    commit(engine, pair[:1])
+    commit(engine, pair, at=50.0)  # half speed from here
+    lose(engine, 0, at=90.0)
+
+    assert facts(engine, A) == pytest.approx((65.0, 5.0))  # saved at 40 and at 80: 50 + 30 / 2
+    assert facts(engine, B) == pytest.approx((20.0, 0.0))  # saved at 90
+
+
+def test_a_save_before_the_speed_changed_is_not_forgotten() -> None:
+    engine = engine_of(jobs(1, 1), "1x1", checkpoint=40.0)
+    pair = [Assignment(k, group=0, mode=Mode.SPACE) for k in (A, B)]
+    commit(engine, pair[:1])
+    commit(engine, pair, at=50.0)
+    lose(engine, 0, at=70.0)
+
+    assert facts(engine, A) == pytest.approx((40.0, 20.0))
+
+
+def test_moving_and_resizing_save() -> None:
+    engine = engine_of(jobs(1), "2x2", checkpoint=1000.0)
+    commit(engine, [Assignment(A, devices=(0,))])
+    commit(engine, [Assignment(A, devices=(0, 1))], at=30.0)
+    commit(engine, [Assignment(A, devices=(2, 3))], at=40.0)
+    lose(engine, 1, at=45.0)
+
+    assert facts(engine, A) == pytest.approx((30.0 + 20.0, 10.0))
+
+
+def test_everybody_who_shares_a_device_of_the_node_falls_and_no_one_else() -> None:
+    engine = engine_of(jobs(2, 1, 1), "2x1", checkpoint=1000.0)
+    group = [Assignment(A, devices=(0, 1)), Assignment(B, devices=(1,)), Assignment(C, devices=(0,))]
+    commit(engine, [Assignment(a.job, devices=a.devices, group=0, mode=Mode.SPACE) for a in group])
+    assert lose(engine, 1, at=10.0) == [A, B]
+
+    t = engine.state.tables
+    assert t.I[c.PHASE].tolist() == [Phase.PENDING, Phase.PENDING, Phase.RUNNING]
+    assert t.F[c.RATE, C] == 1.0  # its mate is gone
+    assert t.F[c.DUE, C] == pytest.approx(10.0 + 995.0)
+
+
+def test_a_grant_of_cpus_only_falls_with_its_node() -> None:
+    engine = engine_of(jobs(1, options="gpu:1=1000|cpu:0/4=2000"), "gpu:1x1,cpu:2x0/8c")
+    commit(engine, [Assignment(A, 1)])
+    assert lose(engine, 1, at=10.0) == [A]
+    commit(engine, [Assignment(A, 1)], at=10.0)
+
+    assert engine.state.tables.I[c.NODE, A] == 2
+
+
+def test_a_grant_with_parts_falls_with_any_of_its_nodes() -> None:
+    engine = engine_of(jobs(1), "gpu:1x2/4c,cpu:1x0/8c")
+    commit(engine, [Assignment(A, parts=(Part("ps", 1, 1, gpus=0, cpus=2.0), Part("worker", 0, 2, cpus=1.0)))])
+    assert lose(engine, 1, at=10.0) == [A]
+
+    assert engine.state.tables.NF[c.N_CPUS].tolist() == [4.0, 8.0]
+
+
+# --- drain, return, join -----------------------------------------------------------------------------------------------
+def test_a_node_that_drains_takes_nobody_in_and_lets_those_there_finish() -> None:
+    engine = engine_of(jobs(1, 1), "1x2")
+    commit(engine, [Assignment(A)])
+    drain_node(engine.state, 0)
+    commit(engine, [Assignment(A), Assignment(B)], at=10.0)
+
+    t = engine.state.tables
+    assert t.I[c.PHASE].tolist() == [Phase.RUNNING, Phase.PENDING]
+    commit(engine, [Assignment(B)], at=20.0)
+    assert t.D[c.D_HOLDER].tolist() == [c.DOWN, c.DOWN]
+    assert t.NI[c.N_FREE, 0] == 0
+
+
+def test_on_a_node_that_drains_a_gang_may_shrink_share_and_change_its_cpus_but_not_grow() -> None:
+    engine = engine_of(jobs(2, 1, cpus=2.0), "1x4/8c")
+    commit(engine, [Assignment(A)])
+    drain_node(engine.state, 0)
+    commit(engine, [Assignment(A, cpus=1.0)], at=1.0)
+    assert engine.state.tables.NF[c.N_CPUS, 0] == pytest.approx(7.0)
+    commit(engine, [Assignment(A, gpus=3)], at=2.0)
+    assert engine.grants.devices(A) == (0, 1)
+    commit(engine, [Assignment(A, group=0, mode=Mode.SPACE)], at=3.0)
+    commit(engine, [Assignment(A, gpus=1)], at=4.0)
+    assert engine.grants.devices(A) == (0,)
+    assert engine.state.tables.D[c.D_HOLDER].tolist() == [A, c.DOWN, c.DOWN, c.DOWN]
+
+
+def test_a_node_that_drains_may_still_fail() -> None:
+    engine = engine_of(jobs(1), "1x1", checkpoint=1000.0)
+    commit(engine, [Assignment(A)])
+    drain_node(engine.state, 0)
+    assert lose(engine, 0, at=10.0) == [A]
+    assert facts(engine, A) == pytest.approx((0.0, 10.0))
+
+
+def test_a_node_returns_with_what_is_still_held_on_it() -> None:
+    engine = engine_of(jobs(1, 1), "1x2")
+    commit(engine, [Assignment(A)])
+    drain_node(engine.state, 0)
+    return_node(engine.state, 0)
+    commit(engine, [Assignment(A), Assignment(B)], at=10.0)
+
+    assert engine.grants.devices(B) == (1,)
+
+
+def test_a_joining_node_is_used_and_nobody_is_disturbed() -> None:
+    engine = engine_of(jobs(2, 2), "1x2")
+    commit(engine, [Assignment(A), Assignment(B)])
+    assert join_node(engine.state, Node("new", "gpu", gpus=2, cpus=4.0)) == 1
+    commit(engine, [Assignment(A, within="node"), Assignment(B)], at=10.0)
+
+    assert (engine.grants.devices(A), engine.grants.devices(B)) == ((0, 1), (2, 3))
+
+
+def test_settling_often_does_not_move_checkpoints() -> None:
+    engine = engine_of(jobs(1), "1x1", checkpoint=30.0)
+    commit(engine, [Assignment(A, fraction=1.0, batch=32)])
+    t = engine.state.tables
+    for at in (7.0, 31.0, 44.0):
+        commit(engine, [Assignment(A, fraction=0.5 if at == 31.0 else 1.0, group=0, mode=Mode.SPACE)], at=at)
+    before = float(t.F[c.DONE, A] + t.F[c.RATE, A] * (70.0 - t.F[c.SINCE, A]))
+    lose(engine, 0, at=70.0)
+    settle(t.F, t.I, A, 70.0)
+
+    assert facts(engine, A)[0] == pytest.approx(31.0 + 6.5 + 16.0)  # the save at 60
+    assert sum(facts(engine, A)) == pytest.approx(before)
