@@ -11,7 +11,7 @@ import polars as pl
 
 from gantline.core import columns as c
 from gantline.core.phases import Phase
-from gantline.core.reasons import slug
+from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
 from gantline.engine import log as g
 from gantline.engine.engine import Refused
@@ -68,32 +68,41 @@ class Run:
     def allocations(self) -> pl.DataFrame:
         """One row per interval in which a gang held its devices."""
         log, t = self.log, self.tables
-        n, d = int(log.LN[0]), int(log.LN[1])
+        n = int(log.LN[0])
         LI, LF = log.LI[:, :n], log.LF[:, :n]
-        lists = pl.Series("devices", np.split(log.LD[:d], LI[g.L_OFFSET, 1:n]) if n else [], dtype=pl.List(pl.Int32))
-        options = t.options.I[c.O_TYPE][np.maximum(LI[g.L_OPTION], 0)] if n else np.zeros(0, dtype=np.int64)
-        types = np.array(t.cluster.types, dtype=object)
-        device_node = pl.Series(t.D[c.D_NODE].astype(np.int32)) if t.D.shape[1] else pl.Series([], dtype=pl.Int32)
-        slugs = {code: slug(code) for code in np.unique(LI[g.L_REASON]).tolist()} if n else {}
+        reasons = pl.Series([slug(code) for code in Reason], dtype=pl.String)
+        types = pl.Series(t.cluster.types, dtype=pl.String)
+        kind = t.options.I[c.O_TYPE][np.maximum(LI[g.L_OPTION], 0)] if len(t.options) else np.zeros(n, dtype=np.int64)
         frame = pl.DataFrame(
             {
-                "job": np.array(t.ids, dtype=object)[LI[g.L_ROW]],
+                "gang": np.arange(n),
+                "job": pl.Series(t.ids, dtype=pl.String).gather(LI[g.L_ROW]),
                 "start": LF[g.L_START],
                 "end": LF[g.L_END],
-                "type": types[options] if n else [],
-                "devices": lists,
+                "type": types.gather(kind),
                 "gpus": LI[g.L_COUNT].astype(np.int32),
-                "reason": [slugs[k] for k in LI[g.L_REASON].tolist()],
-            },
-            schema_overrides={"job": pl.String, "type": pl.String, "reason": pl.String},
+                "reason": reasons.gather(LI[g.L_REASON]),
+                "node": LI[g.L_NODE].astype(np.int32),
+            }
         )
-        flat = device_node.gather(log.LD[:d]) if d else pl.Series([], dtype=pl.Int32)
-        by_gang = np.split(flat.to_numpy(), LI[g.L_OFFSET, 1:n]) if n else []
-        only_cpu = [[node] if node >= 0 else [] for node in LI[g.L_NODE].tolist()]
-        frame = frame.with_columns(
-            pl.Series("nodes", [np.unique(x).tolist() if len(x) else only for x, only in zip(by_gang, only_cpu)], dtype=pl.List(pl.Int32))
+        held = self._held(LI)
+        none = pl.lit([], dtype=pl.List(pl.Int32))
+        own_node = pl.when(pl.col("node") >= 0).then(pl.concat_list("node")).otherwise(none)  # a grant of CPUs only
+        return (
+            frame.join(held, on="gang", how="left", maintain_order="left")
+            .with_columns(pl.col("devices").fill_null(none), pl.col("nodes").fill_null(own_node))
+            .select("job", "start", "end", "type", "nodes", "devices", "gpus", "reason")
         )
-        return frame.select("job", "start", "end", "type", "nodes", "devices", "gpus", "reason")
+
+    def _held(self, LI: Any) -> pl.DataFrame:
+        """Devices and nodes of each interval that has devices."""
+        count, offset = LI[g.L_COUNT].astype(np.int64), LI[g.L_OFFSET].astype(np.int64)
+        first = np.cumsum(count) - count
+        at = np.repeat(offset - first, count) + np.arange(int(count.sum()))
+        device = self.log.LD[at]
+        flat = pl.DataFrame({"gang": np.repeat(np.arange(len(count)), count), "devices": device})
+        flat = flat.with_columns(nodes=pl.Series(self.tables.D[c.D_NODE][device].astype(np.int32)))
+        return flat.group_by("gang", maintain_order=True).agg(pl.col("devices"), pl.col("nodes").unique().sort())
 
     @cached_property
     def events(self) -> pl.DataFrame:
