@@ -149,6 +149,30 @@ def next_finish(F: Floats, I: Ints, running: Ints, B: Ints) -> float:
 
 
 @kernel
+def next_movable(F: Floats, running: Ints, B: Ints, now: float, min_run: float) -> float:
+    """The next instant at which a gang has had its minimum run time, so that it may be stopped."""
+    soonest = np.inf
+    if min_run > 0.0:
+        for i in range(B[B_RUNNING]):
+            at = F[c.LAST_START, running[i]] + min_run
+            if now < at < soonest:
+                soonest = at
+    return soonest
+
+
+@kernel
+def next_look(change: float, now: float, quantum: float) -> float:
+    """When an order that moves by itself is looked at again: the first whole multiple of the quantum after now at which it has changed.
+
+    Multiples of a fixed length, rather than so long after the last look, because then looking in vain in between changes nothing.
+    """
+    if change == np.inf:
+        return change
+    number: float = max(np.ceil(change / quantum - 1e-9), np.floor(now / quantum + 1e-9) + 1.0)
+    return number * quantum
+
+
+@kernel
 def rank_and_walk(
     F: Floats,
     I: Ints,

@@ -83,7 +83,7 @@ def assign(
             continue
         option = options[k]
         kind = OI[c.O_TYPE, option]
-        seed = mix(SI[s.S_SEED] * 1000003 + SI[s.S_DECISION] * 8191 + row)
+        seed = mix(SI[s.S_SEED] * 1000003 + I[c.EPOCH, row] * 8191 + row)
         used = choose(
             NF,
             NI,

@@ -156,7 +156,6 @@ class Engine:
             self._turn_away(plan.refusals, rows)
         t, log, n = state.tables, state.log, int(state.B[B_ACTIVE])
         log.reserve(2 * t.D.shape[1] + n + 8, 4 * t.D.shape[1] + 8)
-        state.SI[s.S_DECISION] = state.decision
         if plan.ranking is not None:
             self._walk(plan.ranking, rows)
         elif plan.assignments is not None:

@@ -19,7 +19,7 @@ class Regime:
 
     name: str = "default"
     round: float = 0.0  # seconds between decisions; 0: decide on events
-    quantum: float = 60.0  # on events: how soon an order that moves by itself may be looked at again
+    quantum: float = 60.0  # on events: an order that moves by itself is looked at again at whole multiples of this
     finish_at_boundary: bool = False  # a finish is seen, and its devices are free, at the end of the round only
     keep_evictions: bool = False  # gangs stopped for a job that then does not fit stay stopped
     strict: bool = False  # whatever the policy says: lower ranks give way, and nobody passes a job that does not fit

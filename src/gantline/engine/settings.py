@@ -13,12 +13,12 @@ S_KEEP_EVICTIONS: Final = 4  # Blox: victims of a job that then does not fit sta
 S_ASYNC: Final = 5  # grants and stops wait for acknowledgements
 S_SEED: Final = 6
 S_BOUNDARY: Final = 7  # finishes are seen at round boundaries only
-S_DECISION: Final = 8
-SI_COUNT: Final = 9
+SI_COUNT: Final = 8
 
 # SF: floats
 S_START: Final = 0  # seconds from grant to progress, first time
 S_RESUME: Final = 1  # the same after a stop
 S_MIN_RUN: Final = 2  # a gang may not be stopped before
 S_CREDIT: Final = 3  # seconds from start until the first result counts (responsiveness; Blox: one round)
-SF_COUNT: Final = 4
+S_MOVE: Final = 4  # seconds from grant to progress, when a gang goes on elsewhere at once
+SF_COUNT: Final = 5

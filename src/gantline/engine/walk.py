@@ -37,7 +37,7 @@ from gantline.engine.eviction import (
     sits_on,
     undo,
 )
-from gantline.engine.gang import give_back, halt, start, take
+from gantline.engine.gang import give_back, halt, set_due, start, take
 from gantline.engine.ranks import B_RUNNING, B_WAITING, insert_waiting
 from gantline.placement.fit import CONSOLIDATED, SKEW, choose, mix
 
@@ -170,7 +170,7 @@ def walk(
             if plain and not keep and need >= X[X_TRIED_ALL, kind]:
                 fragmented = True
                 continue
-            seed = mix(SI[s.S_SEED] * 1000003 + SI[s.S_DECISION] * 8191 + row)
+            seed = mix(SI[s.S_SEED] * 1000003 + I[c.EPOCH, row] * 8191 + row)
             sensitive = I[c.CONSOLIDATE, row] == 1
             used = 0
             if need <= X[X_FREE, kind] and not (plain and need >= X[X_TRIED, kind]):
@@ -218,12 +218,16 @@ def walk(
                 if used == 0 and plain:
                     X[X_TRIED_ALL, kind] = min(X[X_TRIED_ALL, kind], need)
             if used > 0:
-                if I[c.FLAGS, row] != 0:
+                moved = I[c.FLAGS, row] != 0
+                if moved:
                     halt(F, I, row, now, _MOVED, SI, LI, LF)
                     stopped += 1
                     I[c.FLAGS, row] = 0
                 take(I, OF, OI, NF, NI, D, row, option, nodes, counts, used)
                 start(F, I, OF, OI, NI, D, row, now, SI, SF, LI, LF, LD, LN)
+                if moved:  # never while executors answer later: there it waits until it has stopped
+                    F[c.SINCE, row] = now + SF[s.S_MOVE]
+                    set_due(F, row)
                 X[X_FREE, kind] -= need
                 started += 1
                 placed = True

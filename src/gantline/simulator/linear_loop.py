@@ -14,7 +14,7 @@ from gantline.core.gather import elapsed
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING
 from gantline.engine import settings as s
-from gantline.engine.advance import arrive, finish_due, next_finish
+from gantline.engine.advance import arrive, finish_due, next_finish, next_look, next_movable
 from gantline.engine.ranks import (
     B_ACTIVE,
     B_ADMITTED,
@@ -43,7 +43,7 @@ T_NOW, T_ROUND, T_QUANTUM, T_LOAD_LIMIT, T_UNTIL, T_WAKE, T_LAST_DECISION, T_STE
 # C: counters
 C_DECISIONS, C_ROUNDS, C_STARTED, C_STOPPED, C_TRACK_LOW, C_TRACK_HIGH, C_TRACKED_LEFT, C_MAX_ACTIVE, C_COUNT = range(9)
 
-DONE, NEED_LOG = 0, 1
+DONE, NEED_LOG, CUT = 0, 1, 2  # everything has ended, the log is full, the bound in time is reached
 
 
 @kernel
@@ -96,35 +96,24 @@ def _rank_new(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, now: float
 
 
 @kernel
-def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now: float, K: Floats, thresholds: Floats) -> float:
-    """The first instant at which a row that runs might change places with its neighbour in the order, or change its level.
+def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now: float, K: Floats) -> float:
+    """The first instant at which a row that runs might fall behind one that waits.
 
-    Those who wait keep their keys, so only pairs with a running row count. `running` may hold rows that have just started, behind
-    those that were ranked, so each is held against its neighbours by binary search.
+    Those who wait keep their keys, so only running rows count, and those that move up gain nothing by being looked at again. `running`
+    may hold rows that have just started, behind those that were ranked, so each is held against its neighbour by binary search.
     """
     soonest = np.inf
     n_wait = B[B_WAITING]
+    if n_wait == 0:
+        return soonest
     for p in range(B[B_RUNNING]):
         row = running[p]
-        if F[c.SINCE, row] > now:
-            soonest = min(soonest, F[c.SINCE, row])
-        if thresholds.shape[0] > 0:
-            by_gpu = K[K_BY_GPU] == 1.0
-            speed = float(I[c.HELD, row]) if by_gpu else 1.0
-            have = F[c.GPUTIME, row] if by_gpu else F[c.SERVICE, row]
-            dt = elapsed(F, I, row, now)
-            for k in range(thresholds.shape[0]):
-                if have + speed * dt < thresholds[k] and speed > 0.0:
-                    soonest = min(soonest, max(now, F[c.SINCE, row] + (thresholds[k] - have) / speed))
-                    break
         slope = _slope(F, I, row, K)
-        if slope == 0.0:
-            continue
         key = F[c.KEY, row]
-        if n_wait == 0 or (slope < 0.0 and F[c.KEY, waiting[0]] > key) or (slope > 0.0 and F[c.KEY, waiting[n_wait - 1]] < key):
+        if slope <= 0.0 or F[c.KEY, waiting[n_wait - 1]] < key:
             continue
         low, high = 0, n_wait  # first waiting row that ranks behind this one
-        if slope > 0.0 and F[c.KEY, waiting[0]] > key:
+        if F[c.KEY, waiting[0]] > key:
             high = 0
         while low < high:
             middle = (low + high) // 2
@@ -133,11 +122,28 @@ def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now:
                 low = middle + 1
             else:
                 high = middle
-        if slope > 0.0 and low < n_wait:
+        if low < n_wait:
             soonest = min(soonest, now + (F[c.KEY, waiting[low]] - key) / slope)
-        elif slope < 0.0 and low > 0:
-            soonest = min(soonest, now + (F[c.KEY, waiting[low - 1]] - key) / slope)
     return max(soonest, now)
+
+
+@kernel
+def _next_level(F: Floats, I: Ints, running: Ints, B: Ints, now: float, K: Floats, thresholds: Floats) -> float:
+    """The first instant at which a row that runs reaches its next threshold."""
+    soonest = np.inf
+    if thresholds.shape[0] == 0:
+        return soonest
+    by_gpu = K[K_BY_GPU] == 1.0
+    for p in range(B[B_RUNNING]):
+        row = running[p]
+        speed = float(I[c.HELD, row]) if by_gpu else 1.0
+        have = F[c.GPUTIME, row] if by_gpu else F[c.SERVICE, row]
+        dt = elapsed(F, I, row, now)
+        for k in range(thresholds.shape[0]):
+            if have + speed * dt < thresholds[k] and speed > 0.0:
+                soonest = min(soonest, F[c.SINCE, row] + (thresholds[k] - have) / speed)
+                break
+    return soonest
 
 
 @kernel
@@ -189,7 +195,7 @@ def run_linear(
         else:
             now = max(due, T[T_NOW])
         if now > T[T_UNTIL]:
-            return DONE
+            return CUT
         T[T_NOW] = now
         T[T_LAST_DECISION] = now
         # 2. who has finished, 3. who has arrived
@@ -208,7 +214,6 @@ def run_linear(
         # 4. order, 5. walk; nothing to decide while nobody waits. Keys of those who wait do not move
         if B[B_WAITING] > 0:
             C[C_DECISIONS] += 1
-            SI[s.S_DECISION] += 1
             for p in range(B[B_RUNNING]):
                 F[c.KEY, running[p]] = _key(F, I, running[p], now, K, thresholds)
             sort_rows(F, running, B[B_RUNNING])
@@ -217,11 +222,16 @@ def run_linear(
             C[C_STOPPED] += out[1]
         # 6. when to look again
         wake = next_finish(F, I, running, B)
-        if B[B_WAITING] > 0 and SI[s.S_PREEMPT] == 1 and K[K_MOVES] == 1.0:
-            change = _next_change(F, I, running, waiting, B, now, K, thresholds)
-            if length == 0.0:
-                change = max(change, now + T[T_QUANTUM])
-            wake = min(wake, change)
+        if B[B_WAITING] > 0 and SI[s.S_PREEMPT] == 1:
+            if K[K_MOVES] == 1.0:
+                change = _next_change(F, I, running, waiting, B, now, K)
+                level = _next_level(F, I, running, B, now, K, thresholds)
+                if length == 0.0:
+                    change = next_look(change, now, T[T_QUANTUM])
+                    if level <= now:
+                        level = next_look(now, now, T[T_QUANTUM])
+                wake = min(wake, min(change, level))
+            wake = min(wake, next_movable(F, running, B, now, SF[s.S_MIN_RUN]))
         if B[B_HELD] < B[B_NEXT] and length > 0.0 and B[B_ADMITTED] > 0:
             wake = min(wake, now + length)
         T[T_WAKE] = wake

@@ -18,8 +18,9 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.tables import Ints
 from gantline.engine import settings as s
-from gantline.engine.advance import admit, finish_due, next_finish, observe
+from gantline.engine.advance import admit, finish_due, next_finish, next_look, next_movable, observe
 from gantline.engine.engine import Engine, Incident
 from gantline.engine.grants import close_open_intervals
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
@@ -50,6 +51,7 @@ class Simulation:
         self.state: State = self.engine.state
         self.down: list[tuple[float, int]] = []
         self._next_node_event = 0
+        self._seen = 0.0  # the last instant up to which everything was observed
 
     # --- which loop -----------------------------------------------------------------------------------------------------
     def run(self) -> None:
@@ -132,9 +134,11 @@ class Simulation:
             )
             if self.on_progress is not None:
                 self.on_progress(float(T[ll.T_NOW]), int(state.B[B_NEXT]), int(state.B[B_ACTIVE]))
-            if code == ll.DONE:
+            if code != ll.NEED_LOG:
                 break
-        state.now = float(T[ll.T_NOW]) if math.isinf(self.until) else min(self.until, float(T[ll.T_NOW]))
+        state.now = float(T[ll.T_NOW])
+        if code == ll.CUT:
+            self._cut()
         engine.decisions += int(C[ll.C_DECISIONS])
         engine.started += int(C[ll.C_STARTED])
         engine.stopped += int(C[ll.C_STOPPED])
@@ -153,7 +157,10 @@ class Simulation:
             if self._next_node_event < len(self.node_events):
                 due = min(due, self.node_events[self._next_node_event].time)
             now = self._instant(due, first)
-            if due == math.inf or now > self.until:
+            if due == math.inf:
+                break
+            if now > self.until:
+                self._cut()
                 break
             state.now, first = now, False
             # 2. who has finished, 3. which nodes change, 4. who has arrived
@@ -175,9 +182,12 @@ class Simulation:
                 break
             if self.on_progress is not None and state.decision % 512 == 0:
                 self.on_progress(now, int(state.B[B_NEXT]), int(state.B[B_ACTIVE]))
-        if not math.isinf(self.until) and state.now < self.until and due != math.inf:
-            state.now = self.until
-            self._finish_due()
+
+    def _cut(self) -> None:
+        """The run ends here, before the next decision: see who has finished and who has arrived by now."""
+        self.state.now = self.until
+        if not self.state.regime.finish_at_boundary:  # else nothing is seen before the boundary that does not come
+            self._observe()
 
     def _instant(self, due: float, first: bool) -> float:
         """When to look next: at once, at the next tick, or at the next round boundary."""
@@ -185,11 +195,11 @@ class Simulation:
         if due == math.inf:
             return due
         if regime.round > 0.0:
-            length = regime.round
-            boundary = max(0, math.ceil(due / length - 1e-9)) * length
+            number = max(0, math.ceil(due / regime.round - 1e-9))
             if not first:
-                boundary = now + length if self.step_all else max(boundary, now + length)
-            return round(boundary / length) * length
+                following = math.floor(now / regime.round + 1e-9) + 1
+                number = following if self.step_all else max(number, following)
+            return number * regime.round
         if regime.tick > 0.0:
             due = math.ceil(due / regime.tick - 1e-9) * regime.tick
         return max(due, now)
@@ -197,8 +207,8 @@ class Simulation:
     def _observe(self) -> bool:
         """Finishes, node changes, arrivals up to now; whether there was any."""
         state, log = self.state, self.state.log
-        changed = self._finish_in_order() if self.engine.grants else False
-        changed |= self._change_nodes() if self.node_events else False
+        changed = self._change_nodes() if self.node_events else False
+        changed |= self._finish_in_order() if self.engine.grants else False
         limit = -1.0 if self.admission.has_quota else self.admission.load_limit * state.tables.cluster.gpus
         observe(
             *state.kernel_tables(),
@@ -214,10 +224,11 @@ class Simulation:
             log.LF,
         )
         changed |= self._tidy_finished()
-        arrived = self._admit() if self.admission.has_quota else int(state.B[B_ADMITTED])
-        if arrived and self.estimates.learns:
-            self.estimates.on_arrival(state.tables, state.rows[-arrived:])
-        return changed or arrived > 0
+        arrived = self._admit() if self.admission.has_quota else state.rows[len(state.rows) - state.B[B_ADMITTED] :]
+        if len(arrived) and self.estimates.learns:
+            self.estimates.on_arrival(state.tables, arrived)
+        self._seen = state.now
+        return changed or len(arrived) > 0
 
     def _finish_in_order(self) -> bool:
         """Those who share go on at another speed from the instant at which a mate ends, not from the end of the round."""
@@ -263,10 +274,10 @@ class Simulation:
         if state.n_waiting or (not engine.order_only and len(state.rows)):
             again = engine.valid_until
             if again is None:
-                again = now + regime.round if regime.round > 0.0 else (now + regime.quantum if len(state.rows) else math.inf)
+                again = now + regime.round if regime.round > 0.0 else (next_look(now, now, regime.quantum) if len(state.rows) else math.inf)
             elif regime.round <= 0.0 and again <= now:
-                again = now + regime.quantum
-            wake = min(wake, again)
+                again = next_look(now, now, regime.quantum)
+            wake = min(wake, again, next_movable(state.tables.F, state.running, state.B, now, self.state.min_run))
         if state.B[B_HELD] < state.B[B_NEXT] and regime.round > 0.0 and state.B[B_ADMITTED] > 0:
             wake = min(wake, now + regime.round)
         return wake
@@ -282,13 +293,16 @@ class Simulation:
         return not np.isnan(self.state.tables.F[c.FINISH, self.track[0] : self.track[1]]).any()
 
     def _change_nodes(self) -> bool:
-        """Apply node events that are due."""
-        state, changed = self.state, False
-        if self._next_node_event < len(self.node_events) and self.node_events[self._next_node_event].time <= state.now:
-            changed = self._finish_due()  # who is done by now does not lose its work
-        while self._next_node_event < len(self.node_events) and self.node_events[self._next_node_event].time <= state.now:
+        """Apply node events that are due, each at its own instant: who is done by then does not lose its work, who is not does."""
+        state, now, changed = self.state, self.state.now, False
+        while self._next_node_event < len(self.node_events) and self.node_events[self._next_node_event].time <= now:
             event = self.node_events[self._next_node_event]
             self._next_node_event += 1
+            if not state.regime.finish_at_boundary:
+                state.now = max(self._seen, event.time)
+            if self.engine.grants:
+                self._finish_in_order()
+            self._finish_due()
             changed = True
             if event.kind == "join":
                 assert event.node is not None
@@ -302,6 +316,8 @@ class Simulation:
                 drain_node(state, number)
             elif event.kind == "up" and not up:
                 return_node(state, number)
+            self._note_down()
+        state.now = now
         return changed
 
     def _note_down(self) -> None:
@@ -311,7 +327,7 @@ class Simulation:
         if down != (self.down[-1][1] if self.down else 0):
             self.down.append((self.state.now, down))
 
-    def _admit(self) -> int:
+    def _admit(self) -> Ints:
         """Let in whom the quota allows, keeping `active` in order of arrival."""
         state = self.state
         t = state.tables
@@ -320,4 +336,4 @@ class Simulation:
         entering = self.admission.select(t, held, state.rows)
         for row in entering:
             admit(t.F, t.I, state.active, state.waiting, state.B, state.hist, row, state.now)
-        return len(entering)
+        return np.array(entering, dtype=np.int64)
