@@ -6,8 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tests.oracles.irfsim import CPU, GPU, WHOLE_NODE_MEMORY, IRFsim, Task, User
-
-from gantline.policies.allox.artifact.sort import java_sorted
+from tests.oracles.java_sort import java_sorted
 
 AGED = 500.0
 Pair = tuple[Task, int]

@@ -42,6 +42,8 @@ _KNOWN = {
     "default": "default",
     "blox": "blox",
     "tiresias": "tiresias",
+    "irfsim": "irfsim",
+    "irfsim-known": "irfsim_known",
 }
 
 

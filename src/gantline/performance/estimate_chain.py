@@ -1,4 +1,4 @@
-"""Where the estimates of a simulation come from: oracle, noisy, history, none; one chain for all policies that need them."""
+"""Where the estimates of a simulation come from: oracle, noisy, declared, sampled, history, none; one chain for all policies."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from gantline.core.tables import Ints, Tables
 MODES = {
     "oracle": "the true amount of work",
     "noisy": "noisy:S multiplies the truth by a log-normal factor with sigma S, drawn once per job",
+    "declared": "what the trace declares: the truth, off by the relative error in its columns gpu_err, cpu_err or <type>_err",
+    "sampled": "sampled:S is what two short runs on each device type tell, each off by a normal error with sigma S",
     "history": "the mean of finished jobs of the same user, model and size; else of the same size; else of all; else an hour",
     "none": "nothing is known: policies that need remaining work are refused",
 }
@@ -30,7 +32,8 @@ class Estimates:
 
     @property
     def source(self) -> Source:
-        return {"oracle": Source.ORACLE, "noisy": Source.DECLARED, "history": Source.SIMILAR}.get(self.mode, Source.DEFAULT)
+        known = {"oracle": Source.ORACLE, "noisy": Source.DECLARED, "declared": Source.DECLARED, "sampled": Source.PROFILED}
+        return known.get(self.mode, Source.SIMILAR if self.mode == "history" else Source.DEFAULT)
 
     @property
     def learns(self) -> bool:
@@ -38,12 +41,12 @@ class Estimates:
         return self.mode == "history"
 
     def __str__(self) -> str:
-        return f"noisy:{self.sigma:g}" if self.mode == "noisy" else self.mode
+        return f"{self.mode}:{self.sigma:g}" if self.mode in ("noisy", "sampled") else self.mode
 
     def fill(self, tables: Tables, seed: int) -> None:
-        """Estimate all rows at once (the modes that do not learn)."""
+        """Estimate all rows at once (the modes that do not learn); what differs by device type is filled in by the simulator."""
         F = tables.F
-        if self.mode == "oracle":
+        if self.mode in ("oracle", "declared", "sampled"):
             F[c.ESTIMATE] = F[c.WORK]
         elif self.mode == "noisy":
             factor = np.exp(stream(seed, 0, "estimates").normal(0.0, self.sigma, F.shape[1]))
@@ -82,14 +85,14 @@ class Estimates:
 def find_estimates(text: str) -> Estimates:
     """The mode that a name with its option means."""
     mode, _, option = text.partition(":")
-    if mode == "noisy":
+    if mode in ("noisy", "sampled"):
         try:
-            sigma = float(option or 0.3)
+            sigma = float(option or {"noisy": 0.3, "sampled": 0.1}[mode])
         except ValueError:
             sigma = -1.0
         if not sigma >= 0:
-            raise UsageError(f"noise '{option}' is not a number of zero or more", where="--estimates", fix="write noisy:0.3")
-        return Estimates("noisy", sigma)
+            raise UsageError(f"noise '{option}' is not a number of zero or more", where="--estimates", fix=f"write {mode}:0.3")
+        return Estimates(mode, sigma)
     if mode not in MODES or option:
         raise NotFoundError(f"no estimates '{text}'", where="--estimates", fix=near(mode, MODES))
     return Estimates(mode)

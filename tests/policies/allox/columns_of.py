@@ -1,14 +1,13 @@
-"""IRFsim's objects as the columns that the product's functions take, and what these start put back into the simulation."""
+"""IRFsim's objects as the columns that the product's functions take."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 import numpy as np
-from tests.oracles.irfsim import CPU, GPU, IRFsim, Method, Task
+from tests.oracles.irfsim import CPU, GPU, IRFsim, Task
 
 from gantline.policies.allox.allox import Machines, Waiting, decide
-from gantline.policies.allox.artifact.queued import Queued, Start
 from gantline.policies.allox.state import State
 from gantline.policies.allox.users import progress_gains
 from gantline.policies.allox.ways import Pool, Ways
@@ -29,47 +28,8 @@ def needs_of(sim: IRFsim, tasks: Tasks) -> np.ndarray:
     return np.array([[sim.demand(task, CPU), sim.demand(task, GPU)] for task in tasks]).reshape(-1, 2, 3)
 
 
-def queued_of(sim: IRFsim) -> tuple[Queued, Tasks]:
-    """Everything queued, user by user in queue order."""
-    tasks = [task for user in sim.users.values() for task in user.queue]
-    number = numbers_of(sim)
-    return (
-        Queued(
-            np.array([task.number for task in tasks], dtype=np.int64),
-            np.array([number[task.user] for task in tasks], dtype=np.int64),
-            np.array([task.arrival for task in tasks]),
-            np.array([task.reported for task in tasks]).reshape(-1, 2),
-            needs_of(sim, tasks),
-            np.array([-1 if task.sample is None else task.sample for task in tasks], dtype=np.int64),
-        ),
-        tasks,
-    )
-
-
-def true_gains(sim: IRFsim, tasks: Tasks) -> np.ndarray:
-    """What each start would add to the score, by true times."""
-    return progress_gains(np.array([task.true for task in tasks]).reshape(-1, 2), needs_of(sim, tasks), np.array(sim.capacity))
-
-
 def scores_of(sim: IRFsim) -> np.ndarray:
     return np.array([user.score for user in sim.users.values()])
-
-
-def apply(sim: IRFsim, starts: list[Start], tasks: Tasks, order: np.ndarray | None = None) -> None:
-    """Leave the queues in the given order and start what was decided, with another job's demand and time if so told."""
-    if order is not None:
-        started = {start.row for start in starts}
-        for name, user in sim.users.items():
-            kept = [tasks[row] for row in order if tasks[row].user == name]
-            user.queue = kept + [task for row, task in enumerate(tasks) if row in started and task.user == name]
-    for start in starts:
-        task = tasks[start.row]
-        if start.like >= 0 and start.like != start.row:
-            other = tasks[start.like]
-            task.units = (other.units[CPU], task.units[GPU])
-            task.memory = (other.memory[CPU], task.memory[GPU])
-            task.ran_as = (other.true[CPU], other.true[GPU])
-        sim.start(task, start.device, machine=start.machine if start.machine >= 0 else None)
 
 
 def ways_of(sim: IRFsim, tasks: Tasks | None = None) -> tuple[Ways, Tasks]:
@@ -151,6 +111,3 @@ class AlloX:
         for row, kind in zip(found.jobs.tolist(), found.kinds.tolist()):
             sim.start(tasks[row], kind)
             self.devices.seat(tasks[row])
-
-
-__all__ = ["AlloX", "Method", "apply", "pool_of", "queued_of", "scores_of", "true_gains", "ways_of"]

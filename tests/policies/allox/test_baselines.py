@@ -60,7 +60,7 @@ def test_drf_orders_a_users_jobs_by_arrival_or_by_length() -> None:
 
 def test_each_job_of_drf_sjf_keeps_to_its_fastest_device() -> None:
     ways = either((0, 10, 20), (1, 40, 20), (1, 50, 20))
-    fastest = ways.only(ways.fastest(prefer=GPU))
+    fastest = ways.only(ways.fastest(GPU_FIRST))
     assert named(fastest, baselines.drf(fastest, cluster(gpus=1))) == [(0, "cpu"), (1, "gpu")]
 
 
@@ -70,7 +70,7 @@ def test_each_job_of_drf_sjf_keeps_to_its_fastest_device() -> None:
 )
 def test_what_happens_when_a_job_does_not_fit(misfit: Misfit, expected: list[tuple[int, str]]) -> None:
     ways = either((0, 99, 5), (0, 30, 99), (1, 10, 99))
-    fastest = ways.only(ways.fastest())
+    fastest = ways.only(ways.fastest(GPU_FIRST))
     no_gpu_left = cluster(users=2, used=[[0, 0, 0], [0, 2, 4]])
     assert named(fastest, baselines.drf(fastest, no_gpu_left, misfit=misfit)) == expected
 
@@ -165,13 +165,6 @@ def test_sjf_takes_the_shortest_pair_on_a_slow_device_too() -> None:
     ways = either((0, 90, 10), (1, 25, 20), (0, 80, 30))
     started = baselines.sjf(ways, cluster(gpus=1, nodes=1))
     assert named(ways, started) == [(0, "gpu"), (1, "cpu")]
-
-
-def test_srpt_looks_at_what_is_left() -> None:
-    ways = either((0, 500, 100), (1, 500, 40)).only(np.array([False, True, False, True]))
-    nearly_done = np.array([5.0, 40.0])
-    assert named(ways, baselines.srpt(ways, cluster(gpus=1), nearly_done)) == [(0, "gpu")]
-    assert named(ways, baselines.srpt(ways, cluster(gpus=1), nearly_done, by_total=True)) == [(1, "gpu")]
 
 
 def test_allox_plus_serves_the_oldest_of_the_aged_first() -> None:

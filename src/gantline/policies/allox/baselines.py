@@ -1,7 +1,7 @@
 """The baselines that AlloX is compared with, each a function from ways and a pool to the ways that start, in order.
 
 They take the paper's meaning: work conserving, every job with its own demand and duration. What the artifact does
-otherwise is a parameter (``misfit``, ``by_total``) or lives in ``artifact_*.py``.
+otherwise lives in ``artifact/``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def drf(ways: Ways, pool: Pool, *, order: str = "sjf", misfit: Misfit = Misfit.S
     """Dominant resource fairness between users (Ghodsi et al., NSDI 2011); within a user first come or shortest first.
 
     Every way given counts as the job's demand, so give each job one: what its user asks for (DRF-FIFO), or its fastest
-    (DRF-SJF: ``ways.only(ways.fastest())``). ``worth`` says which resources count together; by default each counts alone.
+    (``ways.only(ways.fastest(tier))``). ``worth`` says which resources count together; by default each counts alone.
     """
     key = ways.time if order == "sjf" else ways.job.astype(np.float64)
     return by_share(ways, pool, no_tiers(ways), key, worth or Worth.separate(len(pool.capacity)), misfit)
@@ -108,18 +108,11 @@ def at_least_one(ways: Ways, pool: Pool, limit: Floats) -> Floats:
 
 
 def sjf(ways: Ways, pool: Pool) -> Ints:
-    """The shortest (job, configuration) pair that fits, on a slow device too; nobody is preempted."""
-    return fill_best(ways.user, ways.job, no_tiers(ways), ways.time, ways.need, len(ways.owner), pool.free)
+    """The shortest (job, configuration) pair that fits, on a slow device too.
 
-
-def srpt(ways: Ways, pool: Pool, remaining: Floats, *, by_total: bool = False) -> Ints:
-    """Shortest remaining processing time: all jobs, running ones too, compete for a pool as if none were running.
-
-    ``remaining`` is the time left per way; ``pool.free`` must include what running jobs hold. With ``by_total`` jobs
-    are ordered by their whole time, as in IRFsim, whose preemption leaves the reported times as they were.
+    Over the waiting jobs this is SJF. Over all jobs, with the time that is left and a pool as if none were running, it is SRPT.
     """
-    key = ways.time if by_total else remaining
-    return fill_best(ways.user, ways.job, no_tiers(ways), key, ways.need, len(ways.owner), pool.free)
+    return fill_best(ways.user, ways.job, no_tiers(ways), ways.time, ways.need, len(ways.owner), pool.free)
 
 
 def allox_plus(ways: Ways, pool: Pool, arrival: Floats, now: float, age: float = 500.0) -> Ints:

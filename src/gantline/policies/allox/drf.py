@@ -12,7 +12,7 @@ from gantline.policies.allox import baselines
 from gantline.policies.allox.fill import Misfit
 from gantline.policies.allox.fillings import Filling
 from gantline.policies.allox.instant import Instant
-from gantline.policies.allox.shares import Worth, exchange_rates
+from gantline.policies.allox.shares import Worth, exchange_rates, interchangeable
 from gantline.policies.allox.ways import Ints, Ways
 
 _DRF = "Ghodsi et al.: Dominant Resource Fairness (NSDI 2011)"
@@ -37,10 +37,7 @@ class DominantResourceFairness(Filling):
 
     def demands(self, instant: Instant, ways: Ways) -> Ints:
         """The one way per job that counts as its demand: the fastest, with devices if equal."""
-        order = np.lexsort((ways.kind % 2, ways.time, ways.job))
-        first = np.ones(len(order), dtype=bool)
-        first[1:] = ways.job[order][1:] != ways.job[order][:-1]
-        return np.sort(order[first])
+        return np.flatnonzero(ways.fastest(instant.tier))
 
     def choose(self, instant: Instant, ways: Ways) -> Ints:
         chosen = self.demands(instant, ways)
@@ -89,11 +86,10 @@ class ExtendedDRF(Filling):
 def interchangeable_compute(instant: Instant) -> Worth:
     """Devices and cores in one group, a device worth the mean of (cores x time) / (devices x time) over the jobs that compete."""
     types = instant.types
-    unit = np.empty(2 * types, dtype=np.int64)
+    unit = np.empty(2 * types, dtype=np.int64)  # per kind, the resource that it is about
     unit[::2], unit[1::2] = np.arange(types), np.arange(types, 2 * types)
     on_cores = np.flatnonzero(instant.ways.kind % 2)
     base = int(unit[instant.ways.kind[on_cores[0]]]) if len(on_cores) else 0
     worth = exchange_rates(instant.ways, unit, base)
-    value = np.concatenate((worth[: 2 * types], np.ones(types)))
-    group = np.concatenate((np.zeros(2 * types, dtype=np.int64), np.full(types, 2 * types)))
-    return Worth(group, value)
+    shared = interchangeable(worth, np.arange(3 * types) < 2 * types)
+    return Worth(np.minimum(shared.group, 2 * types), shared.value)  # memory of all nodes counts together

@@ -47,7 +47,8 @@ def split(I: Ints, rows: Ints, everyone: bool) -> tuple[Ints, Ints, Ints]:
 def need_of(OF: Floats, OI: Ints, option: int, types: int, into: Floats) -> int:
     """Write what an option takes of each resource; its kind comes back."""
     into[:] = 0.0
-    kind, gpus = OI[c.O_TYPE, option], OI[c.O_GPUS, option]
+    kind: int = OI[c.O_TYPE, option]
+    gpus: int = OI[c.O_GPUS, option]
     per = max(gpus, 1)
     into[kind] = gpus
     into[types + kind] = OF[c.O_CPUS, option] * per
@@ -58,15 +59,18 @@ def need_of(OF: Floats, OI: Ints, option: int, types: int, into: Floats) -> int:
 @kernel
 def remaining(F: Floats, I: Ints, row: int, now: float) -> float:
     """Estimated work left."""
-    done = F[c.DONE, row] + F[c.RATE, row] * elapsed(F, I, row, now)
-    return max(F[c.ESTIMATE, row] - done, LEAST)
+    done: float = F[c.DONE, row] + F[c.RATE, row] * elapsed(F, I, row, now)
+    left: float = F[c.ESTIMATE, row] - done
+    return max(left, LEAST)
 
 
 @kernel
 def believed(OF: Floats, OI: Ints, option: int, i: int, speed: Floats) -> float:
     """The speed of an option as job i is believed to run: as listed, corrected by ``speed[type, i]`` unless that is empty."""
-    rate = OF[c.O_RATE, option]
-    return rate * speed[OI[c.O_TYPE, option], i] if speed.shape[0] > 0 else rate
+    rate: float = OF[c.O_RATE, option]
+    if speed.shape[0] > 0:
+        rate *= speed[OI[c.O_TYPE, option], i]
+    return rate
 
 
 @compiled

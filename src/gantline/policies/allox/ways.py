@@ -39,18 +39,13 @@ class Ways:
             )
 
     @property
-    def stranded(self) -> Ints:
-        """The jobs that have no way to run."""
-        return np.flatnonzero(np.bincount(self.job, minlength=len(self.owner)) == 0)
-
-    @property
     def user(self) -> Ints:
         """Per way: the user of its job."""
         return self.owner[self.job]
 
-    def fastest(self, prefer: int = -1) -> npt.NDArray[np.bool_]:
-        """Per way: whether it is its job's fastest; of equal ones the preferred type's, else the first."""
-        order = np.lexsort((np.arange(len(self.job)), self.kind != prefer, self.time, self.job))
+    def fastest(self, tier: Ints) -> npt.NDArray[np.bool_]:
+        """Per way: whether it is its job's fastest; of equal ones that with the lowest ``tier[kind]``, then the first."""
+        order = np.lexsort((np.arange(len(self.job)), tier[self.kind], self.time, self.job))
         first = np.ones(len(order), dtype=bool)
         first[1:] = self.job[order][1:] != self.job[order][:-1]
         chosen = np.zeros(len(order), dtype=bool)

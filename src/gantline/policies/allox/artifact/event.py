@@ -26,9 +26,9 @@ class Cluster:
 
 
 def allox(queued: Queued, cluster: Cluster, score: Floats, gain: Floats, now: float, alpha: float) -> tuple[list[Start], Floats, Floats]:
-    """What starts, and the bookings and scores afterwards; ``gain`` and ``score`` as for AlloXPlus."""
+    """What starts, and the bookings and scores afterwards; ``gain`` is what a start adds to its user's score."""
     booked, free, score = cluster.booked.copy(), cluster.free.copy(), score.copy()
-    queues = [list(queued.jobs(queue)) for queue in queued.queues()]
+    queues = queued.queues()
     active = [user for user, queue in enumerate(queues) if queue]
     starts: list[Start] = []
     while np.any(np.isnan(booked[unblocked(cluster, booked)])):

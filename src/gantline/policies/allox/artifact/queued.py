@@ -1,8 +1,7 @@
-"""The queues of IRFsim as columns: jobs and profiling samples, each with a CPU and a GPU configuration."""
+"""The jobs that wait in IRFsim as columns, each with a CPU and a GPU configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,24 +13,22 @@ CPU, GPU = 0, 1
 
 
 class Start(NamedTuple):
-    """A row that starts: on which device, on which machine (AlloX), and with whose demand and time (DRF extended)."""
+    """A row that starts: on which device and on which machine."""
 
     row: int
     device: int
-    machine: int = -1
-    like: int = -1
+    machine: int
 
 
 @dataclass(frozen=True)
 class Queued:
-    """Everything that waits. A user's queue is the order of its rows, as the last sort left it."""
+    """The full jobs that wait. A user's queue is the order of its rows."""
 
     number: Ints  # the job's number in the trace
     owner: Ints  # users are numbered in the order of their names
     arrival: Floats
     time: Floats  # per configuration, reported
     need: Floats  # per configuration: cores, GPUs, memory
-    sample: Ints  # the device that a profiling sample is for; -1 for jobs
 
     def queues(self) -> list[list[int]]:
         """Per user its rows, in queue order."""
@@ -40,16 +37,7 @@ class Queued:
             rows[owner].append(row)
         return rows
 
-    def jobs(self, rows: list[int]) -> Iterator[int]:
-        """Those of the rows that are full jobs."""
-        return (row for row in rows if self.sample[row] < 0)
-
 
 def room(need: Floats, free: Floats) -> bool:
     """Whether it fits, without any tolerance."""
     return bool(np.all(need <= free))
-
-
-def flat(queues: list[list[int]]) -> Ints:
-    """The order in which rows are to be kept: user by user, as the queues are now."""
-    return np.array([row for queue in queues for row in queue], dtype=np.int64)

@@ -1,0 +1,171 @@
+"""A trace and a cluster as IRFsim sees them: jobs with a CPU and a GPU way, one pool of cores, GPUs and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gantline.core.cluster import Cluster
+from gantline.core.errors import TraceError, UsageError
+from gantline.policies.allox.artifact.world import COUNTS, CPU, GPU, World
+from gantline.policies.allox.ways import Floats, Ints
+from gantline.simulator.option_estimates import error_column
+from gantline.workload.options import parse_options
+from gantline.workload.trace import Trace
+
+SAMPLE_MEMORY = (16.0, 12.0)  # GB of a sample on a CPU node and on a GPU
+SAMPLE_SHARES = (0.01, 0.02)
+FIRST_BETA = 32.0  # cores: what the mean worth of a GPU begins with
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The cluster as one machine."""
+
+    gpu_type: str
+    cpu_type: str
+    gpus: int
+    nodes: int
+    cores: float  # per CPU node
+    memory: float  # in all
+    whole: float  # memory that comes with one GPU
+
+    @staticmethod
+    def of(cluster: Cluster) -> Pool:
+        """The pool that the nodes make up; they must be GPU nodes of one type and CPU nodes of one type and size."""
+        with_gpus = [node for node in cluster.nodes if node.gpus]
+        without = [node for node in cluster.nodes if not node.gpus]
+        if len({node.type for node in with_gpus}) != 1 or len({(node.type, node.cpus) for node in without}) != 1:
+            raise UsageError(
+                "IRFsim's clusters have GPUs of one type and CPU nodes of one type and size",
+                where=f"cluster '{cluster}'",
+                fix="write for example gpu:20x1/0c/64g,cpu:20x0/32c/64g",
+            )
+        gpus = sum(node.gpus for node in with_gpus)
+        memory = sum(node.memory for node in cluster.nodes)
+        whole = sum(node.memory for node in with_gpus) / gpus
+        if not (memory > 0 and without[0].cpus > 0):
+            raise UsageError("IRFsim's nodes have cores and memory", where=f"cluster '{cluster}'", fix="write /32c/64g behind its nodes")
+        return Pool(with_gpus[0].type, without[0].type, gpus, len(without), without[0].cpus, memory, whole)
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The jobs of a trace; columns over (CPU, GPU)."""
+
+    number: Ints  # the number that AlloX' hash table sees
+    units: Floats
+    memory: Floats
+    true: Floats
+    reported: Floats
+
+    @property
+    def beta(self) -> float:
+        """How many cores a GPU counts as in DRF extended."""
+        n = len(self.true)
+        ratios = (self.units[:, CPU] * self.true[:, CPU] / (self.units[:, GPU] * self.true[:, GPU])).tolist()
+        return sum(ratios) / n + FIRST_BETA / n if n else FIRST_BETA
+
+
+def read_jobs(trace: Trace, pool: Pool) -> Jobs:
+    """Times and demands from the ``options`` column, errors of estimates from ``<type>_err`` (or ``cpu_err``, ``gpu_err``)."""
+    frame = trace.frame
+    n = frame.height
+    units, memory, true = np.zeros((n, 2)), np.zeros((n, 2)), np.zeros((n, 2))
+    for row, text in enumerate(frame["options"].to_list() if "options" in frame.columns else [None] * n):
+        for way in parse_options(text or ""):
+            device = GPU if way.gpus else CPU
+            if way.type == (pool.gpu_type, pool.cpu_type)[device == CPU]:
+                units[row, device], memory[row, device], true[row, device] = way.gpus or way.cpus, way.memory, way.duration
+    lacking = np.flatnonzero(np.any(true <= 0, axis=1))
+    if len(lacking):
+        raise TraceError(
+            f"job '{frame['job'][int(lacking[0])]}' lacks a way to run on '{pool.gpu_type}' or '{pool.cpu_type}'; IRFsim's jobs have both",
+            file=trace.source,
+            line=int(lacking[0]) + 2,
+            field="options",
+            fix=f"write {pool.gpu_type}:1/0/2=SECONDS|{pool.cpu_type}:0/{pool.cores:g}/4=SECONDS, or use another --regime",
+        )
+    columns = error_column(frame, pool.cpu_type, False), error_column(frame, pool.gpu_type, True)
+    error = np.stack([_errors(frame, column) for column in columns], axis=1)
+    names = frame["job"].to_list()
+    number = np.array([int(name) if name.isdigit() else row for row, name in enumerate(names)], dtype=np.int64)
+    return Jobs(number, units, memory, true, true * (1.0 + error))
+
+
+def has_errors(trace: Trace, pool: Pool) -> bool:
+    """Whether the trace says how wrong its estimates are."""
+    return bool(error_column(trace.frame, pool.gpu_type, True) or error_column(trace.frame, pool.cpu_type, False))
+
+
+def _errors(frame: pl.DataFrame, column: str) -> Floats:
+    return frame[column].cast(pl.Float64).fill_null(0.0).fill_nan(0.0).to_numpy() if column else np.zeros(frame.height)
+
+
+def build_world(jobs: Jobs, owner: Ints, arrival: Floats, users: int, pool: Pool, profiling: bool) -> World:
+    """Everything idle and nobody there yet; with profiling, four samples behind every job's row."""
+    n = len(arrival)
+    tasks = 5 * n if profiling else n
+    units, memory, true, reported = (np.empty((tasks, 2)) for _ in range(4))
+    units[:n], memory[:n], true[:n], reported[:n] = jobs.units, jobs.memory, jobs.true, jobs.reported
+    sample, job = np.full(tasks, -1, dtype=np.int64), np.arange(n)
+    if profiling:
+        job = np.concatenate((job, np.repeat(job, 4)))
+        times = [np.maximum(1.0, share * jobs.true) for share in SAMPLE_SHARES]
+        true[n:] = reported[n:] = np.stack(times * 2, axis=1).reshape(-1, 2)
+        units[n:], memory[n:] = (pool.cores, 1.0), SAMPLE_MEMORY
+        sample[n:] = np.tile((CPU, CPU, GPU, GPU), n)
+    group = np.cumsum(np.concatenate(([0], np.diff(arrival) > 0)))[:n].astype(np.int64)
+    places = np.bincount(owner, minlength=users) * (5 if profiling else 1)
+    log = 2 * tasks + 1024
+    return World(
+        jobs=n,
+        owner=owner[job],
+        arrival=arrival[job],
+        units=units,
+        memory=memory,
+        true=true,
+        reported=reported,
+        sample=sample,
+        group=group[job],
+        device=np.full(tasks, GPU, dtype=np.int64),
+        machine=np.full(tasks, -1, dtype=np.int64),
+        started=np.zeros(tasks),
+        first_start=np.full(tasks, np.nan),
+        runs_for=np.zeros(tasks),
+        ends=np.zeros(tasks),
+        holds=np.zeros((tasks, 3)),
+        finish=np.full(tasks, np.nan),
+        span=np.full(tasks, -1, dtype=np.int64),
+        used=np.zeros((users, 3)),
+        score=np.zeros(users),
+        queue=np.zeros(tasks, dtype=np.int64),
+        offset=np.concatenate(([0], np.cumsum(places)[:-1])).astype(np.int64),
+        length=np.zeros(users, dtype=np.int64),
+        capacity=np.array([pool.nodes * pool.cores, float(pool.gpus), pool.memory]),
+        free=np.array([pool.nodes * pool.cores, float(pool.gpus), pool.memory]),
+        booked=np.full(pool.gpus + pool.nodes, np.nan),
+        running=np.zeros(tasks + 1, dtype=np.int64),
+        group_first=np.searchsorted(group, np.arange(n)),
+        samples_left=np.zeros(n, dtype=np.int64),
+        counts=np.zeros(COUNTS, dtype=np.int64),
+        clock=np.zeros(1),
+        log_task=np.zeros(log, dtype=np.int64),
+        log_device=np.zeros(log, dtype=np.int64),
+        log_begin=np.zeros(log),
+        log_end=np.zeros(log),
+        lists=np.zeros((3, 2 * tasks + users), dtype=np.int64),
+        keys=np.zeros(2 * tasks),
+    )
+
+
+def with_more_log(world: World) -> World:
+    """The same world with room for twice as many intervals."""
+    return world._replace(
+        log_task=np.tile(world.log_task, 2),
+        log_device=np.tile(world.log_device, 2),
+        log_begin=np.tile(world.log_begin, 2),
+        log_end=np.tile(world.log_end, 2),
+    )
