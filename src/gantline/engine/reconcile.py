@@ -13,7 +13,7 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.executor import Executor, News, Order, Report, Verb
-from gantline.engine.gang import close_interval, complete, open_interval, rest
+from gantline.engine.gang import close_interval, complete, open_interval, rest, set_due
 from gantline.engine.node_changes import fail_gang, lose_node
 from gantline.engine.ranks import B_ACTIVE, drop_sorted
 from gantline.engine.state import State
@@ -88,6 +88,7 @@ class Reconciler:
             t.I[c.PHASE, row] = Phase.RUNNING
             t.F[c.SINCE, row] = report.time
             t.F[c.DONE, row] = report.done
+            set_due(t.F, row)
             return True
         stopping = int(t.I[c.PHASE, row]) == Phase.STOPPING
         if report.news is News.FINISHED:
@@ -122,6 +123,7 @@ class Reconciler:
             if not known.devices:
                 self._clear(known)
                 if stopping:
+                    close_interval(t.I, known.row, state.now, int(Reason.NODE_LOST), state.log.LI, state.log.LF)
                     rest(t.F, t.I, known.row, state.now)
             elif not stopping:  # the survivors of the gang must go before it can start again
                 t.I[c.EPOCH, known.row] = epochs[known.row] + 1

@@ -1,7 +1,7 @@
 """An executor on virtual time whose messages are late, lost or doubled, and whose machines fail: a story told by a seed.
 
-It is strict about reality: it notes every breach of a promise (a device with two incarnations, a gang in parts, work that moved
-backwards) in `breaches`, which tests demand to be empty.
+It is strict about reality: it notes every breach of a promise (a device with two incarnations, a job that lives twice) in `breaches`,
+which tests demand to be empty. Saved work lives with the machines: a job resumes from its newest checkpoint, and says so.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class FaultyExecutor:
     work: Floats  # true amount of work per row
     faults: Faults
     seed: int = 0
+    failures: tuple[tuple[float, frozenset[int]], ...] = ()  # (time, devices): a machine dies, and every gang that uses it with it
     breaches: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -60,9 +61,10 @@ class FaultyExecutor:
         self._last: dict[int, _Incarnation] = {}
         self._holder: dict[int, _Incarnation] = {}
         self._saved: dict[int, float] = {}
-        self._orders: dict[int, Order] = {}
         self._beating = False
         self._now = 0.0
+        for at, devices in self.failures:
+            self._push(at, "failure", devices)
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
     def send(self, order: Order, now: float) -> None:
@@ -86,25 +88,6 @@ class FaultyExecutor:
             reports.append(heapq.heappop(self._inbox)[2])
         return reports
 
-    def fail_node(self, devices: set[int], now: float) -> None:
-        """The machine with these devices is gone at once, and every gang that used one of them with it."""
-        self.receive_until(now)
-        for inc in list({id(i): i for d, i in self._holder.items() if d in devices}.values()):
-            total = float(self.work[inc.row])
-            ran = max(0.0, now - inc.runs_from) if inc.state == "running" else 0.0
-            kept = math.floor(ran / self.faults.checkpoint) * self.faults.checkpoint if math.isfinite(self.faults.checkpoint) else 0.0
-            self._end(inc, "failed", min(total, inc.base + inc.rate * kept))
-            if not set(inc.devices) <= devices:
-                self._say(News.FAILED, inc)
-
-    def receive_until(self, now: float) -> None:
-        """Let things happen inside up to now, without delivering reports."""
-        while self._events and self._events[0][0] <= now:
-            at, _, kind, what = heapq.heappop(self._events)
-            self._now = at
-            getattr(self, f"_on_{kind}")(what)
-        self._now = now
-
     # --- inside ---------------------------------------------------------------------------------------------------------
     def _on_order(self, order: object) -> None:
         assert isinstance(order, Order)
@@ -123,17 +106,17 @@ class FaultyExecutor:
             else:
                 self._repeat(last)
         else:  # told to stop what never came: remember it, so that a late start is refused
-            ghost = _Incarnation(order.row, order.epoch, (), order.done, 0.0, self._now, "stopped", order.done)
+            saved = self._saved.get(order.row, 0.0)
+            ghost = _Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, "stopped", saved)
             self._last[order.row] = ghost
             self._say(News.STOPPED, ghost)
 
     def _begin(self, order: Order) -> None:
-        inc = _Incarnation(order.row, order.epoch, order.devices, order.done, order.rate, self._now + self._span(self.faults.start))
+        base = self._saved.get(order.row, 0.0)  # a job resumes from its newest checkpoint, whatever the order believes
+        inc = _Incarnation(order.row, order.epoch, order.devices, base, order.rate, self._now + self._span(self.faults.start))
         live = self._last.get(order.row)
         if live is not None and live.state in {"starting", "running", "stopping"}:
             self.breaches.append(f"t={self._now:g}: job {order.row} started as epoch {order.epoch} while epoch {live.epoch} lives")
-        if order.done + 1e-6 < self._saved.get(order.row, 0.0):
-            self.breaches.append(f"t={self._now:g}: job {order.row} resumes from {order.done:g}, but {self._saved[order.row]:g} was saved")
         for device in order.devices:
             if device in self._holder:
                 self.breaches.append(f"t={self._now:g}: device {device} given to {order.row} while {self._holder[device].row} holds it")
@@ -165,6 +148,20 @@ class FaultyExecutor:
             self._end(what, "stopped", what.work(self._now, float(self.work[what.row])))
             self._say(News.STOPPED, what)
 
+    def _on_failure(self, what: object) -> None:
+        """A machine is gone at once. Gangs fall back to their last checkpoint; survivors of a gang on other machines say so."""
+        assert isinstance(what, frozenset)
+        self._events = [event for event in self._events if not (isinstance(event[3], Order) and what & set(event[3].devices))]
+        heapq.heapify(self._events)  # orders on their way to the machine are lost with it
+        hit = {id(inc): inc for device, inc in self._holder.items() if device in what}
+        for inc in hit.values():
+            ran = max(0.0, self._now - inc.runs_from) if inc.state in {"running", "stopping"} else 0.0
+            interval = self.faults.checkpoint
+            kept = math.floor(ran / interval) * interval if math.isfinite(interval) else 0.0
+            self._end(inc, "failed", min(float(self.work[inc.row]), inc.base + inc.rate * kept))
+            if not set(inc.devices) <= what:
+                self._say(News.FAILED, inc)
+
     def _on_heartbeat(self, _: object) -> None:
         """Machines repeat what they last said: this is what heals lost reports."""
         for inc in self._last.values():
@@ -179,7 +176,7 @@ class FaultyExecutor:
         for device in inc.devices:
             if self._holder.get(device) is inc:
                 del self._holder[device]
-        if state == "stopped":
+        if state in {"stopped", "failed"}:
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), done)
 
     def _repeat(self, inc: _Incarnation) -> None:

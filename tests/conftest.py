@@ -1,0 +1,17 @@
+"""Options of the whole suite."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--stories", type=int, default=240, help="how many seeded stories of the faulty executor to tell")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Stories come in pieces of forty, so that workers share them and a failure names its piece."""
+    if "story_seeds" in metafunc.fixturenames:
+        total, piece = metafunc.config.getoption("--stories"), 40
+        pieces = [range(first, min(first + piece, total)) for first in range(0, total, piece)]
+        metafunc.parametrize("story_seeds", pieces, ids=[f"{p.start}-{p.stop - 1}" for p in pieces])

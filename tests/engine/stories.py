@@ -1,0 +1,85 @@
+"""A story: a small cluster, a few jobs, a policy, and a world in which messages get lost and machines die; told by one seed."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline import Trace
+from gantline.core import columns as c
+from gantline.core.cluster_spec import parse_cluster
+from gantline.core.tables import Tables
+from gantline.engine.asynchronous import AsyncLoop
+from gantline.engine.engine import Engine
+from gantline.engine.regime import Regime
+from gantline.engine.state import State
+from gantline.placement.rules import find_placement
+from gantline.policies.registry import make_policy
+from gantline.simulator.faulty import Faults, FaultyExecutor
+from gantline.simulator.load import load_tables
+
+POLICIES = ("fifo", "srtf", "las", "srsf", "smallest", "tiresias", "fair-share")
+
+
+@dataclass
+class Ending:
+    """What is left when the story is over."""
+
+    tables: Tables
+    executor: FaultyExecutor
+    loop: AsyncLoop
+    end: float
+
+    @property
+    def unfinished(self) -> list[str]:
+        return [self.tables.ids[row] for row in np.flatnonzero(np.isnan(self.tables.F[c.FINISH]))]
+
+
+def jobs_of(rng: random.Random, most_gpus: int) -> Trace:
+    arrival, rows = 0.0, []
+    for number in range(rng.randint(2, 10)):
+        arrival += rng.choice([0, 5, 30, 100])
+        rows.append(
+            {
+                "job": f"j{number}",
+                "arrival": arrival,
+                "gpus": rng.randint(1, min(most_gpus, 6)),
+                "duration": float(rng.randint(10, 400)),
+                "user": rng.choice(["ana", "bo"]),
+            }
+        )
+    return Trace.from_records(rows)
+
+
+def tell(seed: int, *, faults: Faults | None = None, policy: str | None = None) -> Ending:
+    """The story of a seed; `faults` replaces the drawn ones, `policy` the drawn policy."""
+    rng = random.Random(seed)
+    nodes, per = rng.randint(1, 5), rng.choice([1, 2, 4])
+    trace = jobs_of(rng, nodes * per)
+    drawn = Faults(
+        delay=(0.0, rng.choice([0.0, 2.0, 20.0])),
+        loss=rng.choice([0.0, 0.1, 0.4]),
+        doubled=rng.choice([0.0, 0.3]),
+        start=(0.0, rng.choice([0.0, 30.0])),
+        stop=(0.0, rng.choice([0.0, 30.0])),
+        checkpoint=rng.choice([math.inf, 50.0]),
+    )
+    world = faults or drawn
+    calm = faults is not None
+    tables = load_tables(trace, parse_cluster(f"{nodes}x{per}"), checkpoint=world.checkpoint)
+    placement = find_placement(rng.choice(["first-free", "consolidated:preferred"]))
+    engine = Engine(State(tables, Regime(), placement, seed=seed), make_policy(policy or rng.choice(POLICIES)))
+    changes: list[tuple[float, int, bool]] = []
+    failures: list[tuple[float, frozenset[int]]] = []
+    if not calm and nodes > 1 and rng.random() < 0.5:
+        at, back = rng.uniform(0, 500), rng.uniform(1, 300)
+        changes = [(at, 0, False), (at + back, 0, True)]
+        failures = [(at, frozenset(range(per)))]
+    executor = FaultyExecutor(tables.F[c.WORK].copy(), world, seed, tuple(failures))
+    latency = 0.0 if calm else rng.choice([0.0, 0.0, 5.0, 40.0])
+    loop = AsyncLoop(engine, executor, latency=latency, every=30.0, node_changes=changes, until=100_000.0)
+    loop.run()
+    return Ending(tables, executor, loop, engine.state.now)

@@ -1,0 +1,78 @@
+"""The engine keeps its promises whatever messages do: thousands of seeded stories (`make stories` tells ten thousand)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from tests.engine.stories import jobs_of, tell
+
+from gantline import simulate
+from gantline.core import columns as c
+from gantline.engine import log as g
+from gantline.simulator.faulty import Faults
+
+
+def overlaps(ending) -> list[str]:
+    """Devices that the log gives to two gangs at once."""
+    log = ending.loop.state.log
+    spans: dict[int, list[tuple[float, float, int]]] = {}
+    for at in range(log.intervals):
+        first, count = int(log.LI[g.L_OFFSET, at]), int(log.LI[g.L_COUNT, at])
+        for device in log.LD[first : first + count].tolist():
+            end = float(log.LF[g.L_END, at])
+            spans.setdefault(device, []).append((float(log.LF[g.L_START, at]), ending.end if np.isnan(end) else end, at))
+    found = []
+    for device, held in spans.items():
+        held.sort()
+        found += [f"device {device}: {a} and {b}" for a, b in pairwise(held) if a[1] > b[0] + 1e-6]
+    return found
+
+
+def test_every_story_ends_well(story_seeds):
+    for seed in story_seeds:
+        ending = tell(seed)
+        assert not ending.executor.breaches, f"seed {seed}: {ending.executor.breaches[:3]}"
+        assert not ending.unfinished, f"seed {seed}: {ending.unfinished} never finished"
+        assert not ending.loop.engine.incidents, f"seed {seed}: {ending.loop.engine.incidents[:2]}"
+        assert not overlaps(ending), f"seed {seed}: {overlaps(ending)[:2]}"
+
+
+def test_a_breach_would_be_noticed():
+    """The executor is no yes-man: an order onto held devices is written down."""
+    from gantline.engine.executor import Order, Verb
+    from gantline.simulator.faulty import FaultyExecutor
+
+    executor = FaultyExecutor(np.array([100.0, 100.0]), Faults())
+    executor.send(Order(Verb.START, 0, 1, (0, 1)), 0.0)
+    executor.send(Order(Verb.START, 1, 1, (1,)), 1.0)
+    executor.receive(2.0)
+    assert executor.breaches == ["t=1: device 1 given to 1 while 0 holds it"]
+
+
+def test_an_order_of_an_older_epoch_is_fenced_off():
+    from gantline.engine.executor import Order, Verb
+    from gantline.simulator.faulty import FaultyExecutor
+
+    executor = FaultyExecutor(np.array([100.0]), Faults())
+    executor.send(Order(Verb.STOP, 0, 2), 0.0)
+    executor.send(Order(Verb.START, 0, 1, (0,)), 1.0)
+    assert [report.news.value for report in executor.receive(200.0) if report.epoch == 1] == []
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "smallest"])
+@pytest.mark.parametrize("seed", range(12))
+def test_without_faults_the_result_is_that_of_the_instant_executor(seed, policy):
+    import random
+
+    ending = tell(seed, faults=Faults(), policy=policy)
+    rng = random.Random(seed)
+    nodes, per = rng.randint(1, 5), rng.choice([1, 2, 4])
+    trace = jobs_of(rng, nodes * per)
+    placement = ending.loop.state.placement
+    run = simulate(trace, f"{nodes}x{per}", policy, placement=placement)
+    assert np.allclose(np.sort(ending.tables.F[c.FINISH]), np.sort(run.tables.F[c.FINISH])), (
+        ending.tables.F[c.FINISH],
+        run.tables.F[c.FINISH],
+    )
