@@ -8,6 +8,7 @@ are let through by where they come from.
 from __future__ import annotations
 
 import datetime
+import gc
 import pickle
 import random
 import sys
@@ -42,11 +43,15 @@ def fence() -> Iterator[list[str]]:
             if what and not _is_innocent(frame):
                 crossed.append(f"{what} in {frame.f_code.co_name}(), line {frame.f_lineno}")
 
+    collecting = gc.isenabled()
+    gc.disable()  # what others do in callbacks of the collector is not the policy's doing
     sys.setprofile(watch)
     try:
         yield crossed
     finally:
         sys.setprofile(before_hook)
+        if collecting:
+            gc.enable()
         if random.getstate() != before_random:
             crossed.append("draws from the global generator of random")
         if _numpy_state() != before_numpy:
