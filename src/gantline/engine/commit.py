@@ -80,10 +80,7 @@ class Commit:
     def _give_up(self) -> None:
         """All of this comes first, so that the order of the plan does not decide who may use what others leave."""
         holders = {row for row in self.wanted if self._touchable(row)}
-        self.fluid.begin()
-        for row, grant in self.grants.by_row.items():
-            if grant.fluid and row not in holders:
-                self.fluid.keep(row)
+        self._keep_shares([row for row, grant in self.grants.by_row.items() if grant.fluid and not self._divided_anew(row, holders)])
         claims = Claims(self.books, {row for row in self.grants.by_row if row not in holders or not self.wanted[row].sound})
         staying = self.pools.settle_in(self.wanted, holders, claims)
         for w in self.wanted.values():
@@ -93,6 +90,20 @@ class Commit:
                 if held.shared and not w.pooled and change.kind is not Kind.LEAVES and not claims.claim(w, (change.keep or held).devices):
                     change = LEAVES
                 self._give_up_one(w, change)
+
+    def _divided_anew(self, row: int, holders: set[int]) -> bool:
+        """Whether this commit may change the shares of a row."""
+        return row in holders and self.wanted[row].sound and (self.wanted[row].fluid or self._past_minimum(row))
+
+    def _keep_shares(self, rows: list[int]) -> None:
+        """Shares that must not be touched stand, as far as there are still devices behind them."""
+        self.fluid.begin()
+        for row in rows:
+            self.fluid.keep(row)
+        for row in reversed(rows):
+            if self.fluid.overdrawn():
+                self.grants.stop(row, Reason.NODE_LOST)
+                self.stopped += 1
 
     def _give_up_one(self, w: Wanted, change: Change) -> None:
         if change.kind is Kind.LEAVES and not self._past_minimum(w.row):
@@ -146,9 +157,7 @@ class Commit:
         if change is not None and change.keep is not None:
             self.books.give_back(w.row)
             self.changes[w.row] = replace(change, keep=None)
-        fresh = sum(1 for device in target.devices if self.t.D[c.D_HOLDER, device] == c.FREE)
-        kind = int(self.t.options.I[c.O_TYPE, target.option])
-        if not self.books.fits(target, w.group, home) or fresh > self.fluid.room(kind) + 1e-6:
+        if not self._fits(target, w.group, home):
             self._refuse(w, Reason.RESOURCES)
             return
         if change is None or home is None:
@@ -161,6 +170,15 @@ class Commit:
         if w.shares:
             self.pools.add(w, target.devices)
         self._record(w, target, workers)
+
+    def _fits(self, target: Holding, group: frozenset[int], home: Holding | None) -> bool:
+        """Whether a place is there to be taken, and is not what shares of the time were promised."""
+        fresh: dict[int, int] = {}
+        for device in target.devices:
+            if self.t.D[c.D_HOLDER, device] == c.FREE:
+                kind = int(self.t.NI[c.N_TYPE, self.t.D[c.D_NODE, device]])
+                fresh[kind] = fresh.get(kind, 0) + 1
+        return self.books.fits(target, group, home) and all(count <= self.fluid.room(kind) + 1e-6 for kind, count in fresh.items())
 
     def _start_elsewhere(self, row: int, target: Holding) -> None:
         self.transitions.start_elsewhere(row, self.before[row][0], target)
@@ -261,7 +279,7 @@ class Commit:
             self.books.give_back(row)
         old, grant = self.before[row]
         group = w.group | (grant.members[0] if grant is not None else frozenset())
-        if not (grant is not None and grant.fluid) and self.books.fits(old, group, old):
+        if not (grant is not None and grant.fluid) and self._fits(old, group, old):
             self.books.take(row, old)
             if grant is not None:
                 self.grants.by_row[row] = grant

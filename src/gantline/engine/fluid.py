@@ -48,6 +48,10 @@ class Fluid:
         NI = self.state.tables.NI
         return float(NI[c.N_FREE][NI[c.N_TYPE] == kind].sum() - self.used[kind])
 
+    def overdrawn(self) -> bool:
+        """Whether more was given than there is, because a node has gone."""
+        return any(self.room(kind) < -1e-6 for kind in np.flatnonzero(self.used).tolist())
+
     def give(self, wanted: Wanted) -> tuple[tuple[int, float], ...] | None:
         """Book all shares of a row, or none of them; (option, devices' worth) per share comes back."""
         OI = self.state.tables.options.I

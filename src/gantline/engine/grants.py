@@ -101,6 +101,8 @@ class Grants:
         """A ranking gives every job a gang of its own: whoever shares, has parts or a share of the time gives that up. How many stopped."""
         stopped = 0
         for row, grant in list(self.by_row.items()):
+            if self.state.tables.I[c.LOCKED, row] and not grant.fluid:
+                continue  # the walk leaves it alone, as it would not a share of the time
             if grant.shared or grant.side or grant.fluid:
                 self.stop(row, Reason.PREEMPTED)
                 stopped += 1

@@ -1,0 +1,121 @@
+"""Random plans, sensible and senseless, thrown at the engine while time passes and nodes come and go: the books always agree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.engine.states import engine_of
+
+from gantline.core import columns as c
+from gantline.core.phases import Phase
+from gantline.core.plan import Assignment, Mode, Part, Plan
+from gantline.engine.advance import finish_due, next_finish
+from gantline.engine.books import check_books
+from gantline.engine.engine import Engine
+from gantline.engine.node_changes import drain_node, lose_node, return_node
+from gantline.performance.costs import Costs
+
+CLUSTER = "a:2x3/8c/32g@r1,b:2x2/4c@r2,cpu:1x0/8c"
+DEVICES, NODES, JOBS = 10, 5, 6
+WAYS = ("a:1=90|b:1=150", "a:2=120|b:2=60|cpu:0/3=400", "b:1=80", "a:3/3=70", "a:4=100|b:4=100", "a:1/2=200|cpu:0/4=300")
+
+
+def parts() -> st.SearchStrategy[tuple[Part, ...]]:
+    worker = st.builds(Part, st.just("worker"), st.integers(0, 2), st.integers(0, 2), st.integers(0, 2), st.sampled_from([0.0, 2.0]))
+    server = st.builds(Part, st.just("ps"), st.just(2), st.integers(1, 2), st.just(0), st.sampled_from([1.0, 5.0]))
+    return st.one_of(st.tuples(worker), st.tuples(server, worker))
+
+
+@st.composite
+def assignments(draw: st.DrawFn, job: int) -> list[Assignment]:
+    """What one job gets in one plan; mostly possible, sometimes not."""
+    kind = draw(st.sampled_from(["plain", "sized", "exact", "group", "group exact", "shares", "parts", "side", "odd"]))
+    group, mode = draw(st.integers(0, 1)), draw(st.sampled_from(list(Mode)))
+    devices = tuple(draw(st.lists(st.integers(0, DEVICES - 1), min_size=1, max_size=4, unique=True)))
+    until = draw(st.sampled_from([math.inf, 50.0, 200.0]))
+    option = draw(st.integers(-1, 2))
+    found = {
+        "plain": [Assignment(job, option, until=until)],
+        "sized": [Assignment(job, gpus=draw(st.integers(-1, 4)), within=draw(st.sampled_from(["", "node", "rack"])), required=until < 60)],
+        "exact": [Assignment(job, devices=devices, until=until)],
+        "group": [Assignment(job, option, group=group, mode=mode, fraction=draw(st.sampled_from([1.0, 0.5, 0.25])), share=0.5)],
+        "group exact": [Assignment(job, devices=devices, group=group, mode=mode)],
+        "shares": [Assignment(job, 0, share=0.5, group=group, mode=Mode.SPACE), Assignment(job, 1, share=0.2 + 0.3 * group)],
+        "parts": [Assignment(job, parts=draw(parts()))],
+        "side": [Assignment(job, option, cpus=draw(st.sampled_from([0.0, 1.0, 4.0, 40.0])), nodes=(draw(st.integers(0, NODES - 1)),))],
+        "odd": [Assignment(job, draw(st.integers(-2, 9)), gpus=draw(st.integers(-2, 12)), type=draw(st.integers(-2, 5)), fraction=1.5)],
+    }
+    return found[kind]
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> tuple[str, Any]:
+    act = draw(st.sampled_from(["plan", "plan", "plan", "plan", "wait", "rank", "lose", "drain", "return", "lock"]))
+    if act == "plan":
+        chosen = draw(st.lists(st.integers(0, JOBS - 1), unique=True, max_size=JOBS))
+        return act, [item for job in chosen for item in draw(assignments(job))]
+    if act == "wait":
+        return act, draw(st.sampled_from([0.5, 7.0, 40.0, 300.0]))
+    if act == "rank":
+        return act, draw(st.permutations(range(JOBS)))
+    return act, draw(st.integers(0, NODES - 1))
+
+
+def pass_time(engine: Engine, until: float) -> None:
+    """Finishes in their order, as the simulator lets them happen."""
+    state, log = engine.state, engine.state.log
+    while True:
+        due = min(next_finish(state.tables.F, state.tables.I, state.running, state.B), until)
+        state.now = due
+        finish_due(*state.kernel_tables(), state.active, state.running, state.B, state.now, state.SI, log.LI, log.LF)
+        engine.grants.forget_finished()
+        state.rebuild()
+        if due >= until:
+            return
+
+
+def take(engine: Engine, act: str, what: Any) -> None:
+    state, t = engine.state, engine.state.tables
+    place = {row: k for k, row in enumerate(state.rows.tolist())}
+    if act == "plan":
+        engine.commit(Plan.assign([replace(item, job=place[item.job]) for item in what if item.job in place]))
+    elif act == "rank":
+        engine.commit(Plan.rank(np.array([what.index(row) for row in place], dtype=np.float64)))
+    elif act == "wait":
+        pass_time(engine, state.now + what)
+    elif act == "lose":
+        lose_node(state, what)
+    elif act == "drain":
+        drain_node(state, what)
+    elif act == "return" and t.NI[c.N_UP, what] == 0:
+        return_node(state, what)
+    elif act == "lock":
+        t.I[c.LOCKED, what] = 1 - t.I[c.LOCKED, what]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(story=st.lists(steps(), min_size=2, max_size=14), min_run=st.sampled_from([0.0, 20.0]), checkpoint=st.sampled_from([0.0, 15.0]))
+def test_whatever_is_asked_the_books_agree(story: list[tuple[str, Any]], min_run: float, checkpoint: float) -> None:
+    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": way} for k, way in enumerate(WAYS)]
+    costs = Costs(start=1.0, resume=2.0, resize=3.0, move=4.0, checkpoint=checkpoint)
+    engine = engine_of(rows, CLUSTER, checkpoint=checkpoint, costs=costs, min_run=min_run)
+    t = engine.state.tables
+    done = t.F[c.DONE].copy()
+    for act, what in story:
+        safe = t.F[c.SAFE].copy()
+        take(engine, act, what)
+        assert check_books(engine.state, engine.grants, shares=act in ("plan", "rank")) == [], act
+        engine.state.decision += 1
+        assert (t.F[c.SAFE] >= safe - 1e-9).all(), "saved work was lost"
+        if act not in ("lose", "drain"):
+            assert (t.F[c.DONE] >= done - 1e-9).all(), "work was lost without a failure"
+        done = t.F[c.DONE].copy()
+        assert (t.F[c.DONE] <= t.F[c.WORK] + 1e-6).all()
+    for row in range(JOBS):
+        if t.I[c.PHASE, row] == Phase.PENDING:
+            assert t.I[c.HELD, row] == 0
