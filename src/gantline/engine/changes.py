@@ -37,9 +37,9 @@ class Change:
 STAYS, LEAVES = Change(Kind.STAYS), Change(Kind.LEAVES)
 
 
-def read_change(state: State, books: Holdings, w: Wanted, grant: Grant | None, staying: set[int]) -> Change:
+def read_change(state: State, books: Holdings, w: Wanted, held: Holding, grant: Grant | None, staying: set[int]) -> Change:
     """What the plan means for one gang; `staying` are members of groups that are together already."""
-    held, item = books.of(w.row), w.item
+    item = w.item
     if w.fluid or (grant is not None and grant.fluid):
         return STAYS if w.fluid and grant is not None and grant.fluid else LEAVES
     if item.parts:

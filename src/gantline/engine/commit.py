@@ -84,12 +84,14 @@ class Commit:
         claims = Claims(self.books, {row for row in self.grants.by_row if row not in holders or not self.wanted[row].sound})
         staying = self.pools.settle_in(self.wanted, holders, claims)
         for w in self.wanted.values():
-            if w.row in holders and w.sound:
-                change = read_change(self.state, self.books, w, self.grants.by_row.get(w.row), staying)
-                held = self.books.of(w.row)
-                if held.shared and not w.pooled and change.kind is not Kind.LEAVES and not claims.claim(w, (change.keep or held).devices):
-                    change = LEAVES
-                self._give_up_one(w, change)
+            if w.row not in holders or not w.sound:
+                continue
+            held = self.books.of(w.row)
+            change = read_change(self.state, self.books, w, held, self.grants.by_row.get(w.row), staying)
+            stays = (change.keep or held).devices if change.kind is not Kind.LEAVES else ()
+            if held.shared and not w.pooled and not claims.claim(w, stays):
+                change = LEAVES
+            self._give_up_one(w, change)
 
     def _divided_anew(self, row: int, holders: set[int]) -> bool:
         """Whether this commit may change the shares of a row."""
@@ -233,16 +235,16 @@ class Commit:
     def _adjust(self, w: Wanted) -> None:
         """Change in place what needs no restart: CPUs, batch, lease, fraction, offset, and whether it shares."""
         self._restyle(w, only_less=False)
-        if not w.shares:
+        if not w.shares and w.row in self.books.special:
             self.books.own(w.row)
         held, grant = self.books.of(w.row), self.grants.by_row.get(w.row)
         self._record(w, held, grant.workers if grant is not None and w.item.parts else ())
 
     def _restyle(self, w: Wanted, only_less: bool) -> None:
         """Another option on the same devices: CPUs and memory change without a restart, if every node has them (Synergy)."""
-        held = self.books.of(w.row)
-        if held.option == w.option or w.item.parts:
+        if self.t.I[c.OPTION, w.row] == w.option or w.item.parts:
             return
+        held = self.books.of(w.row)
         fresh = self.books.gang(w.option, held.devices, held.shared) if held.node < 0 else replace(held, option=w.option)
         now, then = self.books.demand(held), self.books.demand(fresh)
         less = all(amount <= now.get(node, (0.0, 0.0))[k] for node, pair in then.items() for k, amount in enumerate(pair))
@@ -289,6 +291,8 @@ class Commit:
 
 
 def _plain(item: Assignment) -> bool:
-    """Whether a grant says nothing beyond what the option in use says."""
-    bare = Assignment(item.job, item.option, item.gpus, item.type, until=item.until)
-    return math.isnan(item.cpus) and math.isnan(item.memory) and replace(item, cpus=bare.cpus, memory=bare.memory) == bare
+    """Whether a grant says nothing beyond what the option in use and the lease say."""
+    placed = item.devices or item.nodes or item.parts or item.within
+    special = item.group >= 0 or item.mode or item.fraction != 1.0 or item.offset or item.batch or item.accumulation != 1
+    limited = item.memory_cap != math.inf or item.limit != math.inf or item.purpose != "train" or item.share != 1.0
+    return not (placed or special or limited) and math.isnan(item.cpus) and math.isnan(item.memory)

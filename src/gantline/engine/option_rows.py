@@ -36,12 +36,12 @@ class OptionRows:
         base = self._base(row, option, gpus, kind)
         if base == IMPOSSIBLE:
             return IMPOSSIBLE
-        way = self.tables.options[base]
-        size = way.gpus if gpus < 0 else gpus
-        type_code = way.type if kind < 0 else kind
-        same = size == way.gpus and type_code == way.type
+        OI = self.tables.options.I
+        size, type_code = OI[c.O_GPUS, base] if gpus < 0 else gpus, OI[c.O_TYPE, base] if kind < 0 else kind
+        same = bool(size == OI[c.O_GPUS, base] and type_code == OI[c.O_TYPE, base])
         if same and math.isnan(cpus) and math.isnan(memory):
             return base
+        way, size, type_code = self.tables.options[base], int(size), int(type_code)
         if size == 0 and way.gpus > 0:
             return IMPOSSIBLE  # a gang of nobody
         rate = way.rate if same else self._rate(row, way, type_code, size)

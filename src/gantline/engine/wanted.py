@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -53,9 +54,10 @@ class Wanted:
 def read_plan(tables: Tables, options: OptionRows, rows: Ints, table: Assignments) -> dict[int, Wanted]:
     """What each row shall have, in the order in which the plan first names them."""
     listed: dict[int, list[Assignment]] = {}
-    for item in table:
-        row = int(rows[item.job])
-        listed.setdefault(row, []).append(replace(item, job=row))
+    by_row = copy(table)
+    by_row.job = rows[table.job]
+    for item in by_row:
+        listed.setdefault(item.job, []).append(item)
     groups: dict[int, set[int]] = {}
     claims: dict[tuple[int, int], int] = {}  # (group, device) -> how many members name it
     for row, items in listed.items():
