@@ -1,12 +1,14 @@
-"""In every probe the books must agree before each decision and after each commit."""
+"""In every probe the books agree before each decision and after each commit, and what a policy sees survives JSON."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from gantline.core.plan import Plan
+from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
 from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
 
@@ -17,7 +19,15 @@ def _books_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def decide_on_good_books(engine: Engine) -> Plan | None:
         assert check_books(engine.state, engine.grants, shares=False) == []
-        return decide(engine)
+        plan = decide(engine)
+        snapshot = engine.state.snapshot()
+        seen = encode_snapshot(snapshot)
+        restored = decode_snapshot(json.loads(json.dumps(seen, allow_nan=False)), snapshot.performance)
+        assert encode_snapshot(restored) == seen
+        assert restored.tables.granted == snapshot.tables.granted
+        if plan is not None:
+            assert encode_plan(engine.policy.decide(restored)) == encode_plan(plan)
+        return plan
 
     def commit_and_check(engine: Engine, plan: Plan, rows: Any = None) -> None:
         commit(engine, plan, rows)
