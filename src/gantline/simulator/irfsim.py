@@ -12,8 +12,10 @@ from gantline.core.policy import Policy
 from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates
 from gantline.policies.allox.artifact import matched, methods, world
+from gantline.policies.allox.artifact.plus import run_plus
 from gantline.policies.allox.artifact.sort import scratch
 from gantline.policies.allox.policy import AlloX
+from gantline.policies.allox.shortest import AlloXPlus
 from gantline.policies.allox.users import read_weights
 from gantline.policies.allox.ways import Floats, Ints
 from gantline.simulator.irfsim_result import write_result
@@ -28,7 +30,6 @@ _METHODS = {
     "es": methods.EQUAL_SHARE,
     "allox.sjf": methods.SJF,
     "allox.srpt": methods.SRPT,
-    "allox.plus": methods.ALLOX_PLUS,
 }
 
 
@@ -54,11 +55,13 @@ def drive(simulation: Simulation, trace: Trace) -> None:
 
 def _run_method(now: world.World, policy: Policy, pool: Pool, jobs: Jobs, weight: Floats) -> world.World:
     """Run one of the compiled methods; the world comes back, for it may have been given more room to log."""
-    number = np.array([pool.whole, jobs.beta, getattr(policy, "age", math.inf)])
-    on_cpu, on_gpu = np.ascontiguousarray(now.reported.T)
-    shortest, rest = np.minimum(on_cpu, on_gpu), scratch()
+    on_cpu, on_gpu = now.tasks[world.REPORTED + world.CPU], now.tasks[world.REPORTED + world.GPU]
+    shortest, number, rest = np.minimum(on_cpu, on_gpu), np.array([pool.whole, jobs.beta]), scratch()
     while True:
-        code = methods.run_method(now, _METHODS[policy.name], weight, number, on_cpu, on_gpu, shortest, rest)
+        if isinstance(policy, AlloXPlus):
+            code = run_plus(now, policy.age, rest)
+        else:
+            code = methods.run_method(now, _METHODS[policy.name], weight, number, on_cpu, on_gpu, shortest)
         if code == methods.DONE:
             return now
         if code == methods.BROKEN:
@@ -69,7 +72,7 @@ def _run_method(now: world.World, policy: Policy, pool: Pool, jobs: Jobs, weight
 def _refuse_what_it_has_not(simulation: Simulation) -> None:
     """IRFsim knows a few policies, and neither rounds nor failures, costs or admission."""
     state, policy = simulation.state, simulation.engine.policy
-    known = ("allox", *_METHODS)
+    known = ("allox", "allox.plus", *_METHODS)
     if policy.name not in known:
         raise RefusedError(
             f"IRFsim has no policy '{policy.name or type(policy).__name__}'",

@@ -9,35 +9,36 @@ from gantline.core.jit import kernel
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine import log as g
-from gantline.policies.allox.artifact.world import CPU, GPU, LOGGED, World
+from gantline.policies.allox.artifact import world
+from gantline.policies.allox.artifact.world import CPU, GPU
 from gantline.policies.allox.ways import Floats, Ints
 from gantline.simulator.simulation import Simulation
 
 
-def write_result(simulation: Simulation, w: World) -> None:
+def write_result(simulation: Simulation, w: world.World) -> None:
     """Fill in starts, ends, service and intervals."""
     state, t = simulation.state, simulation.state.tables
     F, I, n = t.F, t.I, w.jobs
-    count = int(w.counts[LOGGED])
-    task, device = w.log_task[:count], w.log_device[:count]
-    begin, end = w.log_begin[:count], w.log_end[:count]
+    count = int(w.counts[world.LOGGED])
+    (task, device), (begin, end) = w.log_codes[:, :count], w.log_times[:, :count]
     full = task < n
     row = np.where(full, task, (task - n) // 4)
     seconds = np.where(full, end - begin, 0.0)
+    width = np.where(device == GPU, w.tasks[world.UNITS + GPU, task], 0.0)
     F[c.SERVICE] = np.bincount(row, weights=seconds, minlength=n)
-    F[c.GPUTIME] = np.bincount(row, weights=seconds * (device == GPU) * w.units[task, GPU], minlength=n)
+    F[c.GPUTIME] = np.bincount(row, weights=seconds * width, minlength=n)
     I[c.RESTARTS] = I[c.PREEMPTIONS] = np.maximum(np.bincount(row[full], minlength=n) - 1, 0)
-    F[c.FIRST_START] = F[c.MARK] = w.first_start[:n]
-    F[c.FINISH] = w.finish[:n]
-    done = ~np.isnan(w.finish[:n])
+    F[c.FIRST_START] = F[c.MARK] = w.tasks[world.FIRST_START, :n]
+    F[c.FINISH] = w.tasks[world.FINISH, :n]
+    done = ~np.isnan(F[c.FINISH])
     F[c.DONE] = F[c.SAFE] = np.where(done, F[c.WORK], 0.0)
     I[c.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
     state.now = float(end.max(initial=0.0))
+    span = w.codes[world.SPAN, :n]
     last = np.zeros(count, dtype=bool)
-    last[w.span[:n][w.span[:n] >= 0]] = True
+    last[span[span >= 0]] = True
     reason = np.where(full, np.where(last, int(Reason.FINISHED), int(Reason.PREEMPTED)), int(Reason.LIMIT))
-    width = np.where(device == GPU, w.units[task, GPU], 0.0).astype(np.int64)
-    _write_log(simulation, row, device, begin, end, reason, width)
+    _write_log(simulation, row, device, begin, end, reason, width.astype(np.int64))
 
 
 def _write_log(simulation: Simulation, row: Ints, device: Ints, begin: Floats, end: Floats, reason: Ints, width: Ints) -> None:

@@ -9,7 +9,8 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, UsageError
-from gantline.policies.allox.artifact.world import COUNTS, CPU, GPU, World
+from gantline.policies.allox.artifact import world as w
+from gantline.policies.allox.artifact.world import CPU, GPU, World
 from gantline.policies.allox.ways import Floats, Ints
 from gantline.simulator.option_estimates import error_column
 from gantline.workload.options import parse_options
@@ -107,65 +108,42 @@ def _errors(frame: pl.DataFrame, column: str) -> Floats:
 def build_world(jobs: Jobs, owner: Ints, arrival: Floats, users: int, pool: Pool, profiling: bool) -> World:
     """Everything idle and nobody there yet; with profiling, four samples behind every job's row."""
     n = len(arrival)
-    tasks = 5 * n if profiling else n
-    units, memory, true, reported = (np.empty((tasks, 2)) for _ in range(4))
-    units[:n], memory[:n], true[:n], reported[:n] = jobs.units, jobs.memory, jobs.true, jobs.reported
-    sample, job = np.full(tasks, -1, dtype=np.int64), np.arange(n)
+    size = 5 * n if profiling else n
+    job = np.concatenate((np.arange(n), np.repeat(np.arange(n), 4 if profiling else 0)))
+    tasks, codes = np.zeros((w.TASK_COLUMNS, size)), np.full((w.CODE_COLUMNS, size), -1, dtype=np.int64)
+    tasks[w.ARRIVAL] = arrival[job]
+    tasks[[w.FIRST_START, w.FINISH]] = np.nan
+    given = ((w.UNITS, jobs.units), (w.NEEDS_MEMORY, jobs.memory), (w.TRUE, jobs.true), (w.REPORTED, jobs.reported))
+    for column, values in given:
+        tasks[column : column + 2, :n] = values.T
     if profiling:
-        job = np.concatenate((job, np.repeat(job, 4)))
-        times = [np.maximum(1.0, share * jobs.true) for share in SAMPLE_SHARES]
-        true[n:] = reported[n:] = np.stack(times * 2, axis=1).reshape(-1, 2)
-        units[n:], memory[n:] = (pool.cores, 1.0), SAMPLE_MEMORY
-        sample[n:] = np.tile((CPU, CPU, GPU, GPU), n)
-    group = np.cumsum(np.concatenate(([0], np.diff(arrival) > 0)))[:n].astype(np.int64)
-    places = np.bincount(owner, minlength=users) * (5 if profiling else 1)
-    log = 2 * tasks + 1024
+        times = np.stack([np.maximum(1.0, share * jobs.true) for share in SAMPLE_SHARES] * 2, axis=1).reshape(-1, 2).T
+        tasks[w.TRUE : w.TRUE + 2, n:] = tasks[w.REPORTED : w.REPORTED + 2, n:] = times
+        tasks[w.UNITS : w.UNITS + 2, n:] = [[pool.cores], [1.0]]
+        tasks[w.NEEDS_MEMORY : w.NEEDS_MEMORY + 2, n:] = np.array(SAMPLE_MEMORY)[:, None]
+        codes[w.SAMPLE, n:] = np.tile((w.CPU, w.CPU, w.GPU, w.GPU), n)
+    group = np.cumsum(np.concatenate(([0], np.diff(arrival) > 0)))[:n]
+    codes[w.OWNER], codes[w.GROUP], codes[w.DEVICE] = owner[job], group[job], w.GPU
+    places = np.bincount(codes[w.OWNER], minlength=users)
+    lists = np.zeros((w.LISTS, 2 * size + users + 1), dtype=np.int64)
+    lists[w.GROUP_FIRST, :n] = np.searchsorted(group, np.arange(n))
+    capacity = (pool.nodes * pool.cores, float(pool.gpus), pool.memory)
     return World(
         jobs=n,
-        owner=owner[job],
-        arrival=arrival[job],
-        units=units,
-        memory=memory,
-        true=true,
-        reported=reported,
-        sample=sample,
-        group=group[job],
-        device=np.full(tasks, GPU, dtype=np.int64),
-        machine=np.full(tasks, -1, dtype=np.int64),
-        started=np.zeros(tasks),
-        first_start=np.full(tasks, np.nan),
-        runs_for=np.zeros(tasks),
-        ends=np.zeros(tasks),
-        holds=np.zeros((tasks, 3)),
-        finish=np.full(tasks, np.nan),
-        span=np.full(tasks, -1, dtype=np.int64),
-        used=np.zeros((users, 3)),
-        score=np.zeros(users),
-        queue=np.zeros(tasks, dtype=np.int64),
-        offset=np.concatenate(([0], np.cumsum(places)[:-1])).astype(np.int64),
-        length=np.zeros(users, dtype=np.int64),
-        capacity=np.array([pool.nodes * pool.cores, float(pool.gpus), pool.memory]),
-        free=np.array([pool.nodes * pool.cores, float(pool.gpus), pool.memory]),
+        tasks=tasks,
+        codes=codes,
+        users=np.zeros((w.USER_COLUMNS, users)),
+        queues=np.stack((np.cumsum(places) - places, np.zeros(users, dtype=np.int64))),
+        pool=np.array([*capacity, *capacity, 0.0]),
+        counts=np.zeros(w.COUNTS, dtype=np.int64),
+        lists=lists,
+        keys=np.zeros((2, 2 * size)),
         booked=np.full(pool.gpus + pool.nodes, np.nan),
-        running=np.zeros(tasks + 1, dtype=np.int64),
-        group_first=np.searchsorted(group, np.arange(n)),
-        samples_left=np.zeros(n, dtype=np.int64),
-        counts=np.zeros(COUNTS, dtype=np.int64),
-        clock=np.zeros(1),
-        log_task=np.zeros(log, dtype=np.int64),
-        log_device=np.zeros(log, dtype=np.int64),
-        log_begin=np.zeros(log),
-        log_end=np.zeros(log),
-        lists=np.zeros((3, 2 * tasks + users), dtype=np.int64),
-        keys=np.zeros(2 * tasks),
+        log_codes=np.zeros((2, 2 * size + 1024), dtype=np.int64),
+        log_times=np.zeros((2, 2 * size + 1024)),
     )
 
 
 def with_more_log(world: World) -> World:
     """The same world with room for twice as many intervals."""
-    return world._replace(
-        log_task=np.tile(world.log_task, 2),
-        log_device=np.tile(world.log_device, 2),
-        log_begin=np.tile(world.log_begin, 2),
-        log_end=np.tile(world.log_end, 2),
-    )
+    return world._replace(log_codes=np.tile(world.log_codes, 2), log_times=np.tile(world.log_times, 2))

@@ -10,20 +10,9 @@ from gantline.core.errors import RefusedError
 from gantline.policies.allox.artifact import event
 from gantline.policies.allox.artifact.queued import CPU, GPU, Queued
 from gantline.policies.allox.artifact.sort import BROKEN, FINE, java_sort, scratch
-from gantline.policies.allox.artifact.world import World
 from gantline.policies.allox.ways import Floats
-from gantline.simulator.irfsim_world import Jobs, Pool, build_world
 
-POOL = Pool("gpu", "cpu", 4, 4, 32.0, 512.0, 64.0)
 AGE = 500.0
-
-
-def world_at(now: float, arrival: Floats, reported: Floats) -> World:
-    count = len(arrival)
-    jobs = Jobs(np.arange(count), np.ones((count, 2)), np.ones((count, 2)), reported, reported)
-    world = build_world(jobs, np.zeros(count, dtype=np.int64), arrival, 1, POOL, profiling=False)
-    world.clock[0] = now
-    return world
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 15, 16, 17, 33, 64, 150, 400])
@@ -33,8 +22,7 @@ def test_pairs_are_sorted_by_the_comparisons_that_java_makes(size: int) -> None:
         arrival = np.sort(rng.uniform(0.0, 1000.0, size))
         reported = rng.uniform(1.0, 1.0 + spread, (size, 2))
         reported[: size // 3].sort(axis=0)
-        world = world_at(1200.0, arrival, reported)
-        pairs = np.arange(2 * size)
+        order = np.arange(2 * size)
 
         def compare(a: int, b: int, arrival: Floats = arrival, reported: Floats = reported) -> int:
             old, other = 1200.0 - arrival[a // 2] >= AGE, 1200.0 - arrival[b // 2] >= AGE
@@ -42,15 +30,15 @@ def test_pairs_are_sorted_by_the_comparisons_that_java_makes(size: int) -> None:
                 return -1 if old else 1
             return int(reported[a // 2, a % 2] - reported[b // 2, b % 2])
 
-        spare = np.empty((2, 2 * size), dtype=np.int64)
-        code = java_sort(world, pairs, AGE, spare[0], spare[1], scratch())
+        old = np.repeat(1200.0 - arrival >= AGE, 2).astype(np.float64)
+        code = java_sort(order, reported.reshape(-1), old, np.empty(2 * size, dtype=np.int64), scratch())
         try:
             expected = java_sorted(np.arange(2 * size).tolist(), compare)
         except ValueError:  # where Java notices that the comparison contradicts itself
             assert code == BROKEN
         else:
             assert code == FINE
-            assert pairs.tolist() == expected
+            assert order.tolist() == expected
 
 
 def test_java_order_of_a_consistent_comparison_is_any_stable_order() -> None:

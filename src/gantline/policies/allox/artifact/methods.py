@@ -6,13 +6,24 @@ import numpy as np
 
 from gantline.core.jit import kernel
 from gantline.policies.allox.artifact.clock import advance
-from gantline.policies.allox.artifact.sort import BROKEN as SORT_BROKEN
-from gantline.policies.allox.artifact.sort import java_sort
 from gantline.policies.allox.artifact.world import (
+    ARRIVAL,
+    CAPACITY,
     CPU,
     GPU,
+    LENGTH,
     LOGGED,
     MEMORY,
+    NEEDS_MEMORY,
+    NOW,
+    OFFSET,
+    QUEUE,
+    REPORTED,
+    SAMPLE,
+    SCORE,
+    SCRATCH,
+    UNITS,
+    USED,
     World,
     first_job,
     fits,
@@ -23,20 +34,19 @@ from gantline.policies.allox.artifact.world import (
 )
 from gantline.policies.allox.ways import Floats, Ints
 
-DRF_FIFO, DRF, DRF_EXTENDED, EQUAL_SHARE, SJF, SRPT, ALLOX_PLUS = 0, 1, 2, 3, 4, 5, 6
+DRF_FIFO, DRF, DRF_EXTENDED, EQUAL_SHARE, SJF, SRPT = 0, 1, 2, 3, 4, 5
 FULL, DONE, BROKEN = 0, 1, 2
 
 
 @kernel
-def run_method(w: World, method: int, weight: Floats, number: Floats, on_cpu: Floats, on_gpu: Floats, shortest: Floats, rest: Ints) -> int:
-    """Run until nothing is left to do, the log is nearly full, or Java's sort gives up.
+def run_method(w: World, method: int, weight: Floats, number: Floats, on_cpu: Floats, on_gpu: Floats, shortest: Floats) -> int:
+    """Run until nothing is left to do or the log is nearly full.
 
-    ``number`` holds the memory of a node, how many cores a GPU counts as, and the age from which jobs go first; then come the
-    reported times per task.
+    ``number`` holds the memory of a node and how many cores a GPU counts as; then come the reported times per task.
     """
-    while w.counts[LOGGED] + w.running.size <= w.log_task.size:
+    while w.counts[LOGGED] + w.tasks.shape[1] <= w.log_codes.shape[1]:
         if not advance(w):
-            if w.clock[0] == np.inf:
+            if w.pool[NOW] == np.inf:
                 return DONE
             continue
         if method == DRF_FIFO:
@@ -47,9 +57,6 @@ def run_method(w: World, method: int, weight: Floats, number: Floats, on_cpu: Fl
             drf_extended(w, weight, number[1], on_cpu, on_gpu)
         elif method == EQUAL_SHARE:
             equal_share(w, on_cpu, on_gpu)
-        elif method == ALLOX_PLUS:
-            if not allox_plus(w, number[2], rest):
-                return BROKEN
         else:
             if method == SRPT:
                 preempt_jobs(w)
@@ -61,15 +68,15 @@ def run_method(w: World, method: int, weight: Floats, number: Floats, on_cpu: Fl
 def poorest(w: World, weight: Floats, beta: float, passed: Ints) -> int:
     """The user with queued tasks and the lowest share, the earlier name if equal; -1: none. With beta, a GPU counts as cores."""
     best, lowest = -1, np.inf
-    for user in range(w.length.size):
-        if w.length[user] == 0 or passed[user]:
+    for user in range(w.queues.shape[1]):
+        if w.queues[LENGTH, user] == 0 or passed[user]:
             continue
-        share = w.used[user, MEMORY] / w.capacity[MEMORY]
+        cores, gpus, memory = w.users[USED + CPU, user], w.users[USED + GPU, user], w.users[USED + MEMORY, user]
+        share = memory / w.pool[CAPACITY + MEMORY]
         if beta > 0.0:
-            cores = (w.used[user, CPU] + beta * w.used[user, GPU]) / (w.capacity[CPU] + beta * w.capacity[GPU])
-            share = max(share, cores)
+            share = max(share, (cores + beta * gpus) / (w.pool[CAPACITY + CPU] + beta * w.pool[CAPACITY + GPU]))
         else:
-            share = max(share, w.used[user, CPU] / w.capacity[CPU], w.used[user, GPU] / w.capacity[GPU])
+            share = max(share, cores / w.pool[CAPACITY + CPU], gpus / w.pool[CAPACITY + GPU])
         share /= weight[user]
         if share < lowest:
             best, lowest = user, share
@@ -79,14 +86,14 @@ def poorest(w: World, weight: Floats, beta: float, passed: Ints) -> int:
 @kernel
 def drf_fifo(w: World, weight: Floats, whole: float) -> None:
     """GPU only, in order of arrival, a whole node's memory each; the first job that does not fit ends the event."""
-    passed = w.lists[0]
-    passed[: w.length.size] = 0
+    passed = w.lists[SCRATCH + 0]
+    passed[: w.queues.shape[1]] = 0
     while True:
         user = poorest(w, weight, 0.0, passed)
         if user < 0:
             return
-        job = w.queue[w.offset[user]]
-        w.memory[job, CPU], w.memory[job, GPU] = whole, whole
+        job = w.lists[QUEUE, w.queues[OFFSET, user]]
+        w.tasks[NEEDS_MEMORY + CPU, job], w.tasks[NEEDS_MEMORY + GPU, job] = whole, whole
         if not fits(w, job, GPU):
             return
         start(w, job, GPU, job)
@@ -95,9 +102,9 @@ def drf_fifo(w: World, weight: Floats, whole: float) -> None:
 @kernel
 def drf(w: World, weight: Floats, shortest: Floats) -> None:
     """Each job on the device that it reports faster; all queues are sorted when the event begins."""
-    passed = w.lists[0]
-    passed[: w.length.size] = 0
-    for user in range(w.length.size):
+    passed = w.lists[SCRATCH + 0]
+    passed[: w.queues.shape[1]] = 0
+    for user in range(w.queues.shape[1]):
         sort_queue(w, user, shortest)
     while True:
         user = poorest(w, weight, 0.0, passed)
@@ -107,7 +114,7 @@ def drf(w: World, weight: Floats, shortest: Floats) -> None:
         if job < 0:
             passed[user] = 1
             continue
-        device = CPU if w.reported[job, CPU] < w.reported[job, GPU] else GPU
+        device = CPU if w.tasks[REPORTED + CPU, job] < w.tasks[REPORTED + GPU, job] else GPU
         if not fits(w, job, device):
             return
         start(w, job, device, job)
@@ -119,8 +126,8 @@ def drf_extended(w: World, weight: Floats, beta: float, on_cpu: Floats, on_gpu: 
 
     A queue is sorted only when its user's turn comes, also if it then holds nothing but samples.
     """
-    passed = w.lists[0]
-    passed[: w.length.size] = 0
+    passed = w.lists[SCRATCH + 0]
+    passed[: w.queues.shape[1]] = 0
     while True:
         user = poorest(w, weight, beta, passed)
         if user < 0:
@@ -146,35 +153,37 @@ def equal_share(w: World, on_cpu: Floats, on_gpu: Floats) -> None:
     The original sorts for each fill. What the first sort leaves shows in draws of the second only, so one sort by both, and
     a search for the first fill's head, come to the same.
     """
-    users = w.length.size
-    cores, gpus, memory = w.capacity[CPU] / users, w.capacity[GPU] / users, w.capacity[MEMORY] / users
+    users = w.queues.shape[1]
+    cores, gpus, memory = w.pool[CAPACITY + CPU] / users, w.pool[CAPACITY + GPU] / users, w.pool[CAPACITY + MEMORY] / users
     for user in range(users):
-        while w.length[user] > 0:
-            head = w.queue[w.offset[user]]
-            for i in range(w.offset[user] + 1, w.offset[user] + w.length[user]):
-                if on_gpu[w.queue[i]] < on_gpu[head]:
-                    head = w.queue[i]
+        while w.queues[LENGTH, user] > 0:
+            head = w.lists[QUEUE, w.queues[OFFSET, user]]
+            for i in range(w.queues[OFFSET, user] + 1, w.queues[OFFSET, user] + w.queues[LENGTH, user]):
+                if on_gpu[w.lists[QUEUE, i]] < on_gpu[head]:
+                    head = w.lists[QUEUE, i]
             if not start_within(w, user, head, 0.0, gpus, memory):
                 break
         stable_sort_by_two(w, user, on_cpu, on_gpu)
-        memory_left = memory - w.used[user, MEMORY]
-        while w.length[user] > 0 and start_within(w, user, w.queue[w.offset[user]], cores, gpus, memory_left):
+        memory_left = memory - w.users[USED + MEMORY, user]
+        while w.queues[LENGTH, user] > 0 and start_within(w, user, w.lists[QUEUE, w.queues[OFFSET, user]], cores, gpus, memory_left):
             pass
 
 
 @kernel
 def stable_sort_by_two(w: World, user: int, first: Floats, second: Floats) -> None:
     """Sort a queue by two keys, by insertion: but for newcomers it is in that order already."""
-    low = w.offset[user]
-    for i in range(low + 1, low + w.length[user]):
-        task = w.queue[i]
+    low = w.queues[OFFSET, user]
+    mine = w.lists[QUEUE, low : low + w.queues[LENGTH, user]]
+    for i in range(1, mine.size):
+        task = mine[i]
         at = i
-        while at > low and (
-            first[w.queue[at - 1]] > first[task] or (first[w.queue[at - 1]] == first[task] and second[w.queue[at - 1]] > second[task])
-        ):
-            w.queue[at] = w.queue[at - 1]
+        while at > 0:
+            other = mine[at - 1]
+            if first[other] < first[task] or (first[other] == first[task] and second[other] <= second[task]):
+                break
+            mine[at] = other
             at -= 1
-        w.queue[at] = task
+        mine[at] = task
 
 
 @kernel
@@ -196,26 +205,26 @@ def start_within(w: World, user: int, task: int, cores: float, gpus: float, memo
 def within(w: World, user: int, task: int, device: int, limit: float, other_limit: float, memory: float) -> bool:
     """Whether the demand is within the limits minus use, in all three resources: also in that of which it wants nothing."""
     return bool(
-        w.units[task, device] <= limit - w.used[user, device]
-        and other_limit - w.used[user, 1 - device] >= 0.0
-        and w.memory[task, device] <= memory - w.used[user, MEMORY]
+        w.tasks[UNITS + device, task] <= limit - w.users[USED + device, user]
+        and other_limit - w.users[USED + 1 - device, user] >= 0.0
+        and w.tasks[NEEDS_MEMORY + device, task] <= memory - w.users[USED + MEMORY, user]
     )
 
 
 @kernel
 def list_pairs(w: World, pairs: Ints) -> int:
     """Pairs of job and device (``2 x task + device``): poorest user first, jobs by arrival, CPU before GPU; how many there are."""
-    users = w.lists[2][: w.length.size]
-    for user in range(w.length.size):
-        sort_queue(w, user, w.arrival)
-    for user in range(w.length.size):
+    users = w.lists[SCRATCH + 2][: w.queues.shape[1]]
+    for user in range(w.queues.shape[1]):
+        sort_queue(w, user, w.tasks[ARRIVAL])
+    for user in range(w.queues.shape[1]):
         users[user] = user
-    stable_sort(users, w.score, w.lists[2][w.length.size :])
+    stable_sort(users, w.users[SCORE], w.lists[SCRATCH + 2][w.queues.shape[1] :])
     count = 0
     for user in users:
-        for i in range(w.offset[user], w.offset[user] + w.length[user]):
-            if w.sample[w.queue[i]] < 0:
-                pairs[count], pairs[count + 1] = 2 * w.queue[i] + CPU, 2 * w.queue[i] + GPU
+        for i in range(w.queues[OFFSET, user], w.queues[OFFSET, user] + w.queues[LENGTH, user]):
+            if w.codes[SAMPLE, w.lists[QUEUE, i]] < 0:
+                pairs[count], pairs[count + 1] = 2 * w.lists[QUEUE, i] + CPU, 2 * w.lists[QUEUE, i] + GPU
                 count += 2
     return count
 
@@ -223,32 +232,13 @@ def list_pairs(w: World, pairs: Ints) -> int:
 @kernel
 def start_pairs(w: World) -> None:
     """Start the pairs that are reported shortest, as they fit."""
-    order, pairs = w.lists[0], w.lists[1]
+    order, pairs, time = w.lists[SCRATCH], w.lists[SCRATCH + 1], w.keys[0]
     count = list_pairs(w, pairs)
     for i in range(count):
-        order[i], w.keys[i] = i, w.reported[pairs[i] // 2, pairs[i] % 2]
-    stable_sort(order[:count], w.keys, w.lists[2])
+        order[i], time[i] = i, w.tasks[REPORTED + pairs[i] % 2, pairs[i] // 2]
+    stable_sort(order[:count], time, w.lists[SCRATCH + 2])
     for i in order[:count]:
         task, device = pairs[i] // 2, pairs[i] % 2
         if task >= 0 and fits(w, task, device):
             start(w, task, device, task)
             pairs[i - i % 2] = pairs[i - i % 2 + 1] = -2
-
-
-@kernel
-def allox_plus(w: World, age: float, rest: Ints) -> bool:
-    """One pair at a time, long-waiting jobs first, then by whole seconds of difference in Java's sort; False: that gives up."""
-    pairs = w.lists[0]
-    while True:
-        count = list_pairs(w, pairs)
-        fitting = 0
-        for pair in pairs[:count]:
-            fitting += fits(w, pair // 2, pair % 2)
-        if fitting == 0:
-            return True
-        if java_sort(w, pairs[:count], age, w.lists[1], w.lists[2], rest) == SORT_BROKEN:
-            return False
-        for pair in pairs[:count]:
-            if fits(w, pair // 2, pair % 2):
-                start(w, pair // 2, pair % 2, pair // 2)
-                break

@@ -4,7 +4,8 @@ With a consistent comparison every stable sort gives the same list. AlloXPlus co
 order depends on which pairs the sort happens to compare: natural runs, extended to a least length by binary insertion, merged
 pairwise with galloping (T. Peters' list sort, 2002, as Java 7 and later use it for lists).
 
-Items are pairs: ``2 x task + device``. `BROKEN` comes back where Java would refuse a comparison that contradicts itself.
+Lists hold numbers of items; ``time`` and ``old`` are their keys. `BROKEN` comes back where Java would refuse a comparison that
+contradicts itself.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.jit import kernel
-from gantline.policies.allox.artifact.world import World
-from gantline.policies.allox.ways import Ints
+from gantline.policies.allox.ways import Floats, Ints
 
 SHORT = 32
 GALLOP = 7
@@ -26,22 +26,21 @@ REST = 2 * MOST_RUNS + 2
 
 
 @kernel
-def before(w: World, one: int, other: int, age: float) -> int:
-    """Below zero if the first pair goes before the second: jobs that waited long do, then those shorter by a whole second."""
-    old = w.clock[0] - w.arrival[one // 2] >= age
-    if old != (w.clock[0] - w.arrival[other // 2] >= age):
-        return -1 if old else 1
-    return int(w.reported[one // 2, one % 2] - w.reported[other // 2, other % 2])
+def before(time: Floats, old: Floats, one: int, other: int) -> int:
+    """Below zero if the first item goes before the second: those that waited long do, then those shorter by a whole second."""
+    if old[one] != old[other]:
+        return -1 if old[one] > 0.0 else 1
+    return int(time[one] - time[other])
 
 
 @kernel
-def java_sort(w: World, a: Ints, age: float, first: Ints, second: Ints, rest: Ints) -> int:
-    """Leave the pairs in the order in which Java's ``Collections.sort`` would; the other arrays are scratch."""
+def java_sort(a: Ints, time: Floats, old: Floats, spare: Ints, rest: Ints) -> int:
+    """Leave the items in the order in which Java's ``Collections.sort`` would; ``spare`` (as long as the list) and ``rest`` are scratch."""
     n = a.size
     if n < 2:
         return FINE
     if n < SHORT:
-        insert_from(w, a, 0, n, natural_run(w, a, 0, n, age), age)
+        insert_from(a, 0, n, natural_run(a, 0, n, time, old), time, old)
         return FINE
     least, odd = n, 0
     while least >= SHORT:
@@ -51,32 +50,32 @@ def java_sort(w: World, a: Ints, age: float, first: Ints, second: Ints, rest: In
     rest[_RUNS], rest[_GALLOP] = 0, GALLOP
     lo = 0
     while lo < n:
-        length = natural_run(w, a, lo, n, age)
+        length = natural_run(a, lo, n, time, old)
         if length < least:
             wanted = min(least, n - lo)
-            insert_from(w, a, lo, lo + wanted, lo + length, age)
+            insert_from(a, lo, lo + wanted, lo + length, time, old)
             length = wanted
-        if push(w, a, lo, length, age, first, second, rest) == BROKEN:
+        if push(a, lo, length, time, old, spare, rest) == BROKEN:
             return BROKEN
         lo += length
     while rest[_RUNS] > 1:
         i = rest[_RUNS] - 2
         if i > 0 and rest[MOST_RUNS + i - 1] < rest[MOST_RUNS + i + 1]:
             i -= 1
-        if merge(w, a, i, age, first, second, rest) == BROKEN:
+        if merge(a, i, time, old, spare, rest) == BROKEN:
             return BROKEN
     return FINE
 
 
 @kernel
-def natural_run(w: World, a: Ints, lo: int, hi: int, age: float) -> int:
+def natural_run(a: Ints, lo: int, hi: int, time: Floats, old: Floats) -> int:
     """Length of the run that starts at ``lo``; a strictly falling one is turned round."""
     end = lo + 1
     if end == hi:
         return 1
-    falling = before(w, a[end], a[lo], age) < 0
+    falling = before(time, old, a[end], a[lo]) < 0
     end += 1
-    while end < hi and (before(w, a[end], a[end - 1], age) < 0) == falling:
+    while end < hi and (before(time, old, a[end], a[end - 1]) < 0) == falling:
         end += 1
     if falling:
         for i in range((end - lo) // 2):
@@ -85,14 +84,14 @@ def natural_run(w: World, a: Ints, lo: int, hi: int, age: float) -> int:
 
 
 @kernel
-def insert_from(w: World, a: Ints, lo: int, hi: int, start: int, age: float) -> None:
+def insert_from(a: Ints, lo: int, hi: int, start: int, time: Floats, old: Floats) -> None:
     """Binary insertion of ``a[start:hi]`` into the sorted ``a[lo:start]``."""
     for i in range(start, hi):
         pivot = a[i]
         left, right = lo, i
         while left < right:
             middle = (left + right) >> 1
-            if before(w, pivot, a[middle], age) < 0:
+            if before(time, old, pivot, a[middle]) < 0:
                 right = middle
             else:
                 left = middle + 1
@@ -102,7 +101,7 @@ def insert_from(w: World, a: Ints, lo: int, hi: int, start: int, age: float) -> 
 
 
 @kernel
-def push(w: World, a: Ints, lo: int, length: int, age: float, first: Ints, second: Ints, rest: Ints) -> int:
+def push(a: Ints, lo: int, length: int, time: Floats, old: Floats, spare: Ints, rest: Ints) -> int:
     """Add a run, and merge neighbours so that their lengths stay balanced."""
     size = rest[MOST_RUNS : 2 * MOST_RUNS]
     rest[rest[_RUNS]], size[rest[_RUNS]] = lo, length
@@ -113,13 +112,13 @@ def push(w: World, a: Ints, lo: int, length: int, age: float, first: Ints, secon
             n = n - 1 if size[n - 1] < size[n + 1] else n
         elif size[n] > size[n + 1]:
             return FINE
-        if merge(w, a, n, age, first, second, rest) == BROKEN:
+        if merge(a, n, time, old, spare, rest) == BROKEN:
             return BROKEN
     return FINE
 
 
 @kernel
-def merge(w: World, a: Ints, i: int, age: float, first: Ints, second: Ints, rest: Ints) -> int:
+def merge(a: Ints, i: int, time: Floats, old: Floats, spare: Ints, rest: Ints) -> int:
     """Merge the i-th run with the next."""
     size = rest[MOST_RUNS : 2 * MOST_RUNS]
     lo, n, mid, m = rest[i], size[i], rest[i + 1], size[i + 1]
@@ -127,24 +126,22 @@ def merge(w: World, a: Ints, i: int, age: float, first: Ints, second: Ints, rest
     for k in range(i + 1, rest[_RUNS] - 1):
         rest[k], size[k] = rest[k + 1], size[k + 1]
     rest[_RUNS] -= 1
-    skip = gallop(w, a[mid], a[lo:mid], 0, age, True)
+    skip = gallop(a[mid], a[lo:mid], 0, True, time, old)
     lo, n = lo + skip, n - skip
     if n == 0:
         return FINE
-    m = gallop(w, a[mid - 1], a[mid : mid + m], m - 1, age, False)
+    m = gallop(a[mid - 1], a[mid : mid + m], m - 1, False, time, old)
     if m == 0:
         return FINE
-    for k in range(n):
-        first[k] = a[lo + k]
-    for k in range(m):
-        second[k] = a[mid + k]
+    for k in range(n + m):
+        spare[k] = a[lo + k]
     if n <= m:
-        return merge_forwards(w, a[lo : lo + n + m], first[:n], second[:m], age, rest)
-    return merge_backwards(w, a[lo : lo + n + m], first[:n], second[:m], age, rest)
+        return merge_forwards(a[lo : lo + n + m], spare[:n], spare[n : n + m], time, old, rest)
+    return merge_backwards(a[lo : lo + n + m], spare[:n], spare[n : n + m], time, old, rest)
 
 
 @kernel
-def merge_forwards(w: World, out: Ints, first: Ints, second: Ints, age: float, rest: Ints) -> int:
+def merge_forwards(out: Ints, first: Ints, second: Ints, time: Floats, old: Floats, rest: Ints) -> int:
     """Merge from the left; the second run is known to begin first and the first run to end last."""
     n, m = first.size, second.size
     out[0] = second[0]
@@ -154,7 +151,7 @@ def merge_forwards(w: World, out: Ints, first: Ints, second: Ints, age: float, r
     while not done:
         wins = losses = 0
         while True:
-            if before(w, second[j], first[i], age) < 0:
+            if before(time, old, second[j], first[i]) < 0:
                 out[i + j] = second[j]
                 j, losses, wins = j + 1, losses + 1, 0
                 done = j == m
@@ -165,7 +162,7 @@ def merge_forwards(w: World, out: Ints, first: Ints, second: Ints, age: float, r
             if done or max(wins, losses) >= gallop_at:
                 break
         while not done:
-            count1 = gallop(w, second[j], first[i:], 0, age, True)
+            count1 = gallop(second[j], first[i:], 0, True, time, old)
             for _ in range(count1):
                 out[i + j] = first[i]
                 i += 1
@@ -177,7 +174,7 @@ def merge_forwards(w: World, out: Ints, first: Ints, second: Ints, age: float, r
             if j == m:
                 done = True
                 break
-            count2 = gallop(w, first[i], second[j:], 0, age, False)
+            count2 = gallop(first[i], second[j:], 0, False, time, old)
             for _ in range(count2):
                 out[i + j] = second[j]
                 j += 1
@@ -206,7 +203,7 @@ def merge_forwards(w: World, out: Ints, first: Ints, second: Ints, age: float, r
 
 
 @kernel
-def merge_backwards(w: World, out: Ints, first: Ints, second: Ints, age: float, rest: Ints) -> int:
+def merge_backwards(out: Ints, first: Ints, second: Ints, time: Floats, old: Floats, rest: Ints) -> int:
     """Merge from the right, the mirror image."""
     i, j = first.size - 1, second.size - 1
     out[i + j + 1] = first[i]
@@ -216,7 +213,7 @@ def merge_backwards(w: World, out: Ints, first: Ints, second: Ints, age: float, 
     while not done:
         wins = losses = 0
         while True:
-            if before(w, second[j], first[i], age) < 0:
+            if before(time, old, second[j], first[i]) < 0:
                 out[i + j + 1] = first[i]
                 i, wins, losses = i - 1, wins + 1, 0
                 done = i < 0
@@ -227,7 +224,7 @@ def merge_backwards(w: World, out: Ints, first: Ints, second: Ints, age: float, 
             if done or max(wins, losses) >= gallop_at:
                 break
         while not done:
-            count1 = i + 1 - gallop(w, second[j], first[: i + 1], i, age, True)
+            count1 = i + 1 - gallop(second[j], first[: i + 1], i, True, time, old)
             for _ in range(count1):
                 out[i + j + 1] = first[i]
                 i -= 1
@@ -239,7 +236,7 @@ def merge_backwards(w: World, out: Ints, first: Ints, second: Ints, age: float, 
             if j == 0:
                 done = True
                 break
-            count2 = j + 1 - gallop(w, first[i], second[: j + 1], j, age, False)
+            count2 = j + 1 - gallop(first[i], second[: j + 1], j, False, time, old)
             for _ in range(count2):
                 out[i + j + 1] = second[j]
                 j -= 1
@@ -266,21 +263,21 @@ def merge_backwards(w: World, out: Ints, first: Ints, second: Ints, age: float, 
 
 
 @kernel
-def gallop(w: World, key: int, a: Ints, hint: int, age: float, right: bool) -> int:
+def gallop(key: int, a: Ints, hint: int, right: bool, time: Floats, old: Floats) -> int:
     """Where ``key`` belongs in ``a`` (after equals if ``right``), by doubling steps from ``hint``, then bisection."""
     last, step = 0, 1
-    if goes_before(w, key, a[hint], age, right):
-        while step < hint + 1 and goes_before(w, key, a[hint - step], age, right):
+    if goes_before(key, a[hint], right, time, old):
+        while step < hint + 1 and goes_before(key, a[hint - step], right, time, old):
             last, step = step, 2 * step + 1
         lo, hi = hint - min(step, hint + 1), hint - last
     else:
-        while step < a.size - hint and not goes_before(w, key, a[hint + step], age, right):
+        while step < a.size - hint and not goes_before(key, a[hint + step], right, time, old):
             last, step = step, 2 * step + 1
         lo, hi = hint + last, hint + min(step, a.size - hint)
     lo += 1
     while lo < hi:
         middle = lo + ((hi - lo) >> 1)
-        if goes_before(w, key, a[middle], age, right):
+        if goes_before(key, a[middle], right, time, old):
             hi = middle
         else:
             lo = middle + 1
@@ -288,9 +285,9 @@ def gallop(w: World, key: int, a: Ints, hint: int, age: float, right: bool) -> i
 
 
 @kernel
-def goes_before(w: World, key: int, item: int, age: float, right: bool) -> bool:
+def goes_before(key: int, item: int, right: bool, time: Floats, old: Floats) -> bool:
     """Whether the key belongs somewhere before this item."""
-    return before(w, key, item, age) < 0 if right else before(w, item, key, age) >= 0
+    return before(time, old, key, item) < 0 if right else before(time, old, item, key) >= 0
 
 
 def scratch() -> Ints:

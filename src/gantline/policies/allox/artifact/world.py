@@ -17,116 +17,112 @@ from gantline.policies.allox.ways import Floats, Ints
 
 CPU, GPU, MEMORY = 0, 1, 2
 
+# tasks: float columns; from UNITS on there is a row per device, from HOLDS on a row per resource
+ARRIVAL, STARTED, FIRST_START, RUNS_FOR, ENDS, FINISH = 0, 1, 2, 3, 4, 5
+UNITS, NEEDS_MEMORY, TRUE, REPORTED = 6, 8, 10, 12  # cores or GPUs, GB, true and reported seconds
+HOLDS = 14  # cores, GPUs and memory that it holds while it runs
+TASK_COLUMNS = 17
+# codes: integer columns of tasks
+OWNER = 0  # users are numbered in the order of their names
+SAMPLE = 1  # the device that a profiling sample is for; -1 for jobs
+GROUP = 2  # jobs that arrive together become ready together
+DEVICE = 3
+MACHINE = 4  # of those that AlloX started; -1 otherwise
+SPAN = 5  # its last interval in the log; -1: none
+CODE_COLUMNS = 6
+# users: float columns
+USED, SCORE = 0, 3  # the score is kept by adding and subtracting, so that rounding decides between equal users
+USER_COLUMNS = 4
+# queues: where a user's stretch of the list QUEUE begins, and how long it is
+OFFSET, LENGTH = 0, 1
+# pool: cores, GPUs and memory in all and free, and the time
+CAPACITY, FREE, NOW = 0, 3, 6
+POOL_COLUMNS = 7
 # counts: what moves
 RUNNING, NEXT, LOGGED, FINISHED, EVENTS = 0, 1, 2, 3, 4
 COUNTS = 5
+# lists: of tasks that wait and that run, per group its first job and the samples it waits for, and three to work with
+QUEUE, RUNS, GROUP_FIRST, SAMPLES_LEFT, SCRATCH = 0, 1, 2, 3, 4
+LISTS = 7
 
 
 class World(NamedTuple):
-    """Everything that a run changes, and what it is given."""
+    """Everything that a run changes, and what it is given. Few matrices rather than many columns: that compiles four times as fast."""
 
     jobs: int
-    # per task
-    owner: Ints  # users are numbered in the order of their names
-    arrival: Floats
-    units: Floats  # per device: cores on the CPU, GPUs on the GPU
-    memory: Floats  # per device
-    true: Floats  # per device, seconds
-    reported: Floats  # per device, seconds
-    sample: Ints  # the device that a profiling sample is for; -1 for jobs
-    group: Ints  # jobs that arrive together: they become ready together
-    device: Ints
-    machine: Ints  # of those that AlloX started; -1 otherwise
-    started: Floats
-    first_start: Floats
-    runs_for: Floats
-    ends: Floats
-    holds: Floats  # cores, GPUs, memory
-    finish: Floats
-    span: Ints  # row of its last interval in the log; -1: none
-    # per user
-    used: Floats
-    score: Floats  # kept by adding and subtracting, so that rounding decides between equal users
-    queue: Ints
-    offset: Ints
-    length: Ints
-    # the pool
-    capacity: Floats
-    free: Floats
-    booked: Floats  # per machine, GPUs first: when it is free again by reported times; NaN: it is free
-    # the rest
-    running: Ints
-    group_first: Ints  # per group: its first job
-    samples_left: Ints  # per group
+    tasks: Floats
+    codes: Ints
+    users: Floats
+    queues: Ints
+    pool: Floats
     counts: Ints
-    clock: Floats
-    log_task: Ints
-    log_device: Ints
-    log_begin: Floats
-    log_end: Floats
-    lists: Ints  # scratch: three lists as long as there are pairs of task and device
-    keys: Floats  # scratch
+    lists: Ints
+    keys: Floats  # to work with: two numbers per pair of task and device
+    booked: Floats  # per machine, GPUs first: when it is free again by reported times; NaN: it is free
+    log_codes: Ints  # task and device of each interval
+    log_times: Floats  # its begin and end
 
 
 @kernel
 def fits(w: World, task: int, device: int) -> bool:
     """Whether the pool has room, without any tolerance."""
-    return bool(w.units[task, device] <= w.free[device] and w.memory[task, device] <= w.free[MEMORY])
+    return bool(w.tasks[UNITS + device, task] <= w.pool[FREE + device] and w.tasks[NEEDS_MEMORY + device, task] <= w.pool[FREE + MEMORY])
 
 
 @kernel
 def progress(w: World, task: int) -> float:
     """What a running job adds to its user's score: its dominant share on the truly faster device, discounted on the slower."""
-    fast = CPU if w.true[task, CPU] < w.true[task, GPU] else GPU
-    share: float = max(w.units[task, fast] / w.capacity[fast], w.memory[task, fast] / w.capacity[MEMORY])
-    if w.device[task] != fast:
-        share *= w.true[task, fast] / w.true[task, w.device[task]]
+    fast = CPU if w.tasks[TRUE + CPU, task] < w.tasks[TRUE + GPU, task] else GPU
+    share: float = w.tasks[UNITS + fast, task] / w.pool[CAPACITY + fast]
+    share = max(share, w.tasks[NEEDS_MEMORY + fast, task] / w.pool[CAPACITY + MEMORY])
+    if w.codes[DEVICE, task] != fast:
+        share *= w.tasks[TRUE + fast, task] / w.tasks[TRUE + w.codes[DEVICE, task], task]
     return share
 
 
 @kernel
 def append(w: World, task: int) -> None:
     """Queue a task behind the others of its user."""
-    user = w.owner[task]
-    w.queue[w.offset[user] + w.length[user]] = task
-    w.length[user] += 1
+    user = w.codes[OWNER, task]
+    w.lists[QUEUE, w.queues[OFFSET, user] + w.queues[LENGTH, user]] = task
+    w.queues[LENGTH, user] += 1
 
 
 @kernel
 def remove(w: World, task: int) -> None:
     """Take a task out of its user's queue."""
-    user = w.owner[task]
-    first = w.offset[user]
+    user = w.codes[OWNER, task]
+    first = w.queues[OFFSET, user]
     at = first
-    while w.queue[at] != task:
+    while w.lists[QUEUE, at] != task:
         at += 1
-    for i in range(at, first + w.length[user] - 1):
-        w.queue[i] = w.queue[i + 1]
-    w.length[user] -= 1
+    for i in range(at, first + w.queues[LENGTH, user] - 1):
+        w.lists[QUEUE, i] = w.lists[QUEUE, i + 1]
+    w.queues[LENGTH, user] -= 1
 
 
 @kernel
 def start(w: World, task: int, device: int, like: int) -> None:
     """Run a queued task on a device, with the demand and for the time of the task `like` (itself, but for one slip)."""
     remove(w, task)
-    w.running[w.counts[RUNNING]] = task
+    w.lists[RUNS, w.counts[RUNNING]] = task
     w.counts[RUNNING] += 1
-    now = w.clock[0]
-    w.device[task], w.started[task] = device, now
-    if np.isnan(w.first_start[task]):
-        w.first_start[task] = now
+    now = w.pool[NOW]
+    w.codes[DEVICE, task], w.tasks[STARTED, task] = device, now
+    if np.isnan(w.tasks[FIRST_START, task]):
+        w.tasks[FIRST_START, task] = now
     if like != task:
-        w.units[task, CPU], w.memory[task, CPU] = w.units[like, CPU], w.memory[like, CPU]
-    w.runs_for[task] = w.true[like, device]
-    w.ends[task] = whole_second(now + w.runs_for[task])
-    user = w.owner[task]
-    w.holds[task, 1 - device] = 0.0
-    w.holds[task, device], w.holds[task, MEMORY] = w.units[task, device], w.memory[task, device]
+        w.tasks[UNITS + CPU, task], w.tasks[NEEDS_MEMORY + CPU, task] = w.tasks[UNITS + CPU, like], w.tasks[NEEDS_MEMORY + CPU, like]
+    w.tasks[RUNS_FOR, task] = w.tasks[TRUE + device, like]
+    w.tasks[ENDS, task] = whole_second(now + w.tasks[RUNS_FOR, task])
+    user = w.codes[OWNER, task]
+    w.tasks[HOLDS + (1 - device), task] = 0.0
+    w.tasks[HOLDS + device, task], w.tasks[HOLDS + MEMORY, task] = w.tasks[UNITS + device, task], w.tasks[NEEDS_MEMORY + device, task]
     for r in range(3):
-        w.free[r] -= w.holds[task, r]
-        w.used[user, r] += w.holds[task, r]
-    if w.sample[task] < 0:
-        w.score[user] += progress(w, task)
+        w.pool[FREE + r] -= w.tasks[HOLDS + r, task]
+        w.users[USED + r, user] += w.tasks[HOLDS + r, task]
+    if w.codes[SAMPLE, task] < 0:
+        w.users[SCORE, user] += progress(w, task)
     write(w, task)
 
 
@@ -140,29 +136,30 @@ def whole_second(time: float) -> float:
 @kernel
 def write(w: World, task: int) -> None:
     """Log that a task runs from now on; one that was stopped in this instant on the same device just goes on."""
-    at = w.span[task]
-    if at >= 0 and w.log_end[at] == w.clock[0] and w.log_device[at] == w.device[task]:
-        w.log_end[at] = np.nan
+    at = w.codes[SPAN, task]
+    if at >= 0 and w.log_times[1, at] == w.pool[NOW] and w.log_codes[1, at] == w.codes[DEVICE, task]:
+        w.log_times[1, at] = np.nan
         return
     at = w.counts[LOGGED]
     w.counts[LOGGED] += 1
-    w.span[task] = at
-    w.log_task[at], w.log_device[at], w.log_begin[at], w.log_end[at] = task, w.device[task], w.clock[0], np.nan
+    w.codes[SPAN, task] = at
+    w.log_codes[0, at], w.log_codes[1, at] = task, w.codes[DEVICE, task]
+    w.log_times[0, at], w.log_times[1, at] = w.pool[NOW], np.nan
 
 
 @kernel
 def release(w: World, task: int) -> None:
     """Give back what a running task holds."""
-    user = w.owner[task]
+    user = w.codes[OWNER, task]
     for r in range(3):
-        w.free[r] += w.holds[task, r]
-        w.used[user, r] -= w.holds[task, r]
-    if w.sample[task] < 0:
-        w.score[user] -= progress(w, task)
-    if w.machine[task] >= 0:
-        w.booked[w.machine[task]] = np.nan
-        w.machine[task] = -1
-    w.log_end[w.span[task]] = w.clock[0]
+        w.pool[FREE + r] += w.tasks[HOLDS + r, task]
+        w.users[USED + r, user] -= w.tasks[HOLDS + r, task]
+    if w.codes[SAMPLE, task] < 0:
+        w.users[SCORE, user] -= progress(w, task)
+    if w.codes[MACHINE, task] >= 0:
+        w.booked[w.codes[MACHINE, task]] = np.nan
+        w.codes[MACHINE, task] = -1
+    w.log_times[1, w.codes[SPAN, task]] = w.pool[NOW]
 
 
 @kernel
@@ -170,15 +167,15 @@ def preempt_jobs(w: World) -> None:
     """Put all running jobs back at the end of their queues, with their true times shrunk by the part done."""
     kept = 0
     for i in range(w.counts[RUNNING]):
-        task = w.running[i]
-        if w.sample[task] >= 0:
-            w.running[kept] = task
+        task = w.lists[RUNS, i]
+        if w.codes[SAMPLE, task] >= 0:
+            w.lists[RUNS, kept] = task
             kept += 1
             continue
         release(w, task)
-        left = 1.0 - (w.clock[0] - w.started[task]) / w.runs_for[task]
-        w.true[task, CPU] *= left
-        w.true[task, GPU] *= left
+        left = 1.0 - (w.pool[NOW] - w.tasks[STARTED, task]) / w.tasks[RUNS_FOR, task]
+        w.tasks[TRUE + CPU, task] *= left
+        w.tasks[TRUE + GPU, task] *= left
         append(w, task)
     w.counts[RUNNING] = kept
 
@@ -186,7 +183,8 @@ def preempt_jobs(w: World) -> None:
 @kernel
 def sort_queue(w: World, user: int, keys: Floats) -> None:
     """Sort one user's queue by a key per task, stably."""
-    stable_sort(w.queue[w.offset[user] : w.offset[user] + w.length[user]], keys, w.lists[2])
+    first = w.queues[OFFSET, user]
+    stable_sort(w.lists[QUEUE, first : first + w.queues[LENGTH, user]], keys, w.lists[SCRATCH + 2])
 
 
 @kernel
@@ -227,8 +225,8 @@ def stable_sort(items: Ints, keys: Floats, spare: Ints) -> None:
 @kernel
 def first_job(w: World, user: int) -> int:
     """The first full job in a user's queue; -1: none."""
-    for i in range(w.offset[user], w.offset[user] + w.length[user]):
-        task: int = w.queue[i]
-        if w.sample[task] < 0:
+    for i in range(w.queues[OFFSET, user], w.queues[OFFSET, user] + w.queues[LENGTH, user]):
+        task: int = w.lists[QUEUE, i]
+        if w.codes[SAMPLE, task] < 0:
             return task
     return -1
