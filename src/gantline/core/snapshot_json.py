@@ -14,6 +14,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core import memory as memories
 from gantline.core.cluster_json import decode_cluster, decode_nodes, encode_cluster, encode_nodes
+from gantline.core.cluster_now import ClusterNow
 from gantline.core.errors import UsageError
 from gantline.core.grant_json import fluid_ways
 from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job
@@ -22,7 +23,7 @@ from gantline.core.option_json import decode_option
 from gantline.core.options import Option, OptionTable
 from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, encode_reservations
 from gantline.core.queues import Queue
-from gantline.core.snapshot import ClusterNow, Jobs, Snapshot
+from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.tables import Tables
 
 __all__ = ["VERSION", "decode_plan", "decode_snapshot", "encode_plan", "encode_snapshot"]

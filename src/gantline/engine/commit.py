@@ -52,7 +52,7 @@ class Commit:
         self._give_up()
         for w in self.wanted.values():
             self._turn(w)
-        refresh(self.state, sorted(self.touched | self.grants.by_row.keys()))
+        self.grants.speeds_until = refresh(self.state, sorted(self.touched | self.grants.by_row.keys()))
         waiting = 0
         for row in self.state.rows.tolist():
             if self.t.I[c.PHASE, row] == Phase.PENDING:

@@ -6,6 +6,7 @@ makes a plan true.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
@@ -36,6 +37,7 @@ class Grants:
         self.fluid = Fluid(state)
         self.used_fluid = False
         self.used_sharing = False
+        self.speeds_until = math.inf  # a speed changes by itself then
         state.grants = self
 
     def __bool__(self) -> bool:
@@ -80,10 +82,10 @@ class Grants:
 
     def refresh(self) -> None:
         """Speeds follow who is there."""
-        refresh(self.state, self.by_row)
+        self.speeds_until = refresh(self.state, self.by_row)
 
     def before_decision(self) -> int:
-        """Runs that reached their limit end by themselves, and time shares are counted up to now; how many runs ended."""
+        """Runs that reached their limit end by themselves, speeds and time shares are brought up to now; how many runs ended."""
         t, now, ended = self.state.tables, self.state.now, 0
         for row, grant in list(self.by_row.items()):
             if grant.fluid:
@@ -92,8 +94,9 @@ class Grants:
             if running and now + 1e-9 >= t.F[c.LAST_START, row] + grant.assignment.limit:
                 self.stop(row, Reason.LIMIT)
                 ended += 1
-        if ended:
+        if ended or self.speeds_until <= now:
             self.refresh()
+        if ended:
             self.state.rebuild()
         return ended
 

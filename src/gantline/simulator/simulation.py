@@ -231,14 +231,16 @@ class Simulation:
         return changed or len(arrived) > 0
 
     def _finish_in_order(self) -> bool:
-        """Those who share go on at another speed from the instant at which a mate ends, not from the end of the round."""
-        state, now, changed = self.state, self.state.now, False
+        """Speeds change at the instant at which a mate ends or a model says so, not at the end of the round."""
+        state, grants, now, changed = self.state, self.engine.grants, self.state.now, False
         while not state.regime.finish_at_boundary:
-            due = next_finish(state.tables.F, state.tables.I, state.running, state.B)
+            due = min(next_finish(state.tables.F, state.tables.I, state.running, state.B), grants.speeds_until)
             if due >= now:
                 break
             state.now = due
             changed |= self._finish_due()
+            if grants.speeds_until <= due:
+                grants.refresh()
         state.now = now
         return changed
 

@@ -1,0 +1,52 @@
+"""A speed that changes by itself: after some epochs a job runs with another batch size (Accordion in Shockwave, NSDI 2023)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+from tests.probes.scenario import FOREVER, fact, job, spans
+
+from gantline.core import columns as c
+from gantline.core.grant import Grant
+from gantline.core.plan import Assignment, Mode, Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.tables import Tables
+from gantline.simulator.simulate import simulate
+
+
+@dataclass(frozen=True)
+class Regimes:
+    """From forty units of work on, every job is twice as fast."""
+
+    def granted_rate(self, tables: Tables, row: int, grant: Grant, mates: dict[int, Grant]) -> tuple[float, float]:
+        done, since = float(tables.F[c.DONE, row]), float(tables.F[c.SINCE, row])
+        rate = (2.0 if done >= 40.0 - 1e-9 else 1.0) / (1 + len(mates))
+        return rate, math.inf if done >= 40.0 - 1e-9 else since + (40.0 - done) / rate
+
+
+@dataclass(frozen=True)
+class Together(Policy):
+    """All jobs on one device, if there are several."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        rows = [Assignment(k, batch=32, group=0, mode=Mode.SPACE) for k in range(len(snapshot.jobs))]
+        return Plan.assign(rows, valid_until=FOREVER)
+
+
+@pytest.mark.parametrize("round_length", [None, 60.0])
+def test_the_change_comes_at_its_instant_between_decisions(round_length: float | None) -> None:
+    run = simulate([job("a", 1, 100)], "1x1", Together(), performance=Regimes(), round=round_length)
+
+    assert spans(run, "a") == [(0.0, pytest.approx(40.0 + 30.0), [0], "finished")]
+
+
+@pytest.mark.parametrize("round_length", [None, 60.0])
+def test_changes_and_departures_interleave(round_length: float | None) -> None:
+    jobs = [job("a", 1, 100), job("b", 1, 60)]
+    run = simulate(jobs, "1x1", Together(), performance=Regimes(), round=round_length)
+
+    assert fact(run, "b", "finish") == pytest.approx(80.0 + 20.0)  # forty at half speed, then at full
+    assert fact(run, "a", "finish") == pytest.approx(100.0 + 40.0 / 2)
