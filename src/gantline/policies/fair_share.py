@@ -33,13 +33,12 @@ class FairShare(Policy):
     by: str = field(default="user", metadata={"help": "whose usage counts: 'user', 'queue', or 'queue,user' (queues first, users inside)"})
     half_life: float = field(default=86400.0, metadata={"help": "seconds after which usage counts half; inf: never forget"})
     preempt: bool = field(default=True, metadata={"help": "whether running gangs give way"})
-    quantum: float = field(default=300.0, metadata={"help": "seconds between looks while jobs wait and nothing happens"})
 
     def __post_init__(self) -> None:
         if self.by not in {"user", "queue", "queue,user"}:
             raise UsageError(f"by is '{self.by}'", where="policy 'fair-share'", fix="use user, queue or queue,user")
-        if not self.half_life > 0 or not self.quantum > 0:
-            raise UsageError("half_life and quantum must be above zero", where="policy 'fair-share'")
+        if not self.half_life > 0:
+            raise UsageError("half_life must be above zero", where="policy 'fair-share'", fix="seconds, or inf")
 
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs = snapshot.jobs
@@ -59,7 +58,7 @@ class FairShare(Policy):
             rank = position[codes] * scale + rank
             scale *= len(names) + 1.0
         memory = {"usage": usage, "charged": charged, "at": snapshot.now}
-        return Plan.rank(rank, misfit=Misfit.SKIP, preempt=self.preempt, valid_until=snapshot.now + self.quantum, memory=memory)
+        return Plan.rank(rank, misfit=Misfit.SKIP, preempt=self.preempt, memory=memory)
 
     def _usage(self, snapshot: Snapshot) -> tuple[dict[str, float], dict[str, float]]:
         """Decayed GPU-seconds per account, and what each active job has been charged so far."""
