@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tests.engine.assigning import Pairs
 
 from gantline import Assignment, LinearKey, OrderPolicy, Plan, Policy, Snapshot
 from gantline.conformance import check_policy, suite
@@ -221,7 +222,7 @@ def test_a_broken_rule_is_found_and_told(policy: type[Policy], rule: str, told: 
     assert told in broken[rule]
 
 
-@pytest.mark.parametrize("policy", [ByArrival, Lottery])
+@pytest.mark.parametrize("policy", [ByArrival, Lottery, Pairs])
 def test_a_policy_without_fault_passes(policy: type[Policy]) -> None:
     report = check_policy(policy())
     assert report.passed, f"\n{report}"

@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
+from tests.engine.assigning import Pairs, Wanderers
 
 from gantline import Trace
 from gantline.core import columns as c
@@ -21,7 +22,8 @@ from gantline.policies.registry import make_policy
 from gantline.simulator.faulty import Faults, FaultyExecutor
 from gantline.simulator.load import load_tables
 
-POLICIES = ("fifo", "srtf", "las", "srsf", "smallest", "tiresias", "fair-share")
+POLICIES = ("fifo", "srtf", "las", "srsf", "smallest", "tiresias", "fair-share", "pairs", "wanderers")
+ASSIGNING = {"pairs": Pairs, "wanderers": Wanderers}
 
 
 @dataclass
@@ -71,7 +73,8 @@ def tell(seed: int, *, faults: Faults | None = None, policy: str | None = None) 
     calm = faults is not None
     tables = load_tables(trace, parse_cluster(f"{nodes}x{per}"), checkpoint=world.checkpoint)
     placement = find_placement(rng.choice(["first-free", "consolidated:preferred"]))
-    engine = Engine(State(tables, Regime(), placement, seed=seed), make_policy(policy or rng.choice(POLICIES)))
+    name = policy or rng.choice(POLICIES)
+    engine = Engine(State(tables, Regime(), placement, seed=seed), ASSIGNING[name]() if name in ASSIGNING else make_policy(name))
     changes: list[tuple[float, int, bool]] = []
     failures: list[tuple[float, frozenset[int]]] = []
     if not calm and nodes > 1 and rng.random() < 0.5:

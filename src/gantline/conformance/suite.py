@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
+from gantline.conformance.faults import tell_faulty_story
 from gantline.conformance.report import Finding, Report
 from gantline.conformance.scenarios import Scenario, scenarios
 from gantline.conformance.stubborn import ask_in_vain
@@ -23,6 +24,7 @@ from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 
 _ENDED = {"completed", "rejected", "failed", "cancelled"}
+_FAULTY_STORIES = 2
 _RULES = {
     "answers": "gives a valid plan in every story: no jobs, one job, gangs, failures, late decisions",
     "ends": "every job ends",
@@ -35,6 +37,7 @@ _RULES = {
     "valid_until": "skipping rounds until then gives the same run as stepping through them",
     "declared key": "the declared key and key() give the same run",
     "ties": "among equal jobs the earlier one starts first",
+    "faults": "every job ends although messages are late, lost and doubled and machines fail",
     "refusals": "keeps answering while every grant is refused",
 }
 
@@ -72,6 +75,7 @@ def check_policy(policy: Policy | type[Policy] | str, settings: Mapping[str, Any
     _answer_without_jobs(case)
     for scenario in scenarios():
         _tell_story(case, scenario)
+    _bear_faults(case)
     _break_ties(case)
     told = ask_in_vain(copy.deepcopy(policy))
     if told:
@@ -104,7 +108,7 @@ def _tell_story(case: _Case, scenario: Scenario) -> None:
         slow = []
         if scenario.skips:
             slow.append(("valid_until", case.run(scenario, step_all=True)))
-        if scenario.skips and case.declares:  # on events, a declared key is looked at when it crosses another, key() every quantum
+        if case.declares:
             slow.append(("declared key", case.run(scenario, record=True)))
     except GantlineError as error:
         case.breach("answers", f"in the story '{scenario.name}': {error}")
@@ -122,6 +126,19 @@ def _tell_story(case: _Case, scenario: Scenario) -> None:
     for rule, other in slow:
         if other.summary["log_hash"] != plain.summary["log_hash"]:
             case.breach(rule, f"the story '{scenario.name}' {_difference(plain, other)}")
+
+
+def _bear_faults(case: _Case) -> None:
+    """Late, lost and doubled messages and failing machines: every job still ends."""
+    for seed in range(_FAULTY_STORIES):
+        watched = Watched.over(case.policy)
+        ending = tell_faulty_story(watched, seed, case.performance)
+        for rule, told in watched.broken.items():
+            case.breach(rule, f"in a faulty world, {told}")
+        if ending.incidents:
+            case.breach("answers", f"in a faulty world: {ending.incidents[0]}")
+        if ending.unfinished:
+            case.breach("faults", f"{len(ending.unfinished)} jobs never end, among them {ending.unfinished[0]}")
 
 
 def _difference(ours: Run, theirs: Run) -> str:

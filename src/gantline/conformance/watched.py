@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from gantline.conformance.fence import fence
-from gantline.core import columns as c
 from gantline.core import memory as memories
 from gantline.core.errors import GantlineError
+from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -87,7 +87,7 @@ class Watched(Policy):
 
     def _carry_out(self, snapshot: Snapshot, plan: Plan) -> None:
         """Assignments are final: whoever is assigned something must be able to get it."""
-        if plan.assignments is None or not owns_plainly(snapshot):
+        if plan.assignments is None or is_in_flight(snapshot):
             return
         assigned = {int(job) for job in plan.assignments.job}
         try:
@@ -112,11 +112,10 @@ def fingerprint(tables: Tables) -> str:
     return digest.hexdigest()
 
 
-def owns_plainly(snapshot: Snapshot) -> bool:
-    """Whether every job that runs owns its devices: grants that share leave no trace in a snapshot to carry a plan out on."""
-    held = np.array([len(snapshot.jobs.devices(place)) for place in range(len(snapshot.jobs))], dtype=np.int64)
-    on_cpus = snapshot.tables.I[c.NODE, snapshot.jobs.rows] >= 0
-    return bool((~snapshot.jobs.running | on_cpus | ((held > 0) & (held == snapshot.jobs.held))).all())
+def is_in_flight(snapshot: Snapshot) -> bool:
+    """Whether gangs are just starting or stopping: what they hold is then not the plan's to give."""
+    jobs = snapshot.jobs
+    return bool(((jobs.running & (jobs.phase != Phase.RUNNING)) | jobs.locked).any())
 
 
 def _told(memory: Any) -> str:

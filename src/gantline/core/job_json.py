@@ -62,6 +62,8 @@ def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, A
         found["option"] = used - first
     elif used >= 0:
         found["way"] = {**encode_option(tables.options[used], cluster.types), "row": used}
+    elif phase.holds_devices:  # it is stopping, and what it held is gone already
+        found["option"] = -1
     kept = {name: values[row] for name, values in tables.metrics.items() if not math.isnan(values[row])}
     if kept:
         found["metrics"] = {name: json_number(value) for name, value in kept.items()}
@@ -193,7 +195,9 @@ def _option_in_use(reader: Reader, tables: Tables, phase: Phase, devices: list[i
         way = Reader(reader.raw("way"), reader.at("way"))
         return way.whole("row", len(tables.options) - 1)
     if "option" in reader:
-        number = reader.whole("option")
+        number = reader.whole("option", least=-1)
+        if number < 0:
+            return -1
         if number >= len(options):
             raise UsageError(
                 f"is {number}, but the job has {len(options)} options", where=reader.at("option"), fix="they are counted from 0"

@@ -35,7 +35,7 @@ class AsyncLoop:
     def __post_init__(self) -> None:
         self.state = self.engine.state
         self.state.SI[s.S_ASYNC] = 1
-        self.reconciler = Reconciler(self.state, self.executor)
+        self.reconciler = Reconciler(self.state, self.engine.grants, self.executor)
         self._decided: tuple[float, Plan, Ints] | None = None
         self._stale = True
         self._next_decision = math.inf

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from gantline.core.grant import Grant
+
 
 class Verb(Enum):
     START = "start"
@@ -26,7 +28,7 @@ class News(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Start a grant on its devices, or stop it (saving its work)."""
+    """Start a grant on its devices (or go on, if it runs), or stop it (saving its work)."""
 
     verb: Verb
     row: int
@@ -34,6 +36,9 @@ class Order:
     devices: tuple[int, ...] = ()
     done: float = 0.0  # work to resume from
     rate: float = 1.0  # expected speed; what really happens is the executor's to say
+    node: int = -1  # of a grant without devices
+    mates: frozenset[int] = frozenset()  # rows that may be on the same devices
+    grant: Grant | None = None  # what there is beyond a gang of its own: fraction, roles, batch; it may change while the gang runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,27 @@
 """Making intent and reality agree: which orders are due, and what reports mean.
 
-The engine's tables hold the intent: who shall hold which devices. This file holds what is known of reality: which grant
-occupies each device. A grant is ordered to start only when all its devices are known to be clear; an order is repeated until it
-is answered. Everything is level-triggered, so a lost, late or doubled message changes nothing but the time it takes.
+The engine's tables hold the intent: who shall hold which devices. This file holds what is known of reality: which grants
+occupy each device. A grant is ordered to start only when nobody is known on its devices but those who shall be there with it; an
+order is repeated until it is answered. Everything is level-triggered, so a lost, late or doubled message changes nothing but the
+time it takes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gantline.core import columns as c
+from gantline.core.grant import Grant
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.executor import Executor, News, Order, Report, Verb
 from gantline.engine.gang import close_interval, complete, open_interval, rest, set_due
+from gantline.engine.grants import Grants
 from gantline.engine.node_changes import fail_gang, lose_node
 from gantline.engine.ranks import B_ACTIVE, drop_sorted
 from gantline.engine.state import State
+from gantline.engine.transitions import log_shared
 
 
 @dataclass
@@ -26,6 +31,9 @@ class Live:
     row: int
     epoch: int
     devices: tuple[int, ...]
+    node: int  # of a grant without devices
+    nodes: frozenset[int]  # where it has a stake: devices, CPUs or memory
+    grant: Grant | None  # as it was last told to the executor
     started: bool = False
     asked: Verb = Verb.START
     next_try: float = 0.0  # when to ask (again), unless an answer comes first
@@ -36,11 +44,15 @@ class Reconciler:
     """Intent in the tables, reality in `live`."""
 
     state: State
+    grants: Grants
     executor: Executor
     patience: float = 30.0  # seconds before an order is repeated
     silence: float = 120.0  # seconds without a word from a grant that runs, after which it is asked
     live: dict[int, Live] = field(default_factory=dict)  # by row: at most one incarnation each
-    occupied: dict[int, int] = field(default_factory=dict)  # device -> row
+    occupants: dict[int, set[int]] = field(default_factory=dict)  # device -> rows
+
+    def __post_init__(self) -> None:
+        self.books = self.grants.holdings
 
     def step(self) -> None:
         """Send every order that is due."""
@@ -51,21 +63,33 @@ class Reconciler:
             if phase == Phase.STOPPING and known is None:  # it never got as far as reality
                 rest(t.F, t.I, row, state.now)
             elif phase == Phase.STARTING and known is None:
-                devices = self._intended(row)
-                if not any(device in self.occupied for device in devices):
-                    self.live[row] = known = Live(row, int(t.I[c.EPOCH, row]), devices)
-                    self.occupied.update(dict.fromkeys(devices, row))
-                    state.log.reserve(8, len(devices) + 8)
-                    open_interval(t.I, t.D, row, state.now, state.log.LI, state.log.LF, state.log.LD, state.log.LN)
+                self._begin(row)
         for known in list(self.live.values()):
             phase = Phase(int(t.I[c.PHASE, known.row]))
             wanted = Verb.STOP if phase == Phase.STOPPING or int(t.I[c.EPOCH, known.row]) != known.epoch else Verb.START
-            if wanted is not known.asked:
-                known.asked, known.next_try = wanted, state.now
+            told = known.grant if wanted is Verb.STOP else t.granted.get(known.row)
+            if wanted is not known.asked or told != known.grant:
+                known.asked, known.grant, known.next_try = wanted, told, state.now
             if known.next_try <= state.now:
                 self.executor.send(self._order(known), state.now)  # to start what runs already is to ask after it
                 known.next_try = state.now + self.patience
         state.rebuild()
+
+    def _begin(self, row: int) -> None:
+        """Start a grant, unless somebody is still on its devices who is not to share them with it."""
+        state, t = self.state, self.state.tables
+        held = self.books.of(row)
+        mates = self._mates(row, held.devices)
+        for other in {other for device in held.devices for other in self.occupants.get(device, ())}:
+            if other not in mates or self.live[other].epoch != t.I[c.EPOCH, other]:
+                return
+        nodes = frozenset((*self.books.nodes(held.devices), *(node for node, _, _ in held.side), held.node)) - {-1}
+        self.live[row] = Live(row, int(t.I[c.EPOCH, row]), held.devices, held.node, nodes, t.granted.get(row))
+        for device in held.devices:
+            self.occupants.setdefault(device, set()).add(row)
+        state.log.reserve(8, len(held.devices) + 8)
+        open_interval(t.I, t.D, row, state.now, state.log.LI, state.log.LF, state.log.LD, state.log.LN)
+        log_shared(state, row, held)
 
     def next_time(self) -> float:
         """When an unanswered order will be repeated, or a silent grant asked."""
@@ -95,6 +119,7 @@ class Reconciler:
             self._clear(known)
             complete(*state.kernel_tables(), row, report.time, state.log.LI, state.log.LF)
             state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
+            self.grants.forget_finished()
             return True
         self._clear(known)
         reason = Reason(int(t.I[c.REASON, row])) if stopping else Reason.NODE_LOST
@@ -107,20 +132,22 @@ class Reconciler:
             rest(t.F, t.I, row, state.now)
         else:
             fail_gang(state, row)
+            self.grants.refresh()
         return True
 
     def node_lost(self, node: int) -> None:
         """The node is gone: what it ran is over, and gangs that lost a part must be stopped on the others."""
         state, t = self.state, self.state.tables
-        hit = [known for known in self.live.values() if any(int(t.D[c.D_NODE, d]) == node for d in known.devices)]
+        hit = [known for known in self.live.values() if node in known.nodes]
         epochs = {known.row: int(t.I[c.EPOCH, known.row]) for known in hit}
         lose_node(state, node)
         for known in hit:
-            for device in [d for d in known.devices if int(t.D[c.D_NODE, d]) == node]:
-                self.occupied.pop(device, None)
-            known.devices = tuple(d for d in known.devices if int(t.D[c.D_NODE, d]) != node)
+            gone = [device for device in known.devices if int(t.D[c.D_NODE, device]) == node]
+            self._vacate(known.row, gone)
+            known.devices = tuple(device for device in known.devices if device not in gone)
+            known.nodes -= {node}
             stopping = int(t.I[c.PHASE, known.row]) == Phase.STOPPING
-            if not known.devices:
+            if not known.nodes:
                 self._clear(known)
                 if stopping:
                     close_interval(t.I, known.row, state.now, int(Reason.NODE_LOST), state.log.LI, state.log.LF)
@@ -131,18 +158,21 @@ class Reconciler:
         state.rebuild()
 
     def _clear(self, known: Live) -> None:
-        for device in known.devices:
-            self.occupied.pop(device, None)
+        self._vacate(known.row, known.devices)
         self.live.pop(known.row, None)
 
-    def _intended(self, row: int) -> tuple[int, ...]:
-        t = self.state.tables
-        device, devices = int(t.I[c.HEAD, row]), []
-        while device >= 0:
-            devices.append(device)
-            device = int(t.D[c.D_NEXT, device])
-        return tuple(devices)
+    def _vacate(self, row: int, devices: Iterable[int]) -> None:
+        for device in devices:
+            self.occupants[device].discard(row)
+            if not self.occupants[device]:
+                del self.occupants[device]
+
+    def _mates(self, row: int, devices: Iterable[int]) -> frozenset[int]:
+        """Rows that shall be on these devices too."""
+        return frozenset(other for device in devices for other in self.books.tenants.get(device, ())) - {row}
 
     def _order(self, known: Live) -> Order:
         t = self.state.tables
-        return Order(known.asked, known.row, known.epoch, known.devices, float(t.F[c.DONE, known.row]), float(t.F[c.RATE, known.row]))
+        done, rate = float(t.F[c.DONE, known.row]), float(t.F[c.RATE, known.row])
+        mates = self._mates(known.row, known.devices)
+        return Order(known.asked, known.row, known.epoch, known.devices, done, rate, known.node, mates, known.grant)

@@ -26,7 +26,7 @@ class Transitions:
         self.books.take(row, target)
         log.reserve(8, t.D.shape[1] + 8)
         start(t.F, t.I, t.options.F, t.options.I, t.NI, t.D, row, state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN)
-        self._log_shared(row, target)
+        log_shared(self.state, row, target)
 
     def start_elsewhere(self, row: int, old: Holding, target: Holding) -> None:
         """All its devices change at once: it saves, and starts again over there. A restart, but nobody preempted it."""
@@ -48,7 +48,7 @@ class Transitions:
         set_due(t.F, row)
         log.reserve(8, t.D.shape[1] + 8)
         open_interval(t.I, t.D, row, self.state.now, log.LI, log.LF, log.LD, log.LN)
-        self._log_shared(row, target)
+        log_shared(self.state, row, target)
 
     def _price(self, old: Holding, new: Holding) -> float:
         """Seconds at rate zero: a change of size on one type is a resize, anything else a move."""
@@ -56,14 +56,15 @@ class Transitions:
         resized = len(old.devices) != len(new.devices) and OI[c.O_TYPE, old.option] == OI[c.O_TYPE, new.option]
         return self.state.costs.resize if resized else self.state.costs.move
 
-    def _log_shared(self, row: int, held: Holding) -> None:
-        """Shared devices are in no chain that the kernels' log could follow: enter them here, in rank order."""
-        log, at = self.state.log, int(self.state.tables.I[c.INTERVAL, row])
-        if held.shared and at >= 0:
-            log.reserve(8, len(held.devices) + 8)
-            log.LD[log.LN[1] : log.LN[1] + len(held.devices)] = held.devices
-            log.LN[1] += len(held.devices)
-            log.LI[L_COUNT, at] = len(held.devices)
+
+def log_shared(state: State, row: int, held: Holding) -> None:
+    """Shared devices are in no chain that the kernels' log could follow: enter them here, in rank order."""
+    log, at = state.log, int(state.tables.I[c.INTERVAL, row])
+    if held.shared and at >= 0:
+        log.reserve(8, len(held.devices) + 8)
+        log.LD[log.LN[1] : log.LN[1] + len(held.devices)] = held.devices
+        log.LN[1] += len(held.devices)
+        log.LI[L_COUNT, at] = len(held.devices)
 
 
 def _why(old: Holding, new: Holding) -> Reason:

@@ -28,7 +28,7 @@ class Faults:
     checkpoint: float = math.inf  # seconds between saves while running
 
 
-@dataclass
+@dataclass(eq=False)
 class _Incarnation:
     row: int
     epoch: int
@@ -59,7 +59,7 @@ class FaultyExecutor:
         self._inbox: list[tuple[float, int, Report]] = []
         self._count = 0
         self._last: dict[int, _Incarnation] = {}
-        self._holder: dict[int, _Incarnation] = {}
+        self._holders: dict[int, list[_Incarnation]] = {}
         self._saved: dict[int, float] = {}
         self._beating = False
         self._now = 0.0
@@ -118,9 +118,10 @@ class FaultyExecutor:
         if live is not None and live.state in {"starting", "running", "stopping"}:
             self.breaches.append(f"t={self._now:g}: job {order.row} started as epoch {order.epoch} while epoch {live.epoch} lives")
         for device in order.devices:
-            if device in self._holder:
-                self.breaches.append(f"t={self._now:g}: device {device} given to {order.row} while {self._holder[device].row} holds it")
-            self._holder[device] = inc
+            for other in self._holders.get(device, ()):
+                if other.row not in order.mates:
+                    self.breaches.append(f"t={self._now:g}: device {device} given to {order.row} while {other.row} holds it")
+            self._holders.setdefault(device, []).append(inc)
         self._last[order.row] = inc
         self._push(inc.runs_from, "running", inc)
         if not self._beating:
@@ -153,7 +154,7 @@ class FaultyExecutor:
         assert isinstance(what, frozenset)
         self._events = [event for event in self._events if not (isinstance(event[3], Order) and what & set(event[3].devices))]
         heapq.heapify(self._events)  # orders on their way to the machine are lost with it
-        hit = {id(inc): inc for device, inc in self._holder.items() if device in what}
+        hit = {id(inc): inc for device in what for inc in self._holders.get(device, ())}
         for inc in hit.values():
             ran = max(0.0, self._now - inc.runs_from) if inc.state in {"running", "stopping"} else 0.0
             interval = self.faults.checkpoint
@@ -174,8 +175,8 @@ class FaultyExecutor:
     def _end(self, inc: _Incarnation, state: str, done: float) -> None:
         inc.state, inc.done = state, done
         for device in inc.devices:
-            if self._holder.get(device) is inc:
-                del self._holder[device]
+            if inc in self._holders.get(device, ()):
+                self._holders[device].remove(inc)
         if state in {"stopped", "failed"}:
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), done)
 

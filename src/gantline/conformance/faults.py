@@ -1,0 +1,49 @@
+"""Stories against an executor whose messages are late, lost and doubled, and whose machines fail.
+
+A policy then sees what it never sees in a plain simulation: gangs that start and stop for a while, plans that came too late, grants
+that were refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gantline.conformance.scenarios import some_jobs
+from gantline.core import columns as c
+from gantline.core.policy import Policy
+from gantline.engine.asynchronous import AsyncLoop
+from gantline.engine.engine import Engine
+from gantline.engine.regime import Regime
+from gantline.engine.state import State
+from gantline.placement.rules import find_placement
+from gantline.simulator.clusters import read_cluster
+from gantline.simulator.faulty import Faults, FaultyExecutor
+from gantline.simulator.load import load_tables
+from gantline.workload.trace import Trace
+
+_FAULTS = Faults(delay=(0.0, 4.0), loss=0.1, doubled=0.1, start=(1.0, 20.0), stop=(0.0, 10.0), checkpoint=60.0)
+_BREAKDOWNS = ((200.0, 0, False), (420.0, 0, True), (700.0, 2, False), (900.0, 2, True))
+_LONG = 1e6  # seconds after which a story counts as stuck
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a faulty story ended."""
+
+    incidents: tuple[str, ...]
+    unfinished: tuple[str, ...]
+
+
+def tell_faulty_story(policy: Policy, seed: int, performance: Any = None) -> Ending:
+    """Fourteen jobs on four nodes in a bad world."""
+    tables = load_tables(Trace.from_records(some_jobs(f"faults {seed}")), read_cluster("4x4"))
+    tables.performance = performance
+    state = State(tables, Regime(), find_placement("first-free"), seed=seed)
+    engine = Engine(state, policy)
+    executor = FaultyExecutor(tables.F[c.WORK].copy(), _FAULTS, seed)
+    AsyncLoop(engine, executor, latency=3.0, node_changes=list(_BREAKDOWNS), until=_LONG).run()
+    left = np.flatnonzero(np.isnan(tables.F[c.FINISH]))
+    return Ending(tuple(str(incident) for incident in engine.incidents), tuple(tables.ids[row] for row in left))

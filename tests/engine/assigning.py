@@ -1,0 +1,53 @@
+"""Policies that name who holds what, for stories and rules: neighbours that share, and jobs that are sent from node to node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline import Assignment, Mode, Plan, Policy, Snapshot
+
+
+@dataclass(frozen=True)
+class Pairs(Policy):
+    """Neighbours of equal size share their devices: grants that are more than gangs keep the rules as well."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        free = snapshot.cluster.capacity.tolist()
+        wanted: list[Assignment] = []
+        alone = -1
+        for job, gpus in enumerate(snapshot.jobs.gpus.tolist()):
+            kind = snapshot.jobs.options(job)[0].type
+            if alone >= 0 and gpus == snapshot.jobs.gpus[alone] and kind == snapshot.jobs.options(alone)[0].type:
+                wanted[-1] = Assignment(alone, group=alone, mode=Mode.SPACE, fraction=0.5)
+                wanted.append(Assignment(job, group=alone, mode=Mode.SPACE, fraction=0.5))
+                alone = -1
+            elif gpus <= free[kind]:
+                wanted.append(Assignment(job))
+                free[kind] -= gpus
+                alone = job
+        return Plan.assign(wanted)
+
+
+@dataclass(frozen=True)
+class Wanderers(Policy):
+    """Every few minutes each gang that fits on one node is sent to another one; the others wait until everybody is gone."""
+
+    stay: float = 200.0
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        cluster = snapshot.cluster
+        free = np.where(cluster.node_up, cluster.node_gpus, 0)
+        first = int(snapshot.now // self.stay)
+        wanted: list[Assignment] = []
+        for job, gpus in enumerate(snapshot.jobs.gpus.tolist()):
+            for step in range(cluster.nodes):
+                node = (first + job + step) % cluster.nodes
+                if free[node] >= gpus:
+                    free[node] -= gpus
+                    wanted.append(Assignment(job, nodes=(node,)))
+                    break
+        if not wanted and len(snapshot.jobs):
+            wanted = [Assignment(0)]
+        return Plan.assign(wanted)
