@@ -35,7 +35,7 @@ def simulate(
     set_: Settings = None,
     placement: Annotated[str, Parameter(help="Which devices: first-free, consolidated[:preferred], skew[:LIMIT], random.")] = "first-free",
     admission: Annotated[str, Parameter(help="Who may enter: accept-all, load-limit:X, quota:user=N,queue=M.")] = "accept-all",
-    regime: Annotated[str, Parameter(help="How time is counted: default, blox, tiresias, ...")] = "default",
+    regime: Annotated[str, Parameter(help="How time is counted: default, blox, tiresias, gavel, ...")] = "default",
     round_: Annotated[str | None, Parameter(name="--round", help="Decide every so often; without it, on events.")] = None,
     estimates: Annotated[str, Parameter(help="What policies know of the work to come: oracle, noisy:S, history, none.")] = "oracle",
     costs: Annotated[str, Parameter(help="Seconds lost: 30, or start=30,resume=60,resize=20,checkpoint=600.")] = "",
@@ -44,6 +44,9 @@ def simulate(
     track: Annotated[str | None, Parameter(help="Measure jobs LO:HI only, and stop when they have ended.")] = None,
     until: Annotated[str, Parameter(help="Stop at this time.")] = "inf",
     node_events: Annotated[Path | None, Parameter(help="A CSV file time,node,event: down, up, drain, join.")] = None,
+    throughputs: Annotated[Path | None, Parameter(help="Measured speeds of job types on device types (JSON, Gavel's layout).")] = None,
+    across_nodes: Annotated[bool, Parameter(negative="", help="Gangs that span nodes run at the table's speeds for that.")] = False,
+    prices: Annotated[str | None, Parameter(help="Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.")] = None,
     decision_latency: Annotated[str, Parameter(help="How long a decision takes in virtual time.")] = "0",
     budget: Annotated[str, Parameter(help="Wall-clock time that one decision may take; a late one is lost.")] = "inf",
     verify_skips: Annotated[bool, Parameter(negative="", help="Run again through every round; the result must be the same.")] = False,
@@ -68,6 +71,9 @@ def simulate(
         "until": time_of(until, "--until"),
         "latency": finite_time_of(decision_latency, "--decision-latency"),
         "budget": time_of(budget, "--budget", above=True),
+        "throughputs": throughputs,
+        "across_nodes": across_nodes,
+        "prices": prices,
         "record": record is not None,
     }
     from gantline.cli import outputs, simulate_words

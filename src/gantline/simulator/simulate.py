@@ -19,8 +19,10 @@ from gantline.engine.regime import Regime, find_regime
 from gantline.engine.state import State
 from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates, find_estimates
+from gantline.performance.throughput_table import ThroughputTable
 from gantline.placement.rules import PlacementRule, find_placement
 from gantline.policies.registry import make_policy
+from gantline.simulator.bill import bill, read_prices, with_prices
 from gantline.simulator.clusters import read_cluster
 from gantline.simulator.load import load_tables
 from gantline.simulator.node_events import NodeEvent
@@ -28,6 +30,7 @@ from gantline.simulator.option_estimates import fill_option_estimates
 from gantline.simulator.run import Run
 from gantline.simulator.simulation import Simulation
 from gantline.simulator.summary import summarise
+from gantline.simulator.throughputs import read_throughputs, use_throughputs
 from gantline.workload.trace import Trace
 
 
@@ -50,6 +53,9 @@ def simulate(
     node_events: Iterable[NodeEvent] = (),
     latency: float = 0.0,
     performance: Any = None,
+    throughputs: ThroughputTable | str | Path | None = None,
+    across_nodes: bool = False,
+    prices: Mapping[str, float] | str | Path | None = None,
     budget: float = math.inf,
     step_all: bool = False,
     record: bool = False,
@@ -63,13 +69,17 @@ def simulate(
     rule = find_placement(placement) if isinstance(placement, str) else placement
     gate = find_admission(admission) if isinstance(admission, str) else admission
     way = (find_regime(regime) if isinstance(regime, str) else regime).with_round(round)
-    chosen = chosen.for_regime(way.name)
+    money = read_prices(prices)
+    chosen = with_prices(chosen.for_regime(way.name), money)
     guess = find_estimates(estimates) if isinstance(estimates, str) else estimates
     price = Costs.parse(costs) if isinstance(costs, str) else costs
-    provided = frozenset({"rates", "deadlines"}) | (frozenset({"pairs", "scaling"}) if performance is not None else frozenset())
+    modelled = performance is not None or throughputs is not None
+    provided = frozenset({"rates", "deadlines"}) | (frozenset({"pairs", "scaling"}) if modelled else frozenset())
     guess.provide(chosen.name or type(chosen).__name__, frozenset(chosen.needs), provided)
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint)
     tables.performance = performance
+    if throughputs is not None:
+        tables.performance = use_throughputs(tables, jobs, read_throughputs(throughputs), across=across_nodes)
     guess.fill(tables, seed)
     fill_option_estimates(tables, jobs, guess, seed)
     state = State(tables, way, rule, price, min_run, seed)
@@ -83,20 +93,23 @@ def simulate(
     simulation = Simulation(
         engine, gate, guess, until, window, tuple(sorted(node_events, key=lambda e: e.time)), step_all, latency, on_progress
     )
+    counted: dict[str, Any] | None = None
     if way.driver:
-        find_driver(way.driver)(simulation, jobs)
+        counted = find_driver(way.driver)(simulation, jobs)
     else:
         simulation.run()
-    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, seed)
+    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, seed) | (counted or {})
+    if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
+        summary["cost"] = bill(tables, state.log, money, counted or {})
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
     return Run(summary, tables, state.log, tuple(str(i) for i in engine.incidents), recorded, window, tuple(engine.refusals))
 
 
-def find_driver(target: str) -> Callable[[Simulation, Trace], None]:
-    """The loop of a regime that counts time in another way altogether."""
+def find_driver(target: str) -> Callable[[Simulation, Trace], dict[str, Any] | None]:
+    """The loop of a regime that counts time in another way altogether; it may add to the summary."""
     module, _, attribute = target.partition(":")
-    driver: Callable[[Simulation, Trace], None] = getattr(importlib.import_module(module), attribute)
+    driver: Callable[[Simulation, Trace], dict[str, Any] | None] = getattr(importlib.import_module(module), attribute)
     return driver
 
 
