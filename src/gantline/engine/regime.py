@@ -42,6 +42,7 @@ _KNOWN = {
     "default": "default",
     "blox": "blox",
     "tiresias": "tiresias",
+    "gavel": "gavel",
     "irfsim": "irfsim",
     "irfsim-known": "irfsim_known",
 }
