@@ -18,7 +18,6 @@ import polars as pl
 from gantline.core.errors import TraceError
 from gantline.workload.importers.sieve import Sieve
 from gantline.workload.importers.table import number, read_foreign, text
-from gantline.workload.options import Option, format_options
 from gantline.workload.read import RawTable
 from gantline.workload.trace import Trace
 from gantline.workload.unpack import read_text
@@ -44,42 +43,57 @@ def read(
         "duration": values["gpu_time_s"],
         "user": text(raw, "user"),
         "memory": values["gpu_job_mem_gb"],
-        "options": pl.Series([_options(row, gpu_type, cpu_type) for row in pl.DataFrame(values).iter_rows(named=True)]),
+        "options": _options(pl.DataFrame(values), gpu_type, cpu_type),
     }
     errors = [name for name in ("cpu_err", "gpu_err") if name in raw.frame.columns]
     columns |= {name: number(raw, name).fill_null(0.0) for name in errors}
     return Sieve(pl.DataFrame(columns), raw).finish(from_zero=False)
 
 
-def _options(row: dict[str, float], gpu_type: str, cpu_type: str) -> str:
-    on_gpu = Option(gpu_type, int(row["gpus"]), row["gpu_time_s"], memory=row["gpu_job_mem_gb"])
-    on_cpu = Option(cpu_type, 0, row["cpu_time_s"], row["cpus"], row["mem_gb"])
-    return format_options(option for option in (on_gpu, on_cpu) if option.duration > 0)
+def _options(values: pl.DataFrame, gpu_type: str, cpu_type: str) -> pl.Series:
+    """Both forms of every job as a cell of the options column; a form that takes no time does not exist."""
+    on_gpu = pl.format("{}:{}/0/{}={}", pl.lit(gpu_type), *map(_short, ("gpus", "gpu_job_mem_gb", "gpu_time_s")))
+    plain = pl.format("{}:{}={}", pl.lit(gpu_type), *map(_short, ("gpus", "gpu_time_s")))
+    on_cpu = pl.format("{}:0/{}/{}={}", pl.lit(cpu_type), *map(_short, ("cpus", "mem_gb", "cpu_time_s")))
+    return values.select(
+        options=pl.concat_str(
+            pl.when(pl.col("gpu_time_s") > 0).then(pl.when(pl.col("gpu_job_mem_gb") == 0).then(plain).otherwise(on_gpu)),
+            pl.when(pl.col("cpu_time_s") > 0).then(on_cpu),
+            separator="|",
+            ignore_nulls=True,
+        )
+    )["options"]
+
+
+def _short(name: str) -> pl.Expr:
+    value = pl.col(name)
+    return pl.when(value == value.floor()).then(value.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(value.cast(pl.String))
 
 
 def _blocks(content: str, src: Path) -> RawTable:
     """The four-line blocks as the rows of a table; a row stands for the line of its numbers."""
-    lines = [(at, line.split()) for at, line in enumerate(content.split("\n"), start=1) if line.strip()]
-    rows, places = [], []
-    for begin in range(0, len(lines), 4):
-        block = lines[begin : begin + 4]
-        at, head = block[0]
-        if head[0] != "#":
-            raise _broken(src, at, f"expected '# id', found '{' '.join(head)[:40]}'")
-        if len(block) < 4:
-            raise _broken(src, block[-1][0], "the file ends within a job")
-        (_, job), (where, stage), (last, edges) = block[1:]
-        if len(job) != 5:
-            raise _broken(src, block[1][0], "expected 'stages id iterations arrival queue'")
-        if job[0] != "1" or edges != ["0"]:
-            raise _broken(src, last, "jobs of several stages are not supported")
-        if len(stage) not in (9, 11):
-            raise _broken(src, where, f"a stage has 9 or 11 fields, not {len(stage)}")
-        errors = stage[9:] or ["0", "0"]
-        rows.append([job[1], job[4], job[3], *stage[2:8], *errors])
-        places.append(where)
-    return RawTable(pl.DataFrame(rows, schema=dict.fromkeys(_COLUMNS, pl.String), orient="row"), str(src), lambda: places)
+    lines = pl.DataFrame({"text": content.split("\n")}).with_row_index("line", 1).filter(pl.col("text").str.contains(r"\S"))
+    words = lines.select("line", words=pl.col("text").str.extract_all(r"\S+"))
+    head, job, stage, edges = (words.gather_every(4, k) for k in range(4))
+    several = (job.head(len(edges))["words"].list.first() != "1") | (edges["words"].list.join(" ") != "0")
+    one, count = pl.col("words").list.first(), pl.col("words").list.len()
+    found = (
+        _first(head.filter(one != "#"), "expected '# id', found '{}'"),
+        _first(words.tail(1), "the file ends within a job") if len(words) % 4 else None,
+        _first(job.filter(count != 5), "expected 'stages id iterations arrival queue'"),
+        _first(edges.filter(several), "jobs of several stages are not supported"),
+        _first(stage.filter(~count.is_in([9, 11])), "a stage has 9 or 11 fields"),
+    )
+    wrong = [item for item in found if item]
+    if wrong:
+        line, what = min(wrong)
+        raise TraceError(what, file=str(src), line=line, fix="four lines a job: '# id', job, stage, 0")
+    cells = [job["words"].list.get(at) for at in (1, 4, 3)] + [stage["words"].list.get(at) for at in range(2, 8)]
+    cells += [stage["words"].list.get(at, null_on_oob=True).fill_null("0") for at in (9, 10)]
+    places = stage["line"]
+    return RawTable(pl.DataFrame(dict(zip(_COLUMNS, cells))), str(src), places.to_list)
 
 
-def _broken(src: Path, line: int, what: str) -> TraceError:
-    return TraceError(what, file=str(src), line=line, fix="four lines a job: '# id', job, stage, 0")
+def _first(lines: pl.DataFrame, what: str) -> tuple[int, str] | None:
+    """The first of the offending lines and what is wrong with it."""
+    return (lines["line"][0], what.format(" ".join(lines["words"][0])[:40])) if len(lines) else None

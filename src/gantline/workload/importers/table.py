@@ -41,12 +41,12 @@ def text(raw: RawTable, name: str) -> pl.Series:
     """A column of text; an absent column and missing values are empty."""
     if name not in raw.frame.columns:
         return pl.Series(name, [""] * len(raw.frame), dtype=pl.String)
-    return _present(raw.frame[name]).fill_null("")
+    return present(raw.frame[name]).fill_null("")
 
 
 def number(raw: RawTable, name: str, *, required: bool = False) -> pl.Series:
     """A column of numbers; missing values are null (or refused), anything else that is no number is refused."""
-    cells = _present(raw.frame[name])
+    cells = present(raw.frame[name])
     values = cells.cast(pl.Float64, strict=False)
     bad = cells.is_not_null() & (values.is_null() | values.is_infinite())
     if bad.any():
@@ -60,7 +60,7 @@ def number(raw: RawTable, name: str, *, required: bool = False) -> pl.Series:
 
 def moment(raw: RawTable, name: str) -> pl.Series:
     """A column of dates such as ``2020-04-01 00:00:03`` as seconds since 1970; missing values are null."""
-    cells = _present(raw.frame[name])
+    cells = present(raw.frame[name])
     seconds = seconds_since_1970(cells)
     bad = cells.is_not_null() & seconds.is_null()
     if bad.any():
@@ -81,7 +81,8 @@ def date_of(seconds: float) -> str:
     return str(pl.Series([int(seconds * 1e6)]).cast(pl.Datetime("us")).dt.to_string("%Y-%m-%d %H:%M:%S")[0])
 
 
-def _present(cells: pl.Series) -> pl.Series:
+def present(cells: pl.Series) -> pl.Series:
+    """Cells without spaces around them; words for nothing become null."""
     trimmed = cells.cast(pl.String).str.strip_chars()
     return trimmed.set(trimmed.str.to_lowercase().is_in(MISSING).fill_null(False), None)
 
