@@ -50,7 +50,7 @@ bench: $(DEV) ## speed and memory, as ratios to a plain loop
 	$(PY) -m benchmarks
 
 docs: $(DEV) ## build the documentation into docs/_build/html, warnings are errors
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -j auto -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 format: $(DEV) ## let ruff repair and format the sources

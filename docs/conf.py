@@ -21,7 +21,6 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
     "cli_reference",
     "api_reference",
 ]
@@ -37,6 +36,7 @@ autodoc_default_options = {
     "ignore-module-all": True,  # a name is described where it is defined, not where it is offered again
 }
 autodoc_typehints = "signature"
+toc_object_entries = False  # every page repeats the contents; with each function in them a build takes ten times as long
 suppress_warnings = ["ref.python"]  # two rooms may use the same short name; both targets are right
 
 html_theme = "furo"

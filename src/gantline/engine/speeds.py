@@ -1,6 +1,6 @@
 """How fast those go whose speed is not simply their option's: who shares, has exact devices, parts or a batch size.
 
-A performance model may answer two questions, both optional:
+A performance model may answer two questions, both optional::
 
     granted_rate(tables, row, grant, mates)              work per second with this grant beside these mates ({row: grant}); a pair (speed,
                                                          until) where the speed changes by itself; None: no opinion
