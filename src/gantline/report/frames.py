@@ -115,7 +115,7 @@ def settled(run: RunLike) -> StoredRun:
     end = span_of(run)[1]
     held = run.allocations
     return StoredRun(
-        run.jobs.filter(pl.col("arrival") <= end),
+        run.jobs.filter((pl.col("arrival") <= end) & (pl.col("state") != "future")),
         held.with_columns(end=pl.when(pl.col("end").is_finite()).then(pl.col("end")).otherwise(end)),
         run.events.filter(pl.col("time") <= end),
         run.series.filter(pl.col("time") <= end),

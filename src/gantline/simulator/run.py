@@ -16,8 +16,15 @@ from gantline.core.tables import Tables
 from gantline.engine import log as g
 from gantline.engine.engine import Refused
 from gantline.engine.log import Log
+from gantline.simulator.series import series_of
 
-_STATES = {Phase.COMPLETED: "completed", Phase.FAILED: "failed", Phase.REJECTED: "rejected", Phase.CANCELLED: "cancelled"}
+_STATES = {
+    Phase.FUTURE: "future",
+    Phase.COMPLETED: "completed",
+    Phase.FAILED: "failed",
+    Phase.REJECTED: "rejected",
+    Phase.CANCELLED: "cancelled",
+}
 
 
 @dataclass
@@ -31,6 +38,7 @@ class Run:
     decisions: list[Any] = field(default_factory=list)  # recorded (snapshot, plan) pairs, when asked for
     track: tuple[int, int] | None = None  # tracked rows [low, high)
     refusals: tuple[Refused, ...] = ()  # jobs that the policy would not run as asked
+    shared: bool = False  # whether jobs may have held a device together
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
@@ -108,7 +116,7 @@ class Run:
     def events(self) -> pl.DataFrame:
         """What happened, in order of time: arrivals, starts, stops, finishes, incidents."""
         jobs, spans = self.jobs, self.allocations
-        arrived = jobs.select(time="arrival", kind=pl.lit("arrived"), job="job", detail=pl.lit(""))
+        arrived = jobs.filter(pl.col("state") != "future").select(time="arrival", kind=pl.lit("arrived"), job="job", detail=pl.lit(""))
         started = spans.select(time="start", kind=pl.lit("started"), job="job", detail=pl.col("gpus").cast(pl.String) + " gpus")
         ended = spans.select(
             time="end",
@@ -133,34 +141,5 @@ class Run:
     @cached_property
     def series(self) -> pl.DataFrame:
         """Queue and use over time, a row when something changes."""
-        jobs, spans = self.jobs, self.allocations
-        total = self.tables.cluster.gpus
-        z = pl.lit(0, dtype=pl.Int64)
-        one = pl.lit(1, dtype=pl.Int64)
-        held = pl.col("gpus").cast(pl.Int64)
-        parts = [
-            jobs.filter(pl.col("state") != "rejected").select(time="arrival", queued=one, running=z, busy=z, queued_gpus=held),
-            spans.select(time="start", queued=-one, running=one, busy=held, queued_gpus=-held),
-            spans.filter(pl.col("end").is_not_nan()).select(
-                time="end",
-                queued=pl.when(pl.col("reason").is_in(["finished", "end"])).then(z).otherwise(one),
-                running=-one,
-                busy=-held,
-                queued_gpus=pl.when(pl.col("reason").is_in(["finished", "end"])).then(z).otherwise(held),
-            ),
-        ]
-        steps = pl.concat(parts).group_by("time").sum().sort("time")
-        down = self.summary.get("down_gpus", [])
-        frame = steps.select(
-            "time",
-            pl.col("queued").cum_sum(),
-            pl.col("running").cum_sum(),
-            pl.col("busy").cum_sum().alias("busy_gpus"),
-            pl.lit(0, dtype=pl.Int64).alias("down_gpus"),
-            pl.lit(total, dtype=pl.Int64).alias("total_gpus"),
-            pl.col("queued_gpus").cum_sum(),
-        )
-        if down:
-            marks = pl.DataFrame(down, schema={"time": pl.Float64, "down": pl.Int64}, orient="row").sort("time")
-            frame = frame.join_asof(marks, on="time").with_columns(down_gpus=pl.col("down").fill_null(0)).drop("down")
-        return frame
+        told = self.summary
+        return series_of(self.jobs, self.allocations, told["gpus"], told["joined_gpus"], told["down_gpus"], self.shared)

@@ -49,7 +49,8 @@ def summarise(
     end = max(state.now, float(finished_all.max(initial=0.0)))
     begin = float(F[c.ARRIVAL][0]) if F.shape[1] else 0.0
     regime = state.regime
-    capacity = _capacity_seconds(simulation, begin, end)
+    joined = _joined(simulation, end)
+    capacity = cluster.gpus * (end - begin) + _area(joined, begin, end) - _area(simulation.down, begin, end)
     busy = float(F[c.GPUTIME].sum())
     held = _held_seconds(simulation)
     settings = {p.name: getattr(policy, p.name) for p in parameters(type(policy))}
@@ -58,6 +59,7 @@ def summarise(
         "settings": settings,
         "cluster": str(cluster),
         "gpus": cluster.gpus,
+        "node_gpus": [node.gpus for node in state.tables.cluster.nodes],
         "regime": regime.name,
         "round": regime.round,
         "placement": placement.name,
@@ -90,6 +92,7 @@ def summarise(
         "log_hash": state.log.hash(),
         "version": gantline.__version__,
         "down_gpus": simulation.down,
+        "joined_gpus": joined,
     }
 
 
@@ -99,10 +102,16 @@ def _held_seconds(simulation: Simulation) -> float:
     return device_seconds(simulation.state.log, grants.used_sharing) + grants.fluid.device_seconds
 
 
-def _capacity_seconds(simulation: Simulation, begin: float, end: float) -> float:
-    """Device-seconds the cluster had between first arrival and end, without those of nodes that were down."""
-    total = float(simulation.state.tables.cluster.gpus) * (end - begin)
-    marks = [*simulation.down, (end, 0)]
-    for (start, down), (stop, _) in pairwise(marks):
-        total -= down * max(0.0, min(stop, end) - max(start, begin))
-    return total
+def _joined(simulation: Simulation, end: float) -> list[tuple[float, int]]:
+    """Devices of nodes that were not there at the beginning: (time, how many there are from then on)."""
+    found, count = [], 0
+    for event in simulation.node_events:
+        if event.node is not None and event.kind == "join" and event.time <= end:
+            count += event.node.gpus
+            found.append((event.time, count))
+    return found
+
+
+def _area(marks: list[tuple[float, int]], begin: float, end: float) -> float:
+    """Device-seconds between two moments under a step function of (time, devices)."""
+    return sum(count * max(0.0, min(stop, end) - max(start, begin)) for (start, count), (stop, _) in pairwise([*marks, (end, 0)]))

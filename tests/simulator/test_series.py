@@ -1,0 +1,74 @@
+"""Queue and use over time: shared devices count once, requests count as asked, nodes count while they are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gantline.core.cluster import Node
+from gantline.core.plan import Assignment, Mode, Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.report.metrics import measure
+from gantline.simulator.node_events import NodeEvent
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+
+
+def job(name: str, arrival: float, gpus: int, duration: float, **more: object) -> dict[str, object]:
+    return {"job": name, "arrival": arrival, "gpus": gpus, "duration": duration, **more}
+
+
+def steps(run: Run, *columns: str) -> list[tuple[float, ...]]:
+    return run.series.select("time", *columns).rows()
+
+
+@dataclass(frozen=True)
+class Together(Policy):
+    """All jobs share one device."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return Plan.assign([Assignment(k, group=0, mode=Mode.SPACE) for k in range(len(snapshot.jobs))])
+
+
+@dataclass(frozen=True)
+class Smallest(Policy):
+    """Every job on as few GPUs as it can use."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return Plan.assign([Assignment(k, gpus=1) for k in range(len(snapshot.jobs))])
+
+
+def test_a_device_with_two_holders_is_busy_once() -> None:
+    run = simulate([job("a", 0, 1, 60), job("b", 20, 1, 20)], "1x4", Together())
+    finish = dict(run.jobs.select("job", "finish").iter_rows())
+    assert steps(run, "running", "busy_gpus") == [(0, 1, 1), (20, 2, 1), (finish["b"], 1, 1), (finish["a"], 0, 0)]
+    assert measure(run)["utilisation"] == run.summary["utilization"] == 0.25
+
+
+def test_a_gang_that_runs_smaller_leaves_no_request_behind() -> None:
+    jobs = [job("a", 0, 4, 60, min_gpus=1, max_gpus=4), job("b", 0, 2, 60, min_gpus=1, max_gpus=2)]
+    run = simulate(jobs, "1x4", Smallest())
+    assert steps(run, "queued_gpus", "busy_gpus")[0] == (0, 0, 2)
+    assert steps(run, "queued", "queued_gpus", "busy_gpus")[-1][1:] == (0, 0, 0)
+
+
+def test_nodes_count_from_the_moment_they_join() -> None:
+    events = [NodeEvent(50, "late", "join", Node("late", "gpu", 4))]
+    run = simulate([job("a", 0, 2, 100), job("b", 0, 4, 100)], "1x4", "fifo", node_events=events)
+    assert steps(run, "busy_gpus", "total_gpus") == [(0, 2, 4), (50, 6, 8), (100, 4, 8), (150, 0, 8)]
+    assert run.summary["node_gpus"] == [4, 4]
+    assert measure(run)["utilisation"] == run.summary["utilization"] == 600 / (4 * 50 + 8 * 100)
+
+
+def test_a_failure_is_a_step_of_its_own() -> None:
+    events = [NodeEvent(30, "node1", "down"), NodeEvent(70, "node1", "up")]
+    run = simulate([job("a", 0, 1, 100)], "2x1", "fifo", node_events=events)
+    assert steps(run, "busy_gpus", "down_gpus") == [(0, 1, 0), (30, 1, 1), (70, 1, 0), (100, 0, 0)]
+
+
+def test_what_had_not_arrived_is_neither_waiting_nor_in_the_queue() -> None:
+    run = simulate([job("a", 0, 1, 100), job("b", 10, 4, 100), job("c", 900, 1, 5)], "1x4", "fifo", until=50)
+    assert run.jobs["state"].to_list() == ["running", "waiting", "future"]
+    assert steps(run, "queued", "running")[-1][:2] == (50, 1)
+    assert "c" not in run.events["job"]
+    assert measure(run)["jobs"] == 2
