@@ -38,7 +38,6 @@ class Run:
     decisions: list[Any] = field(default_factory=list)  # recorded (snapshot, plan) pairs, when asked for
     track: tuple[int, int] | None = None  # tracked rows [low, high)
     refusals: tuple[Refused, ...] = ()  # jobs that the policy would not run as asked
-    shared: bool = False  # whether jobs may have held a device together
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
@@ -142,4 +141,4 @@ class Run:
     def series(self) -> pl.DataFrame:
         """Queue and use over time, a row when something changes."""
         told = self.summary
-        return series_of(self.jobs, self.allocations, told["gpus"], told["joined_gpus"], told["down_gpus"], self.shared)
+        return series_of(self.jobs, self.allocations, told["gpus"], told["joined_gpus"], told["down_gpus"])

@@ -12,10 +12,10 @@ Marks = Sequence[tuple[float, int]]
 _ZERO, _ONE = pl.lit(0, dtype=pl.Int64), pl.lit(1, dtype=pl.Int64)
 
 
-def series_of(jobs: pl.DataFrame, spans: pl.DataFrame, gpus: int, joined: Marks, down: Marks, shared: bool) -> pl.DataFrame:
+def series_of(jobs: pl.DataFrame, spans: pl.DataFrame, gpus: int, joined: Marks, down: Marks) -> pl.DataFrame:
     """Jobs that wait and run, the devices they hold and ask for, and those there are: ``gpus`` and what ``joined`` later.
 
-    ``shared`` says that several jobs may hold one device; it then counts once.
+    A device that several jobs hold together counts once.
     """
     asked = pl.col("asked").cast(pl.Int64)
     held = spans.join(jobs.select("job", asked="gpus"), on="job", how="left", maintain_order="left")
@@ -32,7 +32,7 @@ def series_of(jobs: pl.DataFrame, spans: pl.DataFrame, gpus: int, joined: Marks,
             queued_gpus=pl.when(goes_on).then(asked).otherwise(_ZERO),
             busy=_ZERO,
         ),
-        (_shared_use if shared else _use)(spans).select("time", queued=_ZERO, running=_ZERO, queued_gpus=_ZERO, busy="busy"),
+        _use(spans).select("time", queued=_ZERO, running=_ZERO, queued_gpus=_ZERO, busy="busy"),
     ]
     marks = pl.DataFrame({"time": [time for time, _ in (*joined, *down)]}, schema={"time": pl.Float64})
     parts.append(marks.select("time", queued=_ZERO, running=_ZERO, queued_gpus=_ZERO, busy=_ZERO))
@@ -55,15 +55,13 @@ def _at(steps: pl.DataFrame, marks: Marks) -> pl.Series:
 
 
 def _use(spans: pl.DataFrame) -> pl.DataFrame:
-    """By how much the number of devices in use changes, and when."""
-    count = pl.col("gpus").cast(pl.Int64)
-    taken = spans.select(time="start", busy=count)
-    return pl.concat([taken, spans.filter(pl.col("end").is_not_nan()).select(time="end", busy=-count)])
-
-
-def _shared_use(spans: pl.DataFrame) -> pl.DataFrame:
-    """The same where a device has several holders: it is in use from the first to the last of them."""
-    each = spans.select("start", "end", device="devices").explode("device").drop_nulls("device")
+    """By how much the number of devices in use changes, and when; one with several holders is in use from the first to the last."""
+    each = spans.select("start", "end", device="devices").explode("device").drop_nulls("device").sort("device", "start")
+    overlap = pl.col("start") < pl.col("end").fill_nan(float("inf")).shift(1).over("device")
+    if not each.select(overlap.any()).item():
+        count = pl.col("gpus").cast(pl.Int64)
+        taken = spans.select(time="start", busy=count)
+        return pl.concat([taken, spans.filter(pl.col("end").is_not_nan()).select(time="end", busy=-count)])
     changes = pl.concat(
         [
             each.select("device", time="start", holders=_ONE),

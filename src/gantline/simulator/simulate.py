@@ -103,8 +103,7 @@ def simulate(
         summary["cost"] = bill(tables, state.log, money, counted or {})
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
-    incidents = tuple(str(incident) for incident in engine.incidents)
-    return Run(summary, tables, state.log, incidents, recorded, window, tuple(engine.refusals), engine.grants.used_sharing)
+    return Run(summary, tables, state.log, tuple(str(i) for i in engine.incidents), recorded, window, tuple(engine.refusals))
 
 
 def find_driver(target: str) -> Callable[[Simulation, Trace], dict[str, Any] | None]:
