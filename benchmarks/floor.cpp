@@ -1,12 +1,13 @@
 // The floor: a hard-coded loop that only counts GPUs, for one fixed policy at a time.
 // Same semantics as Gantline in rounds with first-free placement, so both must give the same mean completion time.
+// It keeps those who run and those who wait in two lists sorted by key (keys of those who wait do not move) and merges them.
 // usage: floor POLICY GPUS ROUND < rows of "arrival gpus duration", sorted by arrival
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <limits>
 #include <vector>
 
@@ -31,64 +32,93 @@ int main(int argc, char **argv) {
     j.arrival = a, j.gpus = g, j.duration = d;
     jobs.push_back(j);
   }
-  auto began = std::chrono::steady_clock::now();
-  std::vector<int> active;
+  clock_t began = clock();
+  std::vector<int> running, waiting, still, back;
+  std::vector<int> sizes(total + 1, 0);  // of those who wait
   size_t next = 0;
   double now = -round_length, wake = inf;
   long decisions = 0, preemptions = 0;
+  auto before = [&](int x, int y) { return jobs[x].key != jobs[y].key ? jobs[x].key < jobs[y].key : x < y; };
+  auto rate = [&](Job &j) {
+    double run = j.runs ? now - j.since : 0;
+    if (fifo) return j.runs ? -1.0 : j.arrival;
+    if (srtf) return j.duration - (j.done + run);
+    if (las) return j.service + run;
+    return ((j.service + run) * j.gpus >= limit ? 1e12 : 0) + (j.first < 0 ? 1e11 + j.arrival : j.first);
+  };
+  auto wait = [&](int i) {
+    jobs[i].key = rate(jobs[i]);
+    waiting.insert(std::upper_bound(waiting.begin(), waiting.end(), i, before), i);
+    ++sizes[jobs[i].gpus];
+  };
   while (true) {
     double due = wake;
     if (next < jobs.size()) due = std::min(due, jobs[next].arrival);
     if (due == inf) break;
     now = std::max(std::ceil(due / round_length - 1e-9) * round_length, now + round_length);
     size_t kept = 0;
-    for (int i : active) {
+    for (int i : running) {
       Job &j = jobs[i];
-      if (j.runs && j.since + (j.duration - j.done) <= now) {
+      if (j.since + (j.duration - j.done) <= now) {
         j.finish = j.since + (j.duration - j.done);
         j.runs = false;
       } else {
-        active[kept++] = i;
+        running[kept++] = i;
       }
     }
-    active.resize(kept);
-    while (next < jobs.size() && jobs[next].arrival <= now) active.push_back((int)next++);
-    bool waits = false;
-    for (int i : active) waits |= !jobs[i].runs;
-    if (waits) {
+    running.resize(kept);
+    for (; next < jobs.size() && jobs[next].arrival <= now; ++next) wait((int)next);
+    if (!waiting.empty()) {
       ++decisions;
-      for (int i : active) {
-        Job &j = jobs[i];
-        double run = j.runs ? now - j.since : 0;
-        if (fifo) j.key = j.runs ? -1 : j.arrival;
-        else if (srtf) j.key = j.duration - (j.done + run);
-        else if (las) j.key = j.service + run;
-        else j.key = ((j.service + run) * j.gpus >= limit ? 1e12 : 0) + (j.first < 0 ? 1e11 + j.arrival : j.first);
+      for (size_t r = 0; r < running.size(); ++r) {  // nearly sorted: insertion
+        int i = running[r];
+        jobs[i].key = rate(jobs[i]);
+        size_t at = r;
+        for (; at > 0 && before(i, running[at - 1]); --at) running[at] = running[at - 1];
+        running[at] = i;
       }
-      std::sort(active.begin(), active.end(), [&](int x, int y) { return jobs[x].key != jobs[y].key ? jobs[x].key < jobs[y].key : x < y; });
-      int left = total;
-      for (int i : active) {
+      int left = total, smallest = 0;
+      still.clear(), back.clear();
+      size_t r = 0, w = 0, written = 0;
+      while (r < running.size() || w < waiting.size()) {
+        if (w == waiting.size() || (r < running.size() && before(running[r], waiting[w]))) {
+          int i = running[r++];
+          Job &j = jobs[i];
+          if (j.gpus <= left) {
+            left -= j.gpus;
+            still.push_back(i);
+          } else {
+            j.done += now - j.since, j.service += now - j.since, j.runs = false;
+            ++preemptions;
+            back.push_back(i);
+          }
+          continue;
+        }
+        while (smallest <= total && sizes[smallest] == 0) ++smallest;
+        if (left < smallest) {  // nobody who waits fits any more
+          if (written < w) waiting.erase(waiting.begin() + written, waiting.begin() + w);
+          w = written = waiting.size();
+          continue;
+        }
+        int i = waiting[w++];
         Job &j = jobs[i];
         if (j.gpus <= left) {
           left -= j.gpus;
-          if (!j.runs) {
-            j.runs = true, j.since = now;
-            if (j.first < 0) j.first = now;
-          }
-        } else if (j.runs) {
-          j.done += now - j.since, j.service += now - j.since, j.runs = false;
-          ++preemptions;
+          --sizes[j.gpus];
+          j.runs = true, j.since = now;
+          if (j.first < 0) j.first = now;
+          still.push_back(i);
+        } else {
+          waiting[written++] = i;
         }
       }
+      waiting.resize(written);
+      running.swap(still);
+      for (int i : back) wait(i);
     }
     wake = inf;
-    waits = false;
-    for (int i : active) {
+    for (int i : running) {
       Job &j = jobs[i];
-      if (!j.runs) {
-        waits = true;
-        continue;
-      }
       wake = std::min(wake, j.since + (j.duration - j.done));
       if (!fifo && !srtf && !las) {
         double left = limit - j.service * j.gpus;
@@ -96,10 +126,9 @@ int main(int argc, char **argv) {
         if (left > 0 && at > now) wake = std::min(wake, at);
       }
     }
-    if (las && waits) wake = std::min(wake, now + round_length);
+    if (las && !waiting.empty()) wake = std::min(wake, now + round_length);
   }
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  double sum = 0;
+  double seconds = double(clock() - began) / CLOCKS_PER_SEC, sum = 0;
   for (auto &j : jobs) sum += j.finish - j.arrival;
   printf("%.6f %.6f %ld %ld\n", seconds, sum / jobs.size(), decisions, preemptions);
 }

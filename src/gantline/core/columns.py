@@ -2,8 +2,8 @@
 
 Jobs live in two matrices, ``F`` (float64) and ``I`` (int64), of shape (columns, rows). Compiled kernels take the two matrices and index
 them with the constants below; Python code reads single columns as NumPy views. Two arguments instead of forty is what keeps
-a kernel call at about a microsecond. In memory a row lies together (the matrices are in Fortran order) and its busiest columns
-share a cache line, because kernels touch a few hundred rows at a time.
+a kernel call at about a microsecond. In memory a column lies together: rows are numbered by arrival, so the thousands that wait are
+nearly neighbours, and the few hundred that run stay in the cache either way.
 
 Columns that move with time are linear between events. For a running row, with ``dt = max(0, now - F[SINCE])``:
 

@@ -44,13 +44,13 @@ class Tables:
     @staticmethod
     def empty(cluster: Cluster, rows: int = 0) -> Tables:
         """All nodes up and idle, `rows` blank jobs."""
-        F = np.zeros((c.F_COLUMNS, rows), order="F")
+        F = np.zeros((c.F_COLUMNS, rows))
         for column in (c.FIRST_START, c.LAST_START, c.FINISH, c.DEADLINE, c.ADMITTED, c.MARK):
             F[column] = np.nan
         F[c.WEIGHT] = 1.0
         F[c.UNTIL] = np.inf
         F[c.CHECKPOINT] = 0.0
-        I = np.zeros((c.I_COLUMNS, rows), dtype=np.int64, order="F")
+        I = np.zeros((c.I_COLUMNS, rows), dtype=np.int64)
         for column in (c.HEAD, c.OPTION, c.NODE, c.INTERVAL):
             I[column] = -1
         NF, NI, D = _cluster_tables(cluster)

@@ -124,7 +124,8 @@ class Engine:
                 raise InfeasiblePlanError(f"an assignment names job {int(job.max())} of {n}", fix="use positions in snapshot.jobs")
             if not plan.assignments.has("share") and len(np.unique(job)) != len(job):
                 raise InfeasiblePlanError("a job is assigned twice", fix="one assignment per job")
-        self._check_rest(plan, n, snapshot.cluster.nodes)
+        if plan.refusals or plan.reservations or plan.release:
+            self._check_rest(plan, n, snapshot.cluster.nodes)
         if plan.memory is not None:
             memories.plain(plan.memory)
 
@@ -148,7 +149,8 @@ class Engine:
         self.valid_until = plan.valid_until
         if rows is None:
             rows = state.rows
-        state.reserve(plan.reservations, rows)
+        if plan.reservations or state.reservations:
+            state.reserve(plan.reservations, rows)
         for node in plan.release:  # first, so that nothing new is placed there
             drain_node(state, node)
         if plan.refusals:

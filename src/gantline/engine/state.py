@@ -15,7 +15,7 @@ from gantline.core.tables import Ints, KernelTables, Tables
 from gantline.engine import settings as s
 from gantline.engine.eviction import X_COUNT
 from gantline.engine.log import Log
-from gantline.engine.ranks import B_ACTIVE, B_COUNT, B_RUNNING, B_WAITING, rebuild
+from gantline.engine.ranks import B_ACTIVE, B_COUNT, B_RUNNING, rebuild
 from gantline.engine.regime import Regime
 from gantline.performance.costs import Costs
 from gantline.placement.rules import PlacementRule
@@ -77,10 +77,6 @@ class State:
     def running_rows(self) -> Ints:
         """Rows that hold devices."""
         return self.running[: self.B[B_RUNNING]]
-
-    @property
-    def n_waiting(self) -> int:
-        return int(self.B[B_WAITING])
 
     def rebuild(self) -> None:
         """Bring the rank lists up to date after changes that did not come from a walk."""

@@ -1,4 +1,4 @@
-"""What it costs to start, resume, resize, move and stop a gang, and how often work is saved."""
+"""What it costs to start, resume, resize and move a gang, and how often work is saved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class Costs:
     resume: float = 0.0
     resize: float = 0.0
     move: float = 0.0
-    stop: float = 0.0
     checkpoint: float = 0.0
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from gantline.engine.advance import admit, finish_due, next_finish, next_look, n
 from gantline.engine.engine import Engine, Incident
 from gantline.engine.grants import close_open_intervals
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
-from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT
+from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT, B_WAITING
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
 from gantline.simulator import linear_loop as ll
@@ -52,6 +52,12 @@ class Simulation:
         self.down: list[tuple[float, int]] = []
         self._next_node_event = 0
         self._seen = 0.0  # the last instant up to which everything was observed
+        self._quota = self.admission.has_quota
+        self._measure()
+
+    def _measure(self) -> None:
+        """The load limit in GPUs; below zero: entry is by quota, one by one."""
+        self._load_limit = -1.0 if self._quota else self.admission.load_limit * self.state.tables.cluster.gpus
 
     # --- which loop -----------------------------------------------------------------------------------------------------
     def run(self) -> None:
@@ -168,11 +174,13 @@ class Simulation:
             if self._tracked_done():
                 break
             # 5. decide, 6. commit; an order need not be asked while nobody waits
-            if state.n_waiting or not engine.order_only:
+            if state.B[B_WAITING] or not engine.order_only:
                 plan = engine.decide()
                 if plan is not None:
                     self._commit(plan)
-            if self.down or not state.tables.NI[c.N_UP].all():
+                    if plan.release:
+                        self._note_down()
+            if self.node_events or self.down:
                 self._note_down()
             wake = self._next_wake(now)
             quiet = not changed and engine.started + engine.stopped == moved
@@ -209,7 +217,6 @@ class Simulation:
         state, log = self.state, self.state.log
         changed = self._change_nodes() if self.node_events else False
         changed |= self._finish_in_order() if self.engine.grants else False
-        limit = -1.0 if self.admission.has_quota else self.admission.load_limit * state.tables.cluster.gpus
         observe(
             *state.kernel_tables(),
             state.active,
@@ -218,17 +225,17 @@ class Simulation:
             state.B,
             state.hist,
             state.now,
-            limit,
+            self._load_limit,
             state.SI,
             log.LI,
             log.LF,
         )
         changed |= self._tidy_finished()
-        arrived = self._admit() if self.admission.has_quota else state.rows[len(state.rows) - state.B[B_ADMITTED] :]
-        if len(arrived) and self.estimates.learns:
-            self.estimates.on_arrival(state.tables, arrived)
+        entered = self._admit() if self._quota else state.active[state.B[B_ACTIVE] - state.B[B_ADMITTED] : state.B[B_ACTIVE]]
+        if self.estimates.learns and len(entered):
+            self.estimates.on_arrival(state.tables, entered)
         self._seen = state.now
-        return changed or len(arrived) > 0
+        return changed or len(entered) > 0
 
     def _finish_in_order(self) -> bool:
         """Speeds change at the instant at which a mate ends or a model says so, not at the end of the round."""
@@ -273,7 +280,7 @@ class Simulation:
         wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
         if not engine.order_only:
             wake = min(wake, max(engine.leases_end(), now))
-        if state.n_waiting or (not engine.order_only and len(state.rows)):
+        if state.B[B_WAITING] or (not engine.order_only and state.B[B_ACTIVE]):
             again = engine.valid_until
             if again is None:
                 again = now + regime.round if regime.round > 0.0 else (next_look(now, now, regime.quantum) if len(state.rows) else math.inf)
@@ -309,6 +316,7 @@ class Simulation:
             if event.kind == "join":
                 assert event.node is not None
                 join_node(state, event.node)
+                self._measure()
                 continue
             number = event.find(state.tables.cluster)
             up = state.tables.NI[c.N_UP, number] == 1

@@ -1,0 +1,65 @@
+"""First come, first served, and the four ways to fill a gap: who may pass the wide job that waits for the whole cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from gantline import simulate
+from gantline.core.errors import UsageError
+
+# four GPUs; b needs all of them and must wait for a; c fits beside a and ends before a does, d does not end before
+GAP = [
+    {"job": "a", "arrival": 0, "gpus": 2, "duration": 100},
+    {"job": "b", "arrival": 1, "gpus": 4, "duration": 10},
+    {"job": "c", "arrival": 2, "gpus": 1, "duration": 50},
+    {"job": "d", "arrival": 3, "gpus": 1, "duration": 500},
+]
+
+
+def starts(jobs, backfill, cluster="1x4", **more):
+    run = simulate(jobs, cluster, "fifo", settings={"backfill": backfill}, **more)
+    return dict(run.jobs.select("job", "first_start").iter_rows())
+
+
+def test_without_backfill_nobody_passes_the_head():
+    assert starts(GAP, "none") == {"a": 0, "b": 100, "c": 110, "d": 110}
+
+
+def test_skip_lets_anyone_who_fits_pass_and_the_head_pays():
+    assert starts(GAP, "skip") == {"a": 0, "b": 503, "c": 2, "d": 3}
+
+
+@pytest.mark.parametrize("backfill", ["easy", "conservative"])
+def test_a_reservation_lets_only_those_pass_who_end_in_time(backfill):
+    assert starts(GAP, backfill) == {"a": 0, "b": 100, "c": 2, "d": 110}
+
+
+def test_easy_protects_the_first_in_line_only_and_conservative_everybody():
+    """Beside a, b holds the only reservation under EASY: d passes c, which conservative backfilling would not allow."""
+    jobs = [
+        {"job": "a", "arrival": 0, "gpus": 3, "duration": 100},
+        {"job": "b", "arrival": 1, "gpus": 2, "duration": 100},  # at 100
+        {"job": "c", "arrival": 2, "gpus": 4, "duration": 100},  # after b: at 200
+        {"job": "d", "arrival": 3, "gpus": 1, "duration": 300},  # now: fits beside a and b, but then c has only three GPUs at 200
+    ]
+    assert starts(jobs, "easy") == {"a": 0, "b": 100, "c": 303, "d": 3}
+    assert starts(jobs, "conservative")["c"] == 200
+    assert starts(jobs, "conservative")["d"] > 3
+
+
+def test_an_estimate_too_low_delays_the_head_but_stops_nobody():
+    """Backfilled by a wrong estimate, a gang runs on; the reservation moves."""
+    run = simulate(GAP, "1x4", "fifo", settings={"backfill": "easy"}, estimates="noisy:3", seed=4)
+    assert run.summary["preemptions"] == 0
+    assert run.summary["completed"] == 4
+
+
+def test_backfill_that_needs_estimates_is_refused_without_them():
+    with pytest.raises(Exception, match="needs remaining"):
+        starts(GAP, "easy", estimates="none")
+    assert starts(GAP, "skip", estimates="none")["c"] == 2
+
+
+def test_an_unknown_way_is_named_with_the_known_ones():
+    with pytest.raises(UsageError, match="none, skip, easy, conservative"):
+        starts(GAP, "agressive")

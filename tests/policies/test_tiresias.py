@@ -1,0 +1,70 @@
+"""Tiresias: queues by attained GPU-time, first started first inside, promotion against starvation, and the Gittins order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gantline import simulate
+from gantline.core.errors import UsageError
+from gantline.policies.tiresias import gittins_index
+
+
+def finishes(jobs, cluster, **settings):
+    run = simulate(jobs, cluster, "tiresias", settings=settings, round=10)
+    return dict(run.jobs.select("job", "finish").iter_rows()), run.summary
+
+
+def test_a_job_that_has_had_its_quantum_gives_way_to_one_that_has_not():
+    """a falls into the second queue after 100 GPU-seconds; b, in the first, runs up to its own hundred, then a is first again."""
+    jobs = [{"job": "a", "arrival": 0, "gpus": 1, "duration": 300}, {"job": "b", "arrival": 150, "gpus": 1, "duration": 200}]
+    ends, summary = finishes(jobs, "1x1", limits="100")
+    assert ends == {"a": 400, "b": 500}
+    assert summary["preemptions"] == 2
+
+
+def test_inside_a_queue_the_first_started_keeps_running():
+    jobs = [{"job": name, "arrival": at, "gpus": 1, "duration": 80} for at, name in enumerate("abc")]
+    ends, summary = finishes(jobs, "1x1", limits="100")
+    assert ends == {"a": 80, "b": 160, "c": 240}
+    assert summary["preemptions"] == 0
+
+
+def test_wide_gangs_reach_the_limit_sooner_unless_time_counts():
+    """Four GPUs use 100 GPU-seconds in 25 s, and 100 s of time in 100 s."""
+    jobs = [{"job": "wide", "arrival": 0, "gpus": 4, "duration": 90}, {"job": "narrow", "arrival": 5, "gpus": 1, "duration": 40}]
+    assert finishes(jobs, "1x4", limits="100", service="gpu-time")[0]["narrow"] == 70  # wide falls at 25 s, seen at the next round
+    assert finishes(jobs, "1x4", limits="100", service="time")[0]["narrow"] == 130
+
+
+def test_promotion_brings_back_whoever_has_waited_long():
+    """Newcomers keep coming; without promotion the demoted job waits for all of them."""
+    jobs = [{"job": "old", "arrival": 0, "gpus": 1, "duration": 200}]
+    jobs += [{"job": f"new{k}", "arrival": 100 + 90 * k, "gpus": 1, "duration": 90} for k in range(10)]
+    without, _ = finishes(jobs, "1x1", limits="100")
+    promoted, _ = finishes(jobs, "1x1", limits="100", promote="2")
+    assert without["old"] == 1100
+    assert promoted["old"] < 500
+
+
+def test_the_gittins_index_prefers_the_age_at_which_most_jobs_end():
+    """Of ten past jobs nine needed 10 and one 1,000: a fresh job is likely to end soon, one that has passed 10 is not."""
+    sample = np.array([10.0] * 9 + [1000.0])
+    fresh, passed = gittins_index(sample, np.array([0.0, 11.0]), np.array([100.0, 100.0]))
+    assert fresh == pytest.approx(0.9 / ((9 * 10 + 100) / 10))
+    assert passed == 0.0
+
+
+def test_gittins_orders_a_queue_by_the_index_of_the_sample():
+    jobs = [{"job": "aged", "arrival": 0, "gpus": 1, "duration": 90}, {"job": "fresh", "arrival": 20, "gpus": 1, "duration": 10}]
+    ends, _ = finishes(jobs, "1x1", limits="100", gittins="true", sample="10,10,10,10,1000")
+    assert ends == {"fresh": 30, "aged": 100}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [({"limits": "3600,60"}, "do not rise"), ({"promote": "0"}, "above zero"), ({"service": "tokens"}, "policy show tiresias")],
+)
+def test_a_parameter_out_of_range_is_refused(settings, told):
+    with pytest.raises(UsageError, match=told):
+        finishes([{"job": "a", "arrival": 0, "gpus": 1, "duration": 1}], "1x1", **settings)
