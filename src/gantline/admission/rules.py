@@ -3,7 +3,8 @@
 * ``accept-all``: everybody at once.
 * ``load-limit:1.2``: in order, while the demand of those inside is at most 1.2 times the cluster's GPUs; the test comes before the
   job is added, so the limit is overshot by one job, exactly as in Blox (EuroSys 2024, section 3.1).
-* ``quota:user=8``: in order per user, while the user's jobs inside ask for at most 8 GPUs; likewise ``queue=N``, and both.
+* ``quota:user=8``: in order per user, while the user's jobs inside ask for at most 8 GPUs; likewise ``queue=N``, and both. A job
+  larger than its quota enters alone.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ class Simulation:
         self.down: list[tuple[float, int]] = []
         self._next_node_event = 0
         self._seen = 0.0  # the last instant up to which everything was observed
+        self._overtaken = False
         self._quota = self.admission.has_quota
         self._measure()
 
@@ -182,7 +183,7 @@ class Simulation:
                         self._note_down()
             if self.node_events or self.down:
                 self._note_down()
-            wake = self._next_wake(now)
+            wake = self._next_wake(state.now)
             quiet = not changed and engine.started + engine.stopped == moved
             idle, moved = idle + 1 if quiet else 0, engine.started + engine.stopped
             if idle > _STALL and self._stalled():
@@ -271,12 +272,15 @@ class Simulation:
         state = self.state
         asked = state.rows.copy()
         state.now += self.latency
-        self._observe()
+        self._overtaken = self._observe()
         self.engine.commit_late(plan, asked)
 
     def _next_wake(self, now: float) -> float:
         """When something happens by itself: a finish, the end of a lease, an order that moves, a round."""
         state, engine, regime = self.state, self.engine, self.state.regime
+        if self._overtaken:  # somebody came or went while the decision was made
+            self._overtaken = False
+            return state.now
         wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
         if not engine.order_only:
             wake = min(wake, max(engine.leases_end(), now))
