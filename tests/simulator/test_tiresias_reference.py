@@ -37,19 +37,20 @@ def trace_of(name: str) -> pl.DataFrame:
     )
 
 
-def run_schedule(schedule: str, trace: str, cluster: str):
+def run_schedule(schedule: str, trace: str, cluster: str, scheme: str = "count"):
     policy, settings = SCHEDULES[schedule]
     if "gittins" in settings:
         settings = {**settings, "sample": f"@{reference('tiresias') / 'yarn-gput1000.csv'}"}
-    return simulate(trace_of(trace), cluster, policy, settings=settings, regime="tiresias")
+    placement = "first-node" if scheme == "yarn" and policy == "fifo" else "first-free"  # the others only count, whatever the scheme
+    return simulate(trace_of(trace), cluster, policy, settings=settings, regime="tiresias", placement=placement)
 
 
 @pytest.mark.parametrize("schedule", [name for name in SCHEDULES if name not in {"dlas-gpu-05", "dlas-gpu-2", "dlas-gpu-4"}])
 def test_every_job_starts_and_ends_in_the_same_second(schedule):
-    schemes = {"dlas-gpu": ["count", "yarn", "random"]}.get(schedule, ["count"])
-    ours = run_schedule(schedule, "60_job.csv", "4x4").jobs.with_columns(pl.col("job").cast(pl.Int64))
+    schemes = {"dlas-gpu": ["count", "yarn", "random"], "fifo": ["count", "yarn"], "fjf": ["count", "yarn"]}.get(schedule, ["count"])
     golden = pl.read_csv(reference("tiresias") / "per_job.csv")
     for scheme in schemes:
+        ours = run_schedule(schedule, "60_job.csv", "4x4", scheme).jobs.with_columns(pl.col("job").cast(pl.Int64))
         theirs = golden.filter((pl.col("schedule") == schedule) & (pl.col("scheme") == scheme))
         both = theirs.join(ours, left_on="job_id", right_on="job")
         assert both.height == 60
@@ -63,7 +64,19 @@ def test_the_averages_of_480_jobs_agree_to_the_last_digit(schedule):
     theirs = results.row(
         by_predicate=(pl.col("trace") == "480synth") & (pl.col("scheme") == "count") & (pl.col("schedule") == schedule), named=True
     )
-    run = run_schedule(schedule, "480_synth_job.csv", "15x4")
+    check_averages(run_schedule(schedule, "480_synth_job.csv", "15x4"), theirs)
+
+
+@pytest.mark.parametrize("schedule", ["fifo", "fjf"])
+def test_first_node_placement_is_that_of_yarn(schedule):
+    results = pl.read_csv(reference("tiresias") / "results.csv", infer_schema_length=1000)
+    theirs = results.row(
+        by_predicate=(pl.col("trace") == "480synth") & (pl.col("scheme") == "yarn") & (pl.col("schedule") == schedule), named=True
+    )
+    check_averages(run_schedule(schedule, "480_synth_job.csv", "15x4", "yarn"), theirs)
+
+
+def check_averages(run, theirs):
     assert run.summary["average_jct"] == pytest.approx(theirs["avg_jct_s"], abs=0.006)
     assert run.summary["median_jct"] == theirs["median_jct_s"]
     assert run.summary["makespan"] == theirs["makespan_s"]
