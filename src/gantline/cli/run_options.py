@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -39,13 +40,18 @@ class RunOptions:
     format: Annotated[str, Parameter(help="The foreign format of the trace, as in 'gantline trace import'.")] = ""
     placement: Annotated[str, Parameter(help="Which devices: first-free, consolidated[:preferred], skew[:LIMIT], random.")] = "first-free"
     admission: Annotated[str, Parameter(help="Who may enter: accept-all, load-limit:X, quota:user=N,queue=M.")] = "accept-all"
-    regime: Annotated[str, Parameter(help="How time is counted: default, blox, tiresias, ...")] = "default"
+    regime: Annotated[str, Parameter(help="How time is counted: default, blox, tiresias, gavel, ...")] = "default"
     round_: Annotated[str | None, Parameter(name="--round", help="Decide every so often; without it, on events.")] = None
     estimates: Annotated[str, Parameter(help="What policies know of the work to come: oracle, noisy:S, history, none.")] = "oracle"
     costs: Annotated[str, Parameter(help="Seconds lost: 30, or start=30,resume=60,resize=20,checkpoint=600.")] = ""
     min_run: Annotated[str, Parameter(help="How long a gang may run before it can be stopped.")] = "0"
     track: Annotated[str | None, Parameter(help="Measure jobs LO:HI only, and stop when they have ended.")] = None
     until: Annotated[str, Parameter(help="Stop at this time.")] = "inf"
+    node_events: Annotated[Path | None, Parameter(help="A CSV file time,node,event: down, up, drain, join.")] = None
+    throughputs: Annotated[Path | None, Parameter(help="Measured speeds of job types on device types (JSON, Gavel's layout).")] = None
+    across_nodes: Annotated[bool, Parameter(negative="", help="Gangs that span nodes run at the table's speeds for that.")] = False
+    prices: Annotated[str, Parameter(help="Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.")] = ""
+    decision_latency: Annotated[str, Parameter(help="How long a decision takes in virtual time.")] = "0"
 
     def base(self, trace: str) -> Setting:
         """The setting that all runs begin with."""
@@ -71,6 +77,11 @@ class RunOptions:
             min_run=finite_time_of(self.min_run, "--min-run") or 0.0,
             track=window_of(self.track),
             until=time_of(self.until, "--until") or 0.0,
+            latency=finite_time_of(self.decision_latency, "--decision-latency") or 0.0,
+            node_events=str(self.node_events or ""),
+            throughputs=str(self.throughputs or ""),
+            across_nodes=self.across_nodes,
+            prices=self.prices,
         )
 
 

@@ -15,7 +15,8 @@ from gantline.experiment.relocate import Move, move_policy, move_setting
 from gantline.experiment.whole_files import write_text
 
 VERSION = 1
-RUN_FIELDS = ("placement", "admission", "regime", "round", "estimates", "costs", "min_run", "latency", "track", "until")
+RUN_FIELDS = ("placement", "admission", "regime", "round", "estimates", "costs", "min_run", "latency", "track", "until",
+              "node_events", "throughputs", "across_nodes", "prices")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def _read_grid(document: Marked, folder: Path) -> Grid:
     for key in ("cluster", *RUN_FIELDS):
         if key in given:
             with document.at(key):
-                tried = Setting(source, "1x1", "fifo").with_value(key, given[key])
+                tried = Setting(source, fields.get("cluster", "1x1"), "fifo").with_value(key, given[key])
                 move_setting(tried, move).check([key])
                 fields[key] = getattr(tried, key)
     inside = move_setting(Setting(source, policy="fifo", **fields), move)

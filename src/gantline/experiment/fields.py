@@ -17,6 +17,19 @@ def text(value: Any, where: str) -> str:
     return str(value)
 
 
+def text_or_none(value: Any, where: str) -> str:
+    """A text, or nothing."""
+    return "" if value == "" else text(value, where)
+
+
+def yes_or_no(value: Any, where: str) -> bool:
+    """True or false; on command lines they are words."""
+    found = {"true": True, "yes": True, "false": False, "no": False}.get(str(value).lower())
+    if found is None:
+        raise UsageError(f"{value!r} is neither true nor false", where=where)
+    return found
+
+
 def number(value: Any, where: str) -> float:
     """A finite number."""
     try:

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from gantline.experiment.setting import Setting
+from gantline.experiment.source import TraceSource
 
 Move = Callable[[str], str]
 
 
 def move_setting(setting: Setting, move: Move) -> Setting:
-    """The setting with every path in it moved: trace, cluster file, policy file."""
-    trace = replace(setting.trace, file=move(setting.trace.file)) if setting.trace.file else setting.trace
+    """The setting with every path in it moved: trace, cluster file, policy file, tables."""
     cluster = move(setting.cluster) if setting.cluster.endswith((".yaml", ".yml")) else setting.cluster
-    return replace(setting, trace=trace, cluster=cluster, policy=move_policy(setting.policy, move))
+    tables: dict[str, Any] = {name: move(path) for name, path in setting.named_files().items()}
+    return replace(setting, trace=_move_trace(setting.trace, move), cluster=cluster, policy=move_policy(setting.policy, move), **tables)
+
+
+def _move_trace(source: TraceSource, move: Move) -> TraceSource:
+    """The trace's file, and files that are options of its format."""
+    if not source.file:
+        return source
+    named = {name: move(str(value)) for name, value in source.settings.items() if name in source.path_options()}
+    return replace(source, file=move(source.file), settings={**source.settings, **named})
 
 
 def move_policy(policy: str, move: Move) -> str:

@@ -5,20 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.experiment.digest import file_digest, value_digest
-from gantline.experiment.fields import duration, mapping, plain_values, text, track, whole
+from gantline.experiment.fields import duration, mapping, plain_values, text, text_or_none, track, whole, yes_or_no
 from gantline.experiment.source import TraceSource
 
 if TYPE_CHECKING:
+    from gantline.performance.throughput_table import ThroughputTable
+    from gantline.simulator.node_events import NodeEvent
     from gantline.simulator.run import Run
 
 SCHEMA = 1
 """Part of every hash; raised when the meaning of a field changes, so that old results are not taken for new ones."""
 
-CHECKED = ("policy", "cluster", "placement", "admission", "regime", "estimates", "costs")
+FILE_FIELDS = ("node_events", "throughputs", "prices")
+"""Fields that name a file; prices may also be written out."""
+
+CHECKED = ("policy", "cluster", "placement", "admission", "regime", "estimates", "costs", *FILE_FIELDS)
 """Fields whose texts are names that something else must know."""
 
 _READERS: dict[str, Callable[[Any, str], Any]] = {
@@ -30,12 +37,16 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "regime": text,
     "round": duration,
     "estimates": text,
-    "costs": lambda value, where: "" if value == "" else text(value, where),
+    "costs": text_or_none,
     "min_run": duration,
     "latency": duration,
     "seed": whole,
     "track": track,
     "until": duration,
+    "node_events": text_or_none,
+    "throughputs": text_or_none,
+    "across_nodes": yes_or_no,
+    "prices": text_or_none,
     "files": mapping,
 }
 
@@ -59,6 +70,10 @@ class Setting:
     seed: int = 0
     track: tuple[int, int] | None = None
     until: float = math.inf
+    node_events: str = ""
+    throughputs: str = ""
+    across_nodes: bool = False
+    prices: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -97,9 +112,14 @@ class Setting:
             raise UsageError(f"nothing called '{name}' can be varied", fix=near(name, known))
         return replace(self, **{name: _READERS[name](value, name)})
 
+    def named_files(self) -> dict[str, str]:
+        """The files that are given by name, under their fields: node events, throughputs, prices."""
+        given = {name: getattr(self, name) for name in FILE_FIELDS}
+        return {name: path for name, path in given.items() if path and not (name == "prices" and "=" in path)}
+
     def pinned(self) -> Setting:
-        """The same setting with the hash of every file it depends on: trace, cluster, policy."""
-        named = self.trace.files()
+        """The same setting with the hash of every file it depends on: trace, cluster, policy, tables."""
+        named = self.trace.files() | self.named_files()
         if self.cluster.endswith((".yaml", ".yml")):
             named["cluster"] = self.cluster
         if ".py" in self.policy:
@@ -111,9 +131,9 @@ class Setting:
         """The content hash: equal for settings that mean the same run, wherever their files lie."""
         whole = self if self.files else self.pinned()
         described = whole.to_dict()
-        for part, name in (("cluster", "cluster"), ("policy", "policy")):
-            if part in whole.files:
-                described[name] = whole.files[part]
+        for name in ("cluster", "policy", *FILE_FIELDS):
+            if name in whole.files:
+                described[name] = whole.files[name]
         described["settings"] = _parameters(self.policy, self.settings)
         described["trace"] = {key: value for key, value in described["trace"].items() if key != "file"}
         return value_digest({"schema": SCHEMA, "setting": described})
@@ -125,6 +145,7 @@ class Setting:
         from gantline.performance.costs import Costs
         from gantline.performance.estimate_chain import find_estimates
         from gantline.placement.rules import find_placement
+        from gantline.simulator.bill import read_prices
         from gantline.simulator.clusters import read_cluster
 
         checks: dict[str, Callable[[], object]] = {
@@ -135,10 +156,24 @@ class Setting:
             "regime": lambda: find_regime(self.regime),
             "estimates": lambda: find_estimates(self.estimates),
             "costs": lambda: Costs.parse(self.costs),
+            "node_events": self.read_node_events,
+            "throughputs": self.read_throughputs,
+            "prices": lambda: read_prices(self.prices or None),
         }
         for name in names:
             if name in checks:
                 checks[name]()
+
+    def read_node_events(self) -> list[NodeEvent]:
+        """What happens to nodes, from the file; nothing without one."""
+        from gantline.simulator.clusters import read_cluster
+        from gantline.simulator.node_event_files import read_node_events
+
+        return read_node_events(Path(self.node_events), read_cluster(self.cluster)) if self.node_events else []
+
+    def read_throughputs(self) -> ThroughputTable | None:
+        """Measured speeds, from the file; a worker reads it once for all its runs."""
+        return _throughputs(self.throughputs, file_digest(self.throughputs)) if self.throughputs else None
 
 
 def run_setting(setting: Setting) -> Run:
@@ -162,10 +197,21 @@ def run_setting(setting: Setting) -> Run:
         seed=setting.seed,
         track=setting.track,
         until=setting.until,
+        node_events=setting.read_node_events(),
+        throughputs=setting.read_throughputs(),
+        across_nodes=setting.across_nodes,
+        prices=setting.prices or None,
     )
     run.summary["setting"] = setting.to_dict()
     run.summary["setting_hash"] = setting.hash
     return run
+
+
+@lru_cache(maxsize=4)
+def _throughputs(path: str, digest: str) -> ThroughputTable:
+    from gantline.simulator.throughputs import read_throughputs
+
+    return read_throughputs(path)
 
 
 def _verify(setting: Setting) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.experiment.digest import file_digest
@@ -89,10 +89,15 @@ class TraceSource:
     def files(self) -> dict[str, str]:
         """The files that the jobs depend on, each under a name of its part."""
         found = {"trace": self.file} if self.file else {}
-        for key, value in self.settings.items():
-            if self.file and isinstance(value, str) and value and Path(value).exists():
-                found[f"trace.{key}"] = value
-        return found
+        return found | {f"trace.{name}": str(self.settings[name]) for name in self.path_options() if self.settings.get(name)}
+
+    def path_options(self) -> set[str]:
+        """The options of the format that name files."""
+        if not self.format or not self.settings:
+            return set()
+        from gantline.workload.importers.registry import import_options
+
+        return {option.name for option in import_options(self.format) if Path in (option.type, *get_args(option.type))}
 
     def load(self, seed: int) -> Trace:
         """The trace; the last few stay in memory, because policies are compared on the same jobs."""

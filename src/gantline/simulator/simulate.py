@@ -100,7 +100,7 @@ def simulate(
         simulation.run()
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, seed) | (counted or {})
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
-        summary["cost"] = bill(tables, state.log, money, counted or {})
+        summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
     return Run(summary, tables, state.log, tuple(str(i) for i in engine.incidents), recorded, window, tuple(engine.refusals))

@@ -10,9 +10,11 @@ from gantline.core.errors import UsageError, near
 
 
 def gpu_hours(allocations: pl.DataFrame) -> pl.DataFrame:
-    """GPU-hours held per device type. A GPU shared by two jobs counts for both, as both would be billed."""
-    hours = (pl.col("end") - pl.col("start")) * pl.col("gpus") / 3600.0
-    return allocations.group_by("type").agg(hours.sum().alias("gpu_hours")).sort("type")
+    """GPU-hours held per device type. A GPU that two jobs share is held once, and paid once."""
+    each = allocations.select("type", "start", "end", "devices").explode("devices").drop_nulls("devices").sort("devices", "start")
+    known = pl.col("end").cum_max().shift(1).over("devices").fill_null(float("-inf"))
+    fresh = (pl.col("end") - pl.max_horizontal("start", known)).clip(lower_bound=0.0)
+    return each.with_columns(fresh=fresh).group_by("type").agg((pl.col("fresh").sum() / 3600.0).alias("gpu_hours")).sort("type")
 
 
 def money(allocations: pl.DataFrame, prices: Mapping[str, float]) -> float:

@@ -32,8 +32,8 @@ def measure(
     """Every metric of the catalogue by its key, over the tracked jobs; NaN where the run cannot say.
 
     Fragmentation needs ``node_gpus`` (GPUs of each node, by default as the summary tells), money ``prices`` (per GPU-hour
-    of each type) and energy ``watts`` (per held GPU of each type). Metrics of the cluster cover the time from the first
-    tracked arrival to the last tracked finish.
+    of each type, by default the run's own) and energy ``watts`` (per held GPU of each type). Metrics of the cluster cover
+    the time from the first tracked arrival to the last tracked finish.
     """
     run = settled(run)
     sizes = node_gpus_of(run) if node_gpus is None else list(node_gpus)
@@ -74,7 +74,9 @@ def measure(
     found["deadlines"] = int((outcome != "").sum())
     found["deadline_misses"] = int((outcome == "missed").sum())
     found["fragmentation"] = fragmentation(fragmentation_series(run, sizes), start, end) if sizes else math.nan
-    found["money"] = money(held, prices) if prices else math.nan
+    billed = run.summary.get("cost") if prices is None and window == WHOLE else None
+    prices = prices or run.summary.get("prices")
+    found["money"] = float(billed) if billed is not None else money(held, prices) if prices else math.nan
     found["energy"] = energy(held, watts) if watts else math.nan
     return found
 
