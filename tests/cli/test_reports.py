@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import json
+import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +56,49 @@ def test_a_run_becomes_a_chrome_trace(cli: Cli, folder: Path, runs: list[str]) -
     assert json.loads((folder / "trace.json").read_text())["traceEvents"]
 
 
-@pytest.mark.parametrize("figure", ["jct-cdf", "timeline", "fairness"])
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_windows_prices_and_watts_change_what_is_measured(cli: Cli, folder: Path, runs: list[str]) -> None:
+    def cell(page: str, metric: str) -> float:
+        found = re.search(rf'<tr data-metric="{metric}">.*?data-value="([^"]*)"', (folder / page).read_text())
+        return float(found.group(1)) if found else math.nan
+
+    assert cli("report", runs[0], "-o", "all.html").code == 0
+    assert cli("report", runs[0], "-o", "some.html", "--track", "1:3", "--prices", "gpu=2", "--watts", "gpu=500").code == 0
+    assert cell("some.html", "jobs") == 2 < cell("all.html", "jobs")
+    assert cell("some.html", "energy") == pytest.approx(cell("some.html", "money") / 2 * 0.5)
+    assert math.isnan(cell("all.html", "money"))
+    for wrong, part in (("gpu=dear", "'dear' is not a number"), ("v100=3", "'gpu'"), ("none.csv", "no such file")):
+        told = cli("report", runs[0], "-o", "some.html", "--watts", wrong)
+        assert told.code in (2, 3)
+        assert part in told.err
+
+
+def test_a_run_that_tracks_jobs_is_reported_over_them(cli: Cli, folder: Path) -> None:
+    told = cli("simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--track", "1:3", "--out", "run", "-o", "json")
+    assert cli("report", "run", "-o", "page.html").code == 0
+    found = re.search(r'<tr data-metric="jct_mean">.*?data-value="([^"]*)"', (folder / "page.html").read_text())
+    assert found
+    assert float(found.group(1)) == pytest.approx(json.loads(told.out)["average_jct"])
+
+
+@pytest.mark.parametrize(
+    ("figure", "ending"), [("jct-cdf", "png"), ("timeline", "svg"), ("fairness", "pdf"), ("fragmentation", "png"), ("timeline", "pdf")]
+)
 def test_figures_of_several_runs(cli: Cli, folder: Path, runs: list[str], figure: str, ending: str) -> None:
     told = cli("plot", figure, *runs, "-o", f"figure.{ending}")
     assert told.code == 0, told.err
     assert (folder / f"figure.{ending}").stat().st_size > 1000
+
+
+def test_figures_of_a_sweep(cli: Cli, folder: Path) -> None:
+    days = ["day", "--trace-set", "jobs=25", "--trace-set", "gpus=32", "--cluster", "8x4", "--workers", "1"]
+    told = cli("sweep", *days, "--policy", "fifo,srtf,las", "--load", "0.5,1", "--seeds", "2", "--out", "sweep")
+    assert told.code == 0, told.err
+    for arguments in (["load"], ["seeds", "--metric", "jct_p95"], ["pareto", "--metric", "makespan", "--metric", "utilisation"]):
+        told = cli("plot", *arguments, "sweep", "-o", f"{arguments[0]}.svg")
+        assert told.code == 0, told.err
+    text = (folder / "seeds.svg").read_text()
+    assert "95th percentile" in text
+    assert "load=0.5" in text  # boxes are told apart by the other axes
 
 
 def test_a_gantt_chart_shows_one_run(cli: Cli, folder: Path, runs: list[str]) -> None:
@@ -77,7 +116,11 @@ def test_a_gantt_chart_shows_one_run(cli: Cli, folder: Path, runs: list[str]) ->
         (["report", "runs/none", "-o", "r.html"], 3, "there is no such run"),
         (["report", ".", "-o", "r.html"], 2, "is not a run directory"),
         (["report", "runs/fifo", "runs/srtf", "--chrome-trace", "t.json"], 2, "one run"),
-        (["plot", "jct-cdf", "-o", "f.png"], 2, "no run to draw"),
+        (["plot", "jct-cdf", "-o", "f.png"], 2, "nothing to draw"),
+        (["plot", "load", "runs/none", "-o", "f.png"], 3, "there is no such folder"),
+        (["plot", "load", "runs/fifo", "-o", "f.png"], 4, "is not the folder of a sweep"),
+        (["plot", "gantt", "runs/fifo", "--by", "queue", "-o", "f.png"], 2, "write job or user"),
+        (["report", "runs/fifo", "-o", "r.html", "--track", "3"], 2, "write LO:HI"),
         (["plot", "jct-cfd", "runs/fifo", "-o", "f.png"], 3, "did you mean 'jct-cdf'"),
         (["plot", "jct-cdf", "runs/fifo", "-o", "f.bmp"], 2, "use .png, .svg or .pdf"),
         (["plot", "jct-cdf", "runs/fifo"], 2, "--out is missing"),

@@ -1,5 +1,6 @@
 """Figures: the numbers they show, and that both libraries draw the same ones."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,8 +19,10 @@ from gantline.report.figures.comparison import not_dominated
 from gantline.report.figures.durations import log_duration_axis, unit_for
 from gantline.report.figures.with_matplotlib import draw, save
 from gantline.report.figures.with_plotly import figure
+from gantline.report.metrics import measure
 
 FIFO, SHORT = example_run(jobs=50, name="fifo"), example_run(jobs=50, name="short", shortest_first=True)
+TOLD = [replace(run, summary={**run.summary, "node_gpus": [4, 4]}) for run in (FIFO, SHORT)]
 LOADS = pl.DataFrame({"name": ["a", "a", "b", "b"], "load": [2, 1, 1, 2], "value": [7200.0, 3600.0, 1800.0, 9000.0]}).with_columns(
     low=pl.col("value") * 0.9, high=pl.col("value") * 1.1
 )
@@ -31,6 +34,7 @@ CHARTS = {
         figures.jct_cdf([FIFO, SHORT]),
         figures.jct_against_load(LOADS),
         figures.queue_and_utilisation([FIFO, SHORT]),
+        figures.fragmentation_over_time(TOLD),
         figures.gantt(FIFO, "user"),
         figures.fairness_per_user([FIFO, SHORT]),
         figures.boxes_over_seeds(SEEDS),
@@ -67,7 +71,7 @@ def test_load_curves_are_sorted_and_in_minutes():
     assert first.x.tolist() == [1, 2]
     assert first.y.tolist() == [60.0, 120.0]
     assert second.low == pytest.approx(second.y * 0.9)
-    assert CHARTS["jct-load"].panels[0].y.title == "mean JCT (min)"
+    assert CHARTS["jct-load"].panels[0].y.title == "Mean JCT (min)"
 
 
 def test_the_timeline_keeps_the_means():
@@ -90,6 +94,22 @@ def test_many_users_are_cut_with_a_note():
     chart = figures.fairness_per_user([run])
     assert len(chart.panels[0].y.ticks) == 25
     assert "25 users with the most GPU time of" in chart.notes[0]
+
+
+def test_fragmentation_over_time_averages_to_the_metric():
+    for line, run in zip(layers("fragmentation"), TOLD):
+        assert 0.0 <= line.y.min() <= measure(run)["fragmentation"] <= line.y.max() <= 1.0
+    whole = figures.fragmentation_over_time(TOLD[:1], slices=1).panels[0].layers[0]
+    assert whole.y.tolist() == [pytest.approx(measure(TOLD[0])["fragmentation"])]
+    with pytest.raises(UsageError, match="does not tell the GPUs of its nodes"):
+        figures.fragmentation_over_time([FIFO])
+
+
+def test_any_metric_may_stand_against_the_load():
+    points = pl.DataFrame({"name": ["a", "a"], "load": [1.0, 2.0], "value": [0.5, 0.9]})
+    chart = figures.jct_against_load(points, "load", "", "utilisation")
+    assert (chart.name, chart.title) == ("utilisation-load", "Utilisation against load")
+    assert chart.panels[0].y.percent
 
 
 def test_the_front_holds_what_nobody_beats():

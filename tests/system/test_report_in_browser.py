@@ -156,6 +156,9 @@ def test_it_prints_light_and_unfolded_even_from_a_dark_screen(browser, report, t
     browser.print(tmp_path / "report.pdf")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
     assert browser.evaluate("window.printed") == [0, "rgb(255, 255, 255)"]
+    browser.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    body = "(s => [s.backgroundColor, s.color])(getComputedStyle(document.body))"
+    assert browser.evaluate(body) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
     assert browser.evaluate("document.querySelectorAll('details:not([open])').length") > 0
     assert browser.errors == []
 

@@ -58,7 +58,7 @@ def compare(
         found = compare_runs(sweep, against=against, metrics=metric or METRICS, confidence=confidence)
         if out is not None:
             store_comparisons(found, out)
-            write_figures(charts_of(sweep), out / "figures")
+            write_figures(charts_of(sweep.results), out / "figures")
         show_comparisons(found, output)
         return tell_failures(sweep)
 

@@ -43,7 +43,7 @@ def run(
     experiment = read_experiment(file)
     sweep = run_watched(experiment.grid.cases(), out, workers, keep_runs=keep_runs)
     write_experiment(experiment, out / "experiment.yaml")
-    write_figures(charts_of(sweep), out / "figures")
+    write_figures(charts_of(sweep.results), out / "figures")
     if len({case.policy for case in sweep.cases}) > 1:
         found = compare(sweep, against=experiment.against, metrics=experiment.metrics, confidence=experiment.confidence)
         store_comparisons(found, out)

@@ -10,16 +10,25 @@ from typing import TYPE_CHECKING, Any
 from gantline.core.errors import NotFoundError, UsageError, near
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from gantline.report.figures import Chart
     from gantline.workload.trace import Trace
 
 #: figure -> what it shows
-FIGURES = {
+RUN_FIGURES = {
     "jct-cdf": "distribution of job completion times",
     "timeline": "waiting jobs and utilisation over time",
+    "fragmentation": "free GPUs that nobody who waits could use, over time",
     "gantt": "who held which device when (one run)",
     "fairness": "what each user received of what he asked for",
 }
+SWEEP_FIGURES = {
+    "load": "a metric against load (or another axis, --by), with intervals over seeds",
+    "seeds": "the spread of a metric over seeds, a box per policy",
+    "pareto": "two metrics against each other, and which policies no other one beats",
+}
+FIGURES = RUN_FIGURES | SWEEP_FIGURES
 
 
 @contextmanager
@@ -33,17 +42,52 @@ def plotting() -> Iterator[None]:
         raise UsageError(f"figures need {error.name}", fix="pip install 'gantline[plot]'") from None
 
 
-def chart_of(name: str, runs: Sequence[Any], by: str) -> Chart:
-    """One figure of stored runs."""
+def check_figure(name: str) -> None:
+    """Refuse an unknown figure."""
     if name not in FIGURES:
         raise NotFoundError(f"no figure '{name}'", where="plot", fix=near(name, FIGURES))
-    from gantline.report.figures import fairness_per_user, gantt, jct_cdf, queue_and_utilisation
+
+
+def chart_of_runs(name: str, runs: Sequence[Any], by: str) -> Chart:
+    """One figure of stored runs."""
+    from gantline.report import figures
 
     if name == "gantt":
         if len(runs) != 1:
             raise UsageError("a Gantt chart shows one run", where="plot gantt", fix="name one run directory")
-        return gantt(runs[0], colour_by="user" if by == "user" else "job")
-    return {"jct-cdf": jct_cdf, "timeline": queue_and_utilisation, "fairness": fairness_per_user}[name](runs)
+        if by not in ("", "job", "user"):
+            raise UsageError(f"colours cannot mean '{by}'", where="--by", fix="write job or user")
+        return figures.gantt(runs[0], colour_by="user" if by == "user" else "job")
+    return {
+        "jct-cdf": figures.jct_cdf,
+        "timeline": figures.queue_and_utilisation,
+        "fragmentation": figures.fragmentation_over_time,
+        "fairness": figures.fairness_per_user,
+    }[name](runs)
+
+
+def chart_of_sweep(name: str, results: pl.DataFrame, by: str, metrics: Sequence[str]) -> Chart:
+    """One figure of a sweep's results."""
+    import polars as pl
+
+    from gantline.experiment.charts import chart_against, named_curves, require_axis, trade_off
+    from gantline.report.figures import boxes_over_seeds
+    from gantline.report.metrics import BY_KEY
+
+    for metric in metrics:
+        if metric not in BY_KEY:
+            raise NotFoundError(f"no metric '{metric}'", where="--metric", fix=near(metric, BY_KEY))
+    done = results.filter(pl.col("state") == "done")
+    if done.is_empty():
+        raise UsageError("no run of the sweep has ended well", where=f"plot {name}", fix="run the sweep again")
+    first = metrics[0] if metrics else "jct_mean"
+    if name == "load":
+        require_axis(done, by or "load")
+        return chart_against(done, by or "load", first)
+    if name == "seeds":
+        require_axis(done, "seed")
+        return boxes_over_seeds(named_curves(done).select("name", value=first), first)
+    return trade_off(done, first, metrics[1] if len(metrics) > 1 else "")
 
 
 def save_trace_figures(trace: Trace, folder: Path) -> list[Path]:

@@ -1,37 +1,61 @@
-"""``gantline plot``: one figure of stored runs as a file."""
+"""``gantline plot``: one figure of stored runs, or of a sweep, as a file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from gantline.cli.console import say
-from gantline.cli.figures import FIGURES, chart_of, plotting
+from gantline.cli.figures import RUN_FIGURES, SWEEP_FIGURES, chart_of_runs, chart_of_sweep, check_figure, plotting
 from gantline.core.errors import UsageError
 
-_LIST = "\n".join(f"  {name.ljust(10)}{told}" for name, told in FIGURES.items())
-app = App(name="plot", help_epilogue=f"Figures:\n\n{_LIST}\n\n'gantline simulate ... --out DIR' stores a run.")
+
+def _listed(figures: dict[str, str]) -> str:
+    return "\n".join(f"  {name.ljust(15)}{told}" for name, told in figures.items())
+
+
+app = App(
+    name="plot",
+    help_epilogue=f"""Figures of runs ('gantline simulate ... --out DIR' stores one):
+
+{_listed(RUN_FIGURES)}
+
+Figures of a sweep (the folder of 'gantline sweep', 'compare' or 'experiment run'):
+
+{_listed(SWEEP_FIGURES)}""",
+)
 
 
 @app.default
 def plot(
-    figure: Annotated[str, Parameter(name="FIGURE", help="A figure from the list below.")],
-    *runs: Annotated[Path, Parameter(name="RUN", help="Directories of stored runs.")],
+    figure: Annotated[str, Parameter(name="FIGURE", help="A figure from the lists below.")],
+    *folders: Annotated[Path, Parameter(name="DIR", help="Directories of stored runs, or the folder of one sweep.")],
     out: Annotated[Path, Parameter(name=["--out", "-o"], help="The file: .png, .svg or .pdf.")],
-    by: Annotated[Literal["job", "user"], Parameter(help="What the colours of a Gantt chart mean.")] = "job",
+    by: Annotated[str, Parameter(help="gantt: what colours mean, job or user; load: the axis, if it is not 'load'.")] = "",
+    metric: Annotated[
+        list[str] | None, Parameter(negative="", help="load, seeds: what to show; pareto: give two. By default jct_mean, ...")
+    ] = None,
     dark: Annotated[bool, Parameter(negative="", help="Light on dark.")] = False,
 ) -> None:
-    """Write a figure of stored runs as PNG, SVG or PDF."""
-    if not runs:
-        raise UsageError("no run to draw", where=f"plot {figure}", fix="name one or more run directories")
-    from gantline.report.rundir import read_run
-
+    """Write a figure of stored runs or of a sweep as PNG, SVG or PDF."""
+    check_figure(figure)
+    if not folders:
+        raise UsageError("nothing to draw", where=f"plot {figure}", fix="name one or more run directories, or the folder of a sweep")
     with plotting():
         from gantline.report.figures import DARK, LIGHT
         from gantline.report.figures.with_matplotlib import save
 
-        chart = chart_of(figure, [read_run(run) for run in runs], by)
+        if figure in SWEEP_FIGURES:
+            from gantline.experiment.folder import read_results
+
+            if len(folders) > 1:
+                raise UsageError("shows one sweep", where=f"plot {figure}", fix="name one folder")
+            chart = chart_of_sweep(figure, read_results(folders[0]), by, metric or ())
+        else:
+            from gantline.report.rundir import read_run
+
+            chart = chart_of_runs(figure, [read_run(folder) for folder in folders], by)
         save(chart, out, theme=DARK if dark else LIGHT)
     say(f"note: wrote {out}")

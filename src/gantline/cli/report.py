@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from gantline.cli.arguments import finite_time_of, window_of
 from gantline.cli.console import is_watched, say, show_text
 from gantline.cli.figures import plotting
 from gantline.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gantline.report.html import Measure
 
 app = App(
     name="report",
     help_epilogue="""'gantline simulate ... --out DIR' stores a run. Examples:
 
   gantline report runs/fifo runs/srtf -o report.html
+  gantline report runs/* -o report.html --warmup 1d --prices v100=0.74,k80=0.135
   gantline report runs/srtf --chrome-trace srtf.json""",
 )
 
@@ -25,6 +30,10 @@ def report(
     *runs: Annotated[Path, Parameter(name="RUN", help="Directories of stored runs.")],
     out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="The page, an .html file.")] = None,
     title: Annotated[str, Parameter(help="Its title.")] = "Gantline report",
+    track: Annotated[str | None, Parameter(help="Measure jobs LO:HI only; by default those that the run tracked.")] = None,
+    warmup: Annotated[str, Parameter(help="Leave out jobs that arrive earlier than this after the first.")] = "0",
+    prices: Annotated[str | None, Parameter(help="Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.")] = None,
+    watts: Annotated[str | None, Parameter(help="Mean power of a held device: v100=250,k80=150, or a CSV or JSON file.")] = None,
     chrome_trace: Annotated[Path | None, Parameter(help="Also write one run as a trace for ui.perfetto.dev (JSON).")] = None,
 ) -> None:
     """Write one offline HTML page about one or several stored runs."""
@@ -43,12 +52,27 @@ def report(
         say(f"note: wrote {write_chrome_trace(found[0], chrome_trace)}")
     if out is None:
         return
+    measure_with = _measure(track, warmup, prices, watts)
     with plotting():
         from gantline.report.html import write_report
 
-        write_report(found, out, title=title)
+        write_report(found, out, title=title, measure_with=measure_with)
     if is_watched():
         from gantline.report.terminal import comparison, run_summary
 
-        show_text(comparison(found) if len(found) > 1 else run_summary(found[0]))
+        measures = [measure_with(run) for run in found]
+        show_text(comparison(found, measures) if len(found) > 1 else run_summary(found[0], measures[0]))
     say(f"note: wrote {out}")
+
+
+def _measure(track: str | None, warmup: str, prices: str | None, watts: str | None) -> Measure:
+    """How to measure a run: which jobs count, what devices cost and draw."""
+    from gantline.report.metrics import Window, measure
+    from gantline.simulator.bill import read_prices
+
+    cost = read_prices(prices, "--prices") or None
+    power = read_prices(watts, "--watts") or None
+    low, high = window_of(track) or (0, None)
+    delay = finite_time_of(warmup, "--warmup") or 0.0
+    window = Window(low, high, delay) if track or delay else None
+    return lambda run: measure(run, window=window, prices=cost, watts=power)

@@ -55,7 +55,7 @@ def sweep(
     grid = Grid(options.base(trace), policies_of(policy), numbers_of(load, "--load"), seeds_of(seeds, 1), varied_of(vary))
     found = run_watched(grid.cases(), out, workers, keep_runs=keep_runs, limit=time_of(limit, "--limit", above=True) or math.inf)
     write_experiment(Experiment(grid, title=f"sweep of {trace}"), out / "experiment.yaml")
-    write_figures(charts_of(found), out / "figures")
+    write_figures(charts_of(found.results), out / "figures")
     show_results(found, output)
     say(f"results are in {out / 'results.parquet'}")
     return tell_failures(found)

@@ -1,4 +1,4 @@
-"""Figures of a sweep: completion time against load, and the spread over seeds."""
+"""Figures of a sweep, from its table of results: a metric against load, its spread over seeds, two metrics against each other."""
 
 from __future__ import annotations
 
@@ -7,30 +7,73 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gantline.core.errors import UsageError
 from gantline.experiment.bootstrap import FEWEST, bootstrap
-from gantline.experiment.sweep import Sweep
-from gantline.report.figures import Chart, boxes_over_seeds, jct_against_load
+from gantline.report.figures import Chart, boxes_over_seeds, jct_against_load, pareto_front
+
+FEWEST_IN_TRADE_OFF = 3
 
 
-def charts_of(sweep: Sweep, load: str = "load", unit: str = "") -> list[Chart]:
-    """What the axes of the sweep allow: JCT against `load` where it varies, boxes where seeds do."""
-    done = sweep.results.filter(pl.col("state") == "done")
+def charts_of(results: pl.DataFrame, load: str = "load", unit: str = "") -> list[Chart]:
+    """What the axes of the sweep allow: JCT against `load` where it varies, boxes where seeds do, a trade-off of several policies."""
+    done = results.filter(pl.col("state") == "done")
     found = []
-    if load in done.columns and done[load].n_unique() > 1 and done[load].dtype.is_numeric():
-        found.append(jct_against_load(points_against(done, load), "load" if unit else load.rpartition(".")[2].replace("_", " "), unit))
-    others = [name for case in sweep.cases for name in case.axes if name != "seed"]
-    if done.height and "seed" in done.columns and done["seed"].n_unique() > 1 and not others:
-        found.append(boxes_over_seeds(done.select(name="policy", value="jct_mean")))
+    if varies(done, load) and done[load].dtype.is_numeric():
+        found.append(chart_against(done, load, unit=unit))
+    if varies(done, "seed") and not varies(done, load):
+        found.append(boxes_over_seeds(named_curves(done).select("name", value="jct_mean")))
+    if not varies(done, load) and named_curves(done)["name"].n_unique() >= FEWEST_IN_TRADE_OFF:
+        found.append(trade_off(done))
     return found
 
 
+def chart_against(results: pl.DataFrame, load: str, metric: str = "jct_mean", unit: str = "") -> Chart:
+    """A metric against a load that is an axis of the sweep."""
+    label = "load" if unit else load.rpartition(".")[2].replace("_", " ")
+    return jct_against_load(points_against(results, load, metric), label, unit, metric)
+
+
+def trade_off(results: pl.DataFrame, x: str = "jct_mean", y: str = "") -> Chart:
+    """Two metrics of every policy, means over seeds; by default completion time and fairness, or makespan without users."""
+    y = y or ("jain_users" if results["jain_users"].is_finite().all() else "makespan")
+    return pareto_front(named_curves(results).group_by("name", maintain_order=True).agg(pl.col(x, y).mean()), x, y)
+
+
 def points_against(results: pl.DataFrame, load: str, metric: str = "jct_mean") -> pl.DataFrame:
-    """A row per policy and load: the mean over seeds, with an interval where there are enough of them."""
+    """A row per curve and load: the mean over seeds, with an interval where there are enough of them."""
+    named = named_curves(results, but=(load, "seed"))
     rows: list[dict[str, Any]] = []
-    for (policy, value), group in results.group_by(["policy", load], maintain_order=True):
+    for (name, value), group in named.group_by(["name", load], maintain_order=True):
         values = group[metric].drop_nans().to_numpy()
         interval = bootstrap(values[None, :])
-        rows.append({"name": policy, "load": float(value), "value": interval.value, "low": interval.low, "high": interval.high})
+        rows.append({"name": name, "load": float(value), "value": interval.value, "low": interval.low, "high": interval.high})
     points = pl.DataFrame(rows).filter(pl.col("value").is_finite())
-    enough = bool(np.isfinite(points["low"].to_numpy()).all()) and results.group_by(["policy", load]).len()["len"].min() >= FEWEST  # type: ignore[operator]
+    fewest = named.group_by(["name", load]).len()["len"].min()
+    enough = bool(np.isfinite(points["low"].to_numpy()).all()) and fewest is not None and fewest >= FEWEST  # type: ignore[operator]
     return points if enough else points.drop("low", "high")
+
+
+def named_curves(results: pl.DataFrame, but: tuple[str, ...] = ("seed",)) -> pl.DataFrame:
+    """The results under a `name` that tells curves apart: the policy, and the other axes that vary."""
+    own = [axis for axis in axes_of(results) if axis not in but and varies(results, axis) and results[axis].null_count() == 0]
+    parts = [pl.lit(f" {axis}=") + pl.col(axis).cast(pl.String) for axis in own]
+    return results.with_columns(name=pl.concat_str(pl.col("policy"), *parts))
+
+
+def axes_of(results: pl.DataFrame) -> list[str]:
+    """The columns that say where a run stands: those between its policy and its hash."""
+    names = results.columns
+    return names[names.index("policy") + 1 : names.index("hash")]
+
+
+def varies(results: pl.DataFrame, axis: str) -> bool:
+    """Whether the axis is there and has several values."""
+    return axis in results.columns and results[axis].n_unique() > 1
+
+
+def require_axis(results: pl.DataFrame, axis: str) -> None:
+    """Refuse a figure over an axis that the sweep does not have."""
+    if not varies(results, axis) or not results[axis].dtype.is_numeric():
+        known = [name for name in axes_of(results) if varies(results, name) and results[name].dtype.is_numeric()]
+        fix = f"name one with --by: {', '.join(known)}" if known else "sweep over --load or --seeds"
+        raise UsageError(f"the sweep has no several numbers of '{axis}'", where="plot", fix=fix)

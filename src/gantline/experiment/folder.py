@@ -13,10 +13,11 @@ from pathlib import Path
 import polars as pl
 
 import gantline
-from gantline.core.errors import RefusedError, UsageError
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.experiment.grid import Case
 from gantline.experiment.records import Record, kept_run, read_record
 from gantline.experiment.whole_files import remove_drafts, write_frame, write_json
+from gantline.report.metrics import METRICS
 
 FORMAT = "gantline-sweep"
 VERSION = 1
@@ -78,6 +79,20 @@ class ExperimentFolder:
     def write_results(self, results: pl.DataFrame) -> None:
         """Write the table of all cases."""
         write_frame(self.path / "results.parquet", results)
+
+
+def read_results(path: Path) -> pl.DataFrame:
+    """The table of a sweep that has ended; what is no sweep, or a newer one, is refused."""
+    if not path.exists():
+        raise NotFoundError("there is no such folder", where=str(path), fix="name the folder of a sweep")
+    _check_kind(path)
+    file = path / "results.parquet"
+    if not file.is_file():
+        raise UsageError("the sweep has not ended", where=str(path), fix="run the same command again to go on")
+    try:
+        return pl.read_parquet(file).with_columns(pl.col([metric.key for metric in METRICS]).fill_null(float("nan")))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise UsageError(f"is damaged ({str(error).splitlines()[0]})", where=str(file), fix="run the sweep again") from None
 
 
 def _check_kind(path: Path) -> None:

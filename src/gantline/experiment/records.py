@@ -25,7 +25,6 @@ from gantline.experiment.whole_files import DiskFullError, is_full, write_frame,
 
 if TYPE_CHECKING:
     from gantline.report.frames import StoredRun
-    from gantline.report.metrics import Window
 
 FORMAT = "gantline-result"
 VERSION = 1
@@ -59,11 +58,12 @@ class Record:
             ) from None
 
 
-def store_result(folder: Path, key: str, run: StoredRun, window: Window, *, keep_run: bool) -> dict[str, Any]:
+def store_result(folder: Path, key: str, run: StoredRun, *, keep_run: bool) -> dict[str, Any]:
     """Measure a run over the tracked jobs and store it; returns what a progress line may show."""
-    from gantline.report.metrics import measure, steadiness
+    from gantline.report.metrics import measure, steadiness, tracked_window
     from gantline.report.rundir import plain, write_run
 
+    window = tracked_window(run.summary)
     measures = plain(measure(run, window=window))
     steady = steadiness(run)
     tracked = window.select(run.jobs).select("job", tracked=pl.lit(True))

@@ -68,13 +68,11 @@ def perform(task: Task) -> Outcome:
 def _perform(task: Task) -> dict[str, Any]:
     from gantline.experiment.records import store_result
     from gantline.experiment.setting import run_setting
-    from gantline.report.metrics import WHOLE, Window
 
     run = run_setting(task.setting)
     if task.name:
         run.summary["name"] = task.name
-    window = Window(*run.track) if run.track else WHOLE
-    return store_result(Path(task.folder), task.hash, frames_of(run), window, keep_run=task.keep_run)
+    return store_result(Path(task.folder), task.hash, frames_of(run), keep_run=task.keep_run)
 
 
 def frames_of(run: Run) -> StoredRun:

@@ -68,6 +68,7 @@ def summarise(
         "seed": seed,
         "jobs": int(F.shape[1]),
         "tracked": len(rows),
+        "track": list(simulation.track) if simulation.track else None,
         "completed": int((~np.isnan(F[c.FINISH])).sum()),
         "completed_tracked": len(ended),
         "average_jct": _number(jct.mean()) if len(jct) else None,

@@ -59,7 +59,7 @@ class Study(ABC):
         """The figure drawn again."""
         from gantline.experiment.charts import charts_of
 
-        return charts_of(sweep, self.load, self.load_unit)
+        return charts_of(sweep.results, self.load, self.load_unit)
 
 
 @dataclass(frozen=True)

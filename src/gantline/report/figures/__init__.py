@@ -4,6 +4,7 @@ from gantline.report.figures.chart import Chart
 from gantline.report.figures.comparison import boxes_over_seeds, pareto_front
 from gantline.report.figures.completion import jct_against_load, jct_cdf
 from gantline.report.figures.fairness import fairness_per_user
+from gantline.report.figures.fragmentation import fragmentation_over_time
 from gantline.report.figures.gantt import gantt
 from gantline.report.figures.palette import DARK, LIGHT, THEMES, Theme
 from gantline.report.figures.timeline import queue_and_utilisation
@@ -18,6 +19,7 @@ __all__ = [
     "boxes_over_seeds",
     "duration_cdf",
     "fairness_per_user",
+    "fragmentation_over_time",
     "gantt",
     "hours_of_day",
     "jct_against_load",

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 
 from gantline.report.figures.chart import Axis, Chart, Floats, Legend, Line, Panel, brief, floats
-from gantline.report.figures.durations import log_duration_axis, unit_for
+from gantline.report.figures.comparison import metric_axis
+from gantline.report.figures.durations import log_duration_axis
 from gantline.report.frames import RunLike, completed
-from gantline.report.metrics import cdf
+from gantline.report.metrics import BY_KEY, cdf
 from gantline.report.metrics.completion import finite
 from gantline.report.names import names_of
 
@@ -47,22 +48,24 @@ def distribution_chart(name: str, title: str, label: str, what: str, samples: di
     return Chart(name, title, (panel,), (note,) if thinned else ())
 
 
-def jct_against_load(points: pl.DataFrame, load: str = "load", unit: str = "jobs/h") -> Chart:
-    """Mean completion time against load, a curve per policy with its interval.
+def jct_against_load(points: pl.DataFrame, load: str = "load", unit: str = "jobs/h", metric: str = "jct_mean") -> Chart:
+    """Mean completion time, or another metric, against load: a curve per policy with its interval.
 
     ``points`` has the columns ``name``, ``load``, ``value`` and, where known, ``low`` and ``high`` (all times in seconds).
     """
-    scale = unit_for(float(points["value"].max() or 0.0))  # type: ignore[arg-type]
+    known = BY_KEY[metric]
+    axis, scale = metric_axis(known, floats(points["value"].to_numpy()), from_zero=True)
     banded = {"low", "high"} <= set(points.columns)
     lines = []
     for index, (name, rows) in enumerate(_by_name(points)):
         ordered = rows.sort("load")
-        low, high = (floats(ordered[c].to_numpy()) / scale.seconds if banded else None for c in ("low", "high"))
-        x, y = floats(ordered["load"].to_numpy()), floats(ordered["value"].to_numpy()) / scale.seconds
+        low, high = (floats(ordered[c].to_numpy()) / scale if banded else None for c in ("low", "high"))
+        x, y = floats(ordered["load"].to_numpy()), floats(ordered["value"].to_numpy()) / scale
         lines.append(Line(brief(name), x, y, colour=index, markers=True, low=low, high=high))
-    panel = Panel(Axis(load, unit), Axis("mean JCT", scale.name, low=0.0), tuple(lines), legend="direct")
+    panel = Panel(Axis(load, unit), axis, tuple(lines), legend="direct")
     notes = ("Bands are intervals over seeds.",) if banded else ()
-    return Chart("jct-load", "Mean job completion time against load", (panel,), notes)
+    name = "jct-load" if metric == "jct_mean" else f"{metric}-load"
+    return Chart(name, f"{known.title} against {load}", (panel,), notes)
 
 
 def _by_name(points: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:

@@ -11,7 +11,7 @@ from gantline.report.metrics.measure import measure
 from gantline.report.metrics.steadiness import Steadiness, steadiness
 from gantline.report.metrics.steps import bin_means, time_mean
 from gantline.report.metrics.utilisation import utilisation, with_utilisation
-from gantline.report.metrics.window import WHOLE, Window
+from gantline.report.metrics.window import WHOLE, Window, tracked_window
 
 __all__ = [
     "BY_KEY",
@@ -38,6 +38,7 @@ __all__ = [
     "received_share",
     "steadiness",
     "time_mean",
+    "tracked_window",
     "utilisation",
     "with_utilisation",
 ]

@@ -16,26 +16,29 @@ from gantline.report.metrics.fragmentation import fragmentation, fragmentation_s
 from gantline.report.metrics.steadiness import steadiness
 from gantline.report.metrics.steps import time_mean
 from gantline.report.metrics.utilisation import utilisation
-from gantline.report.metrics.window import WHOLE, Window
+from gantline.report.metrics.window import WHOLE, Window, tracked_window
 
 
 def measure(
     run: RunLike,
     *,
-    window: Window = WHOLE,
+    window: Window | None = None,
     slowdown_threshold: float = SLOWDOWN_THRESHOLD,
     rho: RhoDefinition = "share",
     node_gpus: Sequence[int] | None = None,
     prices: Mapping[str, float] | None = None,
     watts: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
-    """Every metric of the catalogue by its key, over the tracked jobs; NaN where the run cannot say.
+    """Every metric of the catalogue by its key, over the ``window`` of jobs (by default those that the run tracked).
+
+    A metric is NaN where the run cannot say.
 
     Fragmentation needs ``node_gpus`` (GPUs of each node, by default as the summary tells), money ``prices`` (per GPU-hour
     of each type, by default the run's own) and energy ``watts`` (per held GPU of each type). Metrics of the cluster cover
     the time from the first tracked arrival to the last tracked finish.
     """
     run = settled(run)
+    window = tracked_window(run.summary) if window is None else window
     sizes = node_gpus_of(run) if node_gpus is None else list(node_gpus)
     jobs = window.select(run.jobs)
     done = completed(jobs)

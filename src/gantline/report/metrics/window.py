@@ -6,7 +6,9 @@ A run begins with an empty cluster, so its first jobs find it too easy, and its 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -46,6 +48,12 @@ class Window:
     def __str__(self) -> str:
         text = f"{self.first}:{'' if self.last is None else self.last}"
         return f"{text} after {self.warmup:g} s" if self.warmup else text
+
+
+def tracked_window(summary: Mapping[str, Any]) -> Window:
+    """The jobs that a run says it tracked; all of them if it does not."""
+    told = summary.get("track")
+    return Window(int(told[0]), int(told[1])) if told else WHOLE
 
 
 WHOLE = Window()

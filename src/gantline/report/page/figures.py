@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from gantline.report.figures import Chart, fairness_per_user, gantt, jct_cdf, pareto_front, queue_and_utilisation
+from gantline.report.figures import Chart, fairness_per_user, fragmentation_over_time, gantt, jct_cdf, pareto_front, queue_and_utilisation
 from gantline.report.frames import RunLike
 
 MOST_DRAWN = 8
@@ -19,6 +19,8 @@ def choose_figures(runs: Sequence[RunLike], names: Sequence[str], measures: Sequ
     """The figures of a report by a key each: the trade-off only from three runs on, fairness only with several users."""
     drawn = runs[:MOST_DRAWN]
     charts = {"jct": jct_cdf(drawn), "timeline": queue_and_utilisation(drawn)}
+    if any(found["fragmentation"] > 0 for found in measures):
+        charts["fragmentation"] = fragmentation_over_time(drawn)
     users = max(run.jobs["user"].n_unique() for run in drawn) if drawn else 0
     if users > 1:
         charts["fairness"] = fairness_per_user(drawn)

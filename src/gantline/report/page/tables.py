@@ -17,6 +17,12 @@ from gantline.report.numbers import best_of, known_metrics, spell
 
 MOST_GROUPS = 50
 LONGEST_FACT = 600
+TOLD_ELSEWHERE = frozenset({
+    *("completed", "completed_tracked", "average_jct", "median_jct", "p95_jct", "p99_jct", "max_jct", "makespan"),
+    *("average_queueing", "average_responsiveness", "utilization", "gpu_hours", "work_lost", "preemptions", "restarts"),
+    *("cost", "node_gpus"),
+})  # fmt: skip
+"""What the summary says that stands in the tables above, or follows from the cluster."""
 GROUP_COLUMNS = (
     Metric("jobs", "Jobs", "count"),
     Metric("completed", "Completed", "count"),
@@ -73,8 +79,9 @@ def _group_table(name: str, by: str, table: pl.DataFrame, open_it: bool) -> str:
 
 
 def facts_table(name: str, summary: Mapping[str, Any], open_it: bool) -> str:
-    """Everything the summary says about where a run comes from."""
-    rows = "".join(f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>' for key, value in _flatten(summary))
+    """Everything the summary says about where a run comes from; its results have tables of their own."""
+    told = {key: value for key, value in summary.items() if key not in TOLD_ELSEWHERE and value not in ([], {}, ())}
+    rows = "".join(f'<tr><th scope="row">{escape(key)}</th><td>{escape(value)}</td></tr>' for key, value in _flatten(told))
     body = f'<div class="scroll"><table class="facts"><tbody>{rows}</tbody></table></div>'
     return f"<details{' open' if open_it else ''}><summary>{escape(name)}</summary>{body}</details>"
 

@@ -1,0 +1,39 @@
+"""Fragmentation over time: which share of the free GPUs was of no use to those who waited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gantline.core.errors import UsageError
+from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
+from gantline.report.figures.durations import unit_for
+from gantline.report.figures.timeline import SLICES
+from gantline.report.frames import RunLike, node_gpus_of, settled, span_of
+from gantline.report.metrics import bin_means
+from gantline.report.metrics.fragmentation import fragmentation_series
+from gantline.report.names import names_of
+
+
+def fragmentation_over_time(runs: Sequence[RunLike], slices: int = SLICES) -> Chart:
+    """A curve per run; a slice of time counts by the GPU time that was free in it while somebody waited."""
+    runs = [settled(run) for run in runs]
+    spans = [span_of(run) for run in runs]
+    longest = max((end - start for start, end in spans), default=0.0)
+    unit, width = unit_for(longest), longest / slices
+    lines = []
+    for index, (name, run, (start, end)) in enumerate(zip(names_of(runs), runs, spans)):
+        sizes = node_gpus_of(run)
+        if not sizes:
+            raise UsageError(f"run '{name}' does not tell the GPUs of its nodes", where="fragmentation", fix="run it again")
+        own = max(1, int(np.ceil((end - start) / width))) if width > 0 else 1
+        means = bin_means(fragmentation_series(run, sizes), ["stranded", "wanted_free"], start, end, own)
+        free = means["wanted_free"].to_numpy()
+        share = np.minimum(np.divide(means["stranded"].to_numpy(), free, out=np.zeros_like(free), where=free > 0), 1.0)
+        lines.append(Line(brief(name), (means["time"].to_numpy() - start) / unit.seconds, share, colour=index, step=True))
+    x = Axis("time since the first arrival", unit.name, low=0.0, high=longest / unit.seconds)
+    y = Axis("fragmentation", percent=True, low=0.0, high=1.0)
+    note = "Of the GPUs that were free while somebody waited, the share on nodes where none of the waiting jobs could use them."
+    panel = Panel(x, y, tuple(lines), legend="above" if len(runs) > 1 else "none")
+    return Chart("fragmentation", "Fragmentation over time", (panel,), (note,))
