@@ -13,7 +13,7 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
-from gantline.engine.gang import close_interval, give_back, halt, open_interval, rest, set_due, settle, start, take
+from gantline.engine.gang import close_interval, give_back, halt, rest, settle, start, take
 from gantline.placement.fit import choose, mix
 
 Floats = NDArray[np.float64]
@@ -128,102 +128,3 @@ def same_shape(OF: Floats, OI: Ints, a: int, b: int) -> bool:
     """Whether two options ask for the same devices, so that a gang may keep what it has."""
     devices = OI[c.O_TYPE, a] == OI[c.O_TYPE, b] and OI[c.O_GPUS, a] == OI[c.O_GPUS, b] and OI[c.O_NODES, a] == OI[c.O_NODES, b]
     return bool(devices and OF[c.O_CPUS, a] == OF[c.O_CPUS, b] and OF[c.O_MEMORY, a] == OF[c.O_MEMORY, b])
-
-
-@kernel
-def resize(
-    F: Floats,
-    I: Ints,
-    OF: Floats,
-    OI: Ints,
-    NF: Floats,
-    NI: Ints,
-    D: Ints,
-    row: int,
-    option: int,
-    now: float,
-    cost: float,
-    SI: Ints,
-    LI: Ints32,
-    LF: Floats,
-    LD: Ints32,
-    LN: Ints,
-    scratch: Ints,
-) -> bool:
-    """Change the size of a running gang of one type in place: it keeps its devices, gives up the last or takes more. False: no room."""
-    old = I[c.OPTION, row]
-    need = OI[c.O_GPUS, option]
-    have = I[c.HELD, row]
-    nodes, counts = scratch[0], scratch[1]
-    extra = 0
-    if need > have:
-        extra = choose(
-            NF,
-            NI,
-            OI[c.O_TYPE, option],
-            need - have,
-            0,
-            OF[c.O_CPUS, option],
-            OF[c.O_MEMORY, option],
-            SI[s.S_RULE],
-            SI[s.S_WHOLE] == 1,
-            I[c.CONSOLIDATE, row] == 1,
-            0,
-            False,
-            nodes,
-            counts,
-        )
-        if extra == 0:
-            return False
-    settle(F, I, row, now)
-    close_interval(I, row, now, _RESIZED, LI, LF)
-    kept = min(need, have)
-    device = I[c.HEAD, row]
-    last = -1
-    for position in range(have):
-        following = D[c.D_NEXT, device]
-        node = D[c.D_NODE, device]
-        NF[c.N_CPUS, node] += OF[c.O_CPUS, old]
-        NF[c.N_MEMORY, node] += OF[c.O_MEMORY, old]
-        if position < kept:
-            NF[c.N_CPUS, node] -= OF[c.O_CPUS, option]
-            NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, option]
-            last = device
-        else:
-            D[c.D_HOLDER, device] = c.FREE
-            D[c.D_NEXT, device] = -1
-            NI[c.N_FREE, node] += 1
-        device = following
-    D[c.D_NEXT, last] = -1
-    for k in range(extra):
-        node = nodes[k]
-        left = counts[k]
-        NF[c.N_CPUS, node] -= OF[c.O_CPUS, option] * left
-        NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, option] * left
-        NI[c.N_FREE, node] -= left
-        device = NI[c.N_FIRST, node]
-        while left > 0:
-            if D[c.D_HOLDER, device] == c.FREE:
-                D[c.D_HOLDER, device] = row
-                D[c.D_NEXT, device] = -1
-                D[c.D_NEXT, last] = device
-                last = device
-                left -= 1
-            device += 1
-    spans = 0
-    node = -1
-    device = I[c.HEAD, row]
-    while device >= 0:
-        if D[c.D_NODE, device] != node:
-            node = D[c.D_NODE, device]
-            spans += 1
-        device = D[c.D_NEXT, device]
-    I[c.SPREAD, row] = spans
-    I[c.HELD, row] = need
-    I[c.OPTION, row] = option
-    I[c.EPOCH, row] += 1
-    F[c.RATE, row] = OF[c.O_RATE, option]
-    F[c.SINCE, row] = now + cost
-    set_due(F, row)
-    open_interval(I, D, row, now, LI, LF, LD, LN)
-    return True

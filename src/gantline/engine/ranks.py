@@ -28,7 +28,7 @@ B_COUNT = 7
 
 
 @kernel
-def _before(F: Floats, a: int, b: int) -> bool:
+def before(F: Floats, a: int, b: int) -> bool:
     """Whether row a ranks before row b."""
     return F[c.KEY, a] < F[c.KEY, b] or (F[c.KEY, a] == F[c.KEY, b] and a < b)
 
@@ -50,9 +50,9 @@ def _sift(F: Floats, rows: Ints, root: int, size: int) -> None:
         child = 2 * root + 1
         if child >= size:
             break
-        if child + 1 < size and _before(F, rows[child], rows[child + 1]):
+        if child + 1 < size and before(F, rows[child], rows[child + 1]):
             child += 1
-        if not _before(F, row, rows[child]):
+        if not before(F, row, rows[child]):
             break
         rows[root] = rows[child]
         root = child
@@ -66,7 +66,7 @@ def sort_rows(F: Floats, rows: Ints, n: int) -> None:
     for i in range(1, n):
         row = rows[i]
         j = i - 1
-        while j >= 0 and _before(F, row, rows[j]):
+        while j >= 0 and before(F, row, rows[j]):
             rows[j + 1] = rows[j]
             j -= 1
             budget -= 1
@@ -82,7 +82,7 @@ def insert_waiting(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, row: 
     low, high = 0, B[B_WAITING]
     while low < high:
         middle = (low + high) // 2
-        if _before(F, waiting[middle], row):
+        if before(F, waiting[middle], row):
             low = middle + 1
         else:
             high = middle

@@ -24,6 +24,7 @@ from gantline.engine.eviction import (
     X_AHEAD,
     X_COUNTS,
     X_FREE,
+    X_GAIN,
     X_NODES,
     X_RECLAIM,
     X_TRIED,
@@ -38,7 +39,7 @@ from gantline.engine.eviction import (
     undo,
 )
 from gantline.engine.gang import give_back, halt, set_due, start, take
-from gantline.engine.ranks import B_RUNNING, B_WAITING, insert_waiting
+from gantline.engine.ranks import B_RUNNING, B_WAITING, before
 from gantline.placement.fit import CONSOLIDATED, SKEW, choose, mix
 
 Floats = NDArray[np.float64]
@@ -252,13 +253,16 @@ def walk(
             halt(F, I, row, now, _PREEMPTED, SI, LI, LF)
             stopped += 1
     if started > 0 or stopped > 0:
-        _regroup(F, I, running, waiting, B, hist, at_wait)
+        _regroup(F, I, running, waiting, B, hist, at_wait, X[X_GAIN])
     out[0], out[1], out[2] = started, stopped, B[B_WAITING]
 
 
 @kernel
-def _regroup(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints, seen: int) -> None:
-    """Move rows between the lists after gangs have started and stopped, keeping both in order; only the first `seen` can have started."""
+def _regroup(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints, seen: int, stopped: Ints) -> None:
+    """Move rows between the lists after gangs have started and stopped, keeping both in order; only the first `seen` can have started.
+
+    Those that have stopped come in rank order, so one merge from behind puts all of them where they belong.
+    """
     n_run, n_wait = B[B_RUNNING], B[B_WAITING]
     kept = 0
     begun = 0
@@ -274,13 +278,24 @@ def _regroup(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, hist: In
     if begun > 0:
         for k in range(seen, n_wait):
             waiting[k - begun] = waiting[k]
-    B[B_WAITING] = n_wait - begun
+    n_wait -= begun
     kept = 0
+    ended = 0
     for k in range(n_run + begun):
         row = running[k]
         if I[c.PHASE, row] == PENDING:
-            insert_waiting(F, I, waiting, B, hist, row)
+            stopped[ended] = row
+            ended += 1
+            hist[I[c.SMALLEST, row]] += 1
         else:
             running[kept] = row
             kept += 1
-    B[B_RUNNING] = kept
+    B[B_RUNNING], B[B_WAITING] = kept, n_wait + ended
+    at, left = n_wait - 1, ended - 1
+    while left >= 0:
+        if at >= 0 and before(F, stopped[left], waiting[at]):
+            waiting[at + left + 1] = waiting[at]
+            at -= 1
+        else:
+            waiting[at + left + 1] = stopped[left]
+            left -= 1

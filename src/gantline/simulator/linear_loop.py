@@ -96,8 +96,8 @@ def _rank_new(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, now: float
 
 
 @kernel
-def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now: float, K: Floats) -> float:
-    """The first instant at which a row that runs might fall behind one that waits.
+def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now: float, K: Floats, enough: float) -> float:
+    """The first instant at which a row that runs might fall behind one that waits, or any such instant up to `enough`.
 
     Those who wait keep their keys, so only running rows count, and those that move up gain nothing by being looked at again. `running`
     may hold rows that have just started, behind those that were ranked, so each is held against its neighbour by binary search.
@@ -124,6 +124,8 @@ def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now:
                 high = middle
         if low < n_wait:
             soonest = min(soonest, now + (F[c.KEY, waiting[low]] - key) / slope)
+            if soonest <= enough:  # the next look is at `enough` at the earliest, so it does not matter which comes first
+                break
     return max(soonest, now)
 
 
@@ -224,7 +226,8 @@ def run_linear(
         wake = next_finish(F, I, running, B)
         if B[B_WAITING] > 0 and SI[s.S_PREEMPT] == 1:
             if K[K_MOVES] == 1.0:
-                change = _next_change(F, I, running, waiting, B, now, K)
+                enough = now + length if length > 0.0 else next_look(now, now, T[T_QUANTUM])
+                change = _next_change(F, I, running, waiting, B, now, K, enough)
                 level = _next_level(F, I, running, B, now, K, thresholds)
                 if length == 0.0:
                     change = next_look(change, now, T[T_QUANTUM])

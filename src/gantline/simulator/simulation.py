@@ -19,7 +19,6 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.tables import Ints
-from gantline.engine import settings as s
 from gantline.engine.advance import admit, finish_due, next_finish, next_look, next_movable, observe
 from gantline.engine.engine import Engine, Incident
 from gantline.engine.grants import close_open_intervals
@@ -27,7 +26,7 @@ from gantline.engine.node_changes import drain_node, join_node, lose_node, retur
 from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT, B_WAITING
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
-from gantline.simulator import linear_loop as ll
+from gantline.simulator.declared import run_declared
 from gantline.simulator.node_events import NodeEvent
 
 _STALL = 1000  # rounds without any change, with jobs waiting and nothing else to come, after which a run is given up
@@ -65,7 +64,8 @@ class Simulation:
         """Run to the end."""
         key = self._linear_key()
         if key is not None:
-            self._run_linear(key)
+            if run_declared(self, key):
+                self._cut()
         else:
             self._run_steps()
         close_open_intervals(self.state)
@@ -85,70 +85,6 @@ class Simulation:
         if not (plain and isinstance(policy, OrderPolicy)):
             return None
         return policy.linear()
-
-    # --- the compiled loop ----------------------------------------------------------------------------------------------
-    def _run_linear(self, key: LinearKey) -> None:
-        state, engine = self.state, self.engine
-        policy = engine.policy
-        assert isinstance(policy, OrderPolicy)
-        K = np.array(
-            [
-                key.arrival,
-                key.attained,
-                key.attained_gpu,
-                key.remaining,
-                key.remaining_gpu,
-                key.estimate,
-                key.gpus,
-                key.priority,
-                key.first_start,
-                float(key.level_by == "attained_gpu"),
-                float(key.moves),
-            ]
-        )
-        T = np.zeros(ll.T_COUNT)
-        T[ll.T_ROUND], T[ll.T_QUANTUM], T[ll.T_UNTIL] = state.regime.round, state.regime.quantum, self.until
-        T[ll.T_LOAD_LIMIT] = self.admission.load_limit * state.tables.cluster.gpus
-        T[ll.T_WAKE], T[ll.T_LAST_DECISION], T[ll.T_STEP_ALL] = np.inf, -1.0, float(self.step_all)
-        C = np.zeros(ll.C_COUNT, dtype=np.int64)
-        C[ll.C_TRACK_LOW], C[ll.C_TRACK_HIGH] = self.track or (0, -1)
-        state.SI[s.S_PREEMPT] = int(policy.preempt or state.regime.strict)
-        state.SI[s.S_MISFIT] = 1 if state.regime.strict else int(policy.misfit)
-        thresholds = np.array(key.thresholds, dtype=np.float64)
-        devices = state.tables.D.shape[1]
-        log = state.log
-        while True:
-            log.reserve(4 * devices + 2 * int(state.B[B_ACTIVE]) + 65536, 16 * devices + 65536)
-            code = ll.run_linear(
-                *state.kernel_tables(),
-                state.active,
-                state.running,
-                state.waiting,
-                state.B,
-                state.hist,
-                state.SI,
-                state.SF,
-                log.LI,
-                log.LF,
-                log.LD,
-                log.LN,
-                state.scratch,
-                state.out,
-                K,
-                thresholds,
-                T,
-                C,
-            )
-            if self.on_progress is not None:
-                self.on_progress(float(T[ll.T_NOW]), int(state.B[B_NEXT]), int(state.B[B_ACTIVE]))
-            if code != ll.NEED_LOG:
-                break
-        state.now = float(T[ll.T_NOW])
-        if code == ll.CUT:
-            self._cut()
-        engine.decisions += int(C[ll.C_DECISIONS])
-        engine.started += int(C[ll.C_STARTED])
-        engine.stopped += int(C[ll.C_STOPPED])
 
     # --- the stepping loop ----------------------------------------------------------------------------------------------
     def _run_steps(self) -> None:
