@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gantline import simulate
 from gantline.core.errors import UsageError
@@ -47,6 +49,18 @@ def test_easy_protects_the_first_in_line_only_and_conservative_everybody():
     assert starts(jobs, "conservative")["d"] > 3
 
 
+@pytest.mark.parametrize("backfill", ["easy", "conservative"])
+def test_promises_are_kept_per_device_type(backfill):
+    """Idle k80s are no room for a job that wants v100s, and a job for k80s does not delay it."""
+    jobs = [
+        {"job": "a", "arrival": 0, "gpus": 2, "duration": 100, "type": "v100"},
+        {"job": "b", "arrival": 1, "gpus": 4, "duration": 10, "type": "v100"},
+        {"job": "c", "arrival": 2, "gpus": 2, "duration": 500, "type": "v100"},  # would delay b
+        {"job": "d", "arrival": 3, "gpus": 2, "duration": 500, "type": "k80"},
+    ]
+    assert starts(jobs, backfill, "v100:1x4,k80:1x4") == {"a": 0, "b": 100, "c": 110, "d": 3}
+
+
 def test_an_estimate_too_low_delays_the_head_but_stops_nobody():
     """Backfilled by a wrong estimate, a gang runs on; the reservation moves."""
     run = simulate(GAP, "1x4", "fifo", settings={"backfill": "easy"}, estimates="noisy:3", seed=4)
@@ -63,3 +77,16 @@ def test_backfill_that_needs_estimates_is_refused_without_them():
 def test_an_unknown_way_is_named_with_the_known_ones():
     with pytest.raises(UsageError, match="none, skip, easy, conservative"):
         starts(GAP, "agressive")
+
+
+JOBS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 4), st.integers(1, 90)), min_size=1, max_size=12)
+
+
+@given(JOBS)
+@settings(max_examples=60, deadline=None)
+def test_with_right_estimates_conservative_backfilling_delays_nobody(drawn):
+    """Against plain first come, first served, every job starts no later (Mu'alem, Feitelson 2001, section 2)."""
+    ordered = sorted(drawn, key=lambda job: job[0])
+    jobs = [{"job": f"j{k}", "arrival": at, "gpus": size, "duration": length} for k, (at, size, length) in enumerate(ordered)]
+    plain, filled = starts(jobs, "none"), starts(jobs, "conservative")
+    assert all(filled[job] <= plain[job] + 1e-6 for job in plain)

@@ -1,132 +1,95 @@
 """Backfilling: who may pass a job that does not fit without delaying those in front.
 
-Both kinds look at counts of free devices over time, from the estimated ends of those who run; placement may still keep a gang
-out, and then it waits. Estimates that prove too low shorten nobody's run: the reservation moves, as in every batch system.
+Free devices of each type are counted over time, from the estimated ends of those who run. A job whose turn comes starts if it fits for
+as long as it needs; if not, it is promised the earliest time at which it does, as long as promises are made: EASY makes one, the
+conservative kind one to everybody. Placement may still keep a gang out, and then it waits. Estimates that prove too low shorten
+nobody's run: the promise moves, as in every batch system.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gantline.core import columns as c
 from gantline.core.plan import Plan, Reservation
 from gantline.core.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
+_INSTANT = 1e-6  # seconds that a gang takes at least
 
 
-def _running_ends(snapshot: Snapshot) -> tuple[Floats, NDArray[np.int64]]:
-    """Estimated ends of the gangs that run, soonest first, and what each frees."""
-    jobs = snapshot.jobs
-    runs = np.flatnonzero(jobs.running)
-    rate = np.where(jobs.rate[runs] > 0, jobs.rate[runs], 1.0)
-    ends = snapshot.now + np.maximum(jobs.remaining[runs], 1e-6) / rate
-    by_end = np.lexsort((runs, ends))
-    return ends[by_end], jobs.held[runs][by_end]
+class Profile:
+    """Free devices of one type from now on: `free[k]` from `times[k]` to the next."""
 
+    def __init__(self, now: float, free: int) -> None:
+        self.times, self.free = [now], [free]
 
-def easy(snapshot: Snapshot, key: Floats) -> Plan:
-    """EASY: the first job that does not fit gets a reservation; others may start if they do not delay it."""
-    jobs = snapshot.jobs
-    rank = np.array(key)
-    waiting = np.flatnonzero(~jobs.running)
-    waiting = waiting[np.lexsort((waiting, rank[waiting]))]
-    free = snapshot.cluster.free
-    gpus, remaining = jobs.gpus, jobs.remaining
-    shadow, spare = math.inf, 0
-    reservations: tuple[Reservation, ...] = ()
-    ends, frees = _running_ends(snapshot)
-    started: list[tuple[float, int]] = []
-    for job in waiting:
-        need = int(gpus[job])
-        if math.isinf(shadow):
-            if need <= free:
-                free -= need
-                started.append((snapshot.now + float(remaining[job]), need))
+    def earliest(self, need: int, length: float) -> float:
+        """The first change from which `need` devices are free for `length` seconds; infinity: never."""
+        start = 0
+        while start < len(self.times):
+            if self.free[start] < need:
+                start += 1
                 continue
-            # the head: when will it fit, and what is spare then?
-            times = np.concatenate([ends, [t for t, _ in started]])
-            counts = np.concatenate([frees, [n for _, n in started]])
-            have = free
-            for at in np.lexsort((np.arange(len(times)), times)):
-                have += int(counts[at])
-                if have >= need:
-                    shadow, spare = float(times[at]), have - need
-                    break
-            if math.isinf(shadow):
-                shadow = math.inf if not len(times) else float(times.max())
-            reservations = (Reservation(shadow, shadow + float(remaining[job]), need, job=int(job)),)
-            rank[job] = np.inf
-            if math.isinf(shadow):
-                break
-            continue
-        ends_in_time = snapshot.now + float(remaining[job]) <= shadow
-        if need <= free and (ends_in_time or need <= spare):
-            free -= need
-            if not ends_in_time:
-                spare -= need
-        else:
-            rank[job] = np.inf
-    return Plan.rank(rank, preempt=False, valid_until=math.inf, reservations=reservations)
+            end = bisect_left(self.times, self.times[start] + length)
+            short = next((k for k in range(start, end) if self.free[k] < need), -1)
+            if short < 0:
+                return self.times[start]
+            start = short
+        return math.inf
+
+    def occupy(self, start: float, end: float, need: int) -> None:
+        """Take `need` devices out from start to end; below zero, give them back."""
+        for at in (start, end):
+            place = bisect_left(self.times, at)
+            if at < math.inf and (place == len(self.times) or self.times[place] != at):
+                self.times.insert(place, at)
+                self.free.insert(place, self.free[place - 1])
+        for k in range(bisect_left(self.times, start), bisect_left(self.times, end)):
+            self.free[k] -= need
 
 
-def conservative(snapshot: Snapshot, key: Floats) -> Plan:
-    """Conservative: every waiting job gets the earliest slot that delays nobody in front; those whose slot is now start."""
-    jobs = snapshot.jobs
+def backfill(snapshot: Snapshot, key: Floats, promises: float) -> Plan:
+    """In order of key, without stopping anybody: who fits starts, and the first `promises` who do not are promised a time."""
+    jobs, now = snapshot.jobs, snapshot.now
+    profiles = _profiles(snapshot)
     rank = np.array(key)
     waiting = np.flatnonzero(~jobs.running)
     waiting = waiting[np.lexsort((waiting, rank[waiting]))]
-    ends, frees = _running_ends(snapshot)
-    times = [snapshot.now]
-    free = [snapshot.cluster.free]
-    for end, count in zip(ends.tolist(), frees.tolist()):
-        if end > times[-1]:
-            times.append(end)
-            free.append(free[-1] + count)
-        else:
-            free[-1] += count
+    smallest = snapshot.tables.I[c.SMALLEST][jobs.rows]
     reservations: list[Reservation] = []
-    gpus, remaining = jobs.gpus, jobs.remaining
-    for job in waiting:
-        need, length = int(gpus[job]), max(float(remaining[job]), 1e-6)
-        start = _earliest(times, free, need, length)
-        if start is None:
+    remaining = jobs.remaining
+    for job in waiting.tolist():
+        if len(reservations) >= promises and smallest[job] > max(profile.free[0] for profile in profiles):
+            rank[job] = np.inf  # no room, and no promise to make: the usual case, told quickly
+            continue
+        ways = [(way.type, way.gpus, max(float(remaining[job]) / way.rate, _INSTANT)) for way in jobs.options(job) if way.rate > 0]
+        starts = [(profiles[kind].earliest(need, length), kind, need, length) for kind, need, length in ways]
+        if not starts:
             rank[job] = np.inf
             continue
-        _occupy(times, free, start, start + length, need)
-        if start > snapshot.now:
+        start, kind, need, length = min(starts, key=lambda found: found[0])
+        if start > now:
             rank[job] = np.inf
-            reservations.append(Reservation(start, start + length, need, job=int(job)))
+            if math.isinf(start) or len(reservations) >= promises:
+                continue
+            reservations.append(Reservation(start, start + length, need, type=kind, job=job))
+        profiles[kind].occupy(start, start + length, need)
     return Plan.rank(rank, preempt=False, valid_until=math.inf, reservations=tuple(reservations))
 
 
-def _earliest(times: list[float], free: list[int], need: int, length: float) -> float | None:
-    """The first breakpoint from which `need` devices are free for `length` seconds."""
-    i = 0
-    while i < len(times):
-        if free[i] < need:
-            i += 1
-            continue
-        end = times[i] + length
-        j = i
-        while j < len(times) and times[j] < end:
-            if free[j] < need:
-                break
-            j += 1
-        else:
-            return times[i]
-        i = j
-    return None
-
-
-def _occupy(times: list[float], free: list[int], start: float, end: float, need: int) -> None:
-    """Take `need` devices out of the profile from start to end."""
-    for at in (start, end):
-        position = int(np.searchsorted(times, at))
-        if position == len(times) or times[position] != at:
-            times.insert(position, at)
-            free.insert(position, free[position - 1])
-    for k in range(int(np.searchsorted(times, start)), int(np.searchsorted(times, end))):
-        free[k] -= need
+def _profiles(snapshot: Snapshot) -> list[Profile]:
+    """Per type: what is free now, and what those who run will give back."""
+    jobs, now = snapshot.jobs, snapshot.now
+    profiles = [Profile(now, int(free)) for free in snapshot.cluster.free_of_type]
+    runs = np.flatnonzero(jobs.running & (jobs.held > 0))
+    kinds = snapshot.options.I[c.O_TYPE][np.maximum(snapshot.tables.I[c.OPTION][jobs.rows[runs]], 0)]
+    speed = np.where(jobs.rate[runs] > 0, jobs.rate[runs], 1.0)
+    ends = now + np.maximum(jobs.remaining[runs], _INSTANT) / speed
+    for at in np.argsort(ends, kind="stable"):
+        profiles[int(kinds[at])].occupy(float(ends[at]), math.inf, -int(jobs.held[runs[at]]))
+    return profiles

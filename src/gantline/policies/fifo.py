@@ -16,7 +16,7 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.backfill import conservative, easy
+from gantline.policies.backfill import backfill
 
 _WAYS = ("none", "skip", "easy", "conservative")
 
@@ -59,8 +59,6 @@ class Fifo(OrderPolicy):
         return math.inf
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        if self.backfill == "easy":
-            return easy(snapshot, snapshot.jobs.arrival)
-        if self.backfill == "conservative":
-            return conservative(snapshot, snapshot.jobs.arrival)
+        if self.backfill in {"easy", "conservative"}:
+            return backfill(snapshot, snapshot.jobs.arrival, promises=1 if self.backfill == "easy" else math.inf)
         return super().decide(snapshot)
