@@ -23,6 +23,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from benchmarks._growth import grown
+
 from gantline import Trace, simulate
 from gantline.core.policy import Policy
 from gantline.policies.registry import make_policy
@@ -137,15 +139,6 @@ def growth_table(quick: bool) -> None:
             f"{jobs:>9,} jobs {seconds:8.2f} s {1e6 * seconds / jobs:8.1f} us/job  completed {completed:,}  peak {memory:,.0f} MB",
             flush=True,
         )
-
-
-def grown(jobs: int) -> tuple[float, int, float]:
-    """CPU seconds, jobs completed and peak memory of one such run."""
-    trace = generate("philly", seed=1, jobs=jobs, load=0.8, gpus=20_000)
-    began = time.process_time()
-    run = simulate(trace, "2500x8", "srtf", placement="consolidated", round=60)
-    seconds = time.process_time() - began
-    return seconds, run.summary["completed"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main(arguments: list[str]) -> None:
