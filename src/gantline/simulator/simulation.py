@@ -226,7 +226,9 @@ class Simulation:
                 again = now + regime.round if regime.round > 0.0 else (next_look(now, now, regime.quantum) if len(state.rows) else math.inf)
             elif regime.round <= 0.0 and again <= now:
                 again = next_look(now, now, regime.quantum)
-            wake = min(wake, again, next_movable(state.tables.F, state.running, state.B, now, self.state.min_run))
+            wake = min(wake, again)
+            if state.min_run > 0.0:
+                wake = min(wake, next_movable(state.tables.F, state.running, state.B, now, state.min_run))
         if state.B[B_HELD] < state.B[B_NEXT] and regime.round > 0.0 and state.B[B_ADMITTED] > 0:
             wake = min(wake, now + regime.round)
         return wake
