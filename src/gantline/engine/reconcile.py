@@ -174,5 +174,8 @@ class Reconciler:
     def _order(self, known: Live) -> Order:
         t = self.state.tables
         done, rate = float(t.F[c.DONE, known.row]), float(t.F[c.RATE, known.row])
-        mates = self._mates(known.row, known.devices)
+        still_there = {
+            other for device in known.devices for other in self.occupants.get(device, ())
+        }  # was let in beside it, or it beside them
+        mates = self._mates(known.row, known.devices) | (still_there - {known.row})
         return Order(known.asked, known.row, known.epoch, known.devices, done, rate, known.node, mates, known.grant)

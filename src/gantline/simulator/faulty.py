@@ -36,6 +36,7 @@ class _Incarnation:
     base: float  # work at the start
     rate: float
     runs_from: float  # when progress begins
+    mates: frozenset[int] = frozenset()
     state: str = "starting"  # starting, running, stopping, stopped, finished, failed
     done: float = 0.0  # final work, once it is over
 
@@ -107,19 +108,20 @@ class FaultyExecutor:
                 self._repeat(last)
         else:  # told to stop what never came: remember it, so that a late start is refused
             saved = self._saved.get(order.row, 0.0)
-            ghost = _Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, "stopped", saved)
+            ghost = _Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved)
             self._last[order.row] = ghost
             self._say(News.STOPPED, ghost)
 
     def _begin(self, order: Order) -> None:
         base = self._saved.get(order.row, 0.0)  # a job resumes from its newest checkpoint, whatever the order believes
-        inc = _Incarnation(order.row, order.epoch, order.devices, base, order.rate, self._now + self._span(self.faults.start))
+        runs_from = self._now + self._span(self.faults.start)
+        inc = _Incarnation(order.row, order.epoch, order.devices, base, order.rate, runs_from, order.mates)
         live = self._last.get(order.row)
         if live is not None and live.state in {"starting", "running", "stopping"}:
             self.breaches.append(f"t={self._now:g}: job {order.row} started as epoch {order.epoch} while epoch {live.epoch} lives")
         for device in order.devices:
             for other in self._holders.get(device, ()):
-                if other.row not in order.mates:
+                if other.row not in order.mates and order.row not in other.mates:  # orders may overtake each other
                     self.breaches.append(f"t={self._now:g}: device {device} given to {order.row} while {other.row} holds it")
             self._holders.setdefault(device, []).append(inc)
         self._last[order.row] = inc
