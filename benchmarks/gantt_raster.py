@@ -35,7 +35,8 @@ def filled_cluster(intervals: int, gpus: int, seed: int = 0) -> StoredRun:
     names = job.unique(maintain_order=True)
     users = pl.DataFrame({"job": names, "user": [f"user{i % 50}" for i in range(names.len())], "arrival": 0.0, "gpu_seconds": 1.0})
     jobs = pl.concat([jobs, users], how="diagonal")
-    series = pl.DataFrame({"time": [0.0, 30 * 86400.0], "total_gpus": [float(gpus)] * 2}, schema_overrides=SERIES)
+    both = {"time": [0.0, 30 * 86400.0], "total_gpus": [float(gpus)] * 2}
+    series = pl.DataFrame({name: both.get(name, [0.0, 0.0]) for name in SERIES}).cast(dict(SERIES))
     return StoredRun(jobs, held.cast(dict(ALLOCATIONS)), pl.DataFrame(schema=EVENTS), series)
 
 

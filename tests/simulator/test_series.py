@@ -8,6 +8,7 @@ from gantline.core.cluster import Node
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.report.frames import node_gpus_of
 from gantline.report.metrics import measure
 from gantline.simulator.node_events import NodeEvent
 from gantline.simulator.run import Run
@@ -56,7 +57,8 @@ def test_nodes_count_from_the_moment_they_join() -> None:
     events = [NodeEvent(50, "late", "join", Node("late", "gpu", 4))]
     run = simulate([job("a", 0, 2, 100), job("b", 0, 4, 100)], "1x4", "fifo", node_events=events)
     assert steps(run, "busy_gpus", "total_gpus") == [(0, 2, 4), (50, 6, 8), (100, 4, 8), (150, 0, 8)]
-    assert run.summary["node_gpus"] == [4, 4]
+    assert run.summary["node_gpus"] == "2x4"
+    assert node_gpus_of(run) == [4, 4]
     assert measure(run)["utilisation"] == run.summary["utilization"] == 600 / (4 * 50 + 8 * 100)
 
 

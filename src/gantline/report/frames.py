@@ -125,8 +125,11 @@ def settled(run: RunLike) -> StoredRun:
 
 
 def node_gpus_of(run: RunLike) -> list[int]:
-    """The GPUs of each node as the summary tells them, by a list or by the cluster's short form; empty if it does not."""
+    """The GPUs of each node as the summary tells them: ``32x4,2x8``, a list, or the cluster's short form; empty if it does not."""
     listed = run.summary.get("node_gpus")
+    if isinstance(listed, str) and listed:
+        groups = [part.split("x") for part in listed.split(",")]
+        return [int(gpus) for count, gpus in groups for _ in range(int(count))]
     if listed:
         return [int(gpus) for gpus in listed]
     try:

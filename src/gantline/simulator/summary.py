@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def summarise(
         "settings": settings,
         "cluster": str(cluster),
         "gpus": cluster.gpus,
-        "node_gpus": [node.gpus for node in state.tables.cluster.nodes],
+        "node_gpus": _sizes(state.tables.cluster),
         "regime": regime.name,
         "round": regime.round,
         "placement": placement.name,
@@ -101,6 +101,11 @@ def _held_seconds(simulation: Simulation) -> float:
     """Device-seconds held: those of the log, and those that shares of the time were worth."""
     grants = simulation.engine.grants
     return device_seconds(simulation.state.log, grants.used_sharing) + grants.fluid.device_seconds
+
+
+def _sizes(cluster: Cluster) -> str:
+    """GPUs of the nodes in their order, as ``32x4,2x8``; thousands of nodes are a few words."""
+    return ",".join(f"{len(list(same))}x{gpus}" for gpus, same in groupby(node.gpus for node in cluster.nodes))
 
 
 def _joined(simulation: Simulation, end: float) -> list[tuple[float, int]]:

@@ -34,6 +34,6 @@ def fragmentation_over_time(runs: Sequence[RunLike], slices: int = SLICES) -> Ch
         lines.append(Line(brief(name), (means["time"].to_numpy() - start) / unit.seconds, share, colour=index, step=True))
     x = Axis("time since the first arrival", unit.name, low=0.0, high=longest / unit.seconds)
     y = Axis("fragmentation", percent=True, low=0.0, high=1.0)
-    note = "Of the GPUs that were free while somebody waited, the share on nodes where none of the waiting jobs could use them."
+    note = "Of the GPUs that were free while somebody waited, the share that was of no use to them (mean over those who waited)."
     panel = Panel(x, y, tuple(lines), legend="above" if len(runs) > 1 else "none")
     return Chart("fragmentation", "Fragmentation over time", (panel,), (note,))
