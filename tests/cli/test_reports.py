@@ -93,12 +93,17 @@ def test_figures_of_a_sweep(cli: Cli, folder: Path) -> None:
     days = ["day", "--trace-set", "jobs=25", "--trace-set", "gpus=32", "--cluster", "8x4", "--workers", "1"]
     told = cli("sweep", *days, "--policy", "fifo,srtf,las", "--load", "0.5,1", "--seeds", "2", "--out", "sweep")
     assert told.code == 0, told.err
-    for arguments in (["load"], ["seeds", "--metric", "jct_p95"], ["pareto", "--metric", "makespan", "--metric", "utilisation"]):
+    two = ["--metric", "makespan", "--metric", "utilisation"]
+    for arguments in (["load"], ["seeds", "--metric", "jct_p95"], ["pareto", *two, "--where", "load=0.5"]):
         told = cli("plot", *arguments, "sweep", "-o", f"{arguments[0]}.svg")
         assert told.code == 0, told.err
     text = (folder / "seeds.svg").read_text()
     assert "95th percentile" in text
     assert "load=0.5" in text  # boxes are told apart by the other axes
+    assert "load=" not in (folder / "pareto.svg").read_text()
+    for wrong, part in (("laod=1", "did you mean 'load'"), ("load=much", "'much' is not a number"), ("load=7", "no run to draw")):
+        assert part in cli("plot", "pareto", "sweep", "--where", wrong, "-o", "x.svg").err
+    assert "name one with --by: load" in cli("plot", "load", "sweep", "--by", "round", "-o", "x.svg").err
 
 
 def test_a_gantt_chart_shows_one_run(cli: Cli, folder: Path, runs: list[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from gantline.cli.arguments import settings_of
 from gantline.cli.console import say
 from gantline.cli.figures import RUN_FIGURES, SWEEP_FIGURES, chart_of_runs, chart_of_sweep, check_figure, plotting
 from gantline.core.errors import UsageError
@@ -37,6 +38,9 @@ def plot(
     metric: Annotated[
         list[str] | None, Parameter(negative="", help="load, seeds: what to show; pareto: give two. By default jct_mean, ...")
     ] = None,
+    where: Annotated[
+        list[str] | None, Parameter(negative="", help="Figures of sweeps: runs with this value of an axis only, load=0.9; may be repeated.")
+    ] = None,
     dark: Annotated[bool, Parameter(negative="", help="Light on dark.")] = False,
 ) -> None:
     """Write a figure of stored runs or of a sweep as PNG, SVG or PDF."""
@@ -52,7 +56,7 @@ def plot(
 
             if len(folders) > 1:
                 raise UsageError("shows one sweep", where=f"plot {figure}", fix="name one folder")
-            chart = chart_of_sweep(figure, read_results(folders[0]), by, metric or ())
+            chart = chart_of_sweep(figure, read_results(folders[0]), by, metric or (), settings_of(where, "--where"))
         else:
             from gantline.report.rundir import read_run
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from gantline.core.errors import UsageError
+from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.experiment.bootstrap import FEWEST, bootstrap
 from gantline.report.figures import Chart, boxes_over_seeds, jct_against_load, pareto_front
 
@@ -58,6 +59,20 @@ def named_curves(results: pl.DataFrame, but: tuple[str, ...] = ("seed",)) -> pl.
     own = [axis for axis in axes_of(results) if axis not in but and varies(results, axis) and results[axis].null_count() == 0]
     parts = [pl.lit(f" {axis}=") + pl.col(axis).cast(pl.String) for axis in own]
     return results.with_columns(name=pl.concat_str(pl.col("policy"), *parts))
+
+
+def at_values(results: pl.DataFrame, where: Mapping[str, str]) -> pl.DataFrame:
+    """The runs that stand at these values of axes, which are given as text."""
+    for axis, value in where.items():
+        known = [name for name in ("policy", *axes_of(results)) if varies(results, name)]
+        if axis not in known:
+            raise NotFoundError(f"the sweep has no axis '{axis}'", where="--where", fix=near(axis, known))
+        try:
+            wanted = float(value) if results[axis].dtype.is_numeric() else value
+        except ValueError:
+            raise UsageError(f"'{value}' is not a number", where=f"--where {axis}") from None
+        results = results.filter(pl.col(axis) == wanted)
+    return results
 
 
 def axes_of(results: pl.DataFrame) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -55,6 +56,7 @@ def jct_against_load(points: pl.DataFrame, load: str = "load", unit: str = "jobs
     """
     known = BY_KEY[metric]
     axis, scale = metric_axis(known, floats(points["value"].to_numpy()), from_zero=True)
+    axis = replace(axis, high=None)  # bands reach higher than the means
     banded = {"low", "high"} <= set(points.columns)
     lines = []
     for index, (name, rows) in enumerate(_by_name(points)):

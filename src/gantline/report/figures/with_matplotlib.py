@@ -21,6 +21,8 @@ from gantline.report.figures.chart import Axis, Bars, Box, Chart, Layer, Line, P
 from gantline.report.figures.palette import LIGHT, Theme, dash, series_colour
 
 WIDTH, PANEL_HEIGHT = 7.2, 3.0
+_LINE_OF_TEXT = 90
+"""Signs that fit side by side under a figure; longer labels are turned."""
 FORMATS = ("png", "svg", "pdf")
 _STYLE: Any = {
     "font.family": "sans-serif",
@@ -154,6 +156,9 @@ def _set_axis(axes: Axes, which: str, axis: Axis, theme: Theme) -> None:
         target.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
     if axis.ticks:
         target.set_ticks([value for value, _ in axis.ticks], [text for _, text in axis.ticks])
+        if which == "x" and sum(len(text) + 2 for _, text in axis.ticks) > _LINE_OF_TEXT:
+            for label in target.get_ticklabels():
+                label.set(rotation=35, ha="right", rotation_mode="anchor")
         target.set_minor_locator(NullLocator())
         target.set_minor_formatter(NullFormatter())
     elif axis.unit in ("jobs", "number"):
