@@ -34,6 +34,14 @@ class Liar(OrderPolicy):
 BASE = ("simulate", "jobs.csv", "--cluster", "2x4")
 
 
+def test_a_load_that_is_too_much_is_told(cli: Cli, folder: Path) -> None:
+    rows = "".join(f"j{k},{k},1,1000\n" for k in range(150))
+    (folder / "flood.csv").write_text(f"job,arrival,gpus,duration\n{rows}")
+    told = cli("simulate", "flood.csv", "--cluster", "2x4", "--policy", "fifo", "-o", "json")
+    assert (told.code, told.err.count("\n")) == (0, 1)
+    assert "No steady state: jobs ask for 125.00 times the GPU time there is" in told.err
+
+
 def test_json_is_one_object_with_every_promised_key(cli: Cli, folder: Path) -> None:
     told = cli(*BASE, "--policy", "srtf", "--seed", 7, "-o", "json")
     assert told.code == 0

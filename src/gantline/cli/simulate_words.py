@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gantline.simulator.run import Run
 
 _SHOWN = 3
+_MANY = 100  # fewer jobs are a burst of which nobody expects a steady state
 _NOTHING_RAN = 4
 _DIFFERENT = 1
 
@@ -20,7 +21,23 @@ def note(text: str) -> None:
 
 
 def tell(run: Run, bounded: bool) -> int:
-    """Lost turns and jobs that did not end; the exit code comes back."""
+    """Lost turns, jobs that did not end and a load that is too much; the exit code comes back."""
+    code = _tell_ends(run, bounded)
+    if code == 0 and not is_watched():  # a person finds it in the summary
+        _tell_load(run)
+    return code
+
+
+def _tell_load(run: Run) -> None:
+    """The overload guard."""
+    from gantline.report.metrics import steadiness
+
+    found = steadiness(run) if run.summary["jobs"] >= _MANY else None
+    if found is not None and not found.steady:
+        say(f"warning: {found}")
+
+
+def _tell_ends(run: Run, bounded: bool) -> int:
     summary = run.summary
     if run.incidents:
         decisions = summary["decisions"]

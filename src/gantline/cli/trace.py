@@ -74,7 +74,7 @@ def check(
     show(Sheet.of("file line field problem remedy repairable", rows), output)
     if problems:
         mended = sum(p.repairable for p in problems)
-        say(f"note: {len(problems)} problems, {mended} of which --repair OUT puts right")
+        say(f"note: {len(problems)} problem{'s' * (len(problems) > 1)}; --repair OUT puts {mended} right")
     return _FOUND if problems else 0
 
 

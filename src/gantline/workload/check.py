@@ -10,6 +10,7 @@ from gantline.workload.cells import typed
 from gantline.workload.faults import contradictions, missing_columns
 from gantline.workload.finding import Finding
 from gantline.workload.read import RawTable, read_table
+from gantline.workload.rename import rename
 from gantline.workload.schema import fill_empty
 
 
@@ -42,8 +43,9 @@ def check_table(raw: RawTable) -> list[Problem]:
     findings = list(missing_columns(raw.frame))
     if raw.frame.is_empty():
         findings.append(Finding("", "holds no jobs", "a trace needs at least one row"))
-    frame, unreadable = typed(raw.frame)
-    if not findings:
+    native = rename(raw.frame)[0] if findings else raw.frame  # what lies behind a foreign name is looked at too
+    frame, unreadable = typed(native)
+    if not missing_columns(native):
         frame = fill_empty(frame)
     findings += unreadable
     findings += contradictions(frame)

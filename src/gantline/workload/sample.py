@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import UsageError
+from gantline.core.units import human_seconds
 from gantline.workload.exact import divide
 from gantline.workload.trace import Trace
 
@@ -43,7 +44,7 @@ def shift(trace: Trace, *, by: float) -> Trace:
     arrival = trace.frame["arrival"] + by
     if not math.isfinite(by) or arrival[0] < 0:
         raise UsageError(f"a shift by {by} would begin before 0", fix=f"at least {-trace.frame['arrival'][0]:g}")
-    return _derive(trace, _arriving(trace, arrival), f"shifted by {by:g} s")
+    return _derive(trace, _arriving(trace, arrival), f"shifted by {'-' * (by < 0)}{human_seconds(abs(by))}")
 
 
 def window(trace: Trace, *, start: float = 0.0, end: float = math.inf) -> Trace:
@@ -54,7 +55,8 @@ def window(trace: Trace, *, start: float = 0.0, end: float = math.inf) -> Trace:
         first, last = trace.frame["arrival"][0], trace.frame["arrival"][-1]
         raise UsageError(f"no job arrives from {start:g} to {end:g}", fix=f"arrivals lie between {first:g} and {last:g}")
     cut = Trace(kept, trace.source, trace.notes)
-    note = f"the window from {start:g} s to {end:g} s: {len(kept)} of {len(trace)} jobs"
+    until = f"to {human_seconds(end)}" if math.isfinite(end) else "on"
+    note = f"the window from {human_seconds(start)} {until}: {len(kept)} of {len(trace)} jobs"
     return _derive(cut, _arriving(cut, kept["arrival"] - start), note)
 
 
