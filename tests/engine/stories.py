@@ -40,7 +40,8 @@ class Ending:
         return [self.tables.ids[row] for row in np.flatnonzero(np.isnan(self.tables.F[c.FINISH]))]
 
 
-def jobs_of(rng: random.Random, most_gpus: int) -> Trace:
+def jobs_of(rng: random.Random, most_gpus: int, hybrid: bool = False) -> Trace:
+    """A few jobs; on a hybrid cluster some of them may also run on CPUs, at half the speed."""
     arrival, rows = 0.0, []
     for number in range(rng.randint(2, 10)):
         arrival += rng.choice([0, 5, 30, 100])
@@ -53,6 +54,10 @@ def jobs_of(rng: random.Random, most_gpus: int) -> Trace:
                 "user": rng.choice(["ana", "bo"]),
             }
         )
+        if hybrid:
+            gpus, length = rows[-1]["gpus"], rows[-1]["duration"]
+            slow = f"|cpu:0/4={2 * length}" if rng.random() < 0.5 else ""
+            rows[-1]["options"] = f"gpu:{gpus}={length}{slow}"
     return Trace.from_records(rows)
 
 
@@ -60,7 +65,8 @@ def tell(seed: int, *, faults: Faults | None = None, policy: str | None = None) 
     """The story of a seed; `faults` replaces the drawn ones, `policy` the drawn policy."""
     rng = random.Random(seed)
     nodes, per = rng.randint(1, 5), rng.choice([1, 2, 4])
-    trace = jobs_of(rng, nodes * per)
+    hybrid = faults is None and rng.random() < 0.25
+    trace = jobs_of(rng, nodes * per, hybrid)
     drawn = Faults(
         delay=(0.0, rng.choice([0.0, 2.0, 20.0])),
         loss=rng.choice([0.0, 0.1, 0.4]),
@@ -71,16 +77,17 @@ def tell(seed: int, *, faults: Faults | None = None, policy: str | None = None) 
     )
     world = faults or drawn
     calm = faults is not None
-    tables = load_tables(trace, parse_cluster(f"{nodes}x{per}"), checkpoint=world.checkpoint)
+    tables = load_tables(trace, parse_cluster(f"{nodes}x{per},cpu:1x0/8c" if hybrid else f"{nodes}x{per}"), checkpoint=world.checkpoint)
     placement = find_placement(rng.choice(["first-free", "consolidated:preferred"]))
     name = policy or rng.choice(POLICIES)
     engine = Engine(State(tables, Regime(), placement, seed=seed), ASSIGNING[name]() if name in ASSIGNING else make_policy(name))
     changes: list[tuple[float, int, bool]] = []
-    failures: list[tuple[float, frozenset[int]]] = []
+    failures: list[tuple[float, int, frozenset[int]]] = []
     if not calm and nodes > 1 and rng.random() < 0.5:
         at, back = rng.uniform(0, 500), rng.uniform(1, 300)
-        changes = [(at, 0, False), (at + back, 0, True)]
-        failures = [(at, frozenset(range(per)))]
+        node = rng.randrange(nodes + hybrid)
+        changes = [(at, node, False), (at + back, node, True)]
+        failures = [(at, node, frozenset(range(node * per, min(node + 1, nodes) * per)))]
     executor = FaultyExecutor(tables.F[c.WORK].copy(), world, seed, tuple(failures))
     latency = 0.0 if calm else rng.choice([0.0, 0.0, 5.0, 40.0])
     loop = AsyncLoop(engine, executor, latency=latency, every=30.0, node_changes=changes, until=100_000.0)

@@ -37,6 +37,7 @@ class _Incarnation:
     rate: float
     runs_from: float  # when progress begins
     mates: frozenset[int] = frozenset()
+    node: int = -1
     state: str = "starting"  # starting, running, stopping, stopped, finished, failed
     done: float = 0.0  # final work, once it is over
 
@@ -51,7 +52,7 @@ class FaultyExecutor:
     work: Floats  # true amount of work per row
     faults: Faults
     seed: int = 0
-    failures: tuple[tuple[float, frozenset[int]], ...] = ()  # (time, devices): a machine dies, and every gang that uses it with it
+    failures: tuple[tuple[float, int, frozenset[int]], ...] = ()  # (time, node, its devices): it dies, and every gang that uses it with it
     breaches: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -64,8 +65,8 @@ class FaultyExecutor:
         self._saved: dict[int, float] = {}
         self._beating = False
         self._now = 0.0
-        for at, devices in self.failures:
-            self._push(at, "failure", devices)
+        for at, node, devices in self.failures:
+            self._push(at, "failure", (node, devices))
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
     def send(self, order: Order, now: float) -> None:
@@ -115,7 +116,7 @@ class FaultyExecutor:
     def _begin(self, order: Order) -> None:
         base = self._saved.get(order.row, 0.0)  # a job resumes from its newest checkpoint, whatever the order believes
         runs_from = self._now + self._span(self.faults.start)
-        inc = _Incarnation(order.row, order.epoch, order.devices, base, order.rate, runs_from, order.mates)
+        inc = _Incarnation(order.row, order.epoch, order.devices, base, order.rate, runs_from, order.mates, order.node)
         live = self._last.get(order.row)
         if live is not None and live.state in {"starting", "running", "stopping"}:
             self.breaches.append(f"t={self._now:g}: job {order.row} started as epoch {order.epoch} while epoch {live.epoch} lives")
@@ -153,16 +154,18 @@ class FaultyExecutor:
 
     def _on_failure(self, what: object) -> None:
         """A machine is gone at once. Gangs fall back to their last checkpoint; survivors of a gang on other machines say so."""
-        assert isinstance(what, frozenset)
-        self._events = [event for event in self._events if not (isinstance(event[3], Order) and what & set(event[3].devices))]
+        assert isinstance(what, tuple)
+        node, devices = what
+        self._events = [event for event in self._events if not (isinstance(event[3], Order) and _uses(event[3], node, devices))]
         heapq.heapify(self._events)  # orders on their way to the machine are lost with it
-        hit = {id(inc): inc for device in what for inc in self._holders.get(device, ())}
-        for inc in hit.values():
+        alive = [inc for inc in self._last.values() if inc.state in {"starting", "running", "stopping"}]
+        hit = [inc for inc in alive if _uses(inc, node, devices)]
+        for inc in hit:
             ran = max(0.0, self._now - inc.runs_from) if inc.state in {"running", "stopping"} else 0.0
             interval = self.faults.checkpoint
             kept = math.floor(ran / interval) * interval if math.isfinite(interval) else 0.0
             self._end(inc, "failed", min(float(self.work[inc.row]), inc.base + inc.rate * kept))
-            if not set(inc.devices) <= what:
+            if not set(inc.devices) <= devices:
                 self._say(News.FAILED, inc)
 
     def _on_heartbeat(self, _: object) -> None:
@@ -204,3 +207,7 @@ class FaultyExecutor:
     def _push(self, at: float, kind: str, what: object) -> None:
         self._count += 1
         heapq.heappush(self._events, (at, self._count, kind, what))
+
+
+def _uses(gang: Order | _Incarnation, node: int, devices: frozenset[int]) -> bool:
+    return gang.node == node or not devices.isdisjoint(gang.devices)
