@@ -6,6 +6,7 @@ incident is kept.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -67,7 +68,7 @@ class Engine:
 
     state: State
     policy: Policy
-    guard: Callable[[Callable[[], Plan]], Plan] = lambda call: call()
+    guard: Callable[[Callable[[], Plan]], Plan] | None = None
     recorder: Callable[[Snapshot, Plan], None] | None = None
     incidents: list[Incident] = field(default_factory=list)
     refusals: list[Refused] = field(default_factory=list)
@@ -81,6 +82,7 @@ class Engine:
         self.refused = 0
         self._last_order: list[int] = []
         self.valid_until: float | None = None
+        self.next_finish = math.nan  # as the last walk left it; NaN: not known
         #: a policy that is only an order need not be asked while nobody waits
         self.order_only = isinstance(self.policy, OrderPolicy)
 
@@ -89,11 +91,11 @@ class Engine:
         state = self.state
         state.decision += 1
         self.decisions += 1
-        if self.grants:
+        if state.tables.granted:
             self.stopped += self.grants.before_decision()
         snapshot = state.snapshot()
         try:
-            plan = self.guard(lambda: self.policy.decide(snapshot))
+            plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
             self.check(snapshot, plan)
         except GantlineError as error:
             self._lost(str(error))
@@ -240,13 +242,13 @@ class Engine:
 
     def _walk(self, ranking: Ranking, rows: Any) -> None:
         state, log = self.state, self.state.log
-        if self.grants:
+        if state.tables.granted:
             self.stopped += self.grants.dissolve()
         strict = state.regime.strict
         key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = 1 if strict else int(ranking.misfit)
-        soonest = rank_and_walk(
+        self.next_finish = rank_and_walk(
             *state.kernel_tables(),
             key,
             rows,
@@ -264,7 +266,7 @@ class Engine:
             state.scratch,
             state.out,
         )
-        if soonest != soonest:
+        if self.next_finish != self.next_finish:
             self._lost("the ranking has a key that is not a number (use +inf for 'not now')")
             return
         self._count()

@@ -111,6 +111,7 @@ class Simulation:
             if self._tracked_done():
                 break
             # 5. decide, 6. commit; an order need not be asked while nobody waits
+            engine.next_finish = math.nan
             if state.B[B_WAITING] or not engine.order_only:
                 plan = engine.decide()
                 if plan is not None:
@@ -153,7 +154,7 @@ class Simulation:
         """Finishes, node changes, arrivals up to now; whether there was any."""
         state, log = self.state, self.state.log
         changed = self._change_nodes() if self.node_events else False
-        changed |= self._finish_in_order() if self.engine.grants else False
+        changed |= self._finish_in_order() if state.tables.granted else False
         observe(
             *state.kernel_tables(),
             state.active,
@@ -217,7 +218,9 @@ class Simulation:
         if self._overtaken:  # somebody came or went while the decision was made
             self._overtaken = False
             return state.now
-        wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
+        wake = engine.next_finish
+        if wake != wake:
+            wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
         if not engine.order_only:
             wake = min(wake, max(engine.leases_end(), now))
         if state.B[B_WAITING] or (not engine.order_only and state.B[B_ACTIVE]):
