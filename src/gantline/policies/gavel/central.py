@@ -91,8 +91,7 @@ def _start(program: Program) -> Start:
     positive = program.value > 0
     total = np.bincount(program.index[positive], weights=program.value[positive], minlength=len(program.bound))
     room = program.bound / np.where(total > 0, total, 1.0)
-    x = np.full(len(program.row), np.inf)
-    np.minimum.at(x, program.column[positive], 0.5 * room[program.index[positive]])
+    x = np.minimum.reduceat(np.where(positive, 0.5 * room[program.index], np.inf), program.start[:-1]) if len(program.row) else np.zeros(0)
     throughput = throughput_of(program, x)
     able = (throughput > 0) & (program.reach > 0)
     return Start(x, np.where(able, throughput, 1.0), able)

@@ -74,7 +74,7 @@ def group(rows: Floats, *, exact_bits: bool = False) -> tuple[Ints, Ints]:
     place = np.arange(bits.shape[1], dtype=np.uint64) * np.uint64(0xD1342543DE82EF95)
     key = _mix(bits + place).sum(axis=1, dtype=np.uint64)
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    if not np.array_equal(bits[first][inverse], bits):  # two rows with one hash value: sort whole rows instead
+    if (bits[first][inverse] != bits).any():  # two rows with one hash value: sort whole rows instead
         _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)

@@ -60,34 +60,42 @@ def constraints(instance: Instance, kinds: Kinds, *, every_column: bool = False)
     useful = (speed > 0) & (scale[:, None] <= instance.capacity) | every_column
     useful &= instance.capacity > 0
     a, j = np.nonzero(useful)
-    parts: list[tuple[NDArray[Any], ...]] = [
-        (
-            a,
-            j,
-            np.full(len(a), 3),
-            np.stack((2 * a, 2 * a + 1, 2 * n + j), axis=1).ravel(),
-            np.stack((np.ones(len(a)), -speed[a, j], (kinds.count * scale)[a]), axis=1).ravel(),
-            kinds.count[a].astype(np.float64),
-        )
-    ]
+    columns = _columns(n, a, j, speed, scale, kinds)
     if len(kinds.pair_first):
-        parts.append(_pair_columns(instance, kinds, every_column))
-    row, type, width, index, value, weight = (np.concatenate(part) for part in zip(*parts))
-    reach = np.where(useful, speed, 0.0).max(axis=1, initial=0.0)
+        columns = tuple(np.concatenate(part) for part in zip(columns, _pair_columns(instance, kinds, every_column)))
+    row, type, width, index, value, weight = columns
+    start = np.zeros(len(width) + 1, dtype=np.int64)
+    np.cumsum(width, out=start[1:])
+    bound, row_weight = np.zeros(2 * n + k), np.empty(2 * n + k)
+    bound[0 : 2 * n : 2], bound[2 * n :] = 1.0, instance.capacity
+    row_weight[0 : 2 * n : 2] = row_weight[1 : 2 * n : 2] = kinds.count
+    row_weight[2 * n :] = instance.capacity > 0
     return Program(
         kinds=kinds,
         types=k,
         row=row,
         type=type,
-        start=np.concatenate(([0], np.cumsum(width))),
+        start=start,
         index=index,
         value=value,
         column=np.repeat(np.arange(len(width)), width),
-        bound=np.concatenate((np.tile((1.0, 0.0), n), instance.capacity)),
+        bound=bound,
         column_weight=weight,
-        row_weight=np.concatenate((np.repeat(kinds.count.astype(np.float64), 2), instance.capacity > 0)),
-        reach=reach,
+        row_weight=row_weight,
+        reach=np.where(useful, speed, 0.0).max(axis=1, initial=0.0),
     )
+
+
+def _columns(n: int, a: Ints, j: Ints, speed: Floats, scale: Floats, kinds: Kinds) -> tuple[NDArray[Any], ...]:
+    """Row, type, number of entries, entries and weight of the columns of single jobs: time, floor, devices."""
+    index, value = np.empty((len(a), 3), dtype=np.int64), np.empty((len(a), 3))
+    index[:, 0] = 2 * a
+    index[:, 1] = index[:, 0] + 1
+    index[:, 2] = 2 * n + j
+    value[:, 0] = 1.0
+    value[:, 1] = -speed[a, j]
+    value[:, 2] = (kinds.count * scale)[a]
+    return a, j, np.full(len(a), 3), index.ravel(), value.ravel(), kinds.count[a].astype(np.float64)
 
 
 def _pair_columns(instance: Instance, kinds: Kinds, every_column: bool) -> tuple[NDArray[Any], ...]:
