@@ -49,6 +49,9 @@ def simulate(
     prices: Annotated[str | None, Parameter(help="Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.")] = None,
     decision_latency: Annotated[str, Parameter(help="How long a decision takes in virtual time.")] = "0",
     budget: Annotated[str, Parameter(help="Wall-clock time that one decision may take; a late one is lost.")] = "inf",
+    checkpoint: Annotated[Path | None, Parameter(help="Save the run in this file when it stops (regime gavel).")] = None,
+    checkpoint_every: Annotated[str, Parameter(help="And whenever so much virtual time has passed.")] = "inf",
+    resume: Annotated[Path | None, Parameter(help="Go on with a run that --checkpoint saved.")] = None,
     verify_skips: Annotated[bool, Parameter(negative="", help="Run again through every round; the result must be the same.")] = False,
     jobs_out: Annotated[Path | None, Parameter(help="Write a row per job (.csv, .jsonl, .parquet).")] = None,
     allocations_out: Annotated[Path | None, Parameter(help="Write a row per interval in which a gang held devices.")] = None,
@@ -74,6 +77,9 @@ def simulate(
         "throughputs": throughputs,
         "across_nodes": across_nodes,
         "prices": prices,
+        "checkpoint": checkpoint,
+        "checkpoint_every": time_of(checkpoint_every, "--checkpoint-every", above=True),
+        "resume": resume,
         "record": record is not None,
     }
     from gantline.cli import outputs, simulate_words

@@ -44,6 +44,10 @@ def _tell_ends(run: Run, bounded: bool) -> int:
         say(f"warning: {len(run.incidents)} of {decisions} decisions were lost; the first:")
         for incident in run.incidents[:_SHOWN]:
             say(f"warning:   {incident}")
+    for notice in run.notices[:_SHOWN]:
+        say(f"warning: {notice}")
+    if len(run.notices) > _SHOWN:
+        say(f"warning: and {len(run.notices) - _SHOWN} more like this")
     left = summary["jobs"] - summary["completed"]
     if not left:
         return 0

@@ -209,6 +209,7 @@ class Plan:
     release: tuple[int, ...] = ()  # nodes to give back (Lyra)
     valid_until: float | None = None  # when the answer would change although nothing happens; None: ask again next round
     memory: Any = None
+    notes: tuple[str, ...] = ()  # what people should know: deadlines that cannot be met, a fallback that was taken
 
     @staticmethod
     def rank(

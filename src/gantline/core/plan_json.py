@@ -15,7 +15,7 @@ from gantline.core.json_reader import Reader, as_number, as_whole, check_head, j
 from gantline.core.plan import Assignment, Assignments, Misfit, Mode, Part, Plan, Ranking, Refusal, Reservation
 
 VERSION = 1
-_KEYS = ("kind", "version", "ranking", "assignments", "reservations", "refusals", "release", "valid_until", "memory")
+_KEYS = ("kind", "version", "ranking", "assignments", "reservations", "refusals", "release", "valid_until", "memory", "notes")
 _COLUMNS = {item.name: item.default for item in fields(Assignment)}
 _LISTS = ("devices", "nodes")
 _TEXTS = ("within", "purpose")
@@ -43,6 +43,8 @@ def encode_plan(plan: Plan) -> dict[str, Any]:
         found["valid_until"] = json_number(plan.valid_until)
     if plan.memory is not None:
         found["memory"] = memories.plain(plan.memory)
+    if plan.notes:
+        found["notes"] = list(plan.notes)
     return found
 
 
@@ -59,6 +61,7 @@ def decode_plan(value: Mapping[str, Any]) -> Plan:
         release=reader.wholes("release"),
         valid_until=reader.number("valid_until", 0.0) if "valid_until" in reader else None,
         memory=memories.restore(reader.raw("memory")),
+        notes=tuple(reader.texts("notes")),
     )
 
 

@@ -34,7 +34,7 @@ from gantline.engine.state import State
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """A turn that a policy lost."""
+    """A turn that a policy lost, or something that it said."""
 
     time: float
     decision: int
@@ -71,6 +71,7 @@ class Engine:
     guard: Callable[[Callable[[], Plan]], Plan] | None = None
     recorder: Callable[[Snapshot, Plan], None] | None = None
     incidents: list[Incident] = field(default_factory=list)
+    notices: list[Incident] = field(default_factory=list)  # what the policy's plans say to people
     refusals: list[Refused] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -149,6 +150,7 @@ class Engine:
         state = self.state
         state.memory = plan.memory
         self.valid_until = plan.valid_until
+        self.notices += [Incident(state.now, state.decision, note) for note in plan.notes]
         if rows is None:
             rows = state.rows
         if plan.reservations or state.reservations:

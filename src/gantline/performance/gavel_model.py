@@ -17,7 +17,7 @@ from gantline.core import columns as c
 from gantline.core.errors import NotFoundError
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
-from gantline.performance.matrix_completion import Profiling, estimate_pairs
+from gantline.performance.matrix_completion import EstimationError, Profiling, estimate_pairs, estimation_error
 from gantline.performance.throughput_table import Floats, Ints, ThroughputTable
 
 
@@ -32,7 +32,7 @@ class GavelModel:
     steps: Floats  # of the whole job
     unit: Floats
     across: bool = False  # whether gangs that span nodes have speeds of their own
-    _estimates: dict[Any, Floats] = field(default_factory=dict, repr=False, compare=False)
+    _estimates: dict[Any, tuple[ThroughputTable, Floats]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -80,11 +80,17 @@ class GavelModel:
 
     def believed(self, profiling: Profiling, seed: int) -> Floats:
         """The same as an estimator sees it that has profiled only some pairs; equal arguments give equal numbers."""
+        return self._profiled(profiling, seed)[1]
+
+    def estimation_error(self, profiling: Profiling, seed: int) -> EstimationError:
+        """How far that is from the truth, before any pair has run."""
+        return estimation_error(self._profiled(profiling, seed)[0], self.table)
+
+    def _profiled(self, profiling: Profiling, seed: int) -> tuple[ThroughputTable, Floats]:
         known = (profiling, seed)
         if known not in self._estimates:
-            rng = stream(seed, 0, "gavel/profiling")
-            guess = estimate_pairs(self.table, profiling, rng).table.packed
-            self._estimates[known] = self._on_cluster(guess.paired)
+            guess = estimate_pairs(self.table, profiling, stream(seed, 0, "gavel/profiling")).table
+            self._estimates[known] = guess, self._on_cluster(guess.packed.paired)
         return self._estimates[known]
 
     def refuse_unknown_pairs(self, jobs: Ints) -> None:

@@ -20,9 +20,10 @@ from gantline.core import columns as c
 from gantline.core.reasons import Reason
 from gantline.engine.engine import Incident
 from gantline.engine.gang import close_interval
-from gantline.policies.gavel.allocation import Allocation
+from gantline.policies.gavel.allocation import Allocation, remarks
 from gantline.policies.gavel.instance import Instance, Ints
 from gantline.simulator import gavel_tables as t
+from gantline.simulator.gavel_checkpoint import resume_rounds, save_rounds
 from gantline.simulator.gavel_ideal import run_ideally
 from gantline.simulator.gavel_loop import ASK, DONE, ROOM, STALLED, run_rounds
 from gantline.simulator.gavel_setup import Setup, set_up
@@ -46,7 +47,7 @@ class Rounds:
         self.setup = setup
         self.memory: Any = None
         self.calls = 0
-        self.late: tuple[Any, ...] = ()
+        self.late: tuple[str, ...] = ()
         self.clock = np.zeros(t.CLOCK_COUNT)
         self.count = np.zeros(t.COUNT_COUNT, dtype=np.int64)
         policy, regime = setup.policy, simulation.state.regime
@@ -94,21 +95,30 @@ class Rounds:
         return int((took > F[c.DEADLINE])[rules.low : rules.high].sum())
 
     def _loop(self) -> None:
-        setup, log = self.setup, self.simulation.state.log
+        setup, log, keep = self.setup, self.simulation.state.log, self.simulation.checkpoints
+        if keep.resume is not None:
+            resume_rounds(self, keep.resume)
+        saved = self.clock[t.NOW]
         while True:
             columns = t.LogColumns(log.LI, log.LF, log.LD, log.LN)
             code = run_rounds(setup.rules, self.clock, self.count, setup.jobs, setup.pairs, self.tasks, setup.devices, self.orders, columns)
             if code == ASK:
                 self._renew()
+                if keep.save is not None and self.clock[t.NOW] - saved >= keep.every:
+                    save_rounds(self, keep.save)
+                    saved = self.clock[t.NOW]
             elif code == ROOM:
                 self._make_room()
             else:
                 break
+        if keep.save is not None:
+            save_rounds(self, keep.save)
         if code == DONE and self._due():
             self.calls += 1  # the artifact asks once more when the last job has gone
         elif code == STALLED:
             waiting = int(self.count[t.ACTIVE])
-            self._tell(f"{waiting} jobs wait, but nothing runs, nothing will arrive and shares would not change: given up")
+            what = f"{waiting} jobs wait, but nothing runs, nothing will arrive and shares would not change: given up"
+            self.simulation.engine.incidents.append(Incident(float(self.clock[t.NOW]), self.calls, what))
 
     def _due(self) -> bool:
         """Whether shares would be computed now."""
@@ -142,13 +152,9 @@ class Rounds:
         simulation.engine.decisions += 1
         instance = self.setup.instance(rows, now)
         allocation, self.memory = self.setup.policy.shares(instance, self.memory, simulation.state.seed)
-        if allocation.status != "optimal":
-            self._tell(allocation.status)
-        if allocation.missing and allocation.missing != self.late:
-            names = [simulation.state.tables.ids[int(str(row))] for row in allocation.missing]
-            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            self._tell(f"deadlines that cannot be met are given up: {', '.join(names[:5])}{more}")
-        self.late = allocation.missing
+        late = tuple(simulation.state.tables.ids[int(str(row))] for row in allocation.missing)
+        simulation.engine.notices += [Incident(now, self.calls, said) for said in remarks(allocation.status, late, self.late)]
+        self.late = late
         if simulation.on_progress is not None:
             simulation.on_progress(now, int(self.count[t.NEXT]), len(rows))
         return instance, allocation
@@ -182,7 +188,3 @@ class Rounds:
         state.active[: len(arrived)] = arrived
         for row in arrived[I[c.INTERVAL, arrived] >= 0]:
             close_interval(I, int(row), state.now, int(Reason.END), state.log.LI, state.log.LF)
-
-    def _tell(self, what: str) -> None:
-        engine = self.simulation.engine
-        engine.incidents.append(Incident(float(self.clock[t.NOW]), self.calls, what))

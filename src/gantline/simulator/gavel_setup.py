@@ -18,6 +18,7 @@ from gantline.policies.gavel.packing import PackingPolicy
 from gantline.policies.gavel.policy import GavelPolicy
 from gantline.policies.gavel.question import pairs_of
 from gantline.simulator import gavel_tables as t
+from gantline.simulator.checkpoints import NO_CHECKPOINTS
 from gantline.simulator.simulation import Simulation
 
 
@@ -85,7 +86,7 @@ def set_up(simulation: Simulation) -> Setup:
         np.ascontiguousarray(speed), np.ascontiguousarray(across), np.ascontiguousarray(option), np.zeros(rows, dtype=np.int64),
     )  # fmt: skip
     packs = policy.packs and model is not None
-    rules = t.Rules(low, high, policy.strict, packs, policy.aware, policy.is_artifact, model is not None and model.across)
+    rules = t.Rules(low, high, policy.leaves_idle, packs, policy.aware, policy.is_artifact, model is not None and model.across)
     order = np.array([types.index(names[j]) for j in policy.fixed_order(names) if names[j] in types], dtype=np.int64)
     extras = policy.extras(types, tables.ids, users, queues)
     return Setup(policy, types, rules, jobs, pairs, _devices(tables, code), tables.F[c.WEIGHT].copy(), extras, order)
@@ -106,6 +107,7 @@ def _checked(simulation: Simulation) -> GavelPolicy:
         "minimum run time": state.min_run > 0,
         "other estimates than oracle": str(simulation.estimates) != "oracle",
         "recorded decisions": simulation.engine.recorder is not None,
+        "checkpoints of ideal shares": policy.ideal and simulation.checkpoints != NO_CHECKPOINTS,
     }
     for what, asked in unknown.items():
         if asked:

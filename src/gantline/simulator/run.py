@@ -38,6 +38,7 @@ class Run:
     decisions: list[Any] = field(default_factory=list)  # recorded (snapshot, plan) pairs, when asked for
     track: tuple[int, int] | None = None  # tracked rows [low, high)
     refusals: tuple[Refused, ...] = ()  # jobs that the policy would not run as asked
+    notices: tuple[str, ...] = ()  # what the policy said: deadlines that cannot be met, a fallback that was taken
 
     @cached_property
     def jobs(self) -> pl.DataFrame:

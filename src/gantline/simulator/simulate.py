@@ -11,7 +11,7 @@ from typing import Any
 
 from gantline.admission.rules import AdmissionRule, find_admission
 from gantline.core.cluster import Cluster
-from gantline.core.errors import UsageError
+from gantline.core.errors import RefusedError, UsageError
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.engine.engine import Engine
@@ -23,6 +23,7 @@ from gantline.performance.throughput_table import ThroughputTable
 from gantline.placement.rules import PlacementRule, find_placement
 from gantline.policies.registry import make_policy
 from gantline.simulator.bill import bill, read_prices, with_prices
+from gantline.simulator.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.simulator.clusters import read_cluster
 from gantline.simulator.load import load_tables
 from gantline.simulator.node_events import NodeEvent
@@ -30,7 +31,7 @@ from gantline.simulator.option_estimates import fill_option_estimates
 from gantline.simulator.run import Run
 from gantline.simulator.simulation import Simulation
 from gantline.simulator.summary import summarise
-from gantline.simulator.throughputs import read_throughputs, use_throughputs
+from gantline.simulator.throughputs import estimation_summary, read_throughputs, use_throughputs
 from gantline.workload.trace import Trace
 
 
@@ -57,6 +58,9 @@ def simulate(
     across_nodes: bool = False,
     prices: Mapping[str, float] | str | Path | None = None,
     budget: float = math.inf,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = math.inf,
+    resume: str | Path | None = None,
     step_all: bool = False,
     record: bool = False,
     on_progress: Callable[[float, int, int], None] | None = None,
@@ -90,20 +94,24 @@ def simulate(
 
         engine.guard = within(budget)
     window = _window(track, len(tables.ids), way)
-    simulation = Simulation(
-        engine, gate, guess, until, window, tuple(sorted(node_events, key=lambda e: e.time)), step_all, latency, on_progress
-    )
+    keep = Checkpoints(None if checkpoint is None else Path(checkpoint), checkpoint_every, None if resume is None else Path(resume))
+    if keep != NO_CHECKPOINTS and not way.checkpoints:
+        raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix="leave that out, or use --regime gavel")
+    changes = tuple(sorted(node_events, key=lambda e: e.time))
+    simulation = Simulation(engine, gate, guess, until, window, changes, step_all, latency, on_progress, keep)
     counted: dict[str, Any] | None = None
     if way.driver:
         counted = find_driver(way.driver)(simulation, jobs)
     else:
         simulation.run()
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, seed) | (counted or {})
+    summary |= estimation_summary(chosen, tables.performance, seed)
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
-    return Run(summary, tables, state.log, tuple(str(i) for i in engine.incidents), recorded, window, tuple(engine.refusals))
+    lost, said = (tuple(map(str, each)) for each in (engine.incidents, engine.notices))
+    return Run(summary, tables, state.log, lost, recorded, window, tuple(engine.refusals), said)
 
 
 def find_driver(target: str) -> Callable[[Simulation, Trace], dict[str, Any] | None]:

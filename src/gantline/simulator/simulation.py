@@ -26,6 +26,7 @@ from gantline.engine.node_changes import drain_node, join_node, lose_node, retur
 from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT, B_WAITING
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
+from gantline.simulator.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.simulator.declared import run_declared
 from gantline.simulator.node_events import NodeEvent
 
@@ -45,6 +46,7 @@ class Simulation:
     step_all: bool = False  # visit every round even if nothing can change (the check of skipping)
     latency: float = 0.0  # seconds from question to commit
     on_progress: Callable[[float, int, int], None] | None = None
+    checkpoints: Checkpoints = NO_CHECKPOINTS  # of regimes whose loop can be gone on with
 
     def __post_init__(self) -> None:
         self.state: State = self.engine.state

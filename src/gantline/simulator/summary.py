@@ -87,6 +87,7 @@ def summarise(
         "rounds": int(state.now / regime.round + 0.5) + 1 if regime.round > 0 else 0,
         "decisions": engine.decisions,
         "incidents": len(engine.incidents),
+        "notices": len(engine.notices),
         "end": end,
         "trace": trace.source,
         "trace_hash": trace.hash,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,8 +12,10 @@ import polars as pl
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, TraceError, UsageError
 from gantline.core.options import OptionTable
+from gantline.core.policy import Policy
 from gantline.core.tables import Floats, Ints, Tables
 from gantline.performance.gavel_model import GavelModel
+from gantline.performance.matrix_completion import EstimationError
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.simulator.load import smallest_options
 from gantline.workload.trace import Trace
@@ -35,7 +38,7 @@ def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, acr
     The trace's work is steps, its duration what the engine counts. With ``across`` gangs on several nodes run at the
     table's speeds for that.
     """
-    names, steps = _names(trace), _steps(trace)
+    names, steps = job_types(trace), _steps(trace)
     model = GavelModel.of(table, tables.cluster.types, tables.ids, names, steps, tables.F[c.WORK], across=across)
     owner = np.repeat(np.arange(tables.F.shape[1]), tables.I[c.OPTION_COUNT])
     speed, apart = _speeds(tables, model, trace, names, owner)
@@ -52,6 +55,20 @@ def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, acr
     tables.I[c.OPTION_FIRST] = np.cumsum(counts) - counts
     tables.I[c.SMALLEST] = smallest_options(tables)
     return model
+
+
+def estimation_summary(policy: Policy, model: Any, seed: int) -> dict[str, Any]:
+    """What a run tells of the speeds of pairs that its policy estimated."""
+    judge = getattr(policy, "estimation_error", None)  # only policies that pack have it
+    error: EstimationError | None = judge(model, seed) if judge is not None and isinstance(model, GavelModel) else None
+    if error is None:
+        return {}
+    return {
+        "estimation_error": error.mean,
+        "estimation_error_rms": error.root_mean_square,
+        "pairs_taken_for_impossible": error.mistaken_as_impossible,
+        "pairs_taken_for_possible": error.mistaken_as_possible,
+    }
 
 
 def _speeds(tables: Tables, model: GavelModel, trace: Trace, names: list[tuple[str, int]], owner: Ints) -> tuple[Floats, Floats]:
@@ -78,7 +95,7 @@ def _refuse_gaps(model: GavelModel, speed: Floats, trace: Trace, names: list[tup
         raise _fault(trace, row, what, "measure it, or write 0 if the job cannot run there")
 
 
-def _names(trace: Trace) -> list[tuple[str, int]]:
+def job_types(trace: Trace) -> list[tuple[str, int]]:
     """Job type and gang size of every job."""
     if "throughput_key" not in trace.frame.columns:
         raise UsageError(

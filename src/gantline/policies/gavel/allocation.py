@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gantline.policies.gavel.instance import Floats, Instance
+
+_LISTED = 5  # jobs named in a remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,15 @@ class Allocation:
     status: str = "optimal"  # "optimal", or a sentence that says which fallback was taken and why
     iterations: int = 0
     missing: tuple[Hashable, ...] = ()  # jobs that will miss their deadline under these shares
+
+
+def remarks(status: str, missing: Sequence[str], before: Sequence[str]) -> tuple[str, ...]:
+    """What people should know of an answer: a fallback, and deadlines given up that were not given up before."""
+    said = () if status == "optimal" else (status,)
+    if not missing or tuple(missing) == tuple(before):
+        return said
+    more = f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else ""
+    return (*said, f"deadlines that cannot be met are given up: {', '.join(missing[:_LISTED])}{more}")
 
 
 def effective_throughput(instance: Instance, allocation: Allocation) -> Floats:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
 from gantline.performance.gavel_model import GavelModel, measured
-from gantline.performance.matrix_completion import Profiling
+from gantline.performance.matrix_completion import EstimationError, Profiling
 from gantline.policies.gavel.instance import Floats
 from gantline.policies.gavel.policy import GavelPolicy
 
@@ -43,7 +43,14 @@ class PackingPolicy(GavelPolicy):
         """Speeds of pairs [key, key, type] before any has run."""
         if not self.estimates:
             return model.paired
-        return model.believed(Profiling(self.profiling, self.references or len(model.table.keys)), seed)
+        return model.believed(self._profiling(model), seed)
+
+    def estimation_error(self, model: GavelModel, seed: int) -> EstimationError | None:
+        """How far those speeds are from the measured ones; None if nothing is estimated."""
+        return model.estimation_error(self._profiling(model), seed) if self.estimates else None
+
+    def _profiling(self, model: GavelModel) -> Profiling:
+        return Profiling(self.profiling, self.references or len(model.table.keys))
 
     def together(self, snapshot: Snapshot, runs: list[list[int]]) -> Floats | None:
         model = snapshot.performance

@@ -17,7 +17,7 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.gavel.allocation import Allocation
+from gantline.policies.gavel.allocation import Allocation, remarks
 from gantline.policies.gavel.instance import Floats, Instance, Ints
 from gantline.policies.gavel.question import Question, ask
 from gantline.policies.turn_ledger import Ledger
@@ -73,6 +73,11 @@ class GavelPolicy(Policy):
         return self.compat == "gavel"
 
     @property
+    def leaves_idle(self) -> bool:
+        """Whether devices stay idle rather than go to jobs without a share."""
+        return self.strict
+
+    @property
     def least_spacing(self) -> float:
         """Seconds between two computations of shares."""
         if self.spacing >= 0:
@@ -99,12 +104,15 @@ class GavelPolicy(Policy):
         if stored["capacity"] is None or not np.array_equal(stored["capacity"], instance.capacity):
             ledger = replace(ledger, stale=True)
         memory, late = stored["policy"], stored["late"]
+        notes: tuple[str, ...] = ()
         if ledger.stale and snapshot.now - ledger.computed >= self.least_spacing:
             allocation, memory = self.shares(instance, memory, snapshot.seed)
             ledger = ledger.renewed(allocation.share, allocation.paired, snapshot.now, length)
-            late = [str(job) for job in allocation.missing]
+            before, late = late, [str(job) for job in allocation.missing]
+            notes = remarks(allocation.status, late, before)
         stored = {"policy": memory, "capacity": instance.capacity, "runs": stored["runs"], "late": late}
-        return self._ideal(asked, ledger, stored) if self.ideal else self._turns(snapshot, asked, ledger, stored)
+        plan = self._ideal(asked, ledger, stored) if self.ideal else self._turns(snapshot, asked, ledger, stored)
+        return replace(plan, notes=notes) if notes else plan
 
     def _ask(self, snapshot: Snapshot, runs: list[list[int]]) -> Question:
         jobs = snapshot.jobs
@@ -125,7 +133,7 @@ class GavelPolicy(Policy):
             by_members = np.lexsort((ledger.second[paired], ledger.first[paired]))
             speed[paired[by_members]] = instance.pairs.throughput.min(axis=1)
         given = next_turns(ledger, speed, instance.scale.astype(np.int64), self._order(snapshot, asked), instance.capacity.astype(np.int64),
-                           kept, strict=self.strict, wasteful=self.is_artifact)  # fmt: skip
+                           kept, strict=self.leaves_idle, wasteful=self.is_artifact)  # fmt: skip
         ledger = replace(ledger, turn=given.turn, ends=ends)
         runs = _runs(stored["runs"], asked, ledger) if self.estimates else []
         stored = {**stored, "ledger": ledger.plain(), "runs": runs}

@@ -38,6 +38,11 @@ class MaxThroughputPerCostPerf(OptimisedPolicy):
         super().__post_init__()
         parse_prices(self.prices)
 
+    @property
+    def leaves_idle(self) -> bool:
+        """A device that is not worth its money stays idle; the artifact fills it all the same."""
+        return not self.is_artifact
+
     def extras(self, types: Sequence[str], jobs: Sequence[str], users: Sequence[str], queues: Sequence[str]) -> dict[str, Any]:
         if not self.prices:  # nobody spoke of money: all types cost the same
             return {"price": [1.0] * len(types)}

@@ -1,0 +1,66 @@
+"""Checkpoints of a long simulation: files that hold all of a run, so that it can be gone on with."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
+
+FORMAT = "gantline-checkpoint"
+VERSION = 1
+_HEAD = "head"
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where to save a run, how often in virtual time (and when it is stopped), and from which file to go on."""
+
+    save: Path | None = None
+    every: float = math.inf
+    resume: Path | None = None
+
+
+NO_CHECKPOINTS = Checkpoints()
+
+
+def write_checkpoint(path: Path, fits: Mapping[str, Any], head: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write a checkpoint; the file appears whole. ``fits`` says which run it belongs to."""
+    text = json.dumps({"format": FORMAT, "version": VERSION, "fits": dict(fits), **head})
+    draft = path.with_name(path.name + ".part")
+    with open(draft, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **{_HEAD: np.array(text), **arrays})
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def read_checkpoint(path: Path, fits: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Head and arrays of a checkpoint; one of another run is refused with what differs."""
+    if not path.is_file():
+        raise NotFoundError("no such file", where=f"--resume {path}", fix="name a file that --checkpoint wrote")
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+            head = json.loads(str(arrays.pop(_HEAD)))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        raise UsageError("is no checkpoint, or a damaged one", where=f"--resume {path}", fix="run again from the start") from None
+    if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
+        raise RefusedError("was written by another version of Gantline", where=f"--resume {path}", fix="run again from the start")
+    known = json.loads(json.dumps(dict(fits)))
+    for what, value in head["fits"].items():
+        if known.get(what) != value:
+            raise RefusedError(
+                f"belongs to another run: {what} was {value!r}, now it is {known.get(what)!r}",
+                where=f"--resume {path}",
+                fix="give the same trace, cluster, policy and options",
+            )
+    return head, arrays
