@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
 from gantline.experiment.setting import Setting, run_setting
 from gantline.experiment.source import TraceSource
+from gantline.workload.generators.gavel_models import TEMPLATES, throughput_key
 
 DAY = TraceSource(generator="day", settings={"jobs": 60})
 JOBS = "job,arrival,gpus,duration\na,0,1,100\nb,10,2,50\nc,20,1,30\n"
@@ -139,3 +141,20 @@ def test_names_are_checked_before_anything_runs() -> None:
     for wrong in ({"policy": "srft"}, {"placement": "tight"}, {"regime": "blocks"}, {"cluster": "4y4"}, {"costs": "strat=3"}):
         with pytest.raises((UsageError, NotFoundError)):
             setting(**wrong).check()
+
+
+def test_measured_speeds_and_prices_belong_to_a_run(tmp_path: Path) -> None:
+    """A run by a table of speeds: the generator of steps reads the same table, and its content is part of the hash."""
+    speeds, prices = tmp_path / "speeds.json", tmp_path / "prices.csv"
+    row = {throughput_key(template.name, 1): {"null": 2.0} for template in TEMPLATES}
+    speeds.write_text(json.dumps({"v100": row}), encoding="utf-8")
+    prices.write_text("v100,3.0\n", encoding="utf-8")
+    source = TraceSource(generator="gavel", settings={"jobs": 4, "duration": 3600.0, "mean_gap": 0.0})
+    one = setting(trace=source, cluster="v100:4", policy="gavel.isolated", regime="gavel", throughputs=str(speeds), prices=str(prices))
+    run = run_setting(one)
+    assert run.summary["average_jct"] == pytest.approx(3600.0)
+    assert run.summary["cost"] == pytest.approx(4 * 3.0)
+    assert Setting.read(one.to_dict()) == one
+    before = one.hash
+    speeds.write_text(json.dumps({"v100": {key: {"null": 4.0} for key in row}}), encoding="utf-8")
+    assert one.hash != before

@@ -26,6 +26,24 @@ def made_up_speeds() -> dict[str, dict[str, object]]:
 
 
 class TestGavel:
+    def test_a_rate_is_another_way_to_say_the_mean_gap(self) -> None:
+        assert generate("gavel", jobs=20, jobs_per_hour=4).frame.equals(generate("gavel", jobs=20, mean_gap=900).frame)
+
+    def test_a_steady_start_fills_the_cluster_at_once_and_changes_no_job(self) -> None:
+        """Two devices of each of three types: gangs are drawn until each type is covered, then arrivals begin."""
+        frame = generate("gavel", seed=4, jobs=40, multi_gpu=True, steady="2:2:2").frame
+        early = frame.filter(pl.col("arrival") == 0)["gpus"].to_list()
+        filled, wanted = [], [2, 2, 2]
+        while wanted:
+            filled.append(early[len(filled)])
+            wanted[0] -= filled[-1]
+            wanted = wanted if wanted[0] > 0 else wanted[1:]
+        assert len(early) == len(filled) + 1  # the first arrival is at zero too
+        assert frame.drop("arrival").equals(generate("gavel", seed=4, jobs=40, multi_gpu=True).frame.drop("arrival"))
+
+    def test_entities_own_blocks_of_jobs(self) -> None:
+        assert generate("gavel", jobs=6, entities=3).frame["user"].to_list() == ["e0", "e0", "e1", "e1", "e2", "e2"]
+
     def test_first_job_at_zero_then_exponential_gaps_from_the_generator_of_arrivals(self) -> None:
         arrival = generate("gavel", seed=5, jobs=50, mean_gap=600).frame["arrival"].to_list()
         generator = Random(5 + 3)

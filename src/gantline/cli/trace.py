@@ -39,12 +39,14 @@ def import_trace(
     out: Out = None,
     /,
     *,
+    throughputs: Annotated[Path | None, Parameter(help="Gavel's table of speeds (JSON), by which steps become seconds.")] = None,
     set_: Settings = None,
 ) -> None:
     """Turn a published trace into a table of jobs; what was dropped or assumed is told on stderr."""
     from gantline.workload.importers.registry import import_trace as read
 
-    _write(lambda: read(format_, source, settings_of(set_)), out)
+    given = dict(settings_of(set_)) | ({"throughputs": str(throughputs)} if throughputs is not None else {})
+    _write(lambda: read(format_, source, given), out)
 
 
 @app.command

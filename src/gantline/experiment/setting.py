@@ -183,7 +183,7 @@ def run_setting(setting: Setting) -> Run:
 
     _verify(setting)
     run = simulate(
-        setting.trace.load(setting.seed),
+        setting.trace.with_throughputs(setting.throughputs).load(setting.seed),
         setting.cluster,
         load_policy(setting.policy, setting.settings),
         placement=setting.placement,

@@ -86,6 +86,12 @@ class TraceSource:
             return replace(self, **{name: known[name](value, f"trace.{name}")})
         return replace(self, settings={**self.settings, name: value})
 
+    def with_throughputs(self, path: str) -> TraceSource:
+        """With the run's table of throughputs, if this source makes seconds of steps by one and names no other."""
+        if not path or "gavel" not in (self.format, *self.generator.split("-")) or "throughputs" in self.settings:
+            return self
+        return replace(self, settings={**self.settings, "throughputs": path})
+
     def files(self) -> dict[str, str]:
         """The files that the jobs depend on, each under a name of its part."""
         found = {"trace": self.file} if self.file else {}

@@ -12,6 +12,7 @@ steps per second}) the duration is that on one worker type; an SLO is a multiple
 from __future__ import annotations
 
 import json
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,7 +85,9 @@ def read(
 def _speeds(path: Path, device: str, keys: pl.Series, raw: RawTable) -> pl.Series:
     """Isolated steps per second of each job on ``device``; a job that the table does not know is named."""
     table = _table(path, device)
-    known = {key: entry.get("null") for key, entry in table.items() if isinstance(entry, dict)}
+    known = {
+        key: _speed(entry["null"], path, f"{device} / {key}") for key, entry in table.items() if isinstance(entry, dict) and "null" in entry
+    }
     speed = keys.replace_strict(known, default=None, return_dtype=pl.Float64)
     for bad, reason in ((speed.is_null(), "has no entry"), (speed <= 0, "has speed 0 (it cannot run)")):
         if bad.any():
@@ -92,6 +95,13 @@ def _speeds(path: Path, device: str, keys: pl.Series, raw: RawTable) -> pl.Serie
             what = f"{keys[row]} {reason} for '{device}' in {path} ({int(bad.sum())} such jobs)"
             raise raw.error(what, row=row, field="job type", fix="choose another device, or a table that has it")
     return speed
+
+
+def _speed(value: Any, path: Path, field: str) -> float:
+    """One entry of the table; what is no speed is named."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < inf:
+        raise TraceError(f"{value!r} is no speed", file=str(path), field=field, fix="give steps per second, 0 or more")
+    return float(value)
 
 
 def _table(path: Path, device: str) -> dict[str, Any]:
