@@ -44,7 +44,13 @@ def drive(simulation: Simulation, trace: Trace) -> None:
     now = build_world(jobs, owner, state.tables.F[c.ARRIVAL].copy(), len(users), pool, profiling)
     if isinstance(policy, AlloX):
         kind = np.where(np.arange(len(now.booked)) < pool.gpus, world.GPU, world.CPU)
-        matched.run_allox(now, jobs.number, kind, matched.gains(now), policy.alpha)
+        lacking = matched.run_allox(now, jobs.number, kind, policy.alpha)
+        if lacking >= 0:
+            raise RefusedError(
+                f"job '{state.tables.ids[lacking]}' lacks memory, and the original would try it for ever",
+                where="--regime irfsim",
+                fix="give the cluster more memory, or use another --regime",
+            )
     else:
         now = _run_method(now, policy, pool, jobs, _weights(policy, users, owner, state.tables.F[c.WEIGHT]))
     if has_errors(trace, pool):

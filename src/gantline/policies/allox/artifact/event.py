@@ -2,97 +2,170 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
-from gantline.core.errors import RefusedError
-from gantline.policies.allox.artifact.queued import CPU, GPU, Queued, Start, room
+from gantline.core.jit import compiled, kernel
 from gantline.policies.allox.artifact.solver import match_slots
+from gantline.policies.allox.artifact.world import (
+    ARRIVAL,
+    CPU,
+    GPU,
+    LENGTH,
+    MACHINE,
+    NOW,
+    OFFSET,
+    QUEUE,
+    REPORTED,
+    RUNNING,
+    RUNS,
+    SAMPLE,
+    SCORE,
+    SCRATCH,
+    World,
+    first_job,
+    fits,
+    stable_sort,
+    start,
+)
 from gantline.policies.allox.ways import Floats, Ints
 
 MOST_JOBS = 50
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """Machines by number, GPUs first; NaN in ``booked`` is a free one, samples hold the lowest free ones of a kind."""
+@compiled
+def match_event(w: World, number: Ints, kind: Ints, alpha: float) -> int:
+    """Match and start until nothing more can; -1, or the job that lacks memory, which the original would try for ever.
 
-    kind: Ints
-    booked: Floats  # when it is free again, by the times reported for all jobs once matched to it
-    samples: tuple[int, int]  # how many run on CPU nodes and on GPUs
-    free: Floats  # cores, GPUs, memory
-
-
-def allox(queued: Queued, cluster: Cluster, score: Floats, gain: Floats, now: float, alpha: float) -> tuple[list[Start], Floats, Floats]:
-    """What starts, and the bookings and scores afterwards; ``gain`` is what a start adds to its user's score."""
-    booked, free, score = cluster.booked.copy(), cluster.free.copy(), score.copy()
-    queues = queued.queues()
-    active = [user for user, queue in enumerate(queues) if queue]
-    starts: list[Start] = []
-    while np.any(np.isnan(booked[unblocked(cluster, booked)])):
-        chosen = sorted(active, key=lambda user: float(score[user]))[: ceil(alpha * len(active))]
-        rows = choose([row for user in chosen for row in queues[user]], queued)
-        start, until = start_one(rows, queued, cluster, booked, free, now) if rows else (None, 0.0)
-        if start is None:
-            if alpha > 1:
-                break
-            alpha *= 2
+    ``number`` is what the hash table sees of each job, ``kind`` which machines are GPUs; a machine that is free has NaN in
+    ``w.booked``, and samples stand on the lowest free ones of their kind.
+    """
+    samples = np.zeros(2, np.int64)
+    for task in w.lists[RUNS, : w.counts[RUNNING]]:
+        if w.codes[SAMPLE, task] >= 0:
+            samples[w.codes[SAMPLE, task]] += 1
+    users = w.queues.shape[1]
+    active, count = np.empty(users, np.int64), 0
+    for user in range(users):
+        if first_job(w, user) >= 0:
+            active[count] = user
+            count += 1
+    active = active[:count]
+    usable = np.empty(kind.size, np.int64)
+    tried = 0
+    while True:
+        machines = usable_machines(w.booked, kind, samples, usable)
+        if machines == 0 or count == 0:
+            return -1
+        poorest_first(w.users[SCORE], active)
+        chosen = min(count, ceil(alpha * count))
+        found = -1
+        if chosen != tried:  # else it is the matching that just failed
+            found = start_one(w, active[:chosen], number, kind, usable[:machines])
+            if found < -1:
+                return -2 - found
+        if found >= 0:
+            tried = 0
             continue
-        user = int(queued.owner[start.row])
-        queues[user].remove(start.row)
-        booked[start.machine] = until
-        free -= queued.need[start.row, start.device]
-        score[user] += gain[start.row, start.device]
-        starts.append(start)
-    return starts, booked, score
+        if alpha > 1:
+            return -1
+        tried = chosen
+        alpha *= 2
 
 
-def choose(rows: list[int], queued: Queued) -> list[int]:
-    """The shortest on either device in turns up to the size limit, in the order of a hash table of their numbers."""
-    by_gpu = sorted(rows, key=lambda row: float(queued.time[row, GPU]))
-    by_cpu = sorted(rows, key=lambda row: float(queued.time[row, CPU]))
-    chosen: dict[int, None] = {}
-    for pair in zip(by_gpu, by_cpu):
-        chosen.update(dict.fromkeys(pair))
-        if len(chosen) >= MOST_JOBS:
+@kernel
+def usable_machines(booked: Floats, kind: Ints, samples: Ints, usable: Ints) -> int:
+    """The free machines on which something may start, by number; how many there are."""
+    count = passed_cpu = passed_gpu = 0
+    for m in range(kind.size):
+        if not np.isnan(booked[m]):
+            continue
+        if kind[m] == GPU and passed_gpu < samples[GPU]:
+            passed_gpu += 1
+        elif kind[m] == CPU and passed_cpu < samples[CPU]:
+            passed_cpu += 1
+        else:
+            usable[count] = m
+            count += 1
+    return count
+
+
+@kernel
+def poorest_first(score: Floats, active: Ints) -> None:
+    """Order users by their scores, equal ones by number."""
+    for i in range(1, active.size):
+        user = active[i]
+        at = i
+        while at > 0 and (score[active[at - 1]] > score[user] or (score[active[at - 1]] == score[user] and active[at - 1] > user)):
+            active[at] = active[at - 1]
+            at -= 1
+        active[at] = user
+
+
+@kernel
+def choose(w: World, users: Ints, number: Ints, tasks: Ints) -> int:
+    """The shortest jobs on either device in turns up to the size limit, in the order of a hash table of their numbers; how many."""
+    by_gpu, by_cpu, spare = w.lists[SCRATCH], w.lists[SCRATCH + 1], w.lists[SCRATCH + 2]
+    waiting = 0
+    for user in users:
+        for task in w.lists[QUEUE, w.queues[OFFSET, user] : w.queues[OFFSET, user] + w.queues[LENGTH, user]]:
+            if w.codes[SAMPLE, task] < 0:
+                by_gpu[waiting] = by_cpu[waiting] = task
+                waiting += 1
+    stable_sort(by_gpu[:waiting], w.tasks[REPORTED + GPU], spare)
+    stable_sort(by_cpu[:waiting], w.tasks[REPORTED + CPU], spare)
+    count = 0
+    for i in range(waiting):
+        for task in (by_gpu[i], by_cpu[i]):
+            known = False
+            for other in tasks[:count]:
+                known = known or other == task
+            if not known:
+                tasks[count] = task
+                count += 1
+        if count >= MOST_JOBS:
             break
     size = 16
-    while len(chosen) > 0.75 * size:
+    while count > 0.75 * size:
         size *= 2
-    return sorted(chosen, key=lambda row: int(queued.number[row]) % size)
+    for i in range(1, count):
+        task = tasks[i]
+        at = i
+        while at > 0 and number[tasks[at - 1]] % size > number[task] % size:
+            tasks[at] = tasks[at - 1]
+            at -= 1
+        tasks[at] = task
+    return count
 
 
-def unblocked(cluster: Cluster, booked: Floats) -> Ints:
-    """The free machines on which something may start, by number: samples stand on the lowest of each kind."""
-    free: list[int] = []
-    for kind in (GPU, CPU):
-        mine = np.flatnonzero((cluster.kind == kind) & np.isnan(booked))
-        free += mine[cluster.samples[kind] :].tolist()
-    return np.array(sorted(free), dtype=np.int64)
-
-
-def start_one(rows: list[int], queued: Queued, cluster: Cluster, booked: Floats, free: Floats, now: float) -> tuple[Start | None, float]:
-    """Solve, and start the head of the list of the highest-numbered machine that may start something."""
-    machines, jobs = len(cluster.kind), len(rows)
-    avail = np.where(np.isnan(booked), now, np.fmax(booked, now))
-    time = queued.time[rows][:, cluster.kind].T
-    base = avail[:, None] - queued.arrival[rows]
-    slots = np.concatenate([base + k * time for k in range(1, jobs + 1)])
-    column = match_slots(slots)
-    for machine in unblocked(cluster, booked)[::-1].tolist():
-        mine = [rows[c] for c in column[machine::machines][::-1].tolist() if c < jobs]
-        if not mine:
-            continue
-        kind = int(cluster.kind[machine])
-        if not room(queued.need[mine[0], kind], free):
-            raise RefusedError(
-                f"job {int(queued.number[mine[0]])} lacks memory, and the original would try it for ever",
-                fix="give the cluster more memory, or leave the artifact's rules off",
-            )
-        until = now
-        for row in mine:
-            until += float(queued.time[row, kind])
-        return Start(mine[0], kind, machine), until
-    return None, 0.0
+@compiled
+def start_one(w: World, users: Ints, number: Ints, kind: Ints, usable: Ints) -> int:
+    """Solve, and start the head of the list of the highest-numbered usable machine; the job, -1 if none, -2 - job if it lacks memory."""
+    tasks = np.empty(MOST_JOBS + 2, np.int64)
+    jobs, machines, now = choose(w, users, number, tasks), kind.size, w.pool[NOW]
+    if jobs == 0:
+        return -1
+    tasks = tasks[:jobs]
+    avail = np.empty(machines)
+    for m in range(machines):
+        avail[m] = now if np.isnan(w.booked[m]) else max(w.booked[m], now)
+    arrival, time = np.empty(jobs), np.empty((2, jobs))
+    for j in range(jobs):
+        arrival[j] = w.tasks[ARRIVAL, tasks[j]]
+        time[CPU, j], time[GPU, j] = w.tasks[REPORTED + CPU, tasks[j]], w.tasks[REPORTED + GPU, tasks[j]]
+    slot_of = match_slots(avail, kind, arrival, time)
+    first_to_last = np.argsort(-slot_of, kind="mergesort")
+    for m in usable[::-1]:
+        head, until = -1, now
+        for j in first_to_last:
+            if slot_of[j] % machines == m:
+                head = tasks[j] if head < 0 else head
+                until += time[kind[m], j]
+        if head >= 0:
+            if not fits(w, head, kind[m]):
+                return -2 - head
+            start(w, head, kind[m], head)
+            w.codes[MACHINE, head], w.booked[m] = m, until
+            return int(head)
+    return -1
