@@ -37,6 +37,7 @@ CHARTS = {
         figures.fragmentation_over_time(TOLD),
         figures.gantt(FIFO, "user"),
         figures.fairness_per_user([FIFO, SHORT]),
+        figures.progress_per_user(FIFO),
         figures.boxes_over_seeds(SEEDS),
         figures.pareto_front(TRADE),
         figures.size_shares(FIFO.jobs["gpus"], FIFO.jobs["duration"]),

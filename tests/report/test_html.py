@@ -109,7 +109,7 @@ def test_table_first_then_figures_then_jobs_then_provenance(text):
 def test_every_figure_has_a_place_and_every_place_a_figure(read):
     places = {a["id"].removeprefix("figure-") for tag, a in read.tags if tag == "div" and a.get("class") == "plot"}
     assert places == set(read.data["figures"])
-    assert places == {"jct", "timeline", "fairness", "gantt-0", "gantt-1"}
+    assert places == {"jct", "timeline", "fairness", "progress-0", "progress-1", "gantt-0", "gantt-1"}
 
 
 def test_every_colour_of_a_figure_has_a_dark_partner(read):

@@ -22,6 +22,7 @@ RUN_FIGURES = {
     "fragmentation": "free GPUs that nobody who waits could use, over time",
     "gantt": "who held which device when (one run)",
     "fairness": "what each user received of what he asked for",
+    "progress": "work done and machines held by each user over time (one run)",
 }
 SWEEP_FIGURES = {
     "load": "a metric against load (or another axis, --by), with intervals over seeds",
@@ -58,6 +59,10 @@ def chart_of_runs(name: str, runs: Sequence[Any], by: str) -> Chart:
         if by not in ("", "job", "user"):
             raise UsageError(f"colours cannot mean '{by}'", where="--by", fix="write job or user")
         return figures.gantt(runs[0], colour_by="user" if by == "user" else "job")
+    if name == "progress":
+        if len(runs) != 1:
+            raise UsageError("progress is drawn for one run", where="plot progress", fix="name one run directory")
+        return figures.progress_per_user(runs[0])
     return {
         "jct-cdf": figures.jct_cdf,
         "timeline": figures.queue_and_utilisation,

@@ -8,8 +8,10 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from gantline.core.jit import compiled
 from gantline.policies.allox.ageing import check_age
 from gantline.policies.allox.event import decide_columns
+from gantline.policies.allox.fill import fits
 from gantline.policies.allox.state import State, pack, recall, remember, unpack
 from gantline.policies.allox.ticks import TICKS, to_ticks
 from gantline.policies.allox.users import check_alpha
@@ -114,13 +116,32 @@ def nothing_hangs(waiting: Waiting, machines: Machines, decision: Decision) -> b
     that heads an idle machine's list and yet cannot start, a gang or one that lacks memory, may later be put elsewhere and
     make room for another.
     """
-    idle = np.bincount(machines.kind[machines.idle], minlength=waiting.time.shape[1])
-    left = idle - np.bincount(decision.kinds, weights=waiting.width[decision.jobs, decision.kinds], minlength=len(idle))
-    some = left > 0
-    if not some.any():
-        return True
-    could = np.isfinite(waiting.time) & some
-    could[decision.jobs] = False
-    taken = waiting.need[decision.jobs, decision.kinds].sum(axis=0)
-    lacking = np.any(waiting.need > machines.free - taken + 1e-9, axis=2)
-    return not np.any(could & ((waiting.width > 1) | lacking))
+    return stands(
+        waiting.time,
+        waiting.width,
+        waiting.need,
+        machines.kind,
+        machines.idle,
+        machines.free,
+        decision.jobs,
+        decision.kinds,
+    )
+
+
+@compiled
+def stands(time: Floats, width: Ints, need: Floats, kind: Ints, idle: npt.NDArray[np.bool_], free: Floats, jobs: Ints, kinds: Ints) -> bool:
+    """The same over columns: whether no job that is left could use idle machines and yet is too wide or lacks something."""
+    left, rest, started = np.zeros(time.shape[1], np.int64), free.copy(), np.zeros(time.shape[0], np.bool_)
+    for m in range(kind.size):
+        left[kind[m]] += idle[m]
+    for i in range(jobs.size):
+        left[kinds[i]] -= width[jobs[i], kinds[i]]
+        rest -= need[jobs[i], kinds[i]]
+        started[jobs[i]] = True
+    for k in range(left.size):
+        if left[k] <= 0:
+            continue
+        for j in range(started.size):
+            if not started[j] and np.isfinite(time[j, k]) and (width[j, k] > 1 or not fits(need[j, k], rest)):
+                return False
+    return True

@@ -47,13 +47,14 @@ class Instant:
 
     def _speed(self, rows: Ints) -> Floats:
         """How much faster than listed each row is believed to be on each type; empty where nothing corrects the list."""
-        found = {code: self.tables.metrics.get(f"speed.{name}") for code, name in enumerate(self.tables.cluster.types)}
-        if all(column is None for column in found.values()):
+        metrics = self.tables.metrics
+        if not any(f"speed.{name}" in metrics for name in self.tables.cluster.types):
             return np.empty((0, 0))
         speed = np.ones((self.types, len(rows)))
-        for code, column in found.items():
+        for code, name in enumerate(self.tables.cluster.types):
+            column = metrics.get(f"speed.{name}")
             if column is not None:
-                speed[code] = np.where(np.isnan(column[rows]), 1.0, column[rows])
+                gather.corrections(column, rows, speed[code])
         return speed
 
     # --- the columns of the matching ----------------------------------------------------------------------------------

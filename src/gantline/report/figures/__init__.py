@@ -7,6 +7,7 @@ from gantline.report.figures.fairness import fairness_per_user
 from gantline.report.figures.fragmentation import fragmentation_over_time
 from gantline.report.figures.gantt import gantt
 from gantline.report.figures.palette import DARK, LIGHT, THEMES, Theme
+from gantline.report.figures.progress import progress_per_user
 from gantline.report.figures.timeline import queue_and_utilisation
 from gantline.report.figures.trace_statistics import duration_cdf, hours_of_day, size_shares
 
@@ -25,6 +26,7 @@ __all__ = [
     "jct_against_load",
     "jct_cdf",
     "pareto_front",
+    "progress_per_user",
     "queue_and_utilisation",
     "size_shares",
 ]

@@ -8,6 +8,7 @@ from gantline.report.metrics.fairness import finish_time_fairness, jain_index, r
 from gantline.report.metrics.fragmentation import fragmentation, fragmentation_series
 from gantline.report.metrics.groups import per_group
 from gantline.report.metrics.measure import measure
+from gantline.report.metrics.sharing import held_over_time, progress_over_time, sharing
 from gantline.report.metrics.steadiness import Steadiness, steadiness
 from gantline.report.metrics.steps import bin_means, time_mean
 from gantline.report.metrics.utilisation import utilisation, with_utilisation
@@ -30,12 +31,15 @@ __all__ = [
     "fragmentation",
     "fragmentation_series",
     "gpu_hours",
+    "held_over_time",
     "jain_index",
     "makespan",
     "measure",
     "money",
     "per_group",
+    "progress_over_time",
     "received_share",
+    "sharing",
     "steadiness",
     "time_mean",
     "tracked_window",

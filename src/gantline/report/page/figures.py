@@ -8,11 +8,21 @@ from dataclasses import replace
 
 import polars as pl
 
-from gantline.report.figures import Chart, fairness_per_user, fragmentation_over_time, gantt, jct_cdf, pareto_front, queue_and_utilisation
+from gantline.report.figures import (
+    Chart,
+    fairness_per_user,
+    fragmentation_over_time,
+    gantt,
+    jct_cdf,
+    pareto_front,
+    progress_per_user,
+    queue_and_utilisation,
+)
 from gantline.report.frames import RunLike
 
 MOST_DRAWN = 8
 MOST_GANTTS = 4
+MOST_PROGRESS = 4
 
 
 def choose_figures(runs: Sequence[RunLike], names: Sequence[str], measures: Sequence[Mapping[str, float]]) -> dict[str, Chart]:
@@ -24,6 +34,9 @@ def choose_figures(runs: Sequence[RunLike], names: Sequence[str], measures: Sequ
     users = max(run.jobs["user"].n_unique() for run in drawn) if drawn else 0
     if users > 1:
         charts["fairness"] = fairness_per_user(drawn)
+        for number, (name, run) in enumerate(zip(names[:MOST_PROGRESS], runs)):
+            picture = progress_per_user(run)
+            charts[f"progress-{number}"] = replace(picture, title=f"{picture.title}: {name}") if len(runs) > 1 else picture
     if len(runs) > 2:
         charts["pareto"] = _trade_off(names, measures)
     for number, (name, run) in enumerate(zip(names[:MOST_GANTTS], runs)):

@@ -11,7 +11,7 @@ import polars as pl
 
 from gantline.report.figures.chart import brief
 from gantline.report.frames import RunLike, span_of
-from gantline.report.metrics import per_group
+from gantline.report.metrics import per_group, sharing
 from gantline.report.metrics.catalogue import Metric
 from gantline.report.numbers import best_of, known_metrics, spell
 
@@ -32,6 +32,8 @@ GROUP_COLUMNS = (
     Metric("queueing_mean", "Mean queueing", "s"),
     Metric("slowdown_mean", "Slowdown", "ratio"),
     Metric("received", "Received", "share"),
+    Metric("share", "Machines held", "share"),
+    Metric("envy", "Envy", "share"),
 )
 
 
@@ -56,7 +58,7 @@ def group_tables(names: Sequence[str], runs: Sequence[RunLike]) -> list[str]:
     parts = []
     for by, title in (("user", "Users"), ("queue", "Queues")):
         tables = [
-            (name, per_group(run.jobs, by, span_of(run)[1]))  # type: ignore[arg-type]
+            (name, per_group(run.jobs, by, span_of(run)[1]).join(sharing(run, by), on=by, how="left", maintain_order="left"))  # type: ignore[arg-type]
             for name, run in zip(names, runs)
             if run.jobs[by].n_unique() > 1
         ]

@@ -1,0 +1,37 @@
+"""How the work of each user got on, and what each held."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
+from gantline.report.figures.durations import unit_for
+from gantline.report.frames import RunLike, settled, span_of
+from gantline.report.metrics.sharing import held_over_time, machines, progress_over_time
+from gantline.report.metrics.steps import integral
+
+MOST_USERS = 8
+SLICES = 200
+
+
+def progress_per_user(run: RunLike, slices: int = SLICES) -> Chart:
+    """Two panels over the same time, a line per user: work done so far, and the share of the machines held."""
+    run = settled(run)
+    start, end = span_of(run)
+    edges = np.linspace(start, end, slices + 1)
+    done = {user: integral(*steps, edges) for user, steps in progress_over_time(run).items()}
+    held, whole = held_over_time(run), machines(run)
+    shown = sorted(done, key=lambda user: (-done[user][-1], user))[:MOST_USERS]
+    unit, width = unit_for(end - start), (end - start) / slices
+    time = (edges - start) / unit.seconds
+    work = unit_for(max((float(done[user][-1]) for user in shown), default=0.0))
+    rising = [Line(brief(user) or "(no user)", time, done[user] / work.seconds, colour=i) for i, user in enumerate(shown)]
+    shares = []
+    for i, user in enumerate(shown):
+        mean = np.diff(integral(*held[user], edges)) / (width * whole) if width > 0 else np.zeros(slices)
+        shares.append(Line(brief(user) or "(no user)", time[:-1], mean, colour=i, step=True))
+    axis = Axis("time since the first arrival", unit.name, low=0.0, high=(end - start) / unit.seconds)
+    above = Panel(axis, Axis("work done", f"GPU-{work.name}", low=0.0), tuple(rising), legend="above")
+    below = Panel(axis, Axis("share of the machines", percent=True, low=0.0), tuple(shares))
+    notes = [f"The {MOST_USERS} users with the most work of {len(done)}."] if len(done) > MOST_USERS else []
+    return Chart("progress", "Progress of each user", (above, below), tuple(notes))
