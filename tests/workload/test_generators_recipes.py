@@ -14,6 +14,7 @@ import pytest
 from gantline.core.errors import NotFoundError, UsageError
 from gantline.workload.generators import generate
 from gantline.workload.generators.gavel_models import TEMPLATES, throughput_key
+from gantline.workload.options import parse_options
 from gantline.workload.stats import stats
 from gantline.workload.trace import Trace
 
@@ -166,7 +167,41 @@ class TestElasticFlow:
         assert stats(trace, gpus=128).offered_load == pytest.approx(0.8, rel=0.25)
 
 
-@pytest.mark.parametrize("name", ["gavel", "gavel-script", "blox", "elasticflow"])
+class TestHybrid:
+    def test_every_job_may_run_on_a_gpu_or_on_a_cpu_node(self) -> None:
+        frame = generate("hybrid", seed=0, jobs=4000).frame
+        ways = [parse_options(text) for text in frame["options"].to_list()]
+        assert {tuple(way.type for way in job) for job in ways} == {("gpu", "cpu")}
+        on_gpu, on_cpu = (np.array([job[k].duration for job in ways]) for k in (0, 1))
+        assert frame["duration"].to_list() == on_gpu.tolist()
+        assert {(job[0].gpus, job[1].gpus, job[1].cpus) for job in ways} == {(1, 0, 32.0)}
+        assert on_cpu.min() >= 40.0
+        assert on_cpu.max() <= 450.0
+        assert np.median(on_cpu / on_gpu) == pytest.approx(7.5, abs=1.0)
+        assert (on_cpu < on_gpu).mean() == pytest.approx(0.04, abs=0.03)
+
+    def test_errors_have_the_deviation_asked_for_and_none_means_no_columns(self) -> None:
+        frame = generate("hybrid", seed=1, jobs=4000, error=0.2).frame
+        for column in ("gpu_err", "cpu_err"):
+            assert frame[column].std() == pytest.approx(0.2, rel=0.05)
+        assert "gpu_err" not in generate("hybrid", seed=1, jobs=10, error=0).frame.columns
+
+    def test_users_submit_alike_or_by_rank_and_one_can_be_looked_at_alone(self) -> None:
+        alike = generate("hybrid", seed=2, jobs=4000).frame["user"].value_counts()
+        assert alike["count"].min() > 300
+        ranked = generate("hybrid", seed=2, jobs=4000, skew=1)
+        counts = dict(ranked.frame["user"].value_counts().iter_rows())
+        assert counts["user01"] > 8 * counts["user10"]
+        alone = generate("hybrid", seed=2, jobs=4000, skew=1, only="user10").frame
+        assert alone.equals(ranked.frame.filter(pl.col("user") == "user10"))
+
+    @pytest.mark.parametrize(("field", "value"), [("users", 0), ("error", -1), ("skew", "x"), ("only", "nobody"), ("load", 1)])
+    def test_mistakes_name_the_setting(self, field: str, value: object) -> None:
+        with pytest.raises(UsageError, match=f"setting '{field}'"):
+            generate("hybrid", **{"jobs": 5, field: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["gavel", "gavel-script", "blox", "elasticflow", "hybrid"])
 def test_a_recipe_gives_a_valid_trace_and_the_same_one_again(name: str) -> None:
     trace = generate(name, seed=9, jobs=50)
     assert Trace.from_frame(trace.frame).frame.equals(trace.frame)

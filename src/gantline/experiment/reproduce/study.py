@@ -47,6 +47,10 @@ class Study(ABC):
     def cases(self, scale: Scale) -> list[Case]:
         """The runs."""
 
+    def read(self, sweep: Sweep) -> pl.DataFrame:
+        """The results that claims, table and figure are about: a row per run, unless a study says otherwise."""
+        return sweep.results.filter(pl.col("state") == "done")
+
     @abstractmethod
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:
         """What the results say about the figure."""
@@ -85,9 +89,9 @@ class Reproduction:
 
 def judge(study: Study, sweep: Sweep, scale: Scale) -> Reproduction:
     """Read the results of the study's runs."""
-    results = sweep.results.filter(pl.col("state") == "done")
     if sweep.failures:
         return Reproduction(study, scale, sweep, (), pl.DataFrame())
+    results = study.read(sweep)
     return Reproduction(study, scale, sweep, tuple(study.claims(results, scale)), study.table(results))
 
 
