@@ -28,6 +28,10 @@ class Policy:
         """The plan for this instant."""
         raise TypeError(f"policy '{type(self).__name__}' has no decide()")
 
+    def only_starts(self) -> bool:
+        """Whether its plans leave everyone who runs alone, so that it need not be asked while nobody waits."""
+        return False
+
     def for_regime(self, regime: str) -> Policy:
         """The policy as it behaves in that regime; parameters that mean 'as the regime does' are settled here."""
         return self

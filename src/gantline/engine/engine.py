@@ -86,6 +86,12 @@ class Engine:
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
         #: a policy that is only an order need not be asked while nobody waits
         self.order_only = isinstance(self.policy, OrderPolicy)
+        self._only_starts = self.policy.only_starts()
+
+    @property
+    def asks_always(self) -> bool:
+        """Whether the policy is asked although nobody waits; it may have something to say about those who run."""
+        return not (self.order_only or (self._only_starts and not self.grants))
 
     def decide(self) -> Plan | None:
         """One question to the policy; None: it lost its turn."""
@@ -125,7 +131,7 @@ class Engine:
             job = plan.assignments.job
             if len(job) and (job.min() < 0 or job.max() >= n):
                 raise InfeasiblePlanError(f"an assignment names job {int(job.max())} of {n}", fix="use positions in snapshot.jobs")
-            if not plan.assignments.has("share") and len(np.unique(job)) != len(job):
+            if not plan.assignments.has("share") and len(job) and np.bincount(job).max() > 1:
                 raise InfeasiblePlanError("a job is assigned twice", fix="one assignment per job")
         if plan.refusals or plan.reservations or plan.release:
             self._check_rest(plan, n, snapshot.cluster.nodes)

@@ -114,7 +114,7 @@ class Simulation:
                 break
             # 5. decide, 6. commit; an order need not be asked while nobody waits
             engine.next_finish = math.nan
-            if state.B[B_WAITING] or not engine.order_only:
+            if state.B[B_WAITING] or engine.asks_always:
                 plan = engine.decide()
                 if plan is not None:
                     self._commit(plan)
@@ -225,7 +225,7 @@ class Simulation:
             wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
         if not engine.order_only:
             wake = min(wake, max(engine.leases_end(), now))
-        if state.B[B_WAITING] or (not engine.order_only and state.B[B_ACTIVE]):
+        if state.B[B_WAITING] or (engine.asks_always and state.B[B_ACTIVE]):
             again = engine.valid_until
             if again is None:
                 again = now + regime.round if regime.round > 0.0 else (next_look(now, now, regime.quantum) if len(state.rows) else math.inf)

@@ -113,6 +113,27 @@ def test_the_weight_column_of_a_trace_counts_too() -> None:
     assert sorted(name[:3] for name in first) == ["ann", "bob", "bob"]
 
 
+def test_a_weight_for_a_user_without_jobs_changes_nothing() -> None:
+    jobs = some_jobs(3, 30)
+    for name in ("allox", "drf", "es", "fs"):
+        plain, named = (simulate(jobs, cluster(2, 2), name, settings=given) for given in ({}, {"weights": "nobody=5"}))
+        assert named.jobs["finish"].to_list() == plain.jobs["finish"].to_list()
+
+
+class AlwaysAsked(AlloX):
+    """AlloX that is asked although nobody waits."""
+
+    def only_starts(self) -> bool:
+        return False
+
+
+def test_it_need_not_be_asked_while_nobody_waits() -> None:
+    jobs = some_jobs(6, 80, span=4000.0)
+    asked, left_alone = (simulate(jobs, cluster(2, 3), policy(alpha=0.4, age=200.0)) for policy in (AlwaysAsked, AlloX))
+    assert left_alone.jobs.equals(asked.jobs)
+    assert left_alone.summary["decisions"] < asked.summary["decisions"]
+
+
 class Checked(AlloX):
     """AlloX that decides three times: with its memory, with the memory as JSON, and without any."""
 

@@ -26,8 +26,8 @@ class AlloXAlpha(Study):
     what: ClassVar[str] = (
         "AlloX on 20 GPUs and 20 CPU nodes, jobs like those of its simulator, estimates off by a tenth. Users must differ for fairness to "
         "matter, so the first of ten submits ten times as much as the last (the original's users submit alike). The worst user is the one "
-        "whose mean JCT is largest against what it has alone on a tenth of the machines; below 1 nobody loses by sharing. The paper's curve "
-        "is not published as numbers: its shape is held against."
+        "whose mean JCT is largest against what it has alone on a tenth of the machines; below 1 nobody loses by sharing. The paper's "
+        "curve is not published as numbers: its shape is held against."
     )
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -33,6 +33,9 @@ class Filling(Policy):
         """When the answer may change by itself: never, where nobody who runs competes and nobody ages."""
         return None if self.preemptive else math.inf
 
+    def only_starts(self) -> bool:
+        return not self.preemptive
+
     def decide(self, snapshot: Snapshot) -> Plan:
         instant = Instant(snapshot, read_weights(self.weights), everyone=self.preemptive)
         chosen = instant.ways.job[:0]

@@ -33,6 +33,8 @@ class Instant:
         self.staying, self.staying_option, self.competing = gather.split(tables.I, rows, everyone)
         self.stay, self.compete = rows[self.staying], rows[self.competing]
         self.types, users = len(tables.cluster.types), len(tables.users)
+        known = tables.metrics
+        self._corrections = {code: known[f"speed.{name}"] for code, name in enumerate(tables.cluster.types) if f"speed.{name}" in known}
         F, I, OF, OI = tables.F, tables.I, tables.options.F, tables.options.I
         self.NF, self.NI = gather.vacate(I, OF, OI, tables.NF, tables.NI, tables.D, self.compete) if everyone else (tables.NF, tables.NI)
         self.capacity, free, used = gather.pool(I, OF, OI, self.NF, self.NI, self.stay, users, self.types)
@@ -47,14 +49,11 @@ class Instant:
 
     def _speed(self, rows: Ints) -> Floats:
         """How much faster than listed each row is believed to be on each type; empty where nothing corrects the list."""
-        metrics = self.tables.metrics
-        if not any(f"speed.{name}" in metrics for name in self.tables.cluster.types):
+        if not self._corrections:
             return np.empty((0, 0))
         speed = np.ones((self.types, len(rows)))
-        for code, name in enumerate(self.tables.cluster.types):
-            column = metrics.get(f"speed.{name}")
-            if column is not None:
-                gather.corrections(column, rows, speed[code])
+        for code, column in self._corrections.items():
+            gather.corrections(column, rows, speed[code])
         return speed
 
     # --- the columns of the matching ----------------------------------------------------------------------------------

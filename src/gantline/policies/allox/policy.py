@@ -44,6 +44,9 @@ class AlloX(Policy):
         check_age(self.age)
         read_weights(self.weights)
 
+    def only_starts(self) -> bool:
+        return not self.preemptive
+
     def decide(self, snapshot: Snapshot) -> Plan:
         instant = Instant(snapshot, read_weights(self.weights), everyone=self.preemptive)
         chosen, state, steady = instant.ways.job[:0], None, True

@@ -12,6 +12,7 @@ from gantline.report.metrics.steps import integral
 
 MOST_USERS = 8
 SLICES = 200
+SHARE_SLICES = 50  # what is held jumps up and down, so it is smoothed more
 
 
 def progress_per_user(run: RunLike, slices: int = SLICES) -> Chart:
@@ -22,14 +23,15 @@ def progress_per_user(run: RunLike, slices: int = SLICES) -> Chart:
     done = {user: integral(*steps, edges) for user, steps in progress_over_time(run).items()}
     held, whole = held_over_time(run), machines(run)
     shown = sorted(done, key=lambda user: (-done[user][-1], user))[:MOST_USERS]
-    unit, width = unit_for(end - start), (end - start) / slices
+    unit, width = unit_for(end - start), (end - start) / SHARE_SLICES
     time = (edges - start) / unit.seconds
     work = unit_for(max((float(done[user][-1]) for user in shown), default=0.0))
     rising = [Line(brief(user) or "(no user)", time, done[user] / work.seconds, colour=i) for i, user in enumerate(shown)]
     shares = []
+    coarse = np.linspace(start, end, SHARE_SLICES + 1)
     for i, user in enumerate(shown):
-        mean = np.diff(integral(*held[user], edges)) / (width * whole) if width > 0 else np.zeros(slices)
-        shares.append(Line(brief(user) or "(no user)", time[:-1], mean, colour=i, step=True))
+        mean = np.diff(integral(*held[user], coarse)) / (width * whole) if width > 0 else np.zeros(SHARE_SLICES)
+        shares.append(Line(brief(user) or "(no user)", (coarse[:-1] - start) / unit.seconds, mean, colour=i, step=True))
     axis = Axis("time since the first arrival", unit.name, low=0.0, high=(end - start) / unit.seconds)
     above = Panel(axis, Axis("work done", f"GPU-{work.name}", low=0.0), tuple(rising), legend="above")
     below = Panel(axis, Axis("share of the machines", percent=True, low=0.0), tuple(shares))

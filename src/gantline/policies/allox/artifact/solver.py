@@ -39,8 +39,8 @@ def match_slots(avail: Floats, kind: Ints, arrival: Floats, time: Floats) -> Int
     on_empty = np.full(slots - jobs, -1, np.int64)  # the slot on each zero column
     as_begun = np.zeros(slots, np.bool_)  # still on the zero column it took first
     label, job_label = np.zeros(slots), np.zeros(jobs)
-    moved, roots = np.empty(slots, np.int64), np.empty(jobs, np.int64)
-    taken = moves = left = 0
+    roots = np.empty(jobs, np.int64)
+    taken = left = 0
     for slot in range(slots):
         if slot < machines:
             for j in range(jobs):
@@ -48,21 +48,21 @@ def match_slots(avail: Floats, kind: Ints, arrival: Floats, time: Floats) -> Int
                     slot_of[j], column_of[slot] = slot, j
                     break
         if column_of[slot] >= 0:
-            moved[moves] = slot
-            moves += 1
-        elif taken < on_empty.size:
+            continue
+        if taken < on_empty.size:
             on_empty[taken], column_of[slot], as_begun[slot] = slot, jobs + taken, True
             taken += 1
         else:
             roots[left] = slot
             left += 1
     empty_label = 0.0
-    first = np.zeros(machines, np.int64)  # per machine the first position that is as begun
-    order = np.empty(machines + slots, np.int64)
+    first = np.full(machines, -1, np.int64)  # per machine the first position that is as begun
+    order, looked_at = np.empty(on_empty.size, np.int64), 0  # zero columns that matter, by number
+    for m in range(machines):
+        looked_at = look_further(m, first, as_begun, column_of, jobs, order, looked_at)
     parent, nearest, slack, done = np.empty(jobs, np.int64), np.empty(jobs, np.int64), np.empty(jobs), np.empty(jobs, np.bool_)
     empty_parent, tree = np.empty(on_empty.size, np.int64), np.empty(slots, np.int64)
     for root in roots[:left]:
-        looked_at = columns_that_matter(first, as_begun, moved[:moves], column_of, jobs, order)
         done[:] = False
         size, at = 1, 0
         tree[0] = root
@@ -104,14 +104,11 @@ def match_slots(avail: Floats, kind: Ints, arrival: Floats, time: Floats) -> Int
             if at < looked_at and 0.0 - mine - empty_label < empty_slack:
                 empty_slack, empty_nearest = 0.0 - mine - empty_label, slot
         column = best
-        moved[moves] = root
-        moves += 1
         while column >= 0:  # turn the path over
             slot = parent[column] if column < jobs else empty_parent[column - jobs]
             if as_begun[slot]:
                 as_begun[slot], label[slot] = False, -empty_label
-                moved[moves] = slot
-                moves += 1
+                looked_at = look_further(slot % machines, first, as_begun, column_of, jobs, order, looked_at)
             following = column_of[slot]
             column_of[slot] = column
             if column < jobs:
@@ -150,19 +147,21 @@ def come_near(
     return best
 
 
-@compiled
-def columns_that_matter(first: Ints, as_begun: Flags, moved: Ints, column_of: Ints, jobs: int, order: Ints) -> int:
-    """The zero columns of the first slot of each machine that is as begun, and of all slots that were moved, by number; how many."""
-    machines, count = first.size, 0
-    for m in range(machines):
-        while first[m] < jobs and not as_begun[first[m] * machines + m]:
-            first[m] += 1
-        if first[m] < jobs:
-            order[count] = column_of[first[m] * machines + m] - jobs
-            count += 1
-    for slot in moved:
-        if column_of[slot] >= jobs:
-            order[count] = column_of[slot] - jobs
-            count += 1
-    order[:count].sort()
-    return count
+@kernel
+def look_further(m: int, first: Ints, as_begun: Flags, column_of: Ints, jobs: int, order: Ints, count: int) -> int:
+    """The next slot of a machine that is as begun, and its zero column among those that matter; how many these are now.
+
+    A column that matters once goes on to: whatever slot is put on it has been moved.
+    """
+    machines = first.size
+    first[m] += 1
+    while first[m] < jobs and not as_begun[first[m] * machines + m]:
+        first[m] += 1
+    if first[m] == jobs:
+        return count
+    column, at = column_of[first[m] * machines + m] - jobs, count
+    while at > 0 and order[at - 1] > column:
+        order[at] = order[at - 1]
+        at -= 1
+    order[at] = column
+    return count + 1
