@@ -26,7 +26,7 @@ def test_the_shape_of_every_figure_is_found_at_small_scale(name: str, tmp_path: 
     found = judge(study, run_sweep(study.cases("small"), tmp_path), "small")
     assert found.shape_holds, section(found)
     assert found.verdict.startswith("Reproduced")
-    assert len(study.charts(found.sweep)) == 1
+    assert len(study.charts(found.sweep)) >= 1
     assert found.table.height > 1
 
 

@@ -31,7 +31,7 @@ class AlloXAlpha(Study):
     )
 
     def cases(self, scale: Scale) -> list[Case]:
-        jobs, alphas, seeds = (3000, _ALPHAS, (0, 1, 2)) if scale == "full" else (1000, (0.1, 0.5, 1.0), (0,))
+        jobs, alphas, seeds = (3000, _ALPHAS, (0, 1, 2)) if scale == "full" else (600, (0.1, 0.5, 1.0), (0,))
         base = allox_setting(jobs, skew=1.0)
         together = Grid(base, tuple(PolicyChoice("allox", {"alpha": alpha}, f"alpha {alpha:g}") for alpha in alphas), seeds=seeds)
         tenth = replace(base, cluster=machines(2))

@@ -32,7 +32,7 @@ def sharing(run: RunLike, by: str = "user") -> pl.DataFrame:
         area = np.diff(integral(*mine, np.array([start, end])))[0]
         edges = np.append(times, end)
         waits = present > 0
-        lengths, own, most = (np.diff(integral(*steps, edges))[waits] for steps in ((edges[:1], np.ones(1)), mine, at_most))
+        lengths, own, most = np.diff(edges)[waits], np.diff(integral(*mine, edges))[waits], np.diff(integral(*at_most, edges))[waits]
         waited = float(lengths.sum())
         rows.append(
             {
@@ -112,7 +112,9 @@ def _largest(held: Steps) -> tuple[Floats, Floats]:
     changes = sorted((time, name, value) for name, (times, values) in held.items() for time, value in zip(times.tolist(), values.tolist()))
     level = dict.fromkeys(held, 0.0)
     holders = Counter(level.values())
-    times, most, top = [], [], 0.0
+    times: list[float] = []
+    most: list[float] = []
+    top = 0.0
     for time, name, value in changes:
         holders[level[name]] -= 1
         level[name] = value
