@@ -147,10 +147,11 @@ class Reconciler:
             known.devices = tuple(device for device in known.devices if device not in gone)
             known.nodes -= {node}
             stopping = int(t.I[c.PHASE, known.row]) == Phase.STOPPING
+            if stopping:  # it was on its way out; what is left of it holds no whole gang any more
+                close_interval(t.I, known.row, state.now, int(Reason.NODE_LOST), state.log.LI, state.log.LF)
             if not known.nodes:
                 self._clear(known)
                 if stopping:
-                    close_interval(t.I, known.row, state.now, int(Reason.NODE_LOST), state.log.LI, state.log.LF)
                     rest(t.F, t.I, known.row, state.now)
             elif not stopping:  # the survivors of the gang must go before it can start again
                 t.I[c.EPOCH, known.row] = epochs[known.row] + 1
