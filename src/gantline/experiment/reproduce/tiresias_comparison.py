@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -11,11 +12,11 @@ from gantline.experiment.reproduce.study import Claim, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
-_WORKLOAD = {
-    "jobs": 480,
-    "jobs_per_hour": 120,
-    "sizes": "1:240,2:40,4:80,8:90,16:25,32:5",
-    "durations": "loguniform(2m-800s:0.8, 800s-2h:0.2)",
+_JOBS = {"jobs": 480, "jobs_per_hour": 120, "sizes": "1:240,2:40,4:80,8:90,16:25,32:5"}
+_MAIN = "one mix"
+_DURATIONS: dict[str, Any] = {
+    _MAIN: "loguniform(2m-800s:0.8, 800s-2h:0.2)",
+    "by size": {"1-4": "loguniform(2m-800s:0.84, 800s-2h:0.16)", "8-": "loguniform(2m-800s:0.69, 800s-2h:0.31)"},
 }
 _POLICIES = (
     PolicyChoice("fifo"),
@@ -33,18 +34,27 @@ class TiresiasComparison(Study):
     paper: ClassVar[str] = "Gu et al.: Tiresias, A GPU Cluster Manager for Distributed Deep Learning (NSDI 2019)"
     figure: ClassVar[str] = "Section 5: improvement of JCT over YARN-CS, testbed and its replay in simulation"
     what: ClassVar[str] = (
-        "480 jobs on 15 machines of 4 GPUs: 240 of 1 GPU, 40 of 2, 80 of 4, 90 of 8, 25 of 16, 5 of 32 (as shares), Poisson arrivals with "
-        "a mean gap of 30 s, consolidated placement, no cost of preemption. The paper's durations lie between 2 minutes and 2 hours "
-        "and are not published; here four fifths are drawn log-uniformly below 800 s, its bound of a short job, and one fifth above, so "
-        "factors may differ. YARN-CS is FIFO here, Tiresias-L has one limit of 3,600 GPU-seconds."
+        "480 jobs on 15 machines of 4 GPUs: 240 of 1 GPU, 40 of 2, 80 of 4, 90 of 8, 25 of 16, 5 of 32 (as shares), Poisson "
+        "arrivals with a mean gap of 30 s, consolidated placement, no cost of preemption. The paper's durations lie between 2 "
+        "minutes and 2 hours and are not published; here four fifths are drawn log-uniformly below 800 s, its bound of a short "
+        "job, and one fifth above, for jobs of all sizes. The factors depend on that: in the second part of the table 31 % of the "
+        "jobs of 8 GPUs and more are long and 16 % of the others (as we remember the paper's bins; not re-read), and the factors "
+        "come closer to the published ones. Claims are judged by the first part. YARN-CS is FIFO here, Tiresias-L has one limit "
+        "of 3,600 GPU-seconds."
     )
 
     def cases(self, scale: Scale) -> list[Case]:
-        base = Setting(TraceSource(generator="generic", settings=_WORKLOAD), "15x4", "fifo", placement="consolidated", regime="tiresias")
-        return Grid(base, _POLICIES, seeds=tuple(range(10 if scale == "full" else 2))).cases()
+        cases = []
+        for name, durations in _DURATIONS.items():
+            source = TraceSource(generator="generic", settings={**_JOBS, "durations": durations})
+            base = Setting(source, "15x4", "fifo", placement="consolidated", regime="tiresias")
+            grid = Grid(base, _POLICIES, seeds=tuple(range(10 if scale == "full" else 2)))
+            cases += [replace(case, axes={"workload": name, **case.axes}) for case in grid.cases()]
+        return cases
 
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:
-        mean = {name: rows.mean().row(0, named=True) for (name,), rows in results.group_by("policy")}
+        judged = results.filter(pl.col("workload") == _MAIN)
+        mean = {name: rows.mean().row(0, named=True) for (name,), rows in judged.group_by("policy")}
 
         def factor(slow: str, quick: str, metric: str = "jct_mean") -> float:
             return float(mean[slow][metric] / mean[quick][metric])
@@ -62,7 +72,7 @@ class TiresiasComparison(Study):
         ]
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:
-        return results.group_by("policy", maintain_order=True).agg(
+        return results.group_by("workload", "policy", maintain_order=True).agg(
             pl.col("jct_mean").mean().alias("mean JCT s"),
             pl.col("jct_median").mean().alias("median JCT s"),
             pl.col("jct_p95").mean().alias("p95 JCT s"),
