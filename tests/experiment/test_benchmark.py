@@ -9,7 +9,7 @@ import pytest
 
 from gantline.cli.main import main
 from gantline.core.errors import NotFoundError
-from gantline.experiment.benchmark import SEEDS, all_policies, benchmark_cases, tables_of
+from gantline.experiment.benchmark import SEEDS, all_policies, benchmark_cases, obstacle, tables_of
 from gantline.experiment.benchmark_page import benchmark_page, table_section
 from gantline.experiment.grid import Case, PolicyChoice
 from gantline.experiment.sweep import run_sweep
@@ -47,6 +47,20 @@ def test_every_policy_meets_every_workload_with_every_seed() -> None:
     cases = benchmark_cases([PolicyChoice("fifo"), PolicyChoice("las")])
     assert len(cases) == len({case.hash for case in cases}) == 2 * 5 * len(SEEDS)
     assert {case.setting.costs for case in cases} == {"30"}
+
+
+def test_policies_meet_the_workloads_they_are_made_for() -> None:
+    chosen = [PolicyChoice(name) for name in ("fifo", "gavel.fifo_perf", "allox.plus", "es", "gavel.gandiva")]
+    cases = benchmark_cases(chosen, suited=True)
+    met = {choice.policy: {case.axes["workload"] for case in cases if case.policy == choice.policy} for choice in chosen}
+    assert met == {
+        "fifo": set(benchmark_traces()),
+        **{name: {"mixed"} for name in ("gavel.fifo_perf", "allox.plus", "es")},
+        "gavel.gandiva": set(),
+    }
+    assert "throughputs" in obstacle("gavel.gandiva", "mixed")
+    assert "one" in obstacle("drf-ext", "steady")
+    assert not obstacle("fair-share", "steady")
 
 
 def test_who_cannot_run_is_named_with_the_reason(tmp_path: Path) -> None:

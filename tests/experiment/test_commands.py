@@ -116,19 +116,23 @@ def test_a_mistake_is_one_line_and_a_code(arguments: list[str], code: int, messa
     assert captured.out == ""
 
 
-def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(folder: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_sweep_that_is_stopped_leaves_nothing_half_written_and_goes_on(folder: Path, how: signal.Signals) -> None:
     command = [sys.executable, "-m", "gantline.cli.main", "sweep", "day", "--trace-set", "jobs=60", "--trace-set", "gpus=16"]
-    command += ["--cluster", "4x4", "--policy", "fifo,srtf", "--seeds", "20", "--workers", "2", "--out", "s"]
+    command += ["--cluster", "4x4", "--policy", "fifo,srtf", "--seeds", "10", "--workers", "2", "--out", "s"]
     started = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while not list((folder / "s" / "runs").glob("*.json")) and started.poll() is None:
         time.sleep(0.05)
-    os.kill(started.pid, signal.SIGINT)
-    _, told = started.communicate()
-    assert started.returncode == 130
-    assert "the same command goes on from there" in told
+    os.kill(started.pid, how)
+    _, told = started.communicate()  # ends when the workers have ended too
     assert "Traceback" not in told
-    kept = {file.name for file in (folder / "s" / "runs").iterdir()}
-    assert not [name for name in kept if name.startswith(".")]
+    if how == signal.SIGINT:
+        assert started.returncode == 130
+        assert "the same command goes on from there" in told
+        assert not [file for file in (folder / "s" / "runs").iterdir() if file.name.startswith(".")]
+    for file in (folder / "s" / "runs").glob("*.json"):
+        assert json.loads(file.read_text())["state"] == "done"
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     assert "runs were there already" in done.stderr
-    assert pl.read_parquet(folder / "s" / "results.parquet")["state"].to_list() == ["done"] * 40
+    assert pl.read_parquet(folder / "s" / "results.parquet")["state"].to_list() == ["done"] * 20
+    assert not [file for file in (folder / "s" / "runs").iterdir() if file.name.startswith(".")]

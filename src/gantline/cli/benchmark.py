@@ -33,7 +33,7 @@ def benchmark(
     out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="Write the page here instead of printing the tables.")] = None,
     runs: Annotated[Path | None, Parameter(help="Keep the runs in this folder; the same command goes on after a stop.")] = None,
     workers: Workers = None,
-    limit: Limit = "120",
+    limit: Limit = "600",
 ) -> int:
     """Run the public benchmark and print its tables, or write its page."""
     import polars as pl
@@ -45,7 +45,7 @@ def benchmark(
     from gantline.experiment.whole_files import write_text
 
     chosen = (policies_of(policy) if policy else all_policies()) + policies_of(also or [])
-    cases = benchmark_cases(chosen, workload or ())
+    cases = benchmark_cases(chosen, workload or (), suited=policy is None)
     most = time_of(limit, "--limit", above=True) or math.inf
     with kept_or_not(runs) as folder:
         first = run_watched([case for case in cases if case.setting.seed == SEEDS[0]], folder, workers, limit=most).results

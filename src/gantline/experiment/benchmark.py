@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
@@ -14,11 +15,18 @@ from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 from gantline.report.metrics import BY_KEY
 from gantline.report.numbers import UNKNOWN, best_of, spell
+from gantline.simulator.clusters import read_cluster
 
 SEEDS = (0, 1, 2)
-RULES = {"placement": "consolidated:preferred", "round": 60.0, "costs": "30"}
+RULES = {"placement": "consolidated:preferred", "costs": "30"}
+OWN_RULES: dict[str, dict[str, Any]] = {"mixed": {"round": 300.0, "prices": "v100=0.74,p100=0.43,k80=0.135"}}
+"""Where there are device types to choose from, decisions are few enough for policies that solve a program each time."""
+ROUND = 60.0
+CHOOSERS = ("gavel.", "allox", "drf", "es", "fs")
+"""How the names of policies begin that are about choosing between device types or between CPUs and GPUs."""
 METRICS = ("jct_mean", "jct_p95", "slowdown_mean", "makespan", "utilisation", "preemptions", "jain_users")
-DEADLINES = "deadline_misses"
+MORE_METRICS = ("deadline_misses", "money")
+"""Shown where they say something."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +39,21 @@ class BenchmarkTable:
     """Policies that could not run, and why."""
 
 
-def benchmark_cases(policies: Sequence[PolicyChoice], workloads: Sequence[str] = ()) -> list[Case]:
-    """The runs: every policy on every workload (all five, if none is named) with every seed."""
+def obstacle(policy: str, workload: str) -> str:
+    """Why a registered policy has no row in a workload's table; empty where it has one."""
+    from gantline.policies.registry import make_policy
+    from gantline.workload.generators.benchmark import benchmark_traces
+
+    if "pairs" in make_policy(policy).needs:
+        return "they need measured throughputs of jobs that share a device: `--throughputs`, with a trace that names rows of it"
+    if policy.startswith(CHOOSERS[0]) or policy.split(".")[0].split("-")[0] in CHOOSERS:
+        kinds = read_cluster(benchmark_traces()[workload].cluster).types
+        return "" if len(kinds) > 1 else "they are about choosing between device types, and here there is one"
+    return ""
+
+
+def benchmark_cases(policies: Sequence[PolicyChoice], workloads: Sequence[str] = (), *, suited: bool = False) -> list[Case]:
+    """The runs: every policy on every workload (all five, if none is named) with every seed; `suited`: where nothing stands in its way."""
     from gantline.workload.generators.benchmark import benchmark_traces
 
     known = benchmark_traces()
@@ -40,10 +61,18 @@ def benchmark_cases(policies: Sequence[PolicyChoice], workloads: Sequence[str] =
     for name in workloads or known:
         if name not in known:
             raise NotFoundError(f"no workload '{name}' in the benchmark", where="benchmark", fix=near(name, known))
-        base = Setting(TraceSource(generator=name), known[name].cluster, "fifo", **RULES)  # type: ignore[arg-type]
-        grid = Grid(base, tuple(policies), seeds=SEEDS)
+        base = Setting(TraceSource(generator=name), known[name].cluster, "fifo", **rules_of(name))
+        able = tuple(choice for choice in policies if not (suited and obstacle(choice.policy, name)))
+        if not able:
+            continue
+        grid = Grid(base, able, seeds=SEEDS)
         cases += [replace(case, axes={"workload": name, **case.axes}) for case in grid.cases()]
     return cases
+
+
+def rules_of(workload: str) -> dict[str, Any]:
+    """How its runs are made."""
+    return {"round": ROUND, **RULES, **OWN_RULES.get(workload, {})}
 
 
 def all_policies() -> tuple[PolicyChoice, ...]:
@@ -64,7 +93,7 @@ def tables_of(results: pl.DataFrame) -> list[BenchmarkTable]:
     for (workload,), group in results.group_by("workload", maintain_order=True):
         done = group.filter(pl.col("state") == "done")
         whole = done.group_by("policy", maintain_order=True).agg(
-            pl.len().alias("runs"), *(pl.col(key).mean() for key in (*METRICS, DEADLINES))
+            pl.len().alias("runs"), *(pl.col(key).mean() for key in (*METRICS, *MORE_METRICS))
         )
         counted = whole.filter(pl.col("runs") == len(SEEDS)).sort("jct_mean", "policy").drop("runs")
         failed = group.filter(pl.col("state") == "failed").unique("policy", keep="first", maintain_order=True)
@@ -73,8 +102,8 @@ def tables_of(results: pl.DataFrame) -> list[BenchmarkTable]:
 
 
 def shown_metrics(table: BenchmarkTable) -> list[str]:
-    """The metrics worth a column: deadlines only where there are some."""
-    return [*METRICS, DEADLINES] if (table.rows[DEADLINES] > 0).any() else list(METRICS)
+    """The metrics worth a column: deadlines and money only where there are some."""
+    return [*METRICS, *(key for key in MORE_METRICS if (table.rows[key].fill_nan(0.0) > 0).any())]
 
 
 def row_texts(table: BenchmarkTable) -> dict[str, list[str]]:

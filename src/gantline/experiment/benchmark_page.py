@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gantline.experiment.benchmark import RULES, SEEDS, BenchmarkTable, all_policies, row_texts, shown_metrics
+from gantline.experiment.benchmark import OWN_RULES, ROUND, RULES, SEEDS, BenchmarkTable, all_policies, obstacle, row_texts, shown_metrics
 from gantline.report.metrics import BY_KEY
 from gantline.workload.generators.benchmark import benchmark_traces
 
 _HEAD = """\
 # Benchmark
 
-Five generated workloads of different character, every registered policy with its defaults, the same rules for all: a table
+Five generated workloads of different character, every registered policy with its defaults where it applies, the same rules for all: a table
 in which a new policy can be placed. The workloads are settings, not files; `gantline trace generate` draws them by name.
 
 <!-- not run: it takes minutes and writes into the documentation -->
@@ -28,21 +28,20 @@ $ gantline benchmark --also ./mine.py:Mine
 
 prints the tables with a row for a policy of yours. `--workload swarm` runs one of them.
 
-Rules: a decision every {round:g} s, placement `{placement}`, {costs} s lost at every start, resume, resize and move, true
-durations known to policies that ask for them (`--estimates oracle`). Numbers are means over the seeds {seeds}; the best of a
-column is bold. Metrics are defined in [Metrics](metrics.md). Policies differ in what they need and in what they are for: one
-that is made for fairness or for deadlines should not be judged by its mean JCT.
+Rules: a decision every {round:g} s (`mixed`: {longer:g} s), placement `{placement}`, {costs} s lost at every start, resume, resize
+and move, true durations known to policies that ask for them (`--estimates oracle`), in `mixed` prices of {prices}
+per device-hour. Numbers are means over the seeds {seeds}; the best of a column is bold. Metrics are defined in
+[Metrics](metrics.md). Policies differ in what they need and in what they are for: one that is made for fairness or for deadlines
+should not be judged by its mean JCT.
 """
 
 
 def benchmark_page(tables: Sequence[BenchmarkTable]) -> str:
     """The whole page."""
     seeds = ", ".join(map(str, SEEDS[:-1])) + f" and {SEEDS[-1]}"
-    head = _HEAD.format(round=RULES["round"], placement=RULES["placement"], costs=RULES["costs"], seeds=seeds)
-    absent = [choice.title for choice in all_policies() if not any(_mentions(table, choice.title) for table in tables)]
-    if absent:
-        head += f"\nRegistered, but not in these tables: {', '.join(absent)}.\n"
-    return "\n".join([head, *(table_section(table) for table in tables)])
+    own = OWN_RULES["mixed"]
+    head = _HEAD.format(round=ROUND, longer=own["round"], prices=own["prices"].replace(",", ", "), seeds=seeds, **RULES)
+    return "\n".join([head, *(table_section(table) for table in tables), *_absent(tables)])
 
 
 def table_section(table: BenchmarkTable) -> str:
@@ -58,8 +57,22 @@ def table_section(table: BenchmarkTable) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _mentions(table: BenchmarkTable, policy: str) -> bool:
-    return policy in table.rows["policy"] or policy in dict(table.failures)
+def _absent(tables: Sequence[BenchmarkTable]) -> list[str]:
+    """Registered policies that some table does not have, by the reason."""
+    reasons: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for choice in all_policies():
+        told = {table.workload: obstacle(choice.policy, table.workload) for table in tables}
+        for reason in dict.fromkeys(filter(None, told.values())):
+            where = tuple(name for name, found in told.items() if found == reason)
+            reasons.setdefault((reason, where), []).append(choice.title)
+    if not reasons:
+        return []
+    lines = ["## Who is not in which table", ""]
+    for (reason, where), names in reasons.items():
+        place = "no table" if len(where) == len(tables) else "not in " + ", ".join(f"`{name}`" for name in where)
+        lines.append(f"* In {place}:" if place == "no table" else f"* {place.capitalize()}:")
+        lines[-1] += f" {', '.join(f'`{name}`' for name in names)}; {reason}."
+    return ["\n".join(lines) + "\n"]
 
 
 def benchmark_row(policy: str, cells: Sequence[str]) -> str:

@@ -15,8 +15,12 @@ def main() -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)
         for line in sys.stdin:
-            answers.write(encode(perform(Task.read(json.loads(line)))))
-            answers.flush()
+            answer = encode(perform(Task.read(json.loads(line))))
+            try:
+                answers.write(answer)
+                answers.flush()
+            except BrokenPipeError:
+                os._exit(1)  # the sweep was killed; what is done is stored, and nobody is left to be told
 
 
 if __name__ == "__main__":
