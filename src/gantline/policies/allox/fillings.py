@@ -10,6 +10,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.allox.instant import Instant
+from gantline.policies.allox.profiling import Samples, check_profile
 from gantline.policies.allox.users import read_weights
 from gantline.policies.allox.ways import Ints, Ways
 
@@ -22,8 +23,11 @@ class Filling(Policy):
 
     weights: tuple[str, ...] = field(default=(), metadata={"help": "how much users count: alice=2,bob=1 (else the weight of their jobs)"})
 
+    profile: bool = field(default=False, metadata={"help": "whether jobs make two short runs on each device before they are started"})
+
     def __post_init__(self) -> None:
         read_weights(self.weights)
+        check_profile(self.profile, self.preemptive)
 
     def choose(self, instant: Instant, ways: Ways) -> Ints:
         """Rows of ``ways`` that start."""
@@ -34,11 +38,13 @@ class Filling(Policy):
         return None if self.preemptive else math.inf
 
     def only_starts(self) -> bool:
-        return not self.preemptive
+        return not (self.preemptive or self.profile)
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        instant = Instant(snapshot, read_weights(self.weights), everyone=self.preemptive)
+        samples = Samples.after(snapshot) if self.profile else None
+        instant = Instant(snapshot, read_weights(self.weights), everyone=self.preemptive, samples=samples)
         chosen = instant.ways.job[:0]
         if len(instant.ways.job):
             chosen = instant.seat(lambda ways: self.choose(instant, ways))
-        return instant.plan(chosen, valid_until=self.valid_until(instant))
+        memory = None if samples is None else {"samples": samples.made}
+        return instant.plan(chosen, valid_until=self.valid_until(instant), memory=memory)

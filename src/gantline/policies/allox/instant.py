@@ -12,6 +12,7 @@ from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.policies.allox import gather, machines, seats
 from gantline.policies.allox.allox import Machines, Waiting
+from gantline.policies.allox.profiling import PURPOSE, Samples
 from gantline.policies.allox.shares import Worth
 from gantline.policies.allox.ways import Floats, Ints, Pool, Ways
 
@@ -26,18 +27,25 @@ class Instant:
     who compete, in order of arrival.
     """
 
-    def __init__(self, snapshot: Snapshot, weights: Mapping[str, float], everyone: bool = False) -> None:
+    def __init__(self, snapshot: Snapshot, weights: Mapping[str, float], everyone: bool = False, samples: Samples | None = None) -> None:
         tables = snapshot.tables
+        self.everyone, self.samples = everyone, samples
         self.snapshot, self.tables, self.now = snapshot, tables, snapshot.now
         rows = snapshot.jobs.rows
         self.staying, self.staying_option, self.competing = gather.split(tables.I, rows, everyone)
+        if samples is not None:
+            self.competing = self.competing[~np.isin(self.competing, samples.waiting)]
         self.stay, self.compete = rows[self.staying], rows[self.competing]
         self.types, users = len(tables.cluster.types), len(tables.users)
         known = tables.metrics
         self._corrections = {code: known[f"speed.{name}"] for code, name in enumerate(tables.cluster.types) if f"speed.{name}" in known}
         F, I, OF, OI = tables.F, tables.I, tables.options.F, tables.options.I
-        self.NF, self.NI = gather.vacate(I, OF, OI, tables.NF, tables.NI, tables.D, self.compete) if everyone else (tables.NF, tables.NI)
+        self.NF, self.NI = (tables.NF, tables.NI) if samples is None else (samples.NF, samples.NI)
+        if everyone:
+            self.NF, self.NI = gather.vacate(I, OF, OI, tables.NF, tables.NI, tables.D, self.compete)
         self.capacity, free, used = gather.pool(I, OF, OI, self.NF, self.NI, self.stay, users, self.types)
+        if samples is not None:
+            self.capacity += samples.taken
         owner, self.arrival, weight = gather.owners(F, I, rows, self.compete, users)
         for name, value in weights.items():
             weight[[code for code, user in enumerate(tables.users) if user == name]] = value
@@ -66,6 +74,10 @@ class Instant:
         kind, release, idle = machines.machines(
             F, I, OF, OI, self.NF, self.NI, self.stay, self.now, self.types, ways.kind, ways.need, speed
         )
+        if self.samples is not None and self.samples.machines:
+            kinds, ends = zip(*self.samples.machines)
+            kind, release = np.concatenate((kind, np.array(kinds, np.int64))), np.concatenate((release, np.array(ends)))
+            idle = np.concatenate((idle, np.zeros(len(ends), np.bool_)))
         score = machines.scores(I, OF, OI, self.stay, len(t.users), self.capacity, speed)
         waiting = Waiting(self.compete, ways.owner, self.arrival, seconds, gain, further, width)
         return waiting, Machines(kind, release, idle, self.pool.free[self.types :]), score, way
@@ -104,17 +116,31 @@ class Instant:
         t = self.tables
         rows = self.compete[self.ways.job[chosen]]
         option = t.I[c.OPTION_FIRST][rows] + self.option[chosen]
-        NF, NI = t.NF, t.NI
+        NF, NI = self.NF, self.NI
         moving = t.I[c.OPTION][rows] != option
-        if self.NI is not t.NI:
+        if self.everyone:
             same = rows[~moving]
             leaving = self.compete[~np.isin(self.compete, same)]
-            NF, NI = gather.vacate(t.I, t.options.F, t.options.I, NF, NI, t.D, leaving)
+            NF, NI = gather.vacate(t.I, t.options.F, t.options.I, t.NF, t.NI, t.D, leaving)
         bad = seats.first_unseated(t.options.F, t.options.I, NF, NI, option[moving])
         return bad if bad < 0 else int(np.flatnonzero(moving)[bad])
 
     def plan(self, chosen: Ints, **rest: Any) -> Plan:
-        """Whoever stays keeps what it has, and the chosen ways start."""
+        """Whoever stays keeps what it has, short runs begin, and the chosen ways start."""
+        if self.samples is not None and (self.samples.limits or self.samples.begins):
+            return self._plan_with_samples(self.samples, chosen, **rest)
         job = np.concatenate((self.staying, self.competing[self.ways.job[chosen]]))
         option = np.concatenate((self.staying_option, self.option[chosen]))
         return Plan.assign(Assignments(job, option=option), **rest)
+
+    def _plan_with_samples(self, samples: Samples, chosen: Ints, **rest: Any) -> Plan:
+        begins = np.array([position for position, _, _ in samples.begins], dtype=np.int64)
+        ways = np.array([option for _, option, _ in samples.begins], dtype=np.int64)
+        job = np.concatenate((self.staying, begins, self.competing[self.ways.job[chosen]]))
+        option = np.concatenate((self.staying_option, ways, self.option[chosen]))
+        limit = np.full(len(job), np.inf)
+        for k, position in enumerate(self.staying.tolist()):
+            limit[k] = samples.limits.get(position, np.inf)
+        limit[len(self.staying) : len(self.staying) + len(begins)] = [seconds for _, _, seconds in samples.begins]
+        purpose = tuple("train" if np.isinf(seconds) else PURPOSE for seconds in limit.tolist())
+        return Plan.assign(Assignments(job, option=option, limit=limit, purpose=purpose), **rest)

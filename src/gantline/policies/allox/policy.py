@@ -12,6 +12,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.policies.allox.ageing import check_age, next_ageing
 from gantline.policies.allox.allox import decide, nothing_hangs
 from gantline.policies.allox.instant import Instant
+from gantline.policies.allox.profiling import Samples, check_profile
 from gantline.policies.allox.users import check_alpha, read_weights
 from gantline.policies.allox.ways import Ints, Ways
 
@@ -39,19 +40,27 @@ class AlloX(Policy):
         default=math.inf, metadata={"help": "seconds of waiting after which a job goes before all others, so that none starves"}
     )
 
+    profile: bool = field(default=False, metadata={"help": "whether jobs make two short runs on each device before they are matched"})
+
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
         check_age(self.age)
         read_weights(self.weights)
+        check_profile(self.profile, self.preemptive)
 
     def only_starts(self) -> bool:
-        return not self.preemptive
+        return not (self.preemptive or self.profile)
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        instant = Instant(snapshot, read_weights(self.weights), everyone=self.preemptive)
+        memory, samples = snapshot.memory, None
+        if self.profile:
+            samples, memory = Samples.after(snapshot), (snapshot.memory or {}).get("state")
+        instant = Instant(snapshot, read_weights(self.weights), everyone=self.preemptive, samples=samples)
         chosen, state, steady = instant.ways.job[:0], None, True
         if len(instant.compete):
-            chosen, state, steady = self._match(instant, snapshot.memory)
+            chosen, state, steady = self._match(instant, memory)
+        if samples is not None:
+            state = {"samples": samples.made, "state": state}
         until = next_ageing(instant.arrival, snapshot.now, self.age) if steady and not self.preemptive else None
         return instant.plan(chosen, valid_until=until, memory=state)
 

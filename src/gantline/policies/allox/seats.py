@@ -13,7 +13,12 @@ from gantline.policies.allox.gather import Floats, Ints
 @compiled
 def first_unseated(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints) -> int:
     """The first of the options, in order, that finds no node with room once the earlier ones are seated; -1: all do."""
-    NF, NI = NF.copy(), NI.copy()
+    return take_seats(OF, OI, NF.copy(), NI.copy(), options)
+
+
+@compiled
+def take_seats(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints) -> int:
+    """Seat the options in order and write down what they take; the first that finds no room, -1: all do."""
     nodes, counts = np.empty(NI.shape[1] + 1, np.int64), np.empty(NI.shape[1] + 1, np.int64)
     for i in range(options.size):
         o = options[i]
