@@ -13,16 +13,24 @@ from gantline.core.errors import NotFoundError
 from gantline.experiment.reproduce.blox_workload import LOAD, blox_setting
 from gantline.experiment.reproduce.page import markdown_table, section
 from gantline.experiment.reproduce.registry import find_study, study_names
-from gantline.experiment.reproduce.study import Claim, judge, verdict_of
+from gantline.experiment.reproduce.study import Claim, Study, judge, verdict_of
 from gantline.experiment.setting import run_setting
 from gantline.experiment.sweep import run_sweep
 
-REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "blox" / "sweep_reimplementation.csv"
+DATA = Path(__file__).parents[3] / "shared" / "reference"
+REFERENCE = DATA / "blox" / "sweep_reimplementation.csv"
+
+
+def study_of(name: str) -> Study:
+    study = find_study(name, DATA / name.partition("-")[0])
+    if not study.ready:
+        pytest.skip(f"{study.needs} is not here ({study.data})")
+    return study
 
 
 @pytest.mark.parametrize("name", study_names())
 def test_the_shape_of_every_figure_is_found_at_small_scale(name: str, tmp_path: Path) -> None:
-    study = find_study(name)
+    study = study_of(name)
     found = judge(study, run_sweep(study.cases("small"), tmp_path), "small")
     assert found.shape_holds, section(found)
     assert found.verdict.startswith("Reproduced")
@@ -32,7 +40,7 @@ def test_the_shape_of_every_figure_is_found_at_small_scale(name: str, tmp_path: 
 
 @pytest.mark.parametrize("name", study_names())
 def test_every_study_says_what_it_is(name: str) -> None:
-    study = find_study(name)
+    study = study_of(name)
     assert study.name == name
     assert all(len(text.split()) > 4 for text in (study.paper, study.figure, study.what))
     assert len(study.cases("full")) > len(study.cases("small"))
@@ -97,6 +105,15 @@ def test_the_command_lists_runs_and_keeps(tmp_path: Path, capsys: pytest.Capture
 def test_an_unknown_figure_is_answered_with_near_names() -> None:
     with pytest.raises(NotFoundError, match="did you mean 'blox-fig6' or 'blox-fig12'"):
         find_study("blox-fig")
+
+
+def test_a_figure_on_published_data_says_where_to_get_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "gavel-single"]) == 3
+    assert "get simulation_throughputs.json from the simulator folder of the repository" in capsys.readouterr().err
+    assert main(["reproduce", "gavel-single", "--data", str(tmp_path)]) == 3
+    assert f"'simulation_throughputs.json' is not under {tmp_path}" in capsys.readouterr().err
+    assert not find_study("gavel-multi", tmp_path).ready
+    assert find_study("blox-fig6").ready
 
 
 def test_tables_are_escaped() -> None:

@@ -11,14 +11,20 @@ from gantline.cli.console import Form, Sheet, say, show
 from gantline.cli.run_options import Workers
 
 if TYPE_CHECKING:
-    from gantline.experiment.reproduce.study import Reproduction
+    from gantline.experiment.reproduce.study import Reproduction, Study
+
+Data = Annotated[
+    Path | None,
+    Parameter(env_var="GANTLINE_DATA", help="A folder with published files that a study needs (also: the variable GANTLINE_DATA)."),
+]
 
 app = App(
     name="reproduce",
     help_epilogue="""Examples:
 
   gantline reproduce list
-  gantline reproduce blox-fig6 --scale full -o blox-fig6""",
+  gantline reproduce blox-fig6 --scale full -o blox-fig6
+  gantline reproduce gavel-single --data gavel/simulator""",
 )
 
 
@@ -39,6 +45,7 @@ def reproduce(
     scale: Annotated[Literal["small", "full"], Parameter(help="An excerpt in seconds, or everything in minutes.")] = "small",
     out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="Keep runs, claims, numbers and figures in this folder.")] = None,
     page: Annotated[Path | None, Parameter(help="Write all verdicts as one Markdown page.")] = None,
+    data: Data = None,
     workers: Workers = None,
 ) -> int:
     """Run a published figure again; the exit code is 1 if its shape is not found."""
@@ -50,8 +57,12 @@ def reproduce(
 
     found = []
     with kept_or_not(out) as folder:
-        for one in study_names() if name == "all" else [find_study(name).name]:
-            found.append(_run(one, scale, folder / one if name == "all" else folder, workers, keep=out is not None))
+        for one in study_names() if name == "all" else [name]:
+            study = find_study(one, data)
+            if name == "all" and not study.ready:
+                say(f"left out: {one} needs {study.needs} (--data FOLDER)")
+                continue
+            found.append(_run(study, scale, folder / one if name == "all" else folder, workers, keep=out is not None))
             print(section(found[-1]))
     if page is not None:
         write_text(page, page_of(found))
@@ -59,16 +70,14 @@ def reproduce(
     return 0 if all(one.shape_holds for one in found) else 1
 
 
-def _run(name: str, scale: Literal["small", "full"], folder: Path, workers: int | None, *, keep: bool) -> Reproduction:
+def _run(study: Study, scale: Literal["small", "full"], folder: Path, workers: int | None, *, keep: bool) -> Reproduction:
     import polars as pl
 
     from gantline.cli.sweeping import run_watched, tell_failures, write_figures
     from gantline.experiment.reproduce.page import section
-    from gantline.experiment.reproduce.registry import find_study
     from gantline.experiment.reproduce.study import judge
     from gantline.experiment.whole_files import write_frame, write_text
 
-    study = find_study(name)
     sweep = run_watched(study.cases(scale), folder, workers)
     tell_failures(sweep)
     found = judge(study, sweep, scale)

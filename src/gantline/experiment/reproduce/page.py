@@ -32,9 +32,10 @@ def page(found: Sequence[Reproduction]) -> str:
         "# Reproductions\n\n"
         "`gantline reproduce NAME` runs a published figure again and holds what it finds against what was published. A claim is either a\n"
         "shape (who is ahead, where curves part) or a number; a figure counts as reproduced in shape when only numbers differ.\n\n"
-        "<!-- not run: it takes a minute and writes into the documentation -->\n"
-        "```console\n$ gantline reproduce all --scale full --page docs/reproductions.md\n```\n\n"
-        "writes this page. Equal versions write equal pages.\n"
+        "<!-- not run: it takes a quarter of an hour and writes into the documentation -->\n"
+        "```console\n$ gantline reproduce all --scale full --data FOLDER --page docs/reproductions.md\n```\n\n"
+        "writes this page. Equal versions write equal pages. Some figures need files that their authors published and that are not\n"
+        "ours to ship; `--data` names the folder they lie in, and who lacks one is told where it comes from.\n"
     )
     return "\n".join([head, *(section(one) for one in found)])
 

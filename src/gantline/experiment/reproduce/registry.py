@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 from gantline.core.errors import NotFoundError, near
 from gantline.experiment.reproduce.study import Study
@@ -14,6 +15,14 @@ _STUDIES = {
     "tiresias-comparison": f"{_HOME}.tiresias_comparison:TiresiasComparison",
     "allox-alpha": f"{_HOME}.allox_alpha:AlloXAlpha",
     "allox-baselines": f"{_HOME}.allox_baselines:AlloXBaselines",
+    "gavel-single": f"{_HOME}.gavel_continuous:GavelSingle",
+    "gavel-multi": f"{_HOME}.gavel_continuous:GavelMulti",
+    "gavel-finish-time": f"{_HOME}.gavel_finish_time:GavelFinishTime",
+    "gavel-makespan": f"{_HOME}.gavel_makespan:GavelMakespan",
+    "gavel-hierarchy": f"{_HOME}.gavel_hierarchy:GavelHierarchy",
+    "gavel-cost": f"{_HOME}.gavel_cost:GavelCost",
+    "gavel-estimation": f"{_HOME}.gavel_estimation:GavelEstimation",
+    "gavel-rounds": f"{_HOME}.gavel_rounds:GavelRounds",
 }
 
 
@@ -22,10 +31,10 @@ def study_names() -> list[str]:
     return list(_STUDIES)
 
 
-def find_study(name: str) -> Study:
-    """The study of that name."""
+def find_study(name: str, data: Path | None = None) -> Study:
+    """The study of that name; ``data`` is the folder with published files that it may need."""
     if name not in _STUDIES:
         raise NotFoundError(f"no reproduction '{name}'", where="reproduce", fix=near(name, [*_STUDIES, "all"]))
     module, _, attribute = _STUDIES[name].partition(":")
-    study: Study = getattr(import_module(module), attribute)()
+    study: Study = getattr(import_module(module), attribute)(data)
     return study

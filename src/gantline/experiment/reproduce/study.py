@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import polars as pl
 
+from gantline.core.errors import NotFoundError
 from gantline.experiment.grid import Case
 from gantline.experiment.sweep import Sweep
 from gantline.report.figures import Chart
@@ -42,6 +44,30 @@ class Study(ABC):
     """What is run, in a sentence or two; the differences to the original too."""
     load: ClassVar[str] = "load"
     load_unit: ClassVar[str] = ""
+    needs: ClassVar[str] = ""
+    """A published file that the runs need and that is not ours to ship."""
+    needs_from: ClassVar[str] = ""
+
+    def __init__(self, data: Path | None = None) -> None:
+        self.data = data
+
+    @property
+    def ready(self) -> bool:
+        """Whether what it needs is there."""
+        return not self.needs or self._found() is not None
+
+    def needed(self) -> Path:
+        """The published file; who lacks it is told where it comes from."""
+        found = self._found()
+        if found is None:
+            where = "no folder of published data is given" if self.data is None else f"'{self.needs}' is not under {self.data}"
+            raise NotFoundError(
+                where, where=f"reproduce {self.name}", fix=f"get {self.needs} from {self.needs_from}, and give --data FOLDER"
+            )
+        return found
+
+    def _found(self) -> Path | None:
+        return next(iter(sorted(self.data.rglob(self.needs))), None) if self.data is not None else None
 
     @abstractmethod
     def cases(self, scale: Scale) -> list[Case]:
