@@ -153,7 +153,7 @@ def overview(found: TraceStats) -> Table:
         "GPUs per job": f"mean {found.mean_gpus:.2f}, largest {found.largest}",
         "duration": f"mean {mean}, median {middle}, p99 {tail}",
         "larger runs longer (rank correlation)": _optional(found.size_duration_correlation, "{:.2f}"),
-        "busiest hour of the day": f"{busy}:00 with {24 * found.hour_of_day[busy]:.2f} times the mean",
+        "busiest hour of its day": f"{busy}:00 with {24 * found.hour_of_day[busy]:.2f} times the mean",
         "jobs with a deadline": f"{found.deadlines:,}" if found.deadlines else "",
     }
     table = Table(title="Trace", show_header=False)

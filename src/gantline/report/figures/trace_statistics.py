@@ -45,4 +45,5 @@ def hours_of_day(arrivals: pl.Series) -> Chart:
     ticks = tuple((float(hour), str(hour)) for hour in range(0, 24, 3))
     bars = (Bars("arrivals", np.arange(24.0), floats(counts)),)
     panel = Panel(Axis("hour of the day", "h", ticks=ticks), Axis("share of arrivals", percent=True, low=0.0), bars)
-    return Chart("hours", "Arrivals by hour of the day", (panel,))
+    note = "Hours are those of the trace's clock: its time 0 need not be midnight."
+    return Chart("hours", "Arrivals by hour of the day", (panel,), (note,))
