@@ -58,6 +58,7 @@ def test_policies_meet_the_workloads_they_are_made_for() -> None:
         **{name: {"mixed"} for name in ("gavel.fifo_perf", "allox.plus", "es")},
         "gavel.gandiva": set(),
     }
+    assert {case.setting.seed for case in cases if case.policy == "gavel.fifo_perf"} == {SEEDS[0]}
     assert "throughputs" in obstacle("gavel.gandiva", "mixed")
     assert "one" in obstacle("drf-ext", "steady")
     assert not obstacle("fair-share", "steady")

@@ -33,7 +33,7 @@ def benchmark(
     out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="Write the page here instead of printing the tables.")] = None,
     runs: Annotated[Path | None, Parameter(help="Keep the runs in this folder; the same command goes on after a stop.")] = None,
     workers: Workers = None,
-    limit: Limit = "600",
+    limit: Limit = "1200",
 ) -> int:
     """Run the public benchmark and print its tables, or write its page."""
     import polars as pl

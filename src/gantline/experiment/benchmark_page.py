@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gantline.experiment.benchmark import OWN_RULES, ROUND, RULES, SEEDS, BenchmarkTable, all_policies, obstacle, row_texts, shown_metrics
+from gantline.experiment.benchmark import (
+    OWN_RULES,
+    ROUND,
+    RULES,
+    SEEDS,
+    SLOW,
+    BenchmarkTable,
+    all_policies,
+    obstacle,
+    row_texts,
+    shown_metrics,
+)
 from gantline.report.metrics import BY_KEY
 from gantline.workload.generators.benchmark import benchmark_traces
 
@@ -51,6 +62,8 @@ def table_section(table: BenchmarkTable) -> str:
     lines = [f"## {made.name}", "", f"{made.summary[:1].upper()}{made.summary[1:]}. Cluster `{made.cluster}`.", ""]
     lines += ["| policy | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
     lines += [benchmark_row(policy, cells) for policy, cells in row_texts(table).items()]
+    if table.rows["policy"].str.starts_with(SLOW).any():
+        lines += ["", f"Rows of `{SLOW}*` are of seed {SEEDS[0]} alone, because they solve a program, or one per job, at every decision."]
     for message in dict.fromkeys(message for _, message in table.failures):
         names = ", ".join(f"`{policy}`" for policy, reason in table.failures if reason == message)
         lines += ["", f"Not in the table: {names} ({message})."]
