@@ -62,8 +62,9 @@ def table_section(table: BenchmarkTable) -> str:
     lines = [f"## {made.name}", "", f"{made.summary[:1].upper()}{made.summary[1:]}. Cluster `{made.cluster}`.", ""]
     lines += ["| policy | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
     lines += [benchmark_row(policy, cells) for policy, cells in row_texts(table).items()]
-    if table.rows["policy"].str.starts_with(SLOW).any():
-        lines += ["", f"Rows of `{SLOW}*` are of seed {SEEDS[0]} alone, because they solve a program, or one per job, at every decision."]
+    slow = [f"`{policy}`" for policy in SLOW if policy in table.rows["policy"]]
+    if slow:
+        lines += ["", f"Of seed {SEEDS[0]} alone, because they solve a program per job at every decision: {', '.join(slow)}."]
     for message in dict.fromkeys(message for _, message in table.failures):
         names = ", ".join(f"`{policy}`" for policy, reason in table.failures if reason == message)
         lines += ["", f"Not in the table: {names} ({message})."]
