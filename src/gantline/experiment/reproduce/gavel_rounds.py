@@ -23,7 +23,8 @@ class GavelRounds(GavelStudy):
         "every arrival and every finish. The program's own ideal mode fails with an error, so no numbers are published but the figure's "
         "shape. Rules as repaired: the program computes shares at most every 1,920 s, which hides the length of its rounds. Among equal "
         "optima those that waste nothing (tie=efficient): rounds give left-over devices to somebody, ideal shares cannot. "
-        "With the artifact's spacing only one of the three claims holds, and with the default tie rule (central) ideal is 6 % behind the rounds."
+        "With the artifact's spacing only one of the three claims holds, and with the default tie rule (central) ideal is 6 % behind the "
+        "rounds."
     )
 
     def cases(self, scale: Scale) -> list[Case]:

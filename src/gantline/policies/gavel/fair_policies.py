@@ -37,7 +37,7 @@ class MaxMinFairnessPerf(MaxMinFairness):
 
 @dataclass(frozen=True)
 class MaxMinFairnessPacked(PackedOptimisedPolicy, MaxMinFairnessPerf):
-    """The same, and two jobs may share devices."""
+    """Max-min fairness of normalised throughput, and two jobs may share devices."""
 
     name: ClassVar[str] = "gavel.max_min_fairness_packed"
 
@@ -76,7 +76,7 @@ class WaterFillingPerf(WaterFilling):
 
 @dataclass(frozen=True)
 class WaterFillingPacked(WaterFillingPerf, PackedOptimisedPolicy):
-    """The same, and two jobs may share devices."""
+    """Lexicographic max-min fairness, and two jobs may share devices."""
 
     name: ClassVar[str] = "gavel.max_min_fairness_water_filling_packed"
 

@@ -38,7 +38,7 @@ class FinishTimeFairness(OptimisedPolicy):
 
 @dataclass(frozen=True)
 class FinishTimeFairnessPerf(FinishTimeFairness):
-    """The same with the speeds on every type."""
+    """Finish-time fairness with the speeds on every type."""
 
     name: ClassVar[str] = "gavel.finish_time_fairness_perf"
     aware: ClassVar[bool] = True
@@ -46,7 +46,7 @@ class FinishTimeFairnessPerf(FinishTimeFairness):
 
 @dataclass(frozen=True)
 class FinishTimeFairnessPacked(PackedOptimisedPolicy, FinishTimeFairnessPerf):
-    """The same, and two jobs may share devices."""
+    """Finish-time fairness, and two jobs may share devices."""
 
     name: ClassVar[str] = "gavel.finish_time_fairness_packed"
     needs: ClassVar[frozenset[str]] = REMAINING | PackedOptimisedPolicy.needs
@@ -74,7 +74,7 @@ class MinTotalDurationPerf(MinTotalDuration):
 
 @dataclass(frozen=True)
 class MinTotalDurationPacked(PackedOptimisedPolicy, MinTotalDurationPerf):
-    """The same, and two jobs may share devices."""
+    """Makespan, and two jobs may share devices."""
 
     name: ClassVar[str] = "gavel.min_total_duration_packed"
     needs: ClassVar[frozenset[str]] = REMAINING | PackedOptimisedPolicy.needs

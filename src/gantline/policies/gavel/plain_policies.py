@@ -43,7 +43,7 @@ class FifoPerf(GavelPolicy):
 
 @dataclass(frozen=True)
 class FifoPacked(PackingPolicy):
-    """The same, and the head of the queue may join a running job."""
+    """First come, first served, and the head of the queue may join a running job."""
 
     name: ClassVar[str] = "gavel.fifo_packed"
     strict: ClassVar[bool] = True

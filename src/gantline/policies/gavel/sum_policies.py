@@ -54,7 +54,7 @@ class MaxThroughputPerCostPerf(OptimisedPolicy):
 
 @dataclass(frozen=True)
 class MaxThroughputPerCostPerfSLOs(MaxThroughputPerCostPerf):
-    """The same with every deadline met, as far as that is possible."""
+    """Steps per second and money, with every deadline met as far as that is possible."""
 
     name: ClassVar[str] = "gavel.max_sum_throughput_normalized_by_cost_perf_SLOs"
     deadlines: ClassVar[bool] = True
@@ -63,7 +63,7 @@ class MaxThroughputPerCostPerfSLOs(MaxThroughputPerCostPerf):
 
 @dataclass(frozen=True)
 class MaxThroughputPerCostPackedSLOs(MaxThroughputPerCostPerfSLOs, PackedOptimisedPolicy):
-    """The same, and two jobs may share devices."""
+    """Steps per second and money, with every deadline met as far as that is possible; two jobs may share devices."""
 
     name: ClassVar[str] = "gavel.max_sum_throughput_normalized_by_cost_packed_SLOs"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining", "deadlines", "pairs"})
