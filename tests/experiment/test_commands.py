@@ -117,9 +117,12 @@ def test_a_mistake_is_one_line_and_a_code(arguments: list[str], code: int, messa
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_sweep_that_is_stopped_leaves_nothing_half_written_and_goes_on(folder: Path, how: signal.Signals) -> None:
-    command = [sys.executable, "-m", "gantline.cli.main", "sweep", "day", "--trace-set", "jobs=60", "--trace-set", "gpus=16"]
-    command += ["--cluster", "4x4", "--policy", "fifo,srtf", "--seeds", "10", "--workers", "2", "--out", "s"]
+def test_a_sweep_that_is_stopped_leaves_nothing_half_written_and_goes_on(
+    folder: Path, how: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = ["sweep", "day", "--trace-set", "jobs=60", "--trace-set", "gpus=16", "--cluster", "4x4", "--policy", "fifo,srtf"]
+    sweep += ["--seeds", "10", "--out", "s"]
+    command = [sys.executable, "-m", "gantline.cli.main", *sweep, "--workers", "2"]
     started = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while not list((folder / "s" / "runs").glob("*.json")) and started.poll() is None:
         time.sleep(0.05)
@@ -132,7 +135,7 @@ def test_a_sweep_that_is_stopped_leaves_nothing_half_written_and_goes_on(folder:
         assert not [file for file in (folder / "s" / "runs").iterdir() if file.name.startswith(".")]
     for file in (folder / "s" / "runs").glob("*.json"):
         assert json.loads(file.read_text())["state"] == "done"
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    assert "runs were there already" in done.stderr
+    assert main([*sweep, "--workers", "1"]) == 0
+    assert "runs were there already" in capsys.readouterr().err
     assert pl.read_parquet(folder / "s" / "results.parquet")["state"].to_list() == ["done"] * 20
     assert not [file for file in (folder / "s" / "runs").iterdir() if file.name.startswith(".")]
