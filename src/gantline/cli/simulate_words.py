@@ -89,11 +89,11 @@ def tell_skips(run: Run, stepped: Run) -> int:
 
 
 def show_summary(run: Run, form: str) -> None:
-    """The numbers of a run: a picture for people, every key for programs (but the list of nodes, which the cluster says in short)."""
+    """The numbers of a run: a picture for people, every key for programs."""
     if form == "table" and is_watched():
         from gantline.report.terminal import run_summary
 
         show_text(run_summary(run))
         show_text(f"[dim]{run.summary['jobs']} jobs in {run.summary['wall_seconds']:.2f} s[/dim]")
         return
-    show_object({name: value for name, value in run.summary.items() if name != "node_gpus"}, form)
+    show_object(run.summary, form)
