@@ -14,13 +14,11 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
+from gantline.core.arrays import Floats, Ints
 from gantline.policies.allox.matching import match
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Instance = tuple[Floats, Ints, Floats]
 
 TYPES = 4

@@ -18,9 +18,9 @@ from typing import Any
 
 import polars as pl
 
+from gantline.files.throughputs import read_throughputs
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.simulator.simulate import simulate
-from gantline.simulator.throughputs import read_throughputs
 from gantline.workload.generators import generate
 from gantline.workload.importers.registry import import_trace
 from gantline.workload.trace import Trace

@@ -19,7 +19,6 @@ from gantline.policies.gavel.allocation import Allocation
 from gantline.policies.gavel.finish_time_fairness import finish_time_fairness
 from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.kinds import apart, kinds
-from gantline.policies.gavel.lp import solve
 from gantline.policies.gavel.makespan import makespan
 from gantline.policies.gavel.max_min_fairness import max_min_fairness, normaliser
 from gantline.policies.gavel.partition import solve_in_parts
@@ -29,6 +28,7 @@ from gantline.policies.gavel.solving import level_program
 from gantline.policies.gavel.strategy_proof import strategy_proof
 from gantline.policies.gavel.throughput_sum import max_sum_throughput
 from gantline.policies.gavel.water_filling import water_filling
+from gantline.solvers.linear_programs import solve
 
 MODELS, TYPES = 26, 3
 Stream = Callable[[int], Instance]

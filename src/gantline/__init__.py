@@ -33,7 +33,7 @@ _EXPORTS = {
     "Reservation": "gantline.core.plan",
     "Refusal": "gantline.core.plan",
     "Snapshot": "gantline.core.snapshot",
-    "NodeEvent": "gantline.simulator.node_events",
+    "NodeEvent": "gantline.core.node_events",
     "Costs": "gantline.performance.costs",
     "GantlineError": "gantline.core.errors",
 }

@@ -10,7 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 
-_PACKAGES = ("core", "placement", "engine", "simulator", "policies", "report", "performance")
+_PACKAGES = ("core", "performance", "solvers", "placement", "policies", "engine", "drivers", "imitations", "simulator", "report")
 #: how a file shows that it holds kernels, or constants that are compiled into them
 _MARKS = (b"\n@kernel", b"\n@compiled", b"\n@njit", b": Final = ")
 _CONSTANTS = ("phases.py", "reasons.py", "jit.py")

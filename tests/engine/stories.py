@@ -13,13 +13,13 @@ from gantline import Trace
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.tables import Tables
-from gantline.engine.asynchronous import AsyncLoop
+from gantline.drivers.acknowledged import AsyncLoop
+from gantline.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.placement.rules import find_placement
 from gantline.policies.registry import make_policy
-from gantline.simulator.faulty import Faults, FaultyExecutor
 from gantline.simulator.load import load_tables
 
 POLICIES = ("fifo", "srtf", "las", "srsf", "smallest", "tiresias", "fair-share", "pairs", "wanderers")

@@ -9,8 +9,8 @@ from tests.engine.stories import jobs_of, tell
 
 from gantline import simulate
 from gantline.core import columns as c
+from gantline.drivers.faulty import Faults
 from gantline.engine import log as g
-from gantline.simulator.faulty import Faults
 
 
 def overlaps(ending) -> list[str]:
@@ -44,8 +44,8 @@ def test_every_story_ends_well(story_seeds):
 
 def test_a_breach_would_be_noticed():
     """The executor is no yes-man: an order onto held devices is written down."""
+    from gantline.drivers.faulty import FaultyExecutor
     from gantline.engine.executor import Order, Verb
-    from gantline.simulator.faulty import FaultyExecutor
 
     executor = FaultyExecutor(np.array([100.0, 100.0]), Faults())
     executor.send(Order(Verb.START, 0, 1, (0, 1)), 0.0)
@@ -55,8 +55,8 @@ def test_a_breach_would_be_noticed():
 
 
 def test_an_order_of_an_older_epoch_is_fenced_off():
+    from gantline.drivers.faulty import FaultyExecutor
     from gantline.engine.executor import Order, Verb
-    from gantline.simulator.faulty import FaultyExecutor
 
     executor = FaultyExecutor(np.array([100.0]), Faults())
     executor.send(Order(Verb.STOP, 0, 2), 0.0)

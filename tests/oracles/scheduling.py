@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from gantline.core.arrays import Floats
 
 
 def least_total(times: Floats, machine_type: list[int], release: Floats) -> float:

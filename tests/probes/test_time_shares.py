@@ -8,11 +8,11 @@ import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
 from gantline.core import columns as c
+from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
-from gantline.simulator.node_events import NodeEvent
 from gantline.simulator.simulate import simulate
 
 V100, K80 = 0, 1

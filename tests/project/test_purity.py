@@ -8,7 +8,7 @@ import pytest
 from tests.project.purity import CHANCE, CLOCK, IO, Violation, violations
 
 ROOT = Path(__file__).parents[2]
-PURE_ROOMS = ("core", "performance", "policies", "placement", "admission", "engine")
+PURE_ROOMS = ("core", "performance", "solvers", "policies", "placement", "admission", "engine")
 
 # (file, name) -> why it is no danger to decisions.
 EXCEPTIONS = {

@@ -39,7 +39,7 @@ def test_a_cost_that_is_none_is_refused(text):
 
 
 def test_work_since_the_last_checkpoint_is_lost_with_the_node():
-    from gantline.simulator.node_events import NodeEvent
+    from gantline.core.node_events import NodeEvent
 
     events = [NodeEvent(70.0, "node0", "down"), NodeEvent(80.0, "node0", "up")]
     jobs = [{"job": "a", "arrival": 0, "gpus": 1, "duration": 100}]

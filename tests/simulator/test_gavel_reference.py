@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 from tests.simulator.references import REFERENCE, reference
 
+from gantline.files.throughputs import read_throughputs
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.simulator.throughputs import read_throughputs
 from gantline.workload.generators import generate
 from gantline.workload.importers.registry import import_trace
 

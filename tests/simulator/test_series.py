@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gantline.core.cluster import Node
+from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.report.frames import node_gpus_of
 from gantline.report.metrics import measure
-from gantline.simulator.node_events import NodeEvent
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 

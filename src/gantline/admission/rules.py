@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.core.tables import Ints, Tables
+from gantline.core.tables import Tables
 
 RULES = {
     "accept-all": "everybody enters at once",

@@ -38,8 +38,8 @@ def decide(
 ) -> int:
     """Ask a policy for one decision from one snapshot file, and say what would happen."""
     from gantline.core.snapshot_json import decode_snapshot
+    from gantline.files.policies import load_policy
     from gantline.simulator.outcome import carry_out
-    from gantline.simulator.policy_files import load_policy
 
     chosen = load_policy(policy, settings_of(set_))
     document = read_json(snapshot)

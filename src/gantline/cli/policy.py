@@ -35,7 +35,7 @@ def show_policy(
 ) -> None:
     """Show one policy: its parameters with types, defaults and meaning, its paper, what it needs, how ties fall."""
     from gantline.core.policy import parameters
-    from gantline.simulator.policy_files import policy_class
+    from gantline.files.policies import policy_class
 
     policy = policy_class(name)
     listed = [{"name": p.name, "type": p.type, "default": p.default, "help": p.help} for p in parameters(policy)]
@@ -77,7 +77,7 @@ def check_policy(
 ) -> int:
     """Put a policy through the conformance suite: a line per rule, exit code 1 if one is broken."""
     from gantline.conformance import check_policy as run_suite
-    from gantline.simulator.policy_files import load_policy
+    from gantline.files.policies import load_policy
 
     report = run_suite(load_policy(name, settings_of(set_)))
     rows = [("ok" if finding.passed else "FAILED", finding.rule, finding.told) for finding in report.findings]

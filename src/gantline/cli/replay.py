@@ -27,7 +27,7 @@ def replay(
 ) -> int:
     """Fold a recorded run through its policy again: the plans must be the same."""
     from gantline.core.policy import build
-    from gantline.simulator.policy_files import policy_class
+    from gantline.files.policies import policy_class
     from gantline.simulator.replay import read_record
     from gantline.simulator.replay import replay as fold
 

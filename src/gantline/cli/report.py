@@ -67,8 +67,8 @@ def report(
 
 def _measure(track: str | None, warmup: str, prices: str | None, watts: str | None) -> Measure:
     """How to measure a run: which jobs count, what devices cost and draw."""
+    from gantline.files.prices import read_prices
     from gantline.report.metrics import Window, measure
-    from gantline.simulator.bill import read_prices
 
     cost = read_prices(prices, "--prices") or None
     power = read_prices(watts, "--watts") or None

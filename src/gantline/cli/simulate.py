@@ -84,9 +84,9 @@ def simulate(
     }
     from gantline.cli import outputs, simulate_words
     from gantline.cli.progress import simulated_jobs
-    from gantline.simulator.clusters import read_cluster
-    from gantline.simulator.node_event_files import read_node_events
-    from gantline.simulator.policy_files import load_policy
+    from gantline.files.clusters import read_cluster
+    from gantline.files.node_events import read_node_events
+    from gantline.files.policies import load_policy
     from gantline.simulator.simulate import simulate as run_simulation
     from gantline.workload.trace import Trace
 

@@ -14,13 +14,13 @@ import numpy as np
 from gantline.conformance.scenarios import some_jobs
 from gantline.core import columns as c
 from gantline.core.policy import Policy
-from gantline.engine.asynchronous import AsyncLoop
+from gantline.drivers.acknowledged import AsyncLoop
+from gantline.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
+from gantline.files.clusters import read_cluster
 from gantline.placement.rules import find_placement
-from gantline.simulator.clusters import read_cluster
-from gantline.simulator.faulty import Faults, FaultyExecutor
 from gantline.simulator.load import load_tables
 from gantline.workload.trace import Trace
 

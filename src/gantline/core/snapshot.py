@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.gather import gather_float, gather_int, moving
 from gantline.core.grant import Grant
@@ -21,10 +22,6 @@ from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
 from gantline.core.plan import Reservation
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class Jobs:

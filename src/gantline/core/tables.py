@@ -6,16 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.grant import Grant
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 #: jobs (F, I), options (F, I), nodes (NF, NI), devices: the order in which every kernel takes them
 KernelTables = tuple[Floats, Ints, Floats, Ints, Floats, Ints, Ints]
 

@@ -5,20 +5,14 @@ Who is assigned what he has, stays. Who is not assigned, stops. All others are p
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints, Ints32
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
 from gantline.engine.gang import close_interval, give_back, halt, rest, settle, start, take
 from gantline.placement.fit import choose, mix
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ints32 = NDArray[np.int32]
 
 _PREEMPTED, _RESIZED, _RESOURCES, _FRAGMENTED, _DEFERRED = (
     int(r) for r in (Reason.PREEMPTED, Reason.RESIZED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.DEFERRED)

@@ -15,13 +15,13 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core import memory as memories
+from gantline.core.arrays import Ints
 from gantline.core.errors import GantlineError
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, Plan, Ranking, Refusal
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Ints
 from gantline.engine import settings as s
 from gantline.engine.advance import rank_and_walk
 from gantline.engine.assign import assign

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING, STARTING
 from gantline.engine.gang import give_back
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # rows of the scratch matrix
 X_NODES, X_COUNTS, X_VICTIM, X_SAVED, X_OFFSET, X_OPTION, X_NODE = range(7)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints, Ints32
 from gantline.core.gather import elapsed
 from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, PENDING, RUNNING, STARTING, STOPPING
 from gantline.core.reasons import Reason
 from gantline.engine import log as g
 from gantline.engine import settings as s
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ints32 = NDArray[np.int32]
 
 _FINISHED = int(Reason.FINISHED)
 

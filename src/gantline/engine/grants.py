@@ -10,10 +10,10 @@ import math
 from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignments
 from gantline.core.reasons import Reason
-from gantline.core.tables import Ints
 from gantline.engine.commit import Commit
 from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, halt, settle

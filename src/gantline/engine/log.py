@@ -6,10 +6,6 @@ import hashlib
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # LI: integer columns; LF: float columns
 L_ROW: Final = 0  # job

@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.options import Option
 from gantline.core.plan import Assignments
-from gantline.core.tables import Ints, Tables
+from gantline.core.tables import Tables
 
 IMPOSSIBLE = -1
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats
 from gantline.core.grant import Worker
 from gantline.core.plan import Part
-from gantline.core.tables import Floats, Tables
+from gantline.core.tables import Tables
 from gantline.engine.holdings import Side
 
 Kept = dict[tuple[str, int], Worker]  # by role and number within the role

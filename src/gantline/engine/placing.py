@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignment
-from gantline.core.tables import Floats, Ints
 from gantline.placement import fit
 
 if TYPE_CHECKING:

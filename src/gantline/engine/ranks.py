@@ -6,15 +6,10 @@ the smallest demand of each waiting row tells the walk when nobody behind can fi
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # B: the counters of the loop
 B_ACTIVE = 0  # rows in `active`

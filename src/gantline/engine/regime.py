@@ -29,7 +29,6 @@ class Regime:
     ties_keep_order: bool = False  # equal ranks keep the order of the last decision, rather than that of arrival
     track_end_included: bool = True  # whether --track LO:HI means HI too
     checkpoints: bool = False  # a run can be saved and gone on with
-    driver: str = ""  # "module:function" of a loop of its own, for simulators that count in another way altogether
 
     def with_round(self, seconds: float | None) -> Regime:
         return self if seconds is None else replace(self, round=float(seconds))

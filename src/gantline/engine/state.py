@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import Jobs, Snapshot
-from gantline.core.tables import Ints, KernelTables, Tables
+from gantline.core.tables import KernelTables, Tables
 from gantline.engine import settings as s
 from gantline.engine.eviction import X_COUNT
 from gantline.engine.log import Log

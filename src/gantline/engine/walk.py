@@ -13,9 +13,9 @@ enough, the pass is over.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints, Ints32
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason
@@ -41,10 +41,6 @@ from gantline.engine.eviction import (
 from gantline.engine.gang import give_back, halt, set_due, start, take
 from gantline.engine.ranks import B_RUNNING, B_WAITING, before
 from gantline.placement.fit import CONSOLIDATED, SKEW, choose, mix
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ints32 = NDArray[np.int32]
 
 _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED = (
     int(r) for r in (Reason.PREEMPTED, Reason.MOVED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY, Reason.DEFERRED)

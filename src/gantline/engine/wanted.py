@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.plan import Assignment, Assignments, Mode
-from gantline.core.tables import Ints, Tables
+from gantline.core.tables import Tables
 from gantline.engine.option_rows import IMPOSSIBLE, OptionRows
 from gantline.engine.placing import LEVELS
 

@@ -13,9 +13,9 @@ from gantline.core.errors import NotFoundError, near
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
+from gantline.files.clusters import read_cluster
 from gantline.report.metrics import BY_KEY
 from gantline.report.numbers import UNKNOWN, best_of, spell
-from gantline.simulator.clusters import read_cluster
 
 SEEDS = (0, 1, 2)
 RULES = {"placement": "consolidated:preferred", "costs": "30"}

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 
-Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
 """From samples, shape (draws, columns, size), to one number per draw; rows of a sample stay together, which makes pairs."""
 

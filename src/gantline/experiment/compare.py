@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.experiment.bootstrap import FEWEST, Floats, Interval, bootstrap, relative_change
+from gantline.experiment.bootstrap import FEWEST, Interval, bootstrap, relative_change
 from gantline.experiment.pairing import PER_JOB, JobsOfRun, job_columns, paired_jobs, seed_columns
 from gantline.experiment.sweep import Sweep
 from gantline.experiment.verdict import Difference, verdict

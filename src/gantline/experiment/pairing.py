@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from gantline.experiment.bootstrap import Floats
+from gantline.core.arrays import Floats
 from gantline.report.frames import completed
 from gantline.report.metrics import bounded_slowdown
 

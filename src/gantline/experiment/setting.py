@@ -15,8 +15,8 @@ from gantline.experiment.fields import duration, mapping, plain_values, text, te
 from gantline.experiment.source import TraceSource
 
 if TYPE_CHECKING:
+    from gantline.core.node_events import NodeEvent
     from gantline.performance.throughput_table import ThroughputTable
-    from gantline.simulator.node_events import NodeEvent
     from gantline.simulator.run import Run
 
 SCHEMA = 1
@@ -142,11 +142,11 @@ class Setting:
         """Refuse now what could not be run later: unknown names, wrong parameters, a cluster that cannot be read."""
         from gantline.admission.rules import find_admission
         from gantline.engine.regime import find_regime
+        from gantline.files.clusters import read_cluster
+        from gantline.files.prices import read_prices
         from gantline.performance.costs import Costs
         from gantline.performance.estimate_chain import find_estimates
         from gantline.placement.rules import find_placement
-        from gantline.simulator.bill import read_prices
-        from gantline.simulator.clusters import read_cluster
 
         checks: dict[str, Callable[[], object]] = {
             "policy": lambda: _parameters(self.policy, self.settings),
@@ -166,8 +166,8 @@ class Setting:
 
     def read_node_events(self) -> list[NodeEvent]:
         """What happens to nodes, from the file; nothing without one."""
-        from gantline.simulator.clusters import read_cluster
-        from gantline.simulator.node_event_files import read_node_events
+        from gantline.files.clusters import read_cluster
+        from gantline.files.node_events import read_node_events
 
         return read_node_events(Path(self.node_events), read_cluster(self.cluster)) if self.node_events else []
 
@@ -178,7 +178,7 @@ class Setting:
 
 def run_setting(setting: Setting) -> Run:
     """Run it. The summary tells the setting and its hash."""
-    from gantline.simulator.policy_files import load_policy
+    from gantline.files.policies import load_policy
     from gantline.simulator.simulate import simulate
 
     _verify(setting)
@@ -209,7 +209,7 @@ def run_setting(setting: Setting) -> Run:
 
 @lru_cache(maxsize=4)
 def _throughputs(path: str, digest: str) -> ThroughputTable:
-    from gantline.simulator.throughputs import read_throughputs
+    from gantline.files.throughputs import read_throughputs
 
     return read_throughputs(path)
 
@@ -225,7 +225,7 @@ def _verify(setting: Setting) -> None:
 def _parameters(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """All parameters of the policy, those not given too: a new default is another run."""
     from gantline.core.policy import parameters
-    from gantline.simulator.policy_files import load_policy
+    from gantline.files.policies import load_policy
 
     policy = load_policy(name, settings)
     return {item.name: getattr(policy, item.name) for item in parameters(type(policy))}

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.estimates import Source
 from gantline.core.rng import stream
-from gantline.core.tables import Ints, Tables
+from gantline.core.tables import Tables
 
 MODES = {
     "oracle": "the true amount of work",

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import NotFoundError
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
 from gantline.performance.matrix_completion import EstimationError, Profiling, estimate_pairs, estimation_error
-from gantline.performance.throughput_table import Floats, Ints, ThroughputTable
+from gantline.performance.throughput_table import ThroughputTable
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.performance.throughput_table import Floats, Ints, Speeds, ThroughputTable
-
-Flags = NDArray[np.bool_]
+from gantline.performance.throughput_table import Speeds, ThroughputTable
 
 
-def complete(matrix: Floats, known: Flags, *, rank: int = 10, ridge: float = 0.01, rounds: int = 10) -> Floats:
+def complete(matrix: Floats, known: Bools, *, rank: int = 10, ridge: float = 0.01, rounds: int = 10) -> Floats:
     """The matrix with its unknown entries filled by a product of two thin factors (alternating least squares).
 
     Known entries are kept. The start is the truncated SVD of the matrix with row means in the gaps, so that equal
@@ -39,7 +37,7 @@ def complete(matrix: Floats, known: Flags, *, rank: int = 10, ridge: float = 0.0
     return np.where(known, matrix, rows @ columns.T)
 
 
-def _ridge(matrix: Floats, known: Flags, factor: Floats, ridge: float) -> Floats:
+def _ridge(matrix: Floats, known: Bools, factor: Floats, ridge: float) -> Floats:
     """For every row the coefficients that explain its known entries by the other factor."""
     masked = known[:, :, None] * factor[None, :, :]
     gram = masked.transpose(0, 2, 1) @ masked + ridge * np.eye(factor.shape[1])
@@ -118,7 +116,7 @@ def estimate_pairs(table: ThroughputTable, profiling: Profiling, rng: np.random.
     return Estimate(replace(table, packed=Speeds(table.packed.alone, estimated)), np.array(chosen), like, measured)
 
 
-def learned(estimate: ThroughputTable, truth: ThroughputTable, measured: Flags) -> ThroughputTable:
+def learned(estimate: ThroughputTable, truth: ThroughputTable, measured: Bools) -> ThroughputTable:
     """Estimates, with the truth where a pair has run since: ``measured[key, other key, type]``."""
     paired = np.where(measured, truth.packed.paired, estimate.packed.paired)
     return replace(estimate, packed=Speeds(estimate.packed.alone, paired))

@@ -15,12 +15,10 @@ from math import isclose, isfinite
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import NotFoundError, TraceError, near
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Key = tuple[str, int]  # job type and gang size
 
 SPREAD = "_unconsolidated"

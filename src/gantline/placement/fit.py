@@ -13,13 +13,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 FIRST_FREE = 0
 CONSOLIDATED = 1

@@ -12,13 +12,12 @@ import math
 from bisect import bisect_left
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats
 from gantline.core.plan import Plan, Reservation
 from gantline.core.snapshot import Snapshot
 
-Floats = NDArray[np.float64]
 _INSTANT = 1e-6  # seconds that a gang takes at least
 
 

@@ -12,15 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core.errors import UsageError
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import Policy
 from gantline.core.queues import ancestors
 from gantline.core.snapshot import Snapshot
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

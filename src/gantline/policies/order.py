@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.snapshot import Snapshot
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

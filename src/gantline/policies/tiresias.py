@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.tiresias_artifact import LIMITS, artifact_plan, gittins_table
 
-Floats = NDArray[np.float64]
 _LEVEL, _NEVER = 1e12, 1e11  # a queue outweighs any start time; who never started stands behind those who did
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gantline.policies.turns import NO_TURN, Floats, Ints
+from gantline.core.arrays import Floats, Ints
+from gantline.policies.turns import NO_TURN
 
 
 @dataclass(frozen=True)

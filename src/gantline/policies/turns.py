@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
 
 if TYPE_CHECKING:
     from gantline.policies.turn_ledger import Ledger
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 NO_TURN = -1
 RESERVED = -2  # holds a place that it may not use in this round

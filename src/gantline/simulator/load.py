@@ -6,10 +6,11 @@ import numpy as np
 import polars as pl
 
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, near
 from gantline.core.options import Option, OptionTable
-from gantline.core.tables import Ints, Tables
+from gantline.core.tables import Tables
 from gantline.placement.skew import is_sensitive
 from gantline.workload.options import parse_options
 from gantline.workload.trace import Trace

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -12,26 +11,30 @@ from typing import Any
 from gantline.admission.rules import AdmissionRule, find_admission
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.node_events import NodeEvent
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
+from gantline.drivers.virtual import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime, find_regime
 from gantline.engine.state import State
+from gantline.files.clusters import read_cluster
+from gantline.files.policies import read_settings
+from gantline.files.prices import read_prices
+from gantline.files.throughputs import read_throughputs
+from gantline.imitations.registry import find_imitation
 from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates, find_estimates
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.placement.rules import PlacementRule, find_placement
 from gantline.policies.registry import make_policy
-from gantline.simulator.bill import bill, read_prices, with_prices
-from gantline.simulator.checkpoints import NO_CHECKPOINTS, Checkpoints
-from gantline.simulator.clusters import read_cluster
+from gantline.simulator.bill import bill, with_prices
 from gantline.simulator.load import load_tables
-from gantline.simulator.node_events import NodeEvent
-from gantline.simulator.option_estimates import fill_option_estimates
 from gantline.simulator.run import Run
-from gantline.simulator.simulation import Simulation
 from gantline.simulator.summary import summarise
-from gantline.simulator.throughputs import estimation_summary, read_throughputs, use_throughputs
+from gantline.simulator.throughputs import estimation_summary, use_throughputs
+from gantline.workload.option_estimates import fill_option_estimates
 from gantline.workload.trace import Trace
 
 
@@ -100,8 +103,9 @@ def simulate(
     changes = tuple(sorted(node_events, key=lambda e: e.time))
     simulation = Simulation(engine, gate, guess, until, window, changes, step_all, latency, on_progress, keep)
     counted: dict[str, Any] | None = None
-    if way.driver:
-        counted = find_driver(way.driver)(simulation, jobs)
+    imitate = find_imitation(way.name)
+    if imitate is not None:
+        counted = imitate(simulation, jobs)
     else:
         simulation.run()
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, seed) | (counted or {})
@@ -112,41 +116,6 @@ def simulate(
     summary["cpu_seconds"] = time.process_time() - cpu_began
     lost, said = (tuple(map(str, each)) for each in (engine.incidents, engine.notices))
     return Run(summary, tables, state.log, lost, recorded, window, tuple(engine.refusals), said)
-
-
-def find_driver(target: str) -> Callable[[Simulation, Trace], dict[str, Any] | None]:
-    """The loop of a regime that counts time in another way altogether; it may add to the summary."""
-    module, _, attribute = target.partition(":")
-    driver: Callable[[Simulation, Trace], dict[str, Any] | None] = getattr(importlib.import_module(module), attribute)
-    return driver
-
-
-def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters, with ``@FILE`` replaced by the numbers in the file's first column (a heading is skipped)."""
-    values: dict[str, Any] = {}
-    for name, value in settings.items():
-        if isinstance(value, str) and value.startswith("@"):
-            value = _numbers(name, Path(value[1:]))
-        values[name] = value
-    return values
-
-
-def _numbers(name: str, path: Path) -> tuple[float, ...]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"cannot be read: {error}", where=f"--set {name}=@{path}", fix="name a text file with one number per line"
-        ) from None
-    numbers = []
-    for line, text in enumerate(lines, start=1):
-        cell = text.split(",")[0].strip()
-        try:
-            numbers.append(float(cell))
-        except ValueError:
-            if line > 1 and cell:
-                raise UsageError(f"'{cell}' is not a number", where=f"{path}:{line}", fix="one number per line") from None
-    return tuple(numbers)
 
 
 def _trace(trace: Any) -> Trace:

@@ -19,7 +19,7 @@ from gantline.simulator.occupancy import device_seconds
 from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:
-    from gantline.simulator.simulation import Simulation
+    from gantline.drivers.virtual import Simulation
 
 
 def _number(value: Any) -> float | None:

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from gantline.core import columns as c
-from gantline.core.errors import NotFoundError, TraceError, UsageError
+from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import TraceError, UsageError
 from gantline.core.options import OptionTable
 from gantline.core.policy import Policy
-from gantline.core.tables import Floats, Ints, Tables
+from gantline.core.tables import Tables
 from gantline.performance.gavel_model import GavelModel
 from gantline.performance.matrix_completion import EstimationError
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.simulator.load import smallest_options
 from gantline.workload.trace import Trace
-from gantline.workload.unpack import read_text
-
-
-def read_throughputs(given: ThroughputTable | str | Path) -> ThroughputTable:
-    """A table, or the JSON file that holds one."""
-    if isinstance(given, ThroughputTable):
-        return given
-    path = Path(given)
-    if not path.is_file():
-        raise NotFoundError("no such file", where=f"throughputs {path}", fix="name a table in Gavel's layout (JSON)")
-    return ThroughputTable.parse(read_text(path), str(path))
 
 
 def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, across: bool = False) -> GavelModel:

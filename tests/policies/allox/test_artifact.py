@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from tests.oracles import irfsim_allox
 from tests.oracles.java_sort import java_sorted
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
-from gantline.policies.allox.artifact.clock import advance
-from gantline.policies.allox.artifact.event import choose, match_event
-from gantline.policies.allox.artifact.solver import match_slots
-from gantline.policies.allox.artifact.sort import BROKEN, FINE, java_sort, scratch
-from gantline.policies.allox.artifact.world import CPU, GPU, World
-from gantline.policies.allox.ways import Floats, Ints
-from gantline.simulator.irfsim_world import Jobs, Pool, build_world
+from gantline.imitations.irfsim.clock import advance
+from gantline.imitations.irfsim.event import choose, match_event
+from gantline.imitations.irfsim.reading import Jobs, Pool, build_world
+from gantline.imitations.irfsim.solver import match_slots
+from gantline.imitations.irfsim.sort import BROKEN, FINE, java_sort, scratch
+from gantline.imitations.irfsim.world import CPU, GPU, World
 from gantline.simulator.simulate import simulate
 
 AGE = 500.0

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from gantline.core.arrays import Floats
 from gantline.policies.gavel.central import (
     maximise_gain,
     maximise_level,
@@ -14,7 +15,7 @@ from gantline.policies.gavel.central import (
     minimise_ratio,
     throughput_of,
 )
-from gantline.policies.gavel.instance import Floats, Instance
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.kinds import apart, kinds
 from gantline.policies.gavel.program import Program, constraints
 

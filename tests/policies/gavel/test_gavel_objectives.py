@@ -9,10 +9,11 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.policies.gavel.allocation import Allocation, effective_throughput, excess
 from gantline.policies.gavel.finish_time_fairness import finish_time_fairness
-from gantline.policies.gavel.instance import Floats, Instance
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.makespan import last_feasible_probe, makespan
 from gantline.policies.gavel.max_min_fairness import max_min_fairness, normaliser
 from gantline.policies.gavel.shares import isolated_throughput

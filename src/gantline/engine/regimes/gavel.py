@@ -2,6 +2,4 @@
 
 from gantline.engine.regime import Regime
 
-REGIME = Regime(
-    name="gavel", round=360.0, track_end_included=False, checkpoints=True, driver="gantline.simulator.gavel_rounds:run_in_rounds"
-)
+REGIME = Regime(name="gavel", round=360.0, track_end_included=False, checkpoints=True)

@@ -6,4 +6,4 @@ next), so it has a loop of its own, which knows AlloX and its baselines and no o
 
 from gantline.engine.regime import Regime
 
-REGIME = Regime(name="irfsim", tick=1.0, driver="gantline.simulator.irfsim:drive")
+REGIME = Regime(name="irfsim", tick=1.0)

@@ -2,4 +2,4 @@
 
 from gantline.engine.regime import Regime
 
-REGIME = Regime(name="irfsim-known", tick=1.0, driver="gantline.simulator.irfsim:drive")
+REGIME = Regime(name="irfsim-known", tick=1.0)

@@ -8,14 +8,16 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from gantline.core.arrays import Floats
 from gantline.experiment.grid import Case, Grid
 from gantline.experiment.reproduce.gavel_workload import GavelStudy, as_published
 from gantline.experiment.reproduce.study import Claim, Scale
+from gantline.files.throughputs import read_throughputs
 from gantline.policies.gavel.allocation import effective_throughput
-from gantline.policies.gavel.instance import Entity, Floats, Instance
+from gantline.policies.gavel.instance import Entity, Instance
 from gantline.policies.gavel.shares import proportional_throughput
 from gantline.policies.gavel.water_filling import water_filling
-from gantline.simulator.throughputs import job_types, read_throughputs
+from gantline.simulator.throughputs import job_types
 
 _WEIGHTS = (1.0, 2.0, 3.0)
 _JOBS, _EVERY = 18, 4  # a job comes every four steps

@@ -10,15 +10,12 @@ from __future__ import annotations
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.policies.allox.fill import fits
-from gantline.policies.allox.flow import FAR, FORBIDDEN, Ints
-
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
+from gantline.solvers.slot_flow import FAR, FORBIDDEN
 
 
 def check_age(age: float) -> float:
@@ -37,7 +34,7 @@ def next_ageing(arrival: Floats, now: float, age: float) -> float:
 
 
 @njit(cache=True)
-def earliest(kind: int, width: int, machine_kind: Ints, release: Ints, idle: Flags, found: Ints) -> int:
+def earliest(kind: int, width: int, machine_kind: Ints, release: Ints, idle: Bools, found: Ints) -> int:
     """The ``width`` machines of a type that are free first, idle ones before others; returns how many there are."""
     count = 0
     for _ in range(width):
@@ -62,7 +59,7 @@ def serve_aged(
     need: Floats,
     machine_kind: Ints,
     release: Ints,
-    idle: Flags,
+    idle: Bools,
     free: Floats,
     started: Ints,
 ) -> None:

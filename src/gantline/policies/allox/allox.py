@@ -8,6 +8,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
 from gantline.policies.allox.ageing import check_age
 from gantline.policies.allox.event import decide_columns
@@ -15,7 +16,6 @@ from gantline.policies.allox.fill import fits
 from gantline.policies.allox.state import State, pack, recall, remember, unpack
 from gantline.policies.allox.ticks import TICKS, to_ticks
 from gantline.policies.allox.users import check_alpha
-from gantline.policies.allox.ways import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gantline.core.arrays import Floats, Ints
 from gantline.policies.allox.fill import Misfit, fill_best, fill_by_share, fill_within
 from gantline.policies.allox.shares import Worth
-from gantline.policies.allox.ways import Floats, Ints, Pool, Ways
+from gantline.policies.allox.ways import Pool, Ways
 
 
 def no_tiers(ways: Ways) -> Ints:

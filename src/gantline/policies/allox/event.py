@@ -12,18 +12,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.policies.allox.ageing import serve_aged
 from gantline.policies.allox.fill import fits
-from gantline.policies.allox.flow import FORBIDDEN, Ints, solve
 from gantline.policies.allox.sequence import sequence
-from gantline.policies.allox.ties import settle
 from gantline.policies.allox.users import let_in
-
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
+from gantline.solvers.slot_flow import FORBIDDEN, solve
+from gantline.solvers.slot_ties import settle
 
 
 @njit(cache=True)
@@ -40,7 +37,7 @@ def decide_columns(
     aged: Ints,
     machine_kind: Ints,
     release: Ints,
-    idle: Flags,
+    idle: Bools,
     free: Floats,
     price: Ints,
     depth: Ints,
@@ -82,7 +79,7 @@ def start_matched(
     alpha: float,
     machine_kind: Ints,
     release: Ints,
-    idle: Flags,
+    idle: Bools,
     free: Floats,
     started: Ints,
     price: Ints,
@@ -127,7 +124,7 @@ def start_matched(
 
 
 @njit(cache=True)
-def leave_out(rows: Ints, blocked: Flags, started: Ints) -> int:
+def leave_out(rows: Ints, blocked: Bools, started: Ints) -> int:
     """Take the rows that could not start out of this event; how many there are."""
     count = 0
     for j in rows:
@@ -138,7 +135,7 @@ def leave_out(rows: Ints, blocked: Flags, started: Ints) -> int:
 
 
 @njit(cache=True)
-def any_set(flags: Flags) -> bool:
+def any_set(flags: Bools) -> bool:
     """Whether one of them is set; written out, as are the next two, because this compiles in a fraction of the time."""
     count = 0
     for flag in flags:
@@ -147,7 +144,7 @@ def any_set(flags: Flags) -> bool:
 
 
 @njit(cache=True)
-def same(one: Flags, other: Flags) -> bool:
+def same(one: Bools, other: Bools) -> bool:
     """Whether the same flags are set."""
     differing = 0
     for i in range(one.size):
@@ -156,7 +153,7 @@ def same(one: Flags, other: Flags) -> bool:
 
 
 @njit(cache=True)
-def rows_of(chosen: Flags, owner: Ints, started: Ints) -> Ints:
+def rows_of(chosen: Bools, owner: Ints, started: Ints) -> Ints:
     """The jobs of the chosen users that take part."""
     rows = np.empty(owner.size, np.int64)
     count = 0
@@ -181,13 +178,13 @@ def start_heads(
     weight: Floats,
     machine_kind: Ints,
     release: Ints,
-    idle: Flags,
+    idle: Bools,
     free: Floats,
     started: Ints,
     price: Ints,
     depth: Ints,
     place: Ints,
-    blocked: Flags,
+    blocked: Bools,
 ) -> int:
     """Match some rows and start heads of idle machines: all, or the one of the user with the lowest score.
 
@@ -239,7 +236,7 @@ def start_heads(
 
 
 @njit(cache=True)
-def sort_machines(machine_kind: Ints, release: Ints, idle: Flags, types: int) -> tuple[Ints, Ints]:
+def sort_machines(machine_kind: Ints, release: Ints, idle: Bools, types: int) -> tuple[Ints, Ints]:
     """Machines by type, then release time, then idle ones before those overdue, then number; and where each type begins."""
     key = np.empty(release.size, np.int64)
     for m in range(release.size):
@@ -258,7 +255,7 @@ def sort_machines(machine_kind: Ints, release: Ints, idle: Flags, types: int) ->
 
 
 @njit(cache=True)
-def idle_machines(machine_kind: Ints, idle: Flags, kind: int) -> int:
+def idle_machines(machine_kind: Ints, idle: Bools, kind: int) -> int:
     """How many machines of a type are idle."""
     count = 0
     for m in range(idle.size):
@@ -267,7 +264,7 @@ def idle_machines(machine_kind: Ints, idle: Flags, kind: int) -> int:
 
 
 @njit(cache=True)
-def occupy(m: int, kind: int, width: int, until: int, machine_kind: Ints, release: Ints, idle: Flags) -> None:
+def occupy(m: int, kind: int, width: int, until: int, machine_kind: Ints, release: Ints, idle: Bools) -> None:
     """Take machine m, and for a gang further idle machines of its type, the last ones first."""
     release[m], idle[m] = until, False
     left = width - 1

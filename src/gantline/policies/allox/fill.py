@@ -9,13 +9,10 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.policies.allox.shares import dominant_share
-from gantline.policies.allox.ways import Floats, Ints
-
-Flags = npt.NDArray[np.bool_]
 
 
 class Misfit(IntEnum):
@@ -36,7 +33,7 @@ def fits(need: Floats, free: Floats) -> bool:
 
 
 @njit(cache=True)
-def best_way(who: int, user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, free: Floats, gone: Flags, fitting: bool) -> int:
+def best_way(who: int, user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, free: Floats, gone: Bools, fitting: bool) -> int:
     """The way with the smallest (tier, key) of a user (-1: of anyone) whose job is not gone; -1 if there is none."""
     best = -1
     for w in range(job.size):

@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from gantline.core.arrays import Ints
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.allox.instant import Instant
 from gantline.policies.allox.profiling import Samples, check_profile
 from gantline.policies.allox.users import read_weights
-from gantline.policies.allox.ways import Ints, Ways
+from gantline.policies.allox.ways import Ways
 
 
 @dataclass(frozen=True)

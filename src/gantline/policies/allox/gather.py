@@ -8,15 +8,12 @@ per type, in that order, since cores of a GPU node are of no use to a job that a
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.gather import elapsed
 from gantline.core.jit import compiled, kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Estimates that ran out still leave something to do.
 LEAST = 1e-6

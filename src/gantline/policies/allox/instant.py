@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.policies.allox import gather, machines, seats
 from gantline.policies.allox.allox import Machines, Waiting
 from gantline.policies.allox.profiling import PURPOSE, Samples
 from gantline.policies.allox.shares import Worth
-from gantline.policies.allox.ways import Floats, Ints, Pool, Ways
+from gantline.policies.allox.ways import Pool, Ways
 
 #: How often a decision is made again because one of its jobs finds no node; after that such jobs are left out.
 _TRIES = 32

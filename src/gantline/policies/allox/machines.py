@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
-from gantline.policies.allox.gather import Floats, Ints, believed, need_of, remaining
+from gantline.policies.allox.gather import believed, need_of, remaining
 
 
 @compiled

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.policies.allox.flow import Ints, solve
 from gantline.policies.allox.sequence import sequence
 from gantline.policies.allox.state import State, pack, recall, remember, unpack
-from gantline.policies.allox.ticks import TICKS, Floats, to_ticks
-from gantline.policies.allox.ties import settle
+from gantline.policies.allox.ticks import TICKS, to_ticks
+from gantline.solvers.slot_flow import solve
+from gantline.solvers.slot_ties import settle
 
 
 @dataclass(frozen=True)

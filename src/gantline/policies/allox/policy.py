@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from gantline.core.arrays import Ints
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -14,7 +15,7 @@ from gantline.policies.allox.allox import decide, nothing_hangs
 from gantline.policies.allox.instant import Instant
 from gantline.policies.allox.profiling import Samples, check_profile
 from gantline.policies.allox.users import check_alpha, read_weights
-from gantline.policies.allox.ways import Ints, Ways
+from gantline.policies.allox.ways import Ways
 
 PAPER = "Le, Sun, Chowdhury, Liu: AlloX: Compute Allocation in Hybrid Clusters (EuroSys 2020)"
 

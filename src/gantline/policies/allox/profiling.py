@@ -12,12 +12,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.phases import PENDING
 from gantline.core.snapshot import Snapshot
 from gantline.performance.sampling import Sampler
 from gantline.policies.allox import gather, seats
-from gantline.policies.allox.ways import Floats
 
 PURPOSE = "profile"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
 from gantline.placement.fit import FIRST_FREE, choose
-from gantline.policies.allox.gather import Floats, Ints
 
 
 @compiled

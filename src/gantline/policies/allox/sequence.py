@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gantline.policies.allox.flow import Ints
+from gantline.core.arrays import Ints
 
 
 @njit(cache=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gantline.core.arrays import Ints
 from gantline.policies.allox import baselines
 from gantline.policies.allox.fillings import Filling
 from gantline.policies.allox.instant import Instant
-from gantline.policies.allox.ways import Ints, Ways
+from gantline.policies.allox.ways import Ways
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.policies.allox.ways import Floats, Ints, Ways
+from gantline.policies.allox.ways import Ways
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from gantline.core.arrays import Ints
 from gantline.policies.allox import baselines
 from gantline.policies.allox.ageing import check_age, next_ageing
 from gantline.policies.allox.fillings import Filling
 from gantline.policies.allox.instant import Instant
 from gantline.policies.allox.policy import PAPER
-from gantline.policies.allox.ways import Ints, Ways
+from gantline.policies.allox.ways import Ways
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.policies.allox.flow import FORBIDDEN, Ints
-
-Floats = npt.NDArray[np.float64]
+from gantline.solvers.slot_flow import FORBIDDEN
 
 TICKS = 1e6
 LONGEST = 2.0**60

@@ -10,14 +10,11 @@ from __future__ import annotations
 from math import ceil, inf
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.policies.allox.shares import Worth, dominant_share
-from gantline.policies.allox.ways import Floats, Ints
-
-Flags = npt.NDArray[np.bool_]
 
 
 def check_alpha(alpha: float) -> float:
@@ -57,7 +54,7 @@ def progress_gains(time: Floats, need: Floats, capacity: Floats) -> Floats:
 
 
 @njit(cache=True)
-def let_in(score: Floats, weight: Floats, active: Flags, alpha: float) -> Flags:
+def let_in(score: Floats, weight: Floats, active: Bools, alpha: float) -> Bools:
     """The active users with the lowest score per weight, ``ceil(alpha x active)`` of them; draws go by number."""
     count = 0
     for u in range(active.size):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.policies.gavel.instance import Floats, Instance
+from gantline.core.arrays import Floats
+from gantline.policies.gavel.instance import Instance
 
 _LISTED = 5  # jobs named in a remark
 

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, near
-from gantline.policies.gavel.instance import Floats, Instance
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.shares import proportional_throughput
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gantline.policies.gavel.instance import Flags, Floats
-from gantline.policies.gavel.interior import Point, Problem, climb
+from gantline.core.arrays import Bools, Floats
 from gantline.policies.gavel.program import Program
+from gantline.solvers.interior import Point, Problem, climb
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Start:
 
     x: Floats
     throughput: Floats
-    able: Flags
+    able: Bools
 
 
 def maximise_level(program: Program, demand: Floats, base: Floats | None = None, *, budget: int = 100) -> Point:
@@ -97,7 +97,7 @@ def _start(program: Program) -> Start:
     return Start(x, np.where(able, throughput, 1.0), able)
 
 
-def _problem(program: Program, start: Start, kept: Flags, base: Floats | None) -> Problem:
+def _problem(program: Program, start: Start, kept: Bools, base: Floats | None) -> Problem:
     """The program with every floor row in units of the start's throughput, and only the floors that are kept."""
     unit = np.ones(len(program.bound))
     unit[1 : 2 * program.size : 2] = start.throughput

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Names = Sequence[Hashable]
 
 

@@ -12,9 +12,10 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from gantline.core.arrays import Floats, Ints
 from gantline.policies.gavel.allocation import Allocation
 from gantline.policies.gavel.draws import Drawn, generator, state_of
-from gantline.policies.gavel.instance import Floats, Instance, Ints
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.shares import no_pairs
 
 WORTHWHILE = 1.5  # two jobs share only if they do more than this together, alone being one each

@@ -12,9 +12,10 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from gantline.core.arrays import Floats
 from gantline.policies.gavel.allocation import Allocation
 from gantline.policies.gavel.central import minimise_ratio
-from gantline.policies.gavel.instance import Floats, Instance, Pairs
+from gantline.policies.gavel.instance import Instance, Pairs
 from gantline.policies.gavel.shares import isolated_throughput, no_pairs
 from gantline.policies.gavel.solving import DEFAULT, Solving, conclude
 

@@ -12,14 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.policies.gavel.checks import column, matrix, pair_rows, refuse_pairs, refuse_where
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.policies.gavel.instance import Floats, Instance, Ints
+from gantline.core.arrays import Floats, Ints
+from gantline.policies.gavel.instance import Instance
 
 Words = NDArray[np.uint64]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gantline.core.arrays import Floats
 from gantline.policies.gavel.allocation import Allocation
-from gantline.policies.gavel.instance import Floats, Instance
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.shares import proportional_throughput
 from gantline.policies.gavel.solving import DEFAULT, Solving, best_level, conclude
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
 from gantline.performance.gavel_model import GavelModel, measured
 from gantline.performance.matrix_completion import EstimationError, Profiling
-from gantline.policies.gavel.instance import Floats
 from gantline.policies.gavel.policy import GavelPolicy
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.policies.gavel.allocation import Allocation
-from gantline.policies.gavel.instance import Floats, Instance, Ints
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.kinds import group
 from gantline.policies.gavel.shares import no_pairs
 

@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.gavel.allocation import Allocation, remarks
-from gantline.policies.gavel.instance import Floats, Instance, Ints
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.question import Question, ask
 from gantline.policies.turn_ledger import Ledger
 from gantline.policies.turns import next_turns

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.policies.gavel.instance import Floats, Instance, Ints
+from gantline.core.arrays import Floats, Ints
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.kinds import Kinds
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
 from gantline.performance.gavel_model import GavelModel
-from gantline.policies.gavel.instance import Entity, Floats, Instance, Ints
+from gantline.policies.gavel.instance import Entity, Instance
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gantline.core.arrays import Floats
 from gantline.policies.gavel.allocation import Allocation
-from gantline.policies.gavel.instance import Floats, Instance
+from gantline.policies.gavel.instance import Instance
 
 
 def proportional(instance: Instance) -> Allocation:

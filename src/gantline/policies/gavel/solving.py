@@ -16,14 +16,15 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
+from gantline.core.arrays import Floats
 from gantline.policies.gavel.allocation import Allocation
 from gantline.policies.gavel.central import maximise_level, throughput_of
-from gantline.policies.gavel.instance import Floats, Instance
-from gantline.policies.gavel.interior import Point
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.kinds import Kinds, apart, kinds
-from gantline.policies.gavel.lp import LinearProgram, solve
 from gantline.policies.gavel.program import Program, constraints
 from gantline.policies.gavel.shares import isolated
+from gantline.solvers.interior import Point
+from gantline.solvers.linear_programs import LinearProgram, solve
 
 GIVE = 1e-7  # how much of a floor rounding may take; it also leaves floors that bind an inside to walk through
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from gantline.core.arrays import Floats
 from gantline.policies.gavel.allocation import Allocation, effective_throughput
 from gantline.policies.gavel.central import maximise_welfare, throughput_of
-from gantline.policies.gavel.instance import Floats, Instance
-from gantline.policies.gavel.interior import Point
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.max_min_fairness import normaliser
 from gantline.policies.gavel.program import Program
 from gantline.policies.gavel.solving import DEFAULT, Solving, conclude, give_up
+from gantline.solvers.interior import Point
 
 
 def strategy_proof(instance: Instance, solving: Solving = DEFAULT) -> tuple[Allocation, Floats]:

@@ -12,14 +12,15 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
+from gantline.core.arrays import Bools, Floats
 from gantline.core.errors import UsageError
 from gantline.policies.gavel.allocation import Allocation, effective_throughput
 from gantline.policies.gavel.central import maximise_gain, maximise_level
-from gantline.policies.gavel.instance import Flags, Floats, Instance
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.kinds import apart
-from gantline.policies.gavel.lp import LinearProgram, solve
 from gantline.policies.gavel.program import Program
 from gantline.policies.gavel.solving import DEFAULT, GIVE, Solving, as_linear, conclude, gain_of
+from gantline.solvers.linear_programs import LinearProgram, solve
 
 NODES = 2_000  # of branch and bound, when it is asked which deadlines to give up
 
@@ -66,7 +67,7 @@ def _best_sum(instance: Instance, price: Floats, floor: Floats, solving: Solving
     return conclude(instance, program, point, float(gain @ point.x), solving)
 
 
-def _keepable(instance: Instance, required: Floats, solving: Solving) -> Flags:
+def _keepable(instance: Instance, required: Floats, solving: Solving) -> Bools:
     """Which deadlines to keep: all if possible, else as many as branch and bound finds."""
     program = solving.constraints(instance, apart(instance))
     hopeless = required > program.reach

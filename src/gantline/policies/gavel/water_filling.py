@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from gantline.core.arrays import Bools, Floats
 from gantline.policies.gavel.allocation import Allocation
-from gantline.policies.gavel.instance import Flags, Floats, Instance
+from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.kinds import Kinds
-from gantline.policies.gavel.lp import LinearProgram, solve
 from gantline.policies.gavel.program import Program
 from gantline.policies.gavel.shares import proportional_throughput
 from gantline.policies.gavel.solving import DEFAULT, GIVE, Solving, as_linear, best_level, conclude, give_up
+from gantline.solvers.linear_programs import LinearProgram, solve
 
 GROWTH = 1e-4  # a job can still rise if it can grow by this part
 NODES = 2_000
@@ -30,7 +31,7 @@ class Water:
     """The state of the filling, per kind."""
 
     level: Floats  # normalised throughput granted so far
-    frozen: Flags
+    frozen: Bools
 
 
 def water_filling(instance: Instance, solving: Solving = DEFAULT) -> Allocation:
@@ -71,7 +72,7 @@ def _order(instance: Instance) -> Floats:
     return order
 
 
-def _weights(instance: Instance, kinds: Kinds, frozen: Flags) -> Floats:
+def _weights(instance: Instance, kinds: Kinds, frozen: Bools) -> Floats:
     """Weights of the kinds in this pass; 0 for those that do not rise."""
     own = np.where(frozen, 0.0, instance.weight[kinds.first])
     if instance.entity is None:
@@ -89,7 +90,7 @@ def _weights(instance: Instance, kinds: Kinds, frozen: Flags) -> Floats:
     return weight
 
 
-def _can_grow(program: Program, unit: Floats, level: Floats, rising: Flags) -> Flags:
+def _can_grow(program: Program, unit: Floats, level: Floats, rising: Bools) -> Bools:
     """Which of the rising kinds can all grow a little above their level at once."""
     floor = unit * level * (1.0 - GIVE)
     plain = as_linear(program, np.zeros(len(program.row)), floor)

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from gantline.core.arrays import Floats
 
 
 @dataclass(frozen=True)

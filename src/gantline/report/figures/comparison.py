@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gantline.report.figures.chart import Axis, Box, Chart, Floats, Line, Panel, Points, brief, floats
+from gantline.core.arrays import Floats
+from gantline.report.figures.chart import Axis, Box, Chart, Line, Panel, Points, brief, floats
 from gantline.report.figures.durations import unit_for
 from gantline.report.metrics.catalogue import BY_KEY, Metric
 

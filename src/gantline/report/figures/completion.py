@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from gantline.report.figures.chart import Axis, Chart, Floats, Legend, Line, Panel, brief, floats
+from gantline.core.arrays import Floats
+from gantline.report.figures.chart import Axis, Chart, Legend, Line, Panel, brief, floats
 from gantline.report.figures.comparison import metric_axis
 from gantline.report.figures.durations import log_duration_axis
 from gantline.report.frames import RunLike, completed

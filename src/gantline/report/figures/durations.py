@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.report.figures.chart import Axis, Floats
+from gantline.core.arrays import Floats
+from gantline.report.figures.chart import Axis
 
 _NATURAL = (
     (0.001, "1 ms"),

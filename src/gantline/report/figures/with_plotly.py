@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from gantline.report.figures.chart import Axis, Bars, Box, Chart, Floats, Layer, Line, Panel, Points, Raster
+from gantline.core.arrays import Floats
+from gantline.report.figures.chart import Axis, Bars, Box, Chart, Layer, Line, Panel, Points, Raster
 from gantline.report.figures.palette import LIGHT, Theme, dash, faded, series_colour
 
 PANEL_HEIGHT = 300

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from gantline.core.arrays import Floats
 
 
 def integral(times: Floats, values: Floats, at: Floats) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gamma, gammaincinv
 
-from gantline.workload.generators.streams import Floats
+from gantline.core.arrays import Floats
 
 PATTERNS = ("poisson", "gamma", "weibull")
 _HOUR = 3600.0

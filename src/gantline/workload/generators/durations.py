@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import ndtri
 
-from gantline.workload.generators.streams import Floats
+from gantline.core.arrays import Floats
 
 
 class Duration(Protocol):

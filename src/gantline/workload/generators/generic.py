@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats
 from gantline.workload.generators.arrivals import Profile, unit_gaps
 from gantline.workload.generators.durations import BySize
 from gantline.workload.generators.labels import labels
 from gantline.workload.generators.mixes import Mix
 from gantline.workload.generators.settings import WorkloadSettings
-from gantline.workload.generators.streams import Floats, Streams
+from gantline.workload.generators.streams import Streams
 from gantline.workload.generators.table import as_trace
 from gantline.workload.trace import Trace
 

@@ -15,12 +15,13 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtr, ndtri
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import near
 from gantline.workload.generators.arrivals import unit_gaps
 from gantline.workload.generators.given import Reader, read_given
 from gantline.workload.generators.mixes import zipf_mix
 from gantline.workload.generators.quantities import fault, number, whole, word
-from gantline.workload.generators.streams import Floats, Streams
+from gantline.workload.generators.streams import Streams
 from gantline.workload.generators.table import as_trace
 from gantline.workload.options import Option, format_options
 from gantline.workload.trace import Trace

@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats
 from gantline.workload.generators.mixes import Mix, zipf_mix
 from gantline.workload.generators.settings import WorkloadSettings
-from gantline.workload.generators.streams import Floats, Streams
+from gantline.workload.generators.streams import Streams
 from gantline.workload.options import Option, format_options
 
 Columns = dict[str, pl.Series]

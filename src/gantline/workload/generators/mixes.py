@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats
 from gantline.workload.generators.quantities import fault, number
-from gantline.workload.generators.streams import Floats
 
 V = TypeVar("V", int, float, str)
 

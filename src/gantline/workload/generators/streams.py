@@ -7,12 +7,10 @@ hundred values of a stream are the same whether one asks for a hundred or for a 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.rng import stream
-
-Floats = NDArray[np.float64]
 
 
 class Streams:

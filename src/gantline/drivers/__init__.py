@@ -1,0 +1,1 @@
+"""How time passes and what has been acknowledged: virtual time, orders and reports, faults."""

@@ -1,0 +1,213 @@
+"""An executor on virtual time whose messages are late, lost or doubled, and whose machines fail: a story told by a seed.
+
+It is strict about reality: it notes every breach of a promise (a device with two incarnations, a job that lives twice) in `breaches`,
+which tests demand to be empty. Saved work lives with the machines: a job resumes from its newest checkpoint, and says so.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+
+from gantline.core.arrays import Floats
+from gantline.core.rng import stream
+from gantline.engine.executor import News, Order, Report, Verb
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How bad the world is."""
+
+    delay: tuple[float, float] = (0.0, 0.0)  # of messages, seconds, uniform
+    loss: float = 0.0  # chance that a message is lost
+    doubled: float = 0.0  # chance that a message arrives twice
+    start: tuple[float, float] = (0.0, 0.0)  # seconds to start a gang
+    stop: tuple[float, float] = (0.0, 0.0)  # seconds to save and stop it
+    heartbeat: float = 20.0  # how often machines repeat what they last said
+    checkpoint: float = math.inf  # seconds between saves while running
+
+
+@dataclass(eq=False)
+class _Incarnation:
+    row: int
+    epoch: int
+    devices: tuple[int, ...]
+    base: float  # work at the start
+    rate: float
+    runs_from: float  # when progress begins
+    mates: frozenset[int] = frozenset()
+    node: int = -1
+    state: str = "starting"  # starting, running, stopping, stopped, finished, failed
+    done: float = 0.0  # final work, once it is over
+
+    def work(self, now: float, total: float) -> float:
+        return min(total, self.base + self.rate * max(0.0, now - self.runs_from))
+
+
+@dataclass
+class FaultyExecutor:
+    """Machines and a network on one virtual clock."""
+
+    work: Floats  # true amount of work per row
+    faults: Faults
+    seed: int = 0
+    failures: tuple[tuple[float, int, frozenset[int]], ...] = ()  # (time, node, its devices): it dies, and every gang that uses it with it
+    breaches: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._rng = stream(self.seed, 0, "faults")
+        self._events: list[tuple[float, int, str, object]] = []  # what happens inside, by time
+        self._inbox: list[tuple[float, int, Report]] = []
+        self._count = 0
+        self._last: dict[int, _Incarnation] = {}
+        self._holders: dict[int, list[_Incarnation]] = {}
+        self._saved: dict[int, float] = {}
+        self._beating = False
+        self._now = 0.0
+        for at, node, devices in self.failures:
+            self._push(at, "failure", (node, devices))
+
+    # --- the executor's interface ---------------------------------------------------------------------------------------
+    def send(self, order: Order, now: float) -> None:
+        for at in self._deliveries(now):
+            self._push(at, "order", order)
+
+    def next_time(self) -> float:
+        times = [self._events[0][0]] if self._events else []
+        if self._inbox:
+            times.append(self._inbox[0][0])
+        return min(times, default=math.inf)
+
+    def receive(self, now: float) -> list[Report]:
+        while self._events and self._events[0][0] <= now:
+            at, _, kind, what = heapq.heappop(self._events)
+            self._now = at
+            getattr(self, f"_on_{kind}")(what)
+        self._now = now
+        reports = []
+        while self._inbox and self._inbox[0][0] <= now:
+            reports.append(heapq.heappop(self._inbox)[2])
+        return reports
+
+    # --- inside ---------------------------------------------------------------------------------------------------------
+    def _on_order(self, order: object) -> None:
+        assert isinstance(order, Order)
+        last = self._last.get(order.row)
+        if last is not None and order.epoch < last.epoch:
+            return  # fenced off
+        if order.verb is Verb.START:
+            if last is not None and order.epoch == last.epoch:
+                self._repeat(last)
+            else:
+                self._begin(order)
+        elif last is not None and order.epoch == last.epoch:
+            if last.state in {"starting", "running"}:
+                last.state = "stopping"
+                self._push(self._now + self._span(self.faults.stop), "stopped", last)
+            else:
+                self._repeat(last)
+        else:  # told to stop what never came: remember it, so that a late start is refused
+            saved = self._saved.get(order.row, 0.0)
+            ghost = _Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved)
+            self._last[order.row] = ghost
+            self._say(News.STOPPED, ghost)
+
+    def _begin(self, order: Order) -> None:
+        base = self._saved.get(order.row, 0.0)  # a job resumes from its newest checkpoint, whatever the order believes
+        runs_from = self._now + self._span(self.faults.start)
+        inc = _Incarnation(order.row, order.epoch, order.devices, base, order.rate, runs_from, order.mates, order.node)
+        live = self._last.get(order.row)
+        if live is not None and live.state in {"starting", "running", "stopping"}:
+            self.breaches.append(f"t={self._now:g}: job {order.row} started as epoch {order.epoch} while epoch {live.epoch} lives")
+        for device in order.devices:
+            for other in self._holders.get(device, ()):
+                if other.row not in order.mates and order.row not in other.mates:  # orders may overtake each other
+                    self.breaches.append(f"t={self._now:g}: device {device} given to {order.row} while {other.row} holds it")
+            self._holders.setdefault(device, []).append(inc)
+        self._last[order.row] = inc
+        self._push(inc.runs_from, "running", inc)
+        if not self._beating:
+            self._beating = True
+            self._push(self._now + self.faults.heartbeat, "heartbeat", None)
+
+    def _on_running(self, what: object) -> None:
+        assert isinstance(what, _Incarnation)
+        if what.state != "starting":
+            return
+        what.state = "running"
+        self._say(News.STARTED, what)
+        left = float(self.work[what.row]) - what.base
+        self._push(self._now + left / what.rate, "finished", what)
+
+    def _on_finished(self, what: object) -> None:
+        assert isinstance(what, _Incarnation)
+        if what.state == "running":
+            self._end(what, "finished", float(self.work[what.row]))
+            self._say(News.FINISHED, what)
+
+    def _on_stopped(self, what: object) -> None:
+        assert isinstance(what, _Incarnation)
+        if what.state == "stopping":
+            self._end(what, "stopped", what.work(self._now, float(self.work[what.row])))
+            self._say(News.STOPPED, what)
+
+    def _on_failure(self, what: object) -> None:
+        """A machine is gone at once. Gangs fall back to their last checkpoint; survivors of a gang on other machines say so."""
+        assert isinstance(what, tuple)
+        node, devices = what
+        self._events = [event for event in self._events if not (isinstance(event[3], Order) and _uses(event[3], node, devices))]
+        heapq.heapify(self._events)  # orders on their way to the machine are lost with it
+        alive = [inc for inc in self._last.values() if inc.state in {"starting", "running", "stopping"}]
+        hit = [inc for inc in alive if _uses(inc, node, devices)]
+        for inc in hit:
+            ran = max(0.0, self._now - inc.runs_from) if inc.state in {"running", "stopping"} else 0.0
+            interval = self.faults.checkpoint
+            kept = math.floor(ran / interval) * interval if math.isfinite(interval) else 0.0
+            self._end(inc, "failed", min(float(self.work[inc.row]), inc.base + inc.rate * kept))
+            if not set(inc.devices) <= devices:
+                self._say(News.FAILED, inc)
+
+    def _on_heartbeat(self, _: object) -> None:
+        """Machines repeat what they last said: this is what heals lost reports."""
+        for inc in self._last.values():
+            self._repeat(inc)
+        if any(i.state in {"starting", "running", "stopping"} for i in self._last.values()) or self._inbox:
+            self._push(self._now + self.faults.heartbeat, "heartbeat", None)
+        else:
+            self._beating = False
+
+    def _end(self, inc: _Incarnation, state: str, done: float) -> None:
+        inc.state, inc.done = state, done
+        for device in inc.devices:
+            if inc in self._holders.get(device, ()):
+                self._holders[device].remove(inc)
+        if state in {"stopped", "failed"}:
+            self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), done)
+
+    def _repeat(self, inc: _Incarnation) -> None:
+        news = {"running": News.STARTED, "stopped": News.STOPPED, "finished": News.FINISHED, "failed": News.FAILED}.get(inc.state)
+        if news is not None:
+            self._say(news, inc)
+
+    def _say(self, news: News, inc: _Incarnation) -> None:
+        done = inc.base if news is News.STARTED else inc.done
+        when = inc.runs_from if news is News.STARTED else self._now
+        for at in self._deliveries(self._now):
+            self._count += 1
+            heapq.heappush(self._inbox, (at, self._count, Report(news, inc.row, inc.epoch, when, done)))
+
+    def _deliveries(self, now: float) -> list[float]:
+        copies = 0 if self._rng.random() < self.faults.loss else (2 if self._rng.random() < self.faults.doubled else 1)
+        return [now + self._span(self.faults.delay) for _ in range(copies)]
+
+    def _span(self, bounds: tuple[float, float]) -> float:
+        return bounds[0] if bounds[0] == bounds[1] else float(self._rng.uniform(*bounds))
+
+    def _push(self, at: float, kind: str, what: object) -> None:
+        self._count += 1
+        heapq.heappush(self._events, (at, self._count, kind, what))
+
+
+def _uses(gang: Order | _Incarnation, node: int, devices: frozenset[int]) -> bool:
+    return gang.node == node or not devices.isdisjoint(gang.devices)

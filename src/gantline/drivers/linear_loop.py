@@ -1,0 +1,236 @@
+"""The whole loop inside one compiled function, for policies that declare their key as linear.
+
+It calls the very kernels that the stepping loop calls (finish, arrive, sort, walk); what it adds is the key itself and the next instant at
+which the order can change. A test holds it against the stepping loop with the policy's Python `key()`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.gather import elapsed
+from gantline.core.jit import kernel
+from gantline.core.phases import RUNNING
+from gantline.engine import settings as s
+from gantline.engine.advance import arrive, finish_due, next_finish, next_look, next_movable
+from gantline.engine.ranks import (
+    B_ACTIVE,
+    B_ADMITTED,
+    B_FINISHED,
+    B_HELD,
+    B_NEXT,
+    B_RUNNING,
+    B_WAITING,
+    insert_waiting,
+    sort_rows,
+)
+from gantline.engine.walk import walk
+
+# K: coefficients of the key, in the order of policy.LinearKey
+K_ARRIVAL, K_ATTAINED, K_ATTAINED_GPU, K_REMAINING, K_REMAINING_GPU, K_ESTIMATE = range(6)
+K_GPUS, K_PRIORITY, K_FIRST_START, K_BY_GPU, K_MOVES, K_COUNT = range(6, 12)
+LEVEL_STEP = 1e12
+NEVER_STARTED = 1e11
+
+# T: the loop's clock and counters
+T_NOW, T_ROUND, T_QUANTUM, T_LOAD_LIMIT, T_UNTIL, T_WAKE, T_LAST_DECISION, T_STEP_ALL, T_COUNT = range(9)
+# C: counters
+C_DECISIONS, C_ROUNDS, C_STARTED, C_STOPPED, C_TRACK_LOW, C_TRACK_HIGH, C_TRACKED_LEFT, C_MAX_ACTIVE, C_COUNT = range(9)
+
+DONE, NEED_LOG, CUT = 0, 1, 2  # everything has ended, the log is full, the bound in time is reached
+
+
+@kernel
+def _key(F: Floats, I: Ints, row: int, now: float, K: Floats, thresholds: Floats) -> float:
+    dt = elapsed(F, I, row, now)
+    service = F[c.SERVICE, row] + dt
+    gputime = F[c.GPUTIME, row] + I[c.HELD, row] * dt
+    remaining = max(0.0, F[c.ESTIMATE, row] - (F[c.DONE, row] + F[c.RATE, row] * dt))
+    key = (
+        K[K_ARRIVAL] * F[c.ARRIVAL, row]
+        + K[K_ATTAINED] * service
+        + K[K_ATTAINED_GPU] * gputime
+        + K[K_REMAINING] * remaining
+        + K[K_REMAINING_GPU] * (remaining * I[c.GPUS, row])
+        + K[K_ESTIMATE] * F[c.ESTIMATE, row]
+        + K[K_GPUS] * I[c.GPUS, row]
+        + K[K_PRIORITY] * F[c.PRIORITY, row]
+    )
+    if K[K_FIRST_START] != 0.0:
+        first = F[c.FIRST_START, row]
+        key += K[K_FIRST_START] * (NEVER_STARTED + F[c.ARRIVAL, row] if np.isnan(first) else first)
+    level = 0
+    measure = gputime if K[K_BY_GPU] == 1.0 else service
+    for k in range(thresholds.shape[0]):
+        if measure >= thresholds[k]:
+            level += 1
+    return float(level * LEVEL_STEP + key)
+
+
+@kernel
+def _slope(F: Floats, I: Ints, row: int, K: Floats) -> float:
+    if I[c.PHASE, row] != RUNNING:
+        return 0.0
+    shrinking = F[c.RATE, row] * (K[K_REMAINING] + K[K_REMAINING_GPU] * I[c.GPUS, row])
+    return float(K[K_ATTAINED] + K[K_ATTAINED_GPU] * I[c.HELD, row] - shrinking)
+
+
+@kernel
+def _rank_new(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, now: float, K: Floats, thresholds: Floats) -> None:
+    """Put the rows that were just let in, which stand last, where they belong."""
+    fresh = B[B_ADMITTED]
+    first = B[B_WAITING] - fresh
+    last = B[B_WAITING]
+    B[B_WAITING] = first
+    for k in range(first, last):  # inserting shifts only what lies before k, so the rest of the tail stays readable
+        row = waiting[k]
+        hist[I[c.SMALLEST, row]] -= 1
+        F[c.KEY, row] = _key(F, I, row, now, K, thresholds)
+        insert_waiting(F, I, waiting, B, hist, row)
+
+
+@kernel
+def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now: float, K: Floats, enough: float) -> float:
+    """The first instant at which a row that runs might fall behind one that waits, or any such instant up to `enough`.
+
+    Those who wait keep their keys, so only running rows count, and those that move up gain nothing by being looked at again. `running`
+    may hold rows that have just started, behind those that were ranked, so each is held against its neighbour by binary search.
+    """
+    soonest = np.inf
+    n_wait = B[B_WAITING]
+    if n_wait == 0:
+        return soonest
+    for p in range(B[B_RUNNING]):
+        row = running[p]
+        slope = _slope(F, I, row, K)
+        key = F[c.KEY, row]
+        if slope <= 0.0 or F[c.KEY, waiting[n_wait - 1]] < key:
+            continue
+        low, high = 0, n_wait  # first waiting row that ranks behind this one
+        if F[c.KEY, waiting[0]] > key:
+            high = 0
+        while low < high:
+            middle = (low + high) // 2
+            other = waiting[middle]
+            if F[c.KEY, other] < key or (F[c.KEY, other] == key and other < row):
+                low = middle + 1
+            else:
+                high = middle
+        if low < n_wait:
+            soonest = min(soonest, now + (F[c.KEY, waiting[low]] - key) / slope)
+            if soonest <= enough:  # the next look is at `enough` at the earliest, so it does not matter which comes first
+                break
+    return max(soonest, now)
+
+
+@kernel
+def _next_level(F: Floats, I: Ints, running: Ints, B: Ints, now: float, K: Floats, thresholds: Floats) -> float:
+    """The first instant at which a row that runs reaches its next threshold."""
+    soonest = np.inf
+    if thresholds.shape[0] == 0:
+        return soonest
+    by_gpu = K[K_BY_GPU] == 1.0
+    for p in range(B[B_RUNNING]):
+        row = running[p]
+        speed = float(I[c.HELD, row]) if by_gpu else 1.0
+        have = F[c.GPUTIME, row] if by_gpu else F[c.SERVICE, row]
+        dt = elapsed(F, I, row, now)
+        for k in range(thresholds.shape[0]):
+            if have + speed * dt < thresholds[k] and speed > 0.0:
+                soonest = min(soonest, F[c.SINCE, row] + (thresholds[k] - have) / speed)
+                break
+    return soonest
+
+
+@kernel
+def run_linear(
+    F: Floats,
+    I: Ints,
+    OF: Floats,
+    OI: Ints,
+    NF: Floats,
+    NI: Ints,
+    D: Ints,
+    active: Ints,
+    running: Ints,
+    waiting: Ints,
+    B: Ints,
+    hist: Ints,
+    SI: Ints,
+    SF: Floats,
+    LI: Ints32,
+    LF: Floats,
+    LD: Ints32,
+    LN: Ints,
+    X: Ints,
+    out: Ints,
+    K: Floats,
+    thresholds: Floats,
+    T: Floats,
+    C: Ints,
+) -> int:
+    """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
+    rows = F.shape[1]
+    devices = D.shape[1]
+    length = T[T_ROUND]
+    while True:
+        if LN[0] + devices + B[B_ACTIVE] + 64 > LI.shape[1] or LN[1] + 4 * devices + 64 > LD.shape[0]:
+            return NEED_LOG
+        # 1. the next instant: an arrival, a finish, or a change of order
+        due = T[T_WAKE]
+        if B[B_NEXT] < rows:
+            due = min(due, F[c.ARRIVAL, B[B_NEXT]])
+        if due == np.inf:
+            return DONE
+        if length > 0.0:
+            boundary = max(0.0, np.ceil(due / length - 1e-9)) * length
+            now = max(boundary, T[T_NOW] + length) if T[T_LAST_DECISION] >= 0.0 else boundary
+            if T[T_STEP_ALL] == 1.0 and T[T_LAST_DECISION] >= 0.0:
+                now = T[T_NOW] + length
+            now = np.round(now / length) * length
+        else:
+            now = max(due, T[T_NOW])
+        if now > T[T_UNTIL]:
+            return CUT
+        T[T_NOW] = now
+        T[T_LAST_DECISION] = now
+        # 2. who has finished, 3. who has arrived
+        finish_due(F, I, OF, OI, NF, NI, D, active, running, B, now, SI, LI, LF)
+        arrive(F, I, active, waiting, B, hist, now, T[T_LOAD_LIMIT])
+        _rank_new(F, I, waiting, B, hist, now, K, thresholds)
+        if C[C_TRACK_HIGH] >= 0 and B[B_FINISHED] > 0:
+            left = 0
+            for row in range(C[C_TRACK_LOW], C[C_TRACK_HIGH]):
+                if np.isnan(F[c.FINISH, row]):
+                    left = 1
+                    break
+            if left == 0:
+                return DONE
+        C[C_MAX_ACTIVE] = max(C[C_MAX_ACTIVE], B[B_ACTIVE])
+        # 4. order, 5. walk; nothing to decide while nobody waits. Keys of those who wait do not move
+        if B[B_WAITING] > 0:
+            C[C_DECISIONS] += 1
+            for p in range(B[B_RUNNING]):
+                F[c.KEY, running[p]] = _key(F, I, running[p], now, K, thresholds)
+            sort_rows(F, running, B[B_RUNNING])
+            walk(F, I, OF, OI, NF, NI, D, running, waiting, B, hist, now, SI, SF, LI, LF, LD, LN, X, out)
+            C[C_STARTED] += out[0]
+            C[C_STOPPED] += out[1]
+        # 6. when to look again
+        wake = next_finish(F, I, running, B)
+        if B[B_WAITING] > 0 and SI[s.S_PREEMPT] == 1:
+            if K[K_MOVES] == 1.0:
+                enough = now + length if length > 0.0 else next_look(now, now, T[T_QUANTUM])
+                change = _next_change(F, I, running, waiting, B, now, K, enough)
+                level = _next_level(F, I, running, B, now, K, thresholds)
+                if length == 0.0:
+                    change = next_look(change, now, T[T_QUANTUM])
+                    if level <= now:
+                        level = next_look(now, now, T[T_QUANTUM])
+                wake = min(wake, min(change, level))
+            wake = min(wake, next_movable(F, running, B, now, SF[s.S_MIN_RUN]))
+        if B[B_HELD] < B[B_NEXT] and length > 0.0 and B[B_ADMITTED] > 0:
+            wake = min(wake, now + length)
+        T[T_WAKE] = wake

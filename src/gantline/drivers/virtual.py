@@ -1,0 +1,296 @@
+"""The engine on virtual time: six steps, one after the other, until everything has ended.
+
+    1. the next instant     2. who has finished     3. nodes that change     4. who has arrived     5. decide     6. commit
+
+Policies that declare a linear key run the same steps inside one compiled function (`linear_loop`), with the same result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gantline.admission.rules import AdmissionRule
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.node_events import NodeEvent
+from gantline.core.phases import Phase
+from gantline.core.plan import Plan
+from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
+from gantline.drivers.declared import run_declared
+from gantline.engine.advance import admit, finish_due, next_finish, next_look, next_movable, observe
+from gantline.engine.engine import Engine, Incident
+from gantline.engine.grants import close_open_intervals
+from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
+from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT, B_WAITING
+from gantline.engine.state import State
+from gantline.performance.estimate_chain import Estimates
+
+_STALL = 1000  # rounds without any change, with jobs waiting and nothing else to come, after which a run is given up
+
+
+@dataclass
+class Simulation:
+    """One run in virtual time."""
+
+    engine: Engine
+    admission: AdmissionRule = field(default_factory=AdmissionRule)
+    estimates: Estimates = field(default_factory=Estimates)
+    until: float = math.inf
+    track: tuple[int, int] | None = None  # rows [low, high): the run ends when all of them have
+    node_events: tuple[NodeEvent, ...] = ()
+    step_all: bool = False  # visit every round even if nothing can change (the check of skipping)
+    latency: float = 0.0  # seconds from question to commit
+    on_progress: Callable[[float, int, int], None] | None = None
+    checkpoints: Checkpoints = NO_CHECKPOINTS  # of regimes whose loop can be gone on with
+
+    def __post_init__(self) -> None:
+        self.state: State = self.engine.state
+        self.down: list[tuple[float, int]] = []
+        self._next_node_event = 0
+        self._seen = 0.0  # the last instant up to which everything was observed
+        self._overtaken = False
+        self._quota = self.admission.has_quota
+        self._measure()
+
+    def _measure(self) -> None:
+        """The load limit in GPUs; below zero: entry is by quota, one by one."""
+        self._load_limit = -1.0 if self._quota else self.admission.load_limit * self.state.tables.cluster.gpus
+
+    # --- which loop -----------------------------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Run to the end."""
+        key = self._linear_key()
+        if key is not None:
+            if run_declared(self, key):
+                self._cut()
+        else:
+            self._run_steps()
+        close_open_intervals(self.state)
+
+    def _linear_key(self) -> LinearKey | None:
+        """The declared key, if nothing in this run needs Python between two decisions."""
+        policy = self.engine.policy
+        plain = not (
+            self.node_events
+            or self.admission.has_quota
+            or self.estimates.learns
+            or self.latency
+            or self.engine.recorder
+            or self.state.regime.tick
+            or self.state.memory is not None
+        )
+        if not (plain and isinstance(policy, OrderPolicy)):
+            return None
+        return policy.linear()
+
+    # --- the stepping loop ----------------------------------------------------------------------------------------------
+    def _run_steps(self) -> None:
+        state, engine = self.state, self.engine
+        tables = state.tables
+        rows = tables.F.shape[1]
+        wake, first, idle, moved = math.inf, True, 0, 0
+        while True:
+            # 1. the next instant
+            due = wake
+            if state.B[B_NEXT] < rows:
+                due = min(due, float(tables.F[c.ARRIVAL, state.B[B_NEXT]]))
+            if self._next_node_event < len(self.node_events):
+                due = min(due, self.node_events[self._next_node_event].time)
+            now = self._instant(due, first)
+            if due == math.inf:
+                break
+            if now > self.until:
+                self._cut()
+                break
+            state.now, first = now, False
+            # 2. who has finished, 3. which nodes change, 4. who has arrived
+            changed = self._observe()
+            if self._tracked_done():
+                break
+            # 5. decide, 6. commit; an order need not be asked while nobody waits
+            engine.next_finish = math.nan
+            if state.B[B_WAITING] or engine.asks_always:
+                plan = engine.decide()
+                if plan is not None:
+                    self._commit(plan)
+                    if plan.release:
+                        self._note_down()
+            if self.node_events or self.down:
+                self._note_down()
+            wake = self._next_wake(state.now)
+            quiet = not changed and engine.started + engine.stopped == moved
+            idle, moved = idle + 1 if quiet else 0, engine.started + engine.stopped
+            if idle > _STALL and self._stalled():
+                engine.incidents.append(Incident(now, state.decision, f"jobs wait, but nothing changed in {_STALL} decisions: given up"))
+                break
+            if self.on_progress is not None and state.decision % 512 == 0:
+                self.on_progress(now, int(state.B[B_NEXT]), int(state.B[B_ACTIVE]))
+
+    def _cut(self) -> None:
+        """The run ends here, before the next decision: see who has finished and who has arrived by now."""
+        self.state.now = self.until
+        if not self.state.regime.finish_at_boundary:  # else nothing is seen before the boundary that does not come
+            self._observe()
+
+    def _instant(self, due: float, first: bool) -> float:
+        """When to look next: at once, at the next tick, or at the next round boundary."""
+        regime, now = self.state.regime, self.state.now
+        if due == math.inf:
+            return due
+        if regime.round > 0.0:
+            number = max(0, math.ceil(due / regime.round - 1e-9))
+            if not first:
+                following = math.floor(now / regime.round + 1e-9) + 1
+                number = following if self.step_all else max(number, following)
+            return number * regime.round
+        if regime.tick > 0.0:
+            due = math.ceil(due / regime.tick - 1e-9) * regime.tick
+        return max(due, now)
+
+    def _observe(self) -> bool:
+        """Finishes, node changes, arrivals up to now; whether there was any."""
+        state, log = self.state, self.state.log
+        changed = self._change_nodes() if self.node_events else False
+        changed |= self._finish_in_order() if state.tables.granted else False
+        observe(
+            *state.kernel_tables(),
+            state.active,
+            state.running,
+            state.waiting,
+            state.B,
+            state.hist,
+            state.now,
+            self._load_limit,
+            state.SI,
+            log.LI,
+            log.LF,
+        )
+        changed |= self._tidy_finished()
+        entered = self._admit() if self._quota else state.active[state.B[B_ACTIVE] - state.B[B_ADMITTED] : state.B[B_ACTIVE]]
+        if self.estimates.learns and len(entered):
+            self.estimates.on_arrival(state.tables, entered)
+        self._seen = state.now
+        return changed or len(entered) > 0
+
+    def _finish_in_order(self) -> bool:
+        """Speeds change at the instant at which a mate ends or a model says so, not at the end of the round."""
+        state, grants, now, changed = self.state, self.engine.grants, self.state.now, False
+        while not state.regime.finish_at_boundary:
+            due = min(next_finish(state.tables.F, state.tables.I, state.running, state.B), grants.speeds_until)
+            if due >= now:
+                break
+            state.now = due
+            changed |= self._finish_due()
+            if grants.speeds_until <= due:
+                grants.refresh()
+        state.now = now
+        return changed
+
+    def _finish_due(self) -> bool:
+        state, log = self.state, self.state.log
+        finish_due(*state.kernel_tables(), state.active, state.running, state.B, state.now, state.SI, log.LI, log.LF)
+        return self._tidy_finished()
+
+    def _tidy_finished(self) -> bool:
+        """Give back what finished rows held beyond plain gangs; whether any finished."""
+        finished = int(self.state.B[B_FINISHED]) > 0
+        if finished and self.engine.grants:
+            self.engine.grants.forget_finished()
+        return finished
+
+    def _commit(self, plan: Plan) -> None:
+        """Commit now, or after the decision's latency against whatever the state is by then."""
+        if not self.latency:
+            self.engine.commit(plan)
+            return
+        state = self.state
+        asked = state.rows.copy()
+        state.now += self.latency
+        self._overtaken = self._observe()
+        self.engine.commit_late(plan, asked)
+
+    def _next_wake(self, now: float) -> float:
+        """When something happens by itself: a finish, the end of a lease, an order that moves, a round."""
+        state, engine, regime = self.state, self.engine, self.state.regime
+        if self._overtaken:  # somebody came or went while the decision was made
+            self._overtaken = False
+            return state.now
+        wake = engine.next_finish
+        if wake != wake:
+            wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
+        if not engine.order_only:
+            wake = min(wake, max(engine.leases_end(), now))
+        if state.B[B_WAITING] or (engine.asks_always and state.B[B_ACTIVE]):
+            again = engine.valid_until
+            if again is None:
+                again = now + regime.round if regime.round > 0.0 else (next_look(now, now, regime.quantum) if len(state.rows) else math.inf)
+            elif regime.round <= 0.0 and again <= now:
+                again = next_look(now, now, regime.quantum)
+            wake = min(wake, again)
+            if state.min_run > 0.0:
+                wake = min(wake, next_movable(state.tables.F, state.running, state.B, now, state.min_run))
+        if state.B[B_HELD] < state.B[B_NEXT] and regime.round > 0.0 and state.B[B_ADMITTED] > 0:
+            wake = min(wake, now + regime.round)
+        return wake
+
+    def _stalled(self) -> bool:
+        state = self.state
+        nothing_runs = math.isinf(next_finish(state.tables.F, state.tables.I, state.running, state.B))
+        return nothing_runs and state.B[B_NEXT] >= state.tables.F.shape[1] and self._next_node_event >= len(self.node_events)
+
+    def _tracked_done(self) -> bool:
+        if self.track is None or self.state.B[B_FINISHED] == 0:
+            return False
+        return not np.isnan(self.state.tables.F[c.FINISH, self.track[0] : self.track[1]]).any()
+
+    def _change_nodes(self) -> bool:
+        """Apply node events that are due, each at its own instant: who is done by then does not lose its work, who is not does."""
+        state, now, changed = self.state, self.state.now, False
+        while self._next_node_event < len(self.node_events) and self.node_events[self._next_node_event].time <= now:
+            event = self.node_events[self._next_node_event]
+            self._next_node_event += 1
+            if not state.regime.finish_at_boundary:
+                state.now = max(self._seen, event.time)
+            if self.engine.grants:
+                self._finish_in_order()
+            self._finish_due()
+            changed = True
+            if event.kind == "join":
+                assert event.node is not None
+                join_node(state, event.node)
+                self._measure()
+                continue
+            number = event.find(state.tables.cluster)
+            up = state.tables.NI[c.N_UP, number] == 1
+            if event.kind == "down":  # also one that drains: gangs may still be there
+                lose_node(state, number)
+            elif event.kind == "drain" and up:
+                drain_node(state, number)
+            elif event.kind == "up" and not up:
+                return_node(state, number)
+            self._note_down()
+        state.now = now
+        return changed
+
+    def _note_down(self) -> None:
+        """Devices that are out of use from now on; those of a node that drains or is released count when their gangs are gone."""
+        t = self.state.tables
+        down = int((t.D[c.D_HOLDER] == c.DOWN).sum())
+        if down != (self.down[-1][1] if self.down else 0):
+            self.down.append((self.state.now, down))
+
+    def _admit(self) -> Ints:
+        """Let in whom the quota allows, keeping `active` in order of arrival."""
+        state = self.state
+        t = state.tables
+        arrived = np.arange(state.B[B_NEXT])
+        held = arrived[t.I[c.PHASE][: state.B[B_NEXT]] == Phase.HELD]
+        entering = self.admission.select(t, held, state.rows)
+        for row in entering:
+            admit(t.F, t.I, state.active, state.waiting, state.B, state.hist, row, state.now)
+        return np.array(entering, dtype=np.int64)

@@ -1,0 +1,1 @@
+"""What is read at the border: clusters, node events, policies, prices, throughputs."""

@@ -1,0 +1,103 @@
+"""Policies by name or by file: ``srtf``, ``./mine.py:MyPolicy``, ``./mine.py`` when the file holds one policy."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.policy import Policy, build
+from gantline.policies.registry import find_policy
+
+
+def load_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
+    """The policy that a name or a file means, with its parameters; ``@FILE`` stands for the numbers in a file."""
+    return build(policy_class(name), read_settings(settings or {}))
+
+
+def policy_class(name: str) -> type[Policy]:
+    """The class behind a registered name or behind ``FILE.py:CLASS``."""
+    file, _, attribute = name.partition(":") if ".py" in name else ("", "", "")
+    if not file.endswith(".py"):
+        return find_policy(name)
+    module = _load(Path(file))
+    return _find(module, attribute, file)
+
+
+def _load(path: Path) -> ModuleType:
+    """Import a file as a module of its own."""
+    if not path.is_file():
+        raise NotFoundError("no such file", where=str(path), fix="check the path given as --policy")
+    name = f"gantline_policy_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError("cannot be loaded as Python", where=str(path), fix="end its name in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up by name
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise UsageError(f"syntax error: {error.msg}", where=f"{error.filename}:{error.lineno}", fix="correct that line") from None
+    except Exception as error:
+        raise UsageError(f"loading it raised {type(error).__name__}: {error}", where=_place(error, path)) from error
+    return module
+
+
+def _place(error: Exception, path: Path) -> str:
+    """The line of the file at which loading stopped."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.absolute()]
+    lines += [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f"{path}:{lines[-1]}" if lines else str(path)
+
+
+def _find(module: ModuleType, attribute: str, file: str) -> type[Policy]:
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Policy) and value.__module__ == module.__name__
+    }
+    if not attribute:
+        if len(own) == 1:
+            return next(iter(own.values()))
+        what = "holds no policy" if not own else "holds several policies: " + ", ".join(own)
+        raise UsageError(what, where=file, fix=f"write {file}:NAME" if own else "derive a class from gantline.Policy")
+    found = getattr(module, attribute, None)
+    if found is None:
+        raise NotFoundError(f"no class '{attribute}'", where=file, fix=near(attribute, own) if own else "the file holds no policy")
+    if not (isinstance(found, type) and issubclass(found, Policy)):
+        kind = "class that is not a Policy" if isinstance(found, type) else type(found).__name__
+        raise UsageError(f"'{attribute}' is a {kind}", where=file, fix="derive it from gantline.Policy or gantline.OrderPolicy")
+    return found
+
+
+def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters, with ``@FILE`` replaced by the numbers in the file's first column (a heading is skipped)."""
+    values: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, str) and value.startswith("@"):
+            value = _numbers(name, Path(value[1:]))
+        values[name] = value
+    return values
+
+
+def _numbers(name: str, path: Path) -> tuple[float, ...]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"cannot be read: {error}", where=f"--set {name}=@{path}", fix="name a text file with one number per line"
+        ) from None
+    numbers = []
+    for line, text in enumerate(lines, start=1):
+        cell = text.split(",")[0].strip()
+        try:
+            numbers.append(float(cell))
+        except ValueError:
+            if line > 1 and cell:
+                raise UsageError(f"'{cell}' is not a number", where=f"{path}:{line}", fix="one number per line") from None
+    return tuple(numbers)

@@ -1,0 +1,61 @@
+"""Gavel's ideal mode: no rounds, every job gets exactly its shares of time (OSDI 2020, section 7.4, Figure 13).
+
+Shares are computed at every arrival and every finish. The artifact notices a finish at the next arrival only; here it
+is seen when it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.phases import Phase
+from gantline.imitations.gavel.setup import Setup
+from gantline.policies.gavel.allocation import Allocation, devices_used, effective_throughput
+from gantline.policies.gavel.instance import Instance
+
+Ask = Callable[[Ints, float], tuple[Instance, Allocation]]
+
+
+def run_ideally(setup: Setup, ask: Ask, until: float) -> tuple[float, float]:
+    """Run to the end of the tracked jobs; the time by then and the device-seconds used."""
+    jobs, F, I = setup.jobs, setup.jobs.F, setup.jobs.I
+    arrival, following, now, used = F[c.ARRIVAL], 0, 0.0, 0.0
+    active: list[int] = []
+    tracked = slice(setup.rules.low, setup.rules.high)
+    while np.isnan(F[c.FINISH, tracked]).any() and now < until:
+        while following < len(arrival) and arrival[following] <= now:
+            active.append(following)
+            F[c.ADMITTED, following], I[c.PHASE, following] = now, Phase.PENDING
+            following += 1
+        coming = float(arrival[following]) if following < len(arrival) else np.inf
+        if not active:
+            now = coming
+            continue
+        rows = np.array(active, dtype=np.int64)
+        instance, allocation = ask(rows, now)
+        speed = effective_throughput(instance, allocation)
+        left = jobs.steps[rows] - jobs.done[rows]
+        ends = now + np.where(speed > 0, left / np.where(speed > 0, speed, 1.0), np.inf)
+        end = min(float(ends.min()), coming, until)
+        if not np.isfinite(end):
+            break
+        runs = speed > 0
+        F[c.FIRST_START, rows[runs]] = np.where(np.isnan(F[c.FIRST_START, rows[runs]]), now, F[c.FIRST_START, rows[runs]])
+        F[c.MARK, rows[runs]] = F[c.FIRST_START, rows[runs]]
+        jobs.done[rows] += speed * (end - now)
+        F[c.SERVICE, rows[runs]] += end - now
+        F[c.GPUTIME, rows] += (instance.scale * allocation.share.sum(axis=1)) * (end - now)
+        used += float(devices_used(instance, allocation).sum()) * (end - now)
+        for seconds in (setup.devices.held, setup.devices.paid):
+            seconds[:] += devices_used(instance, allocation) * (end - now)
+        done = rows[ends <= end]
+        F[c.FINISH, done], I[c.PHASE, done] = end, Phase.COMPLETED
+        jobs.done[done] = jobs.steps[done]
+        finished = set(done.tolist())
+        active = [row for row in active if row not in finished]
+        now = end
+    return now, used

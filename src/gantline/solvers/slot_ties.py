@@ -1,0 +1,227 @@
+"""Among equally good matchings, the one that is a function of the instance and not of the prices it began with.
+
+Tie rule: jobs in order of arrival (then id) choose, one after the other, among the classes that some least-cost
+matching gives them with the earlier choices kept: the position furthest from the end, then the type listed first. An
+earlier job is thus put further forward. Since all numbers are whole, any optimal prices show the same set of optimal
+matchings: those that use nothing but tight arcs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from gantline.core.arrays import Ints
+from gantline.solvers.components import members, strong_components
+from gantline.solvers.slot_flow import FAR, FORBIDDEN
+
+Counts = npt.NDArray[np.int32]
+
+
+@njit(cache=True)
+def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, place: Ints) -> None:
+    """Turn an optimal ``place`` into the canonical one, in place; jobs are rows in order of arrival."""
+    types, levels = price.shape
+    jobs = times.shape[1]
+    choices, start = tight_classes(times, price, depth)
+    if choices.size == jobs:
+        return
+    base = np.zeros(types + 1, np.int64)
+    for t in range(types):
+        base[t + 1] = base[t] + depth[t]
+    listed = np.empty(base[types], np.int64)
+    for t in range(types):
+        listed[base[t] : base[t + 1]] = price[t, : depth[t]]
+    at, used = np.empty(jobs, np.int64), np.zeros(listed.size, np.int64)
+    for j in range(jobs):
+        at[j] = base[place[j] // levels] + place[j] % levels
+        used[at[j]] += 1
+    last, following = marginal_prices(release, offset, base, used)
+    first, heads = free_arcs(choices, start, at, listed, last, following)
+    component = strong_components(first, heads)
+    begins, by_component = members(component)
+    shared = begins[1:] - begins[:-1]
+    if shared.max() == 1:
+        return
+    moves = np.zeros((listed.size + 1, listed.size + 1), np.int32)
+    for j in range(jobs):
+        count_moves(moves, choices, start, j, at[j], 1)
+
+    path = np.empty(listed.size + 1, np.int64)
+    ended = 0  # how far down the last job with a choice came on its list
+    previous = -1
+    for j in range(jobs):
+        own = component[at[j]]
+        if start[j + 1] - start[j] == 1 or shared[own] == 1:
+            continue
+        count_moves(moves, choices, start, j, at[j], -1)
+        within = by_component[begins[own] : begins[own + 1]]
+        # What an equal job could not get, with fewer choices made before it, this one cannot get either.
+        s = start[j] + (ended if previous >= 0 and equal_jobs(times, j, previous) else 0)
+        while choices[s] != at[j]:
+            wanted = choices[s]
+            if component[wanted] == own and find_path(moves, listed, last, following, within, wanted, at[j], path):
+                shift(moves, choices, start, at, j, used, wanted, at[j], path)
+                at[j] = wanted
+                last, following = marginal_prices(release, offset, base, used)
+                break
+            s += 1
+        ended, previous = s - start[j], j
+    for j in range(jobs):
+        t = np.searchsorted(base, at[j], "right") - 1
+        place[j] = t * levels + at[j] - base[t]
+
+
+@njit(cache=True)
+def equal_jobs(times: Ints, one: int, other: int) -> bool:
+    """Whether two jobs take the same time everywhere."""
+    differing = 0
+    for t in range(times.shape[0]):
+        differing += times[t, one] != times[t, other]
+    return differing == 0
+
+
+@njit(cache=True)
+def tight_classes(times: Ints, price: Ints, depth: Ints) -> tuple[Ints, Ints]:
+    """Per job the classes in which it is cheapest under the prices, deepest position first, then by type."""
+    types, jobs = price.shape[0], times.shape[1]
+    deepest = 0
+    base = np.zeros(types, np.int64)
+    for t in range(types):
+        deepest = max(deepest, depth[t])
+        if t > 0:
+            base[t] = base[t - 1] + depth[t - 1]
+    start = np.zeros(jobs + 1, np.int64)
+    found = np.empty(4 * jobs + 4, np.int64)
+    size = 0
+    for j in range(jobs):
+        best, equals, only = FAR, 0, -1
+        for t in range(types):
+            if times[t, j] == FORBIDDEN:
+                continue
+            for k in range(depth[t]):
+                cost = (k + 1) * times[t, j] + price[t, k]
+                if cost < best:
+                    best, equals, only = cost, 1, base[t] + k
+                elif cost == best:
+                    equals += 1
+        if size + equals > found.size:
+            found = np.concatenate((found, np.empty(size + equals, np.int64)))
+        if equals == 1:
+            found[size] = only
+            size += 1
+        else:
+            for k in range(deepest - 1, -1, -1):
+                for t in range(types):
+                    if k < depth[t] and times[t, j] != FORBIDDEN and (k + 1) * times[t, j] + price[t, k] == best:
+                        found[size] = base[t] + k
+                        size += 1
+        start[j + 1] = size
+    return found[:size], start
+
+
+@njit(cache=True)
+def count_moves(moves: Counts, choices: Ints, start: Ints, j: int, here: int, sign: int) -> None:
+    """Add or withdraw the moves that job j, now in class ``here``, could make at no cost."""
+    for s in range(start[j], start[j + 1]):
+        if choices[s] != here:
+            moves[here, choices[s]] += sign
+
+
+@njit(cache=True)
+def marginal_prices(release: Ints, offset: Ints, base: Ints, used: Ints) -> tuple[Ints, Ints]:
+    """Per class the release time of its last machine in use, and of the next one."""
+    last, following = np.full(used.size, -FAR), np.full(used.size, FAR)
+    for t in range(base.size - 1):
+        for c in range(base[t], base[t + 1]):
+            if used[c] > 0:
+                last[c] = release[offset[t] + used[c] - 1]
+            if offset[t] + used[c] < offset[t + 1]:
+                following[c] = release[offset[t] + used[c]]
+    return last, following
+
+
+@njit(cache=True)
+def free_arcs(choices: Ints, start: Ints, at: Ints, listed: Ints, last: Ints, following: Ints) -> tuple[Ints, Ints]:
+    """The arcs along which a unit can go at no cost, by node: ``heads[first[v]:first[v + 1]]``; the sink comes last."""
+    sink = listed.size
+    first = np.zeros(sink + 2, np.int64)
+    for j in range(at.size):
+        first[at[j] + 1] += start[j + 1] - start[j] - 1
+    for c in range(sink):
+        first[c + 1] += listed[c] == following[c]
+        first[sink + 1] += listed[c] == last[c]
+    first = np.cumsum(first)
+    heads = np.empty(first[-1], np.int64)
+    end = first[:-1].copy()
+    for j in range(at.size):
+        for s in range(start[j], start[j + 1]):
+            if choices[s] != at[j]:
+                heads[end[at[j]]] = choices[s]
+                end[at[j]] += 1
+    for c in range(sink):
+        if listed[c] == following[c]:
+            heads[end[c]] = sink
+            end[c] += 1
+        if listed[c] == last[c]:
+            heads[end[sink]] = c
+            end[sink] += 1
+    return first, heads
+
+
+@njit(cache=True)
+def find_path(moves: Counts, listed: Ints, last: Ints, following: Ints, within: Ints, source: int, target: int, path: Ints) -> bool:
+    """Whether one unit can go from source to target at no cost; ``path[node]`` is then the node before."""
+    sink = listed.size
+    path[within] = -1
+    path[source] = source
+    queue = np.empty(within.size, np.int64)
+    queue[0] = source
+    head, tail = 0, 1
+    while head < tail:
+        node = queue[head]
+        head += 1
+        for to in within:
+            if path[to] >= 0:
+                continue
+            if node == sink:
+                free = listed[to] == last[to]
+            elif to == sink:
+                free = listed[node] == following[node]
+            else:
+                free = moves[node, to] > 0
+            if free:
+                path[to] = node
+                if to == target:
+                    return True
+                queue[tail] = to
+                tail += 1
+    return False
+
+
+@njit(cache=True)
+def shift(moves: Counts, choices: Ints, start: Ints, at: Ints, chooser: int, used: Ints, source: int, target: int, path: Ints) -> None:
+    """Carry one unit along the path: each class hands on a job that has not chosen yet, or a machine of its own."""
+    sink = moves.shape[0] - 1
+    node = target
+    while node != source:
+        previous = path[node]
+        if node == sink:
+            used[previous] += 1
+        elif previous == sink:
+            used[node] -= 1
+        else:
+            j = chooser + 1
+            while at[j] != previous or not has(choices, start, j, node):
+                j += 1
+            count_moves(moves, choices, start, j, previous, -1)
+            at[j] = node
+            count_moves(moves, choices, start, j, node, 1)
+        node = previous
+
+
+@njit(cache=True)
+def has(choices: Ints, start: Ints, j: int, wanted: int) -> bool:
+    """Whether the class is one in which job j is cheapest."""
+    return wanted in choices[start[j] : start[j + 1]]
