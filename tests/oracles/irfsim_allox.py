@@ -16,8 +16,8 @@ def allox(sim: IRFsim) -> None:
     alpha = sim.alpha
     active = [user for user in sim.users.values() if user.first_job is not None]
     while sim.free[CPU] >= sim.cores_per_node or sim.free[GPU] >= 1:
-        by_score = sorted(active, key=lambda user: user.score)
-        chosen = by_score[: min(len(active), ceil(alpha * len(active)))]
+        active.sort(key=lambda user: user.score)  # in place: equal users stay as the last matching of this event found them
+        chosen = active[: min(len(active), ceil(alpha * len(active)))]
         jobs = choose([job for user in chosen for job in user.jobs])
         if jobs and start_one(sim, jobs):
             continue

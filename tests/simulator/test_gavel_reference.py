@@ -24,6 +24,7 @@ from gantline.workload.importers.registry import import_trace
 WORKLOADS = {
     "static_single_60": ("static_single_60.trace", "simulation", "v100:6,p100:6,k80:6"),
     "static_multi_60": ("static_multi_60.trace", "simulation", "v100:3x4,p100:3x4,k80:3x4"),
+    "poisson_multi_100": ("poisson_multi_100.trace", "simulation", "v100:3x4,p100:3x4,k80:3x4"),
     "official_las_96": ("official_max_min_fairness.trace", "physical_cluster", "v100:8,p100:16,k80:24"),
 }
 EXACT = ("allox", "fifo", "fifo_packed", "fifo_perf", "gandiva", "isolated")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
@@ -41,6 +42,9 @@ PLAIN: dict[str, Method] = {
     "AlloX": allox,
     "AlloXPlus": irfsim_methods.allox_plus,
 }
+
+
+HEADING = "job_id,user,arrival_s,cpus,mem_gb,cpu_time_s,gpus,gpu_job_mem_gb,gpu_time_s,cpu_err,gpu_err"
 
 
 def cluster(gpus: int, nodes: int, cores: int) -> str:
@@ -92,9 +96,25 @@ def test_jobs_end_as_in_the_plain_simulation(method: str, profiling: bool, tmp_p
     assert ends(run) == {job.job: job.end for job in plain}
 
 
+@pytest.mark.parametrize("profiling", [True, False])
+def test_allox_keeps_users_with_equal_scores_as_the_last_matching_of_the_event_left_them(profiling: bool, tmp_path: Path) -> None:
+    """Jobs of one size and whole times: scores are equal again and again, and the order by name would end two thirds of them elsewhere."""
+    draws = Random(2)
+    lines = [HEADING]
+    for number in range(50):
+        gpu = draws.randint(5, 60)
+        cpu = gpu * draws.choice([1, 2, 4])
+        lines.append(f"{number},queue{draws.randrange(5)},{number // 5 * 7},32,4,{cpu},1,2,{gpu},0,0")
+    file = tmp_path / "jobs.csv"
+    file.write_text("\n".join(lines) + "\n")
+    plain = IRFsim(load(file), allox, gpus=3, alpha=0.3, profiling=profiling).run()
+    run = run_like_original(read(file), cluster(3, 3, 32), "AlloX", 0.3, "irfsim" if profiling else "irfsim-known")
+    assert ends(run) == {job.job: job.end for job in plain}
+
+
 def write_trace(file: Path, count: int) -> Path:
     """Jobs of four users with fractional times and errors, in the columns of the original's traces."""
-    lines = ["job_id,user,arrival_s,cpus,mem_gb,cpu_time_s,gpus,gpu_job_mem_gb,gpu_time_s,cpu_err,gpu_err"]
+    lines = [HEADING]
     for number in range(count):
         gpu = 10 + (number * 37) % 91 + (number % 4) / 8
         cpu = gpu * (0.8 + (number * 13 % 29) / 7)

@@ -12,7 +12,7 @@ from tests.oracles.java_sort import java_sorted
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.imitations.irfsim.clock import advance
-from gantline.imitations.irfsim.event import choose, match_event
+from gantline.imitations.irfsim.event import choose, match_event, poorest_first
 from gantline.imitations.irfsim.reading import Jobs, Pool, build_world
 from gantline.imitations.irfsim.solver import match_slots
 from gantline.imitations.irfsim.sort import BROKEN, FINE, java_sort, scratch
@@ -116,3 +116,11 @@ def test_the_size_limit_takes_the_shortest_on_either_device() -> None:
     chosen = np.empty(52, dtype=np.int64)
     found = choose(world, np.array([0]), np.arange(count), chosen)
     assert sorted(chosen[:found].tolist()) == [*range(25), *range(count - 25, count)]
+
+
+def test_a_user_who_catches_up_stays_behind_those_it_was_sorted_behind() -> None:
+    active = np.array([0, 1, 2])
+    poorest_first(np.array([0.5, 0.1, 0.5]), active)
+    assert active.tolist() == [1, 0, 2]  # at first equal ones go by name
+    poorest_first(np.array([0.5, 0.5, 0.5]), active)
+    assert active.tolist() == [1, 0, 2]  # the sort is in place: user 1 is not put behind user 0 again

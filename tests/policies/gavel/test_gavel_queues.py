@@ -51,6 +51,14 @@ def test_aware_fifo_drops_a_job_that_can_run_on_no_free_type() -> None:
     assert where(fifo_perf(instance), instance) == ["v100", "", "k80", ""]
 
 
+def test_the_defective_fifo_lists_only_types_that_have_a_free_device_when_it_is_called() -> None:
+    first = cluster(1, 1, 1, jobs=1)
+    _, memory = fifo_artifact(first, None, seed=0)
+    assert memory["held"] == [[0, "v100"]]
+    later = cluster(1, 1, 1, jobs=2)
+    assert where(fifo_artifact(later, memory, seed=0)[0], later) == ["v100", "p100"]  # v100 is full: the last listed type is p100
+
+
 def packed(rate: float, scale: list[int] | int = 1, jobs: int = 3, capacity: tuple[int, int, int] = (0, 0, 2)) -> Instance:
     members = [[i, j] for i in range(jobs) for j in range(i + 1, jobs)]
     speeds = np.array(SPEEDS[:jobs], dtype=float)

@@ -93,11 +93,11 @@ def usable_machines(booked: Floats, kind: Ints, samples: Ints, usable: Ints) -> 
 
 @kernel
 def poorest_first(score: Floats, active: Ints) -> None:
-    """Order users by their scores, equal ones by number."""
+    """Order users by their scores, in place: equal ones stay as the last sort of the event left them, at first by name."""
     for i in range(1, active.size):
         user = active[i]
         at = i
-        while at > 0 and (score[active[at - 1]] > score[user] or (score[active[at - 1]] == score[user] and active[at - 1] > user)):
+        while at > 0 and score[active[at - 1]] > score[user]:
             active[at] = active[at - 1]
             at -= 1
         active[at] = user

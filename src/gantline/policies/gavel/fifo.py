@@ -106,7 +106,7 @@ def fifo_artifact(instance: Instance, memory: QueueMemory | None, seed: int) -> 
             head = queue.pop(0)
             chosen[head] = type
             free[type] -= instance.scale[head]
-    listed = list(range(len(instance.types)))
+    listed = [type for type in range(len(instance.types)) if free[type] > 0]  # anew in every call: a type that is full is not listed
     while queue:
         room = [entry for entry, type in enumerate(listed) if free[type] >= instance.scale[queue[0]]]
         if not room:
