@@ -1,0 +1,76 @@
+"""Measured step times: exact where measured, on a line between batches, triangulated between shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gantline.core.errors import NotFoundError
+from gantline.performance.goodput.measured import Application, Profiles, StepTimes, Training, least_rotation, packed_shape
+
+
+def rows(*values: tuple[float, float, float]) -> np.ndarray:
+    return np.array(values)
+
+
+def plane(nodes: float, replicas: float, batch: float) -> float:
+    return 0.1 + 0.02 * nodes + 0.01 * replicas + 0.001 * batch
+
+
+def flat_world() -> StepTimes:
+    """Times on a plane, so that every triangulation must give the plane."""
+    shapes = [(1,), (2,), (4,), (1, 1), (2, 4), (4, 4), (1, 2, 4), (4, 4, 4)]
+    tables = {s: rows(*((b, plane(len(s), sum(s), b), 0.01) for b in (8.0, 16.0, 64.0))) for s in shapes}
+    more = np.array([(n, 4 * n, b, plane(n, 4 * n, b), 0.01) for n in (4, 8, 16) for b in (8.0, 64.0)])
+    return StepTimes(tables, more)
+
+
+def test_shapes_are_rings() -> None:
+    assert least_rotation((4, 1, 2)) == (1, 2, 4)
+    assert least_rotation((4, 2, 1)) == (1, 4, 2)
+    assert packed_shape(10, 4) == (4, 4, 2)
+
+
+def test_measured_shapes_are_linear_in_the_batch_and_constant_beyond() -> None:
+    times = StepTimes({(1, 2, 4): rows((10.0, 1.0, 0.5), (20.0, 3.0, 0.7))})
+    step, sync = times.lookup((4, 1, 2), [5, 10, 15, 20, 50])
+    assert step.tolist() == [1.0, 1.0, 2.0, 3.0, 3.0]
+    assert sync.tolist() == pytest.approx([0.5, 0.5, 0.6, 0.7, 0.7])
+
+
+def test_other_shapes_lie_between_the_measured_ones() -> None:
+    times = flat_world()
+    assert not times.is_measured((2, 2))
+    assert times.is_measured((4, 1, 2))
+    for shape, batch in [((2, 2), 20.0), ((3, 4), 8.0), ((4, 4, 3), 33.0)]:
+        assert times.lookup(shape, batch)[0] == pytest.approx(plane(len(shape), sum(shape), batch))
+
+
+def test_more_nodes_than_measured_count_as_sixteen() -> None:
+    times = flat_world()
+    assert times.lookup((4,) * 15 + (2, 2), 32.0)[0] == pytest.approx(plane(16, 64, 32.0))
+
+
+def test_outside_of_what_was_measured_the_nearest_point_counts() -> None:
+    assert flat_world().lookup((9, 9), 64.0)[0] == pytest.approx(plane(3, 12, 64.0))
+    alone = StepTimes({(1,): rows((8.0, 1.0, 0.0)), (2,): rows((8.0, 1.5, 0.2))})  # all in one plane
+    assert alone.lookup((3,), 8.0)[0] == 1.5
+
+
+def test_epochs_end_at_the_least_progress_of_any_batch() -> None:
+    training = Training(
+        batches=np.array([8.0, 32.0]),
+        progress=np.array([[100.0, 200.0], [98.0, 205.0]]),
+        iteration=np.array([[100.0, 200.0], [40.0, 80.0]]),
+        square=np.array([[1.0, 2.0], [3.0, 4.0]]),
+        variance=np.array([[10.0, 20.0], [30.0, 40.0]]),
+    )
+    assert training.edges.tolist() == [98.0, 200.0]
+    assert training.noise(20.0, 1) == (3.0, 30.0)
+    assert training.iterations(20.0, 0) == 70.0
+    app = Application("net", training, {"a100": flat_world()}, "folder")
+    assert not app.runs_on("a10")
+    with pytest.raises(NotFoundError, match="no profile of 'net' on 'a10'"):
+        app.on("a10")
+    with pytest.raises(NotFoundError, match="no profile of 'nett'"):
+        Profiles({"net": app})["nett"]
