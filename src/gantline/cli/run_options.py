@@ -50,6 +50,7 @@ class RunOptions:
     node_events: Annotated[Path | None, Parameter(help="A CSV file time,node,event: down, up, drain, join.")] = None
     throughputs: Annotated[Path | None, Parameter(help="Measured speeds of job types on device types (JSON, Gavel's layout).")] = None
     across_nodes: Annotated[bool, Parameter(negative="", help="Gangs that span nodes run at the table's speeds for that.")] = False
+    profiles: Annotated[Path | None, Parameter(help="A folder of measured profiles, one folder per application (Pollux' layout).")] = None
     prices: Annotated[str, Parameter(help="Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.")] = ""
     decision_latency: Annotated[str, Parameter(help="How long a decision takes in virtual time.")] = "0"
 
@@ -81,6 +82,7 @@ class RunOptions:
             node_events=str(self.node_events or ""),
             throughputs=str(self.throughputs or ""),
             across_nodes=self.across_nodes,
+            profiles=str(self.profiles or ""),
             prices=self.prices,
         )
 

@@ -29,6 +29,7 @@ from gantline.engine.node_changes import drain_node, join_node, lose_node, retur
 from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT, B_WAITING
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
+from gantline.performance.goodput.measured import Profiles
 
 _STALL = 1000  # rounds without any change, with jobs waiting and nothing else to come, after which a run is given up
 
@@ -47,6 +48,7 @@ class Simulation:
     latency: float = 0.0  # seconds from question to commit
     on_progress: Callable[[float, int, int], None] | None = None
     checkpoints: Checkpoints = NO_CHECKPOINTS  # of regimes whose loop can be gone on with
+    profiles: Profiles | None = None  # of regimes whose jobs run by measured profiles
 
     def __post_init__(self) -> None:
         self.state: State = self.engine.state

@@ -29,6 +29,7 @@ class Regime:
     ties_keep_order: bool = False  # equal ranks keep the order of the last decision, rather than that of arrival
     track_end_included: bool = True  # whether --track LO:HI means HI too
     checkpoints: bool = False  # a run can be saved and gone on with
+    profiles: bool = False  # jobs run by measured profiles
 
     def with_round(self, seconds: float | None) -> Regime:
         return self if seconds is None else replace(self, round=float(seconds))

@@ -16,7 +16,7 @@ from gantline.experiment.whole_files import write_text
 
 VERSION = 1
 RUN_FIELDS = ("placement", "admission", "regime", "round", "estimates", "costs", "min_run", "latency", "track", "until",
-              "node_events", "throughputs", "across_nodes", "prices")  # fmt: skip
+              "node_events", "throughputs", "across_nodes", "profiles", "prices")  # fmt: skip
 
 
 @dataclass(frozen=True)

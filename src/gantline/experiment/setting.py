@@ -16,14 +16,15 @@ from gantline.experiment.source import TraceSource
 
 if TYPE_CHECKING:
     from gantline.core.node_events import NodeEvent
+    from gantline.performance.goodput.measured import Profiles
     from gantline.performance.throughput_table import ThroughputTable
     from gantline.simulator.run import Run
 
 SCHEMA = 1
 """Part of every hash; raised when the meaning of a field changes, so that old results are not taken for new ones."""
 
-FILE_FIELDS = ("node_events", "throughputs", "prices")
-"""Fields that name a file; prices may also be written out."""
+FILE_FIELDS = ("node_events", "throughputs", "profiles", "prices")
+"""Fields that name a file or a folder; prices may also be written out."""
 
 CHECKED = ("policy", "cluster", "placement", "admission", "regime", "estimates", "costs", *FILE_FIELDS)
 """Fields whose texts are names that something else must know."""
@@ -46,6 +47,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "node_events": text_or_none,
     "throughputs": text_or_none,
     "across_nodes": yes_or_no,
+    "profiles": text_or_none,
     "prices": text_or_none,
     "files": mapping,
 }
@@ -73,6 +75,7 @@ class Setting:
     node_events: str = ""
     throughputs: str = ""
     across_nodes: bool = False
+    profiles: str = ""
     prices: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -113,7 +116,7 @@ class Setting:
         return replace(self, **{name: _READERS[name](value, name)})
 
     def named_files(self) -> dict[str, str]:
-        """The files that are given by name, under their fields: node events, throughputs, prices."""
+        """The files that are given by name, under their fields: node events, throughputs, profiles, prices."""
         given = {name: getattr(self, name) for name in FILE_FIELDS}
         return {name: path for name, path in given.items() if path and not (name == "prices" and "=" in path)}
 
@@ -158,6 +161,7 @@ class Setting:
             "costs": lambda: Costs.parse(self.costs),
             "node_events": self.read_node_events,
             "throughputs": self.read_throughputs,
+            "profiles": self.read_profiles,
             "prices": lambda: read_prices(self.prices or None),
         }
         for name in names:
@@ -174,6 +178,10 @@ class Setting:
     def read_throughputs(self) -> ThroughputTable | None:
         """Measured speeds, from the file; a worker reads it once for all its runs."""
         return _throughputs(self.throughputs, file_digest(self.throughputs)) if self.throughputs else None
+
+    def read_profiles(self) -> Profiles | None:
+        """Measured profiles, from the folder; a worker reads them once for all its runs."""
+        return _profiles(self.profiles, file_digest(self.profiles)) if self.profiles else None
 
 
 def run_setting(setting: Setting) -> Run:
@@ -200,6 +208,7 @@ def run_setting(setting: Setting) -> Run:
         node_events=setting.read_node_events(),
         throughputs=setting.read_throughputs(),
         across_nodes=setting.across_nodes,
+        profiles=setting.read_profiles(),
         prices=setting.prices or None,
     )
     run.summary["setting"] = setting.to_dict()
@@ -212,6 +221,13 @@ def _throughputs(path: str, digest: str) -> ThroughputTable:
     from gantline.files.throughputs import read_throughputs
 
     return read_throughputs(path)
+
+
+@lru_cache(maxsize=4)
+def _profiles(path: str, digest: str) -> Profiles:
+    from gantline.files.profiles import read_profiles
+
+    return read_profiles(path)
 
 
 def _verify(setting: Setting) -> None:

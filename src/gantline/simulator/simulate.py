@@ -22,10 +22,12 @@ from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.files.policies import read_settings
 from gantline.files.prices import read_prices
+from gantline.files.profiles import read_profiles
 from gantline.files.throughputs import read_throughputs
 from gantline.imitations.registry import find_imitation
 from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates, find_estimates
+from gantline.performance.goodput.measured import Profiles
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.placement.rules import PlacementRule, find_placement
 from gantline.policies.registry import make_policy
@@ -59,6 +61,7 @@ def simulate(
     performance: Any = None,
     throughputs: ThroughputTable | str | Path | None = None,
     across_nodes: bool = False,
+    profiles: Profiles | str | Path | None = None,
     prices: Mapping[str, float] | str | Path | None = None,
     budget: float = math.inf,
     checkpoint: str | Path | None = None,
@@ -100,8 +103,11 @@ def simulate(
     keep = Checkpoints(None if checkpoint is None else Path(checkpoint), checkpoint_every, None if resume is None else Path(resume))
     if keep != NO_CHECKPOINTS and not way.checkpoints:
         raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix="leave that out, or use --regime gavel")
+    if profiles is not None and not way.profiles:
+        raise RefusedError(f"regime '{way.name}' does not use profiles", where="--profiles", fix="leave that out, or use another --regime")
     changes = tuple(sorted(node_events, key=lambda e: e.time))
     simulation = Simulation(engine, gate, guess, until, window, changes, step_all, latency, on_progress, keep)
+    simulation.profiles = None if profiles is None else read_profiles(profiles)
     counted: dict[str, Any] | None = None
     imitate = find_imitation(way.name)
     if imitate is not None:

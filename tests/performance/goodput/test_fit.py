@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from scipy import optimize
 from tests.simulator.references import reference
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.performance.goodput.fit import fit, fit_like_artifact
 from gantline.performance.goodput.loss import loss_of
 from gantline.performance.goodput.observations import Observations, set_priors
-from gantline.performance.goodput.speed_model import ALPHA_N, ALPHA_R, BETA_N, BETA_R, Floats, SpeedModel
+from gantline.performance.goodput.speed_model import ALPHA_N, ALPHA_R, BETA_N, BETA_R, SpeedModel
 
 TRUTH = SpeedModel(np.array([0.05, 0.004, 0.3, 0.01, 0.1, 0.004, 1.6]))
 START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001)
@@ -35,13 +36,15 @@ def seen(places: list[tuple[int, int, float]], noise: float = 0.0, seed: int = 0
 
 MANY = [(n, k, b) for n, k in ((1, 1), (1, 2), (1, 4), (2, 8), (3, 12), (4, 16)) for b in (16.0, 48.0, 128.0)]
 
-times = st.floats(1e-3, 2.0)
+times = st.floats(1e-2, 2.0)
 
 
 @given(st.tuples(times, times, times, times, times, times, st.floats(1.05, 9.0)), st.integers(0, 1000))
 @settings(deadline=None, max_examples=40)
 def test_slopes_equal_differences(given_parameters: tuple[float, ...], seed: int) -> None:
-    p, rows = np.array(given_parameters), seen(MANY[seed % 7 :], 0.3, seed).rows
+    p = np.array(given_parameters)
+    p[[BETA_N, BETA_R]] *= 0.3 * p[[ALPHA_N, ALPHA_R]]  # steeper growth drowns the differences in its own penalty
+    rows = seen(MANY[seed % 7 :], 0.3, seed).rows
     _, slope = loss_of(p, rows)
     for k in range(7):
         change = np.zeros(7)

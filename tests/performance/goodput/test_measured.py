@@ -52,7 +52,7 @@ def test_more_nodes_than_measured_count_as_sixteen() -> None:
 
 
 def test_outside_of_what_was_measured_the_nearest_point_counts() -> None:
-    assert flat_world().lookup((9, 9), 64.0)[0] == pytest.approx(plane(3, 12, 64.0))
+    assert flat_world().lookup((9, 9), 64.0)[0] == pytest.approx(plane(4, 16, 64.0))
     alone = StepTimes({(1,): rows((8.0, 1.0, 0.0)), (2,): rows((8.0, 1.5, 0.2))})  # all in one plane
     assert alone.lookup((3,), 8.0)[0] == 1.5
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.jit import kernel
 from gantline.performance.goodput.efficiency import gain
-from gantline.performance.goodput.speed_model import GAMMA, Floats, gradient_time, overlapped, sync_time
+from gantline.performance.goodput.speed_model import GAMMA, gradient_time, overlapped, sync_time
 
 CANDIDATES: Final = 50
 _SLIP: Final = 1e-8  # so that 8.000000001 is 8
@@ -122,7 +122,7 @@ def choose(p: Floats, square: float, variance: float, nodes: int, replicas: int,
 
 
 @kernel
-def goodput_curve(p: Floats, square: float, variance: float, nodes: int, replicas: NDArray[np.int64], limits: Floats, out: Floats) -> None:
+def goodput_curve(p: Floats, square: float, variance: float, nodes: int, replicas: Ints, limits: Floats, out: Floats) -> None:
     """The best goodput for each number of replicas, all on so many nodes; ``out`` has three more places to work with."""
     count = replicas.size
     for i in range(count):

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from scipy import optimize
 
+from gantline.core.arrays import Floats
 from gantline.core.jit import kernel
 from gantline.performance.goodput.loss import GROWTH_PENALTY, OVERLAP_PENALTY, loss_and_gradient, residuals
 from gantline.performance.goodput.observations import (
@@ -36,7 +37,6 @@ from gantline.performance.goodput.speed_model import (
     BETA_R,
     GAMMA,
     TINY,
-    Floats,
     SpeedModel,
 )
 

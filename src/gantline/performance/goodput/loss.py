@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from gantline.core.arrays import Floats
 from gantline.core.jit import kernel
 from gantline.performance.goodput.observations import BATCH, LOG_COMPUTE, LOG_STEP, NODES, REPLICAS
 from gantline.performance.goodput.speed_model import (
@@ -22,7 +23,6 @@ from gantline.performance.goodput.speed_model import (
     BETA_R,
     GAMMA,
     TINY,
-    Floats,
     gradient_time,
     sync_time,
 )

@@ -14,13 +14,13 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import LinearNDInterpolator
 from scipy.spatial import QhullError
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, near
 
-Floats = NDArray[np.float64]
 Shape = tuple[int, ...]
 
 MOST_NODES: Final = 16  # what was measured for so many nodes stands for more

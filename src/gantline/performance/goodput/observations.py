@@ -13,9 +13,10 @@ from typing import Final
 
 import numpy as np
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.jit import kernel
-from gantline.performance.goodput.speed_model import ALPHA_C, ALPHA_N, ALPHA_R, BETA_N, BETA_R, GAMMA, MOST_GAMMA, TINY, Floats
+from gantline.performance.goodput.speed_model import ALPHA_C, ALPHA_N, ALPHA_R, BETA_N, BETA_R, GAMMA, MOST_GAMMA, TINY
 
 # columns of rows, as kernels take them; times as logarithms, which is what is fitted
 NODES, REPLICAS, BATCH, LOG_COMPUTE, LOG_STEP = range(5)

@@ -8,7 +8,7 @@ import pytest
 from tests.simulator.references import reference
 
 from gantline.core.errors import GantlineError
-from gantline.workload.profile_files import read_profiles
+from gantline.files.profiles import read_profiles
 
 VALIDATION = "progress,iteration,metric,grad_sqr,grad_var\n10,10,0,1,2\n20,20,0,1,3\n"
 PLACEMENTS = "local_bsz,placement,step_time,sync_time\n8,1,0.5,0\n16,1,0.8,0\n8,21,0.9,0.2\n"

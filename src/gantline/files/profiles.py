@@ -17,8 +17,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, TraceError, near
-from gantline.performance.goodput.measured import Application, Floats, Profiles, Shape, StepTimes, Training, least_rotation
+from gantline.performance.goodput.measured import Application, Profiles, Shape, StepTimes, Training, least_rotation
 from gantline.workload.unpack import read_text
 
 Thing = TypeVar("Thing")
