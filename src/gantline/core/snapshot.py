@@ -111,6 +111,12 @@ class Jobs:
     def model(self) -> Ints:
         return self._int(c.MODEL)
 
+    @property
+    def listed(self) -> Ints:
+        """Where each job stood in the list that the snapshot was read from, for policies that imitate ties by input order."""
+        found = self._tables.listed
+        return self.rows if found is None else found[self.rows]
+
     # --- what has happened ------------------------------------------------------------------------------------------
     @property
     def attained(self) -> Floats:

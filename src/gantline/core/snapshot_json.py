@@ -53,6 +53,8 @@ def encode_snapshot(snapshot: Snapshot) -> dict[str, Any]:
     for place, row in enumerate(rows):
         job = encode_job(tables, row, snapshot.now, packed)
         packed += int(tables.I[c.OPTION_COUNT, row])
+        if tables.listed is not None:
+            job["listed"] = int(tables.listed[row])
         jobs.append(job if row == place else {**job, "row": row})
     for key, listed in _LISTS.items():
         names = getattr(tables, listed)
@@ -71,6 +73,7 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
     jobs = [Reader(item, path) for item, path in reader.items("jobs")]
     for job in jobs:
         job.only(KEYS)
+    places = {id(job): job.whole("listed", place) for place, job in enumerate(jobs)}
     if not any("row" in job for job in jobs):  # by hand, in any order: rows stand in order of arrival
         jobs.sort(key=lambda job: job.number("arrival", 0.0))
     rows = [job.whole("row", place) for place, job in enumerate(jobs)]
@@ -78,6 +81,10 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
         raise UsageError("rows do not rise from job to job", where=reader.at("jobs"), fix="give every job a row, or none")
     tables = Tables.empty(decode_cluster(reader), max(rows, default=-1) + 1)
     tables.performance = performance
+    listed = [places[id(job)] for job in jobs]
+    if listed != sorted(listed):
+        tables.listed = np.zeros(tables.F.shape[1], dtype=np.int64)
+        tables.listed[rows] = listed
     _fill_names(reader, jobs, tables, rows)
     tables.queue_tree = {queue.name: queue for queue in (_decode_queue(Reader(q, path)) for q, path in reader.items("queue_tree"))}
     firsts, options = _fill_options(jobs, tables)

@@ -37,6 +37,7 @@ class Tables:
     queue_tree: dict[str, Queue] = field(default_factory=dict)
     metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
+    listed: Ints | None = None  # per row: its place in the file it was read from, where that is not the order of arrival
     performance: Any = None  # the performance model: rates of pairs, scaling curves (see gantline.performance)
 
     @staticmethod

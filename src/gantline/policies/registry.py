@@ -52,6 +52,14 @@ _KNOWN = {
     "gavel.min_total_duration_packed": "gantline.policies.gavel.finish_policies:MinTotalDurationPacked",
     "gavel.min_total_duration_perf": "gantline.policies.gavel.finish_policies:MinTotalDurationPerf",
     "gavel.proportional": "gantline.policies.gavel.plain_policies:Proportional",
+    "voda.fifo": "gantline.policies.voda.policies:Fifo",
+    "voda.elastic_fifo": "gantline.policies.voda.policies:ElasticFifo",
+    "voda.srjf": "gantline.policies.voda.policies:Srjf",
+    "voda.elastic_srjf": "gantline.policies.voda.policies:ElasticSrjf",
+    "voda.tiresias": "gantline.policies.voda.policies:Tiresias",
+    "voda.elastic_tiresias": "gantline.policies.voda.policies:ElasticTiresias",
+    "voda.ffdl": "gantline.policies.voda.policies:FfdlOptimizer",
+    "voda.afs_l": "gantline.policies.voda.policies:AfsL",
 }
 
 

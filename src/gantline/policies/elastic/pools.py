@@ -1,0 +1,119 @@
+"""The devices of one type and the jobs that share them: what an elastic policy decides on.
+
+Systems of this kind run one scheduler per device type. A job that may run on several goes where it runs already; one that waits goes,
+in order of arrival, to the type that has the least asked of it. Gangs whose grant is locked or in flight stay out, and so do their
+devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.phases import PENDING, RUNNING, STARTING
+from gantline.core.plan import Assignments, Plan
+from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.curves import Curves, Floats, Ints, read_curves
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One device type: who competes for it, in order of arrival, and how many devices there are for them."""
+
+    snapshot: Snapshot
+    kind: int
+    capacity: int
+    jobs: Ints  # positions in snapshot.jobs
+    curves: Curves
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def of(self, column: NDArray[Any]) -> NDArray[Any]:
+        """A column of the snapshot's jobs, for those of the pool."""
+        return column[self.jobs]
+
+    @property
+    def remaining(self) -> Floats:
+        """Estimated seconds left on one worker."""
+        left: Floats = self.of(self.snapshot.jobs.remaining) / self.curves.unit
+        return left
+
+
+def pools(snapshot: Snapshot) -> Iterator[Pool]:
+    """Every device type that somebody competes for."""
+    rows, I = snapshot.jobs.rows, snapshot.tables.I
+    phase = I[c.PHASE][rows]
+    free_to_change = (phase == PENDING) | (((phase == STARTING) | (phase == RUNNING)) & (I[c.LOCKED][rows] == 0))
+    capacity = snapshot.cluster.capacity - _held(snapshot, np.flatnonzero(~free_to_change))
+    competing = np.flatnonzero(free_to_change)
+    kinds = _kinds(snapshot, competing, capacity)
+    for kind in range(len(capacity)):
+        mine = competing[kinds == kind]
+        if len(mine):
+            room = max(int(capacity[kind]), 0)
+            yield Pool(snapshot, kind, room, mine, read_curves(snapshot.tables, rows[mine], kind, room))
+
+
+def _held(snapshot: Snapshot, staying: Ints) -> Ints:
+    """Devices per type that those who stay as they are keep."""
+    kept = np.zeros(len(snapshot.cluster.types), dtype=np.int64)
+    for place in staying.tolist():
+        for device in snapshot.jobs.devices(place):
+            kept[snapshot.cluster.node_type[snapshot.cluster.device_node[device]]] += 1
+    return kept
+
+
+def _kinds(snapshot: Snapshot, competing: Ints, capacity: Ints) -> Ints:
+    """The device type each job competes for; -1: none, it wants no devices."""
+    I, OI = snapshot.tables.I, snapshot.tables.options.I
+    rows = snapshot.jobs.rows[competing]
+    first, count = I[c.OPTION_FIRST][rows], I[c.OPTION_COUNT][rows]
+    owner = np.repeat(np.arange(len(rows)), count)
+    entry = np.arange(len(owner)) + np.repeat(first - np.concatenate(([0], np.cumsum(count)[:-1])), count) if len(rows) else owner
+    possible = np.zeros((len(rows), len(capacity)), dtype=bool)
+    some = (OI[c.O_GPUS][entry] > 0) & (capacity[OI[c.O_TYPE][entry]] > 0)
+    possible[owner[some], OI[c.O_TYPE][entry][some]] = True
+    choices = possible.sum(axis=1)
+    kinds = np.where(choices > 0, np.argmax(possible, axis=1), -1)
+    if (choices > 1).any():
+        used = I[c.OPTION][rows]
+        wanted = I[c.MIN_GPUS][rows]
+        asked = np.zeros(len(capacity))
+        for i in range(len(rows)):
+            if choices[i] > 1:
+                at = int(OI[c.O_TYPE, used[i]]) if used[i] >= 0 else -1
+                load = np.where(possible[i], (asked + wanted[i]) / np.maximum(capacity, 1), np.inf)
+                kinds[i] = at if at >= 0 and possible[i, at] else int(np.argmin(load))
+            if kinds[i] >= 0:
+                asked[kinds[i]] += wanted[i]
+    return kinds
+
+
+def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], **rest: Any) -> Plan:
+    """The plan in which the jobs of each pool get so many devices; jobs that want none run as they ask."""
+    job: list[Any] = [np.flatnonzero(snapshot.jobs.gpus == 0)]
+    option, gpus, kind = [np.zeros(len(job[0]), np.int64)], [np.full(len(job[0]), -1)], [np.full(len(job[0]), -1)]
+    for pool, grants in shared:
+        some = np.flatnonzero(grants > 0)
+        job.append(pool.jobs[some])
+        gpus.append(grants[some])
+        kind.append(np.full(len(some), pool.kind))
+        option.append(_options(pool, grants)[some])
+    return Plan.assign(
+        Assignments(np.concatenate(job), option=np.concatenate(option), gpus=np.concatenate(gpus), type=np.concatenate(kind)), **rest
+    )
+
+
+def _options(pool: Pool, grants: Ints) -> Ints:
+    """The option of that very size, where the job lists one."""
+    entry = pool.curves.entry_of(grants)
+    if not len(pool.curves.size):
+        return np.full(len(pool), -1)
+    exact = (entry >= 0) & (pool.curves.size[entry] == grants)
+    return np.where(exact, pool.curves.option[entry], -1)

@@ -1,0 +1,1 @@
+"""Voda's eight elastic schedulers (Hsieh and Lee, IC2E 2023)."""

@@ -1,0 +1,227 @@
+"""Voda's eight algorithms by the letter of the original: single precision, ties in the order in which the jobs are listed, no regard for
+minima in FfDL and AFS-L, lengths in AFS-L by the champion's workers. `None` stands where the original panics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.jit import compiled
+from gantline.policies.elastic.curves import Floats, Ints
+from gantline.policies.elastic.pools import Pool
+from gantline.policies.voda.ffdl import relax
+from gantline.policies.voda.sharing import CROWD, in_order, order_by
+
+Singles = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Ready jobs as the original lists them."""
+
+    least: Ints
+    most: Ints
+    asked: Ints
+    queue: Ints
+    submit: Floats
+    first_start: Floats  # infinity: never
+    remaining: Singles  # seconds on one worker
+    speedup: Singles  # per job and number of workers; zero where nothing is known
+
+    def __len__(self) -> int:
+        return len(self.least)
+
+
+def by_the_letter(pool: Pool, queue: Ints, algorithm: str) -> Ints | None:
+    """What the original answers, per job of the pool; None: it panics."""
+    listed = order_by(pool.of(pool.snapshot.jobs.listed).astype(np.float64))
+    ready = _ready(pool, queue, listed)
+    grants = _ALGORITHMS[algorithm](ready, pool.capacity)
+    held = grants > 0
+    broken = (grants < 0) | (held & (grants < ready.least)) | (grants > ready.most)
+    if broken.any() or grants.sum() > pool.capacity:
+        return None
+    found = np.zeros(len(pool), dtype=np.int64)
+    found[listed] = grants
+    return found
+
+
+def _ready(pool: Pool, queue: Ints, listed: Ints) -> Ready:
+    jobs, rows = pool.snapshot.jobs, pool.of(pool.snapshot.jobs.rows)[listed]
+    columns = {"least": jobs.min_gpus, "most": jobs.max_gpus, "asked": jobs.gpus, "submit": jobs.arrival}
+    read = {name: pool.of(column)[listed] for name, column in columns.items()}
+    first = pool.of(jobs.first_start)[listed]
+    speed = _dense(pool, rows, int(read["most"].max(initial=0)) + 2)
+    unit = speed[:, 1:2].copy()
+    unit[unit == 0.0] = 1.0
+    left = pool.of(jobs.remaining)[listed] / unit[:, 0]
+    start = np.where(np.isnan(first), np.inf, first)
+    return Ready(
+        **read, queue=queue[listed], first_start=start, remaining=left.astype(np.float32), speedup=(speed / unit).astype(np.float32)
+    )
+
+
+def _dense(pool: Pool, rows: Ints, width: int) -> Floats:
+    """Speed by number of workers, from the options as they are listed; one listed size of a range is taken as linear."""
+    I, options, speed = pool.snapshot.tables.I, pool.snapshot.tables.options, np.zeros((len(rows), width))
+    for place, row in enumerate(rows.tolist()):
+        own = slice(I[c.OPTION_FIRST, row], I[c.OPTION_FIRST, row] + I[c.OPTION_COUNT, row])
+        here = options.I[c.O_TYPE, own] == pool.kind
+        size, rate = options.I[c.O_GPUS, own][here], options.F[c.O_RATE, own][here]
+        known = (size > 0) & (size < width)
+        if len(size) == 1 and known[0] and I[c.MIN_GPUS, row] < I[c.MAX_GPUS, row]:
+            speed[place] = np.arange(width) * (rate[0] / size[0])
+        else:
+            speed[place, size[known]] = rate[known]
+    return speed
+
+
+# --- the algorithms -----------------------------------------------------------------------------------------------------
+def _fifo(ready: Ready, capacity: int) -> Ints:
+    return in_order(order_by(ready.submit), ready.least, capacity)[0]
+
+
+def _srjf(ready: Ready, capacity: int) -> Ints:
+    return in_order(order_by(ready.remaining.astype(np.float64)), ready.least, capacity)[0]
+
+
+def _elastic_fifo(ready: Ready, capacity: int) -> Ints:
+    return _in_turns(ready, order_by(ready.submit), capacity)
+
+
+def _elastic_srjf(ready: Ready, capacity: int) -> Ints:
+    return _in_turns(ready, order_by(ready.remaining.astype(np.float64)), capacity)
+
+
+def _in_turns(ready: Ready, order: Ints, capacity: int) -> Ints:
+    """One device each in turn. (Where the original hands one to a job that was refused its minimum, it panics.)"""
+    grants, free = in_order(order, ready.least, capacity)
+    while free > 0:
+        growing = order[(grants[order] > 0) & (grants[order] < ready.most[order])][:free]
+        if not len(growing):
+            break
+        grants[growing] += 1
+        free -= len(growing)
+    return grants
+
+
+def _tiresias(ready: Ready, capacity: int) -> Ints:
+    return in_order(np.lexsort((ready.first_start, ready.queue)), ready.asked, capacity)[0]
+
+
+def _elastic_tiresias(ready: Ready, capacity: int) -> Ints:
+    grants = _tiresias(ready, capacity)
+    free = capacity - int(grants.sum())
+    if int((grants == 0).sum()) > CROWD:
+        shrunk = np.where((grants > 0) & (ready.queue >= 1), ready.least, grants)
+        free, grants = free + int((grants - shrunk).sum()), shrunk
+    speedup, least, queue = ready.speedup, ready.least.tolist(), ready.queue.tolist()
+
+    def gain(job: int) -> Any:
+        have = int(grants[job])
+        return speedup[job, have + 1] - speedup[job, have] if have else speedup[job, least[job]] / np.float32(least[job])
+
+    heap = [(-gain(job), queue[job], job) for job in np.flatnonzero((grants < ready.most) & (ready.least <= free)).tolist()]
+    heapify(heap)
+    while free > 0 and heap:
+        best, _, job = heappop(heap)
+        if best >= 0:
+            break
+        step = 1 if grants[job] else least[job]
+        if step > free:
+            continue
+        grants[job] += step
+        free -= step
+        if grants[job] < ready.most[job]:
+            heappush(heap, (-gain(job), queue[job], job))
+    return grants
+
+
+def _ffdl(ready: Ready, capacity: int) -> Ints:
+    kept = order_by(ready.submit)[:capacity]
+    grants = np.zeros(len(ready), dtype=np.int64)
+    if not len(kept):
+        return grants if capacity else np.full(len(ready), -1)  # "infeasible" without devices
+    choice = np.zeros((len(kept), capacity + 1), dtype=np.int16)
+    _fill(ready.speedup, ready.most, kept, capacity, choice)
+    left = capacity
+    for j in range(len(kept) - 1, -1, -1):
+        grants[kept[j]] = choice[j, left]
+        left -= int(choice[j, left])
+    return grants
+
+
+@compiled
+def _fill(speedup: Singles, most: Ints, kept: Ints, capacity: int, choice: NDArray[np.int16]) -> None:
+    before, now = np.zeros(capacity + 1, np.float32), np.empty(capacity + 1, np.float32)
+    for j in range(kept.size):
+        now[:] = np.float32(-10000.0)
+        job = kept[j]
+        for size in range(1, min(most[job], capacity) + 1):
+            relax(now[size:], before, choice[j, size:], speedup[job, size], np.int16(size))
+        before, now = now, before
+
+
+def _afs(ready: Ready, capacity: int) -> Ints:
+    return _shares(ready.speedup, ready.most, ready.remaining, order_by(ready.submit), capacity)
+
+
+@compiled
+def _quotient(a: np.float32, b: np.float32) -> np.float32:
+    """a / b as the processor does it."""
+    if b != 0.0:
+        return a / b
+    if a > 0.0:
+        return np.float32(np.inf)
+    return np.float32(-np.inf) if a < 0.0 else np.float32(np.nan)
+
+
+@compiled
+def _shares(speedup: Singles, most: Ints, remaining: Singles, order: Ints, capacity: int) -> Ints:
+    grants, alive, left = np.zeros(most.size, np.int64), order.copy(), order.size
+    for _ in range(capacity):
+        if left == 0:
+            break
+        best, place = alive[0], 0
+        for k in range(1, left):
+            job = alive[k]
+            workers = grants[best]
+            if workers == 0 and grants[job] == 0:
+                if remaining[best] >= remaining[job]:
+                    best, place = job, k
+                continue
+            long_best, long_job = np.float32(np.inf), np.float32(np.inf)
+            if workers > 0:  # the champion's workers for both
+                long_best = _quotient(remaining[best], speedup[best, workers])
+                long_job = _quotient(remaining[job], speedup[job, workers])
+            swap = long_best >= long_job
+            a, b = (job, best) if swap else (best, job)
+            more_b, more_a = speedup[b, grants[b] + 1], speedup[a, grants[a] + 1]
+            gain_b, gain_a = more_b - speedup[b, grants[b]], more_a - speedup[a, grants[a]]
+            later = _quotient(gain_b, more_b) > _quotient(gain_a, speedup[a, grants[a]])
+            if later != swap:  # the challenger wins
+                best, place = job, k
+        grants[best] += 1
+        if grants[best] >= most[best]:
+            for k in range(place, left - 1):
+                alive[k] = alive[k + 1]
+            left -= 1
+    return grants
+
+
+_ALGORITHMS = {
+    "fifo": _fifo,
+    "elastic_fifo": _elastic_fifo,
+    "srjf": _srjf,
+    "elastic_srjf": _elastic_srjf,
+    "tiresias": _tiresias,
+    "elastic_tiresias": _elastic_tiresias,
+    "ffdl": _ffdl,
+    "afs_l": _afs,
+}

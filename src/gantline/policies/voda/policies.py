@@ -1,0 +1,189 @@
+"""Voda's eight schedulers by name (Hsieh and Lee, IC2E 2023)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gantline.core.errors import UsageError
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.curves import Floats, Ints
+from gantline.policies.elastic.pools import Pool, plan_of, pools
+from gantline.policies.voda.afs import apathetic_shares
+from gantline.policies.voda.artifact import by_the_letter
+from gantline.policies.voda.ffdl import best_sum
+from gantline.policies.voda.queues import Queues, read_queues
+from gantline.policies.voda.sharing import compact, grow_by_gain, grow_in_turns, in_order, order_by
+
+PAPER = "Hsieh, Lee: Voda: A GPU Scheduling Platform for Elastic Deep Learning in Kubernetes Clusters (IC2E 2023)"
+
+
+@dataclass(frozen=True)
+class Voda(Policy):
+    """Shares out the devices of each type anew whenever a job comes or goes, the nodes change, or a job changes its queue; not else."""
+
+    paper: ClassVar[str] = PAPER
+    uses_queues: ClassVar[bool] = False
+
+    compat: str = field(default="none", metadata={"help": "'voda': the original's answer wherever it has one, slips included; or 'none'"})
+
+    def __post_init__(self) -> None:
+        if self.compat not in {"none", "voda"}:
+            raise UsageError(f"compat is '{self.compat}'", where=f"policy '{self.name}'", fix="use none or voda")
+
+    @abstractmethod
+    def share(self, pool: Pool, queue: Ints) -> Ints:
+        """How many devices each job of the pool gets."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        memory: dict[str, Any] = snapshot.memory or {}
+        queues = self._queues(snapshot, memory)
+        queue = np.zeros(len(snapshot.jobs), dtype=np.int64) if queues is None else queues.queue
+        found = list(pools(snapshot))
+        cause = [[int(row) for row in snapshot.jobs.rows], queue.tolist(), [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found]]
+        before = memory.get("shares") if memory.get("cause") == cause else None
+        shared = []
+        for number, pool in enumerate(found):
+            grants = self._share(pool, queue[pool.jobs]) if before is None else np.array(before[number], dtype=np.int64)
+            shared.append((pool, grants))
+        remembered = {"cause": cause, "shares": [grants.tolist() for _, grants in shared]}
+        if queues is None:
+            return plan_of(snapshot, shared, valid_until=np.inf, memory=remembered)
+        given = np.zeros(len(queue), dtype=np.int64)
+        for pool, grants in shared:
+            given[pool.jobs] = grants
+        change = queues.next_change(snapshot, given, *self._bounds)
+        return plan_of(snapshot, shared, valid_until=change, memory={**remembered, "promoted": queues.promoted})
+
+    def _share(self, pool: Pool, queue: Ints) -> Ints:
+        answer = by_the_letter(pool, queue, self.name.partition(".")[2]) if self.compat == "voda" else None
+        return self.share(pool, queue) if answer is None else answer
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        """Demotion limit and promotion knob, where there are queues."""
+        return np.inf, np.inf
+
+    def _queues(self, snapshot: Snapshot, memory: dict[str, Any]) -> Queues | None:
+        return read_queues(snapshot, memory.get("promoted", {}), *self._bounds) if self.uses_queues else None
+
+
+@dataclass(frozen=True)
+class Fifo(Voda):
+    """First come, first served at the minimum size; whoever does not fit is passed."""
+
+    name: ClassVar[str] = "voda.fifo"
+
+    def share(self, pool: Pool, queue: Ints) -> Ints:
+        return in_order(np.arange(len(pool)), pool.curves.least, pool.capacity)[0]
+
+
+@dataclass(frozen=True)
+class ElasticFifo(Voda):
+    """First come, first served at the minimum size; what is left goes round in the same order, a step each."""
+
+    name: ClassVar[str] = "voda.elastic_fifo"
+
+    def share(self, pool: Pool, queue: Ints) -> Ints:
+        return _grown(pool, np.arange(len(pool)))
+
+
+@dataclass(frozen=True)
+class Srjf(Voda):
+    """Shortest remaining time on one worker first, at the minimum size; longer ones are stopped for it."""
+
+    name: ClassVar[str] = "voda.srjf"
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+
+    def share(self, pool: Pool, queue: Ints) -> Ints:
+        return in_order(order_by(pool.remaining), pool.curves.least, pool.capacity)[0]
+
+
+@dataclass(frozen=True)
+class ElasticSrjf(Voda):
+    """Shortest remaining time first at the minimum size; what is left goes round in the same order, a step each."""
+
+    name: ClassVar[str] = "voda.elastic_srjf"
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+
+    def share(self, pool: Pool, queue: Ints) -> Ints:
+        return _grown(pool, order_by(pool.remaining))
+
+
+@dataclass(frozen=True)
+class Tiresias(Voda):
+    """Two queues by attained GPU-time, first started first inside; each job at the size it asks for."""
+
+    name: ClassVar[str] = "voda.tiresias"
+    uses_queues: ClassVar[bool] = True
+
+    limit: float = field(default=3600.0, metadata={"help": "GPU-seconds after which a job falls to the second queue"})
+    promote: float = field(default=8.0, metadata={"help": "back to the first queue after waiting this many times the time run; inf: never"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.limit > 0 and self.promote > 0):
+            raise UsageError("limit and promote must be above zero", where=f"policy '{self.name}'", fix="see gantline policy show")
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        return self.limit, self.promote
+
+    def share(self, pool: Pool, queue: Ints) -> Ints:
+        return _at_request(pool, queue)[0]
+
+
+@dataclass(frozen=True)
+class ElasticTiresias(Tiresias):
+    """Tiresias, then: if more than ten wait, demoted jobs shrink to their minimum; then steps go where they gain most speedup."""
+
+    name: ClassVar[str] = "voda.elastic_tiresias"
+
+    def share(self, pool: Pool, queue: Ints) -> Ints:
+        grants, free = compact(pool.curves, queue, *_at_request(pool, queue))
+        return grow_by_gain(pool.curves, queue.tolist(), grants, free)
+
+
+@dataclass(frozen=True)
+class FfdlOptimizer(Voda):
+    """The sizes with the greatest sum of speedups over the first jobs whose minima fit together (a dynamic program)."""
+
+    name: ClassVar[str] = "voda.ffdl"
+    paper: ClassVar[str] = "Saxena et al.: Effective Elastic Scaling of Deep Learning Workloads (MASCOTS 2020); " + PAPER
+
+    def share(self, pool: Pool, queue: Ints) -> Ints:
+        first, _ = in_order(np.arange(len(pool)), pool.curves.least, pool.capacity)
+        return best_sum(pool.curves, np.flatnonzero(first), pool.capacity)
+
+
+@dataclass(frozen=True)
+class AfsL(Voda):
+    """One step at a time to the job in which it does most good, by AFS-L's comparison of two."""
+
+    name: ClassVar[str] = "voda.afs_l"
+    paper: ClassVar[str] = "Hwang et al.: Elastic Resource Sharing for Distributed Deep Learning (NSDI 2021); " + PAPER
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+
+    def share(self, pool: Pool, queue: Ints) -> Ints:
+        return apathetic_shares(pool.curves, pool.remaining, pool.capacity)
+
+
+def _grown(pool: Pool, order: Ints) -> Ints:
+    grants, free = in_order(order, pool.curves.least, pool.capacity)
+    return grow_in_turns(pool.curves, order, grants, free)
+
+
+def _at_request(pool: Pool, queue: Ints) -> tuple[Ints, int]:
+    """Tiresias' grants: the size asked for, or the next smaller one that the job may have."""
+    started: Floats = pool.of(pool.snapshot.jobs.first_start)
+    never = np.isnan(started)
+    order = np.lexsort((np.where(never, 0.0, started), never, queue))  # never started: behind, by arrival
+    asked = pool.of(pool.snapshot.jobs.gpus)
+    entry = pool.curves.at_most(np.minimum(asked, pool.curves.most))
+    size = np.where(entry >= 0, pool.curves.size[entry], pool.curves.least) if len(pool.curves.size) else np.zeros(len(pool), np.int64)
+    return in_order(order, size, pool.capacity)

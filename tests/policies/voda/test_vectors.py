@@ -1,0 +1,71 @@
+"""Voda's own answers, case by case, and the same cases without its slips."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import Cli, cli, folder  # noqa: F401
+from tests.policies.voda.vectors import NAMES, grants_of, snapshot_of, vectors
+
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.policies.registry import make_policy
+
+
+def answer(vector: dict[str, Any], compat: str, now: float = 0.0) -> dict[str, int]:
+    snapshot = decode_snapshot(snapshot_of(vector) | {"now": now})
+    return grants_of(make_policy(NAMES[vector["algorithm"]], {"compat": compat}).decide(snapshot), snapshot.jobs.ids)
+
+
+def test_every_recorded_answer_is_given_by_the_letter() -> None:
+    wrong, right = [], Counter[str]()
+    for vector in vectors():
+        if "result" not in vector:
+            continue
+        for now in (0.0, 1e6):  # what is not part of the case changes nothing
+            right[vector["algorithm"]] += (same := answer(vector, "voda", now) == vector["result"])
+            wrong += [] if same else [(vector["id"], vector["algorithm"])]
+    assert not wrong
+    assert set(right) == set(NAMES)
+
+
+def test_sizes_respect_minimum_and_maximum_also_where_the_original_panics() -> None:
+    panics = 0
+    for vector in vectors():
+        for compat in ("none", "voda"):
+            given = answer(vector, compat)
+            assert sum(given.values()) <= vector["total_gpus"]
+            assert all(n == 0 or job["min"] <= n <= job["max"] for job in vector["jobs"] if (n := given[job["name"]]) or True)
+        panics += "panic" in vector
+    assert panics > 20
+
+
+def test_without_ties_and_slips_the_default_is_the_original() -> None:
+    """FIFO and its elastic form have nothing to repair where they answer; the others differ where ties or slips decide."""
+    same = Counter((vector["algorithm"], answer(vector, "none") == vector["result"]) for vector in vectors() if "result" in vector)
+    assert same["FIFO", False] == same["ElasticFIFO", False] == same["FfDLOptimizer", False] == 0
+    for algorithm in NAMES:
+        assert same[algorithm, True] > same[algorithm, False]
+
+
+def test_the_order_of_the_file_survives_a_copy() -> None:
+    """Ties fall to input order there, which a snapshot keeps although its rows stand by arrival."""
+    for vector in vectors():
+        if vector["algorithm"] == "Tiresias" and "result" in vector:
+            snapshot = decode_snapshot(json.loads(json.dumps(encode_snapshot(decode_snapshot(snapshot_of(vector))))))
+            plan = make_policy("voda.tiresias", {"compat": "voda"}).decide(snapshot)
+            assert grants_of(plan, snapshot.jobs.ids) == vector["result"]
+
+
+def test_the_command_line_gives_the_same_answers(cli: Cli, folder: Path) -> None:  # noqa: F811
+    cases = [vector for vector in vectors() if "result" in vector][::11]
+    assert {case["algorithm"] for case in cases} == set(NAMES)
+    for vector in cases:
+        (folder / "case.json").write_text(json.dumps(snapshot_of(vector)))
+        told = cli("decide", "case.json", "--policy", NAMES[vector["algorithm"]], "--set", "compat=voda", "-o", "json").json
+        assert {one["job"]: len(one["devices"]) for one in told["outcome"]} == vector["result"]
+        table = told["plan"]["assignments"]
+        named = dict.fromkeys(told["jobs"], 0) | {told["jobs"][job]: gpus for job, gpus in zip(table["job"], table["gpus"])}
+        assert named == vector["result"]
