@@ -32,7 +32,23 @@ _INTS = {
 }  # fmt: skip
 NAMES = {"user": c.USER, "queue": c.QUEUE, "app": c.APP, "model": c.MODEL}
 _PHASES = {phase.name.lower(): phase for phase in Phase if phase.active}
-KEYS = ("id", "row", "listed", "phase", "devices", "node", "option", "options", "first_option", "way", "grant", "metrics", *NAMES, *_FLOATS, *_INTS)
+KEYS = (
+    "id",
+    "row",
+    "listed",
+    "phase",
+    "devices",
+    "node",
+    "option",
+    "options",
+    "first_option",
+    "way",
+    "grant",
+    "metrics",
+    *NAMES,
+    *_FLOATS,
+    *_INTS,
+)
 
 
 def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, Any]:

@@ -79,9 +79,7 @@ def plain_afs(jobs: list[dict[int, float]], remaining: list[float], capacity: in
 
     free = capacity
     while True:
-        open_to = [
-            k for k in range(len(jobs)) if (to := following(k)) and to - have[k] <= free and speed[k][to] > speed[k][have[k]]
-        ]
+        open_to = [k for k in range(len(jobs)) if (to := following(k)) and to - have[k] <= free and speed[k][to] > speed[k][have[k]]]
         stuck = [k for k in range(len(jobs)) if (to := following(k)) and speed[k][to] <= speed[k][have[k]]]
         assert not set(stuck) & set(open_to)
         if free == 0 or not open_to:
@@ -156,7 +154,9 @@ def test_elastic_ones_use_what_plain_ones_leave_idle() -> None:
 def test_when_many_wait_demoted_jobs_shrink_to_their_minimum() -> None:
     """The compaction case: three old jobs of four and thirteen new ones of thirteen on twelve GPUs."""
     options = [{"type": "gpu", "gpus": g, "rate": g**0.9} for g in range(1, 14)]
-    old = [{"id": f"old{k}", "gpus": 4, "min_gpus": 1, "max_gpus": 4, "priority": -1, "first_start": k, "options": options} for k in range(3)]
+    old = [
+        {"id": f"old{k}", "gpus": 4, "min_gpus": 1, "max_gpus": 4, "priority": -1, "first_start": k, "options": options} for k in range(3)
+    ]
     new = [{"id": f"new{k}", "arrival": 1, "gpus": 13, "min_gpus": 2, "max_gpus": 13, "options": options} for k in range(13)]
     snapshot = decode_snapshot({"cluster": "gpu:1x12", "now": 10, "jobs": [*old, *new]})
 

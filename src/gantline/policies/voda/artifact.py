@@ -184,7 +184,11 @@ def _quotient(a: np.float32, b: np.float32) -> np.float32:
 
 @compiled
 def _shares(speedup: Singles, most: Ints, remaining: Singles, order: Ints, capacity: int) -> Ints:
-    grants, alive, left = np.zeros(most.size, np.int64), order.copy(), order.size
+    n, left = most.size, order.size
+    grants, alive = np.zeros(n, np.int64), order.copy()
+    length, as_later, as_sooner = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
+    for job in range(n):
+        _weigh(job, speedup, remaining, grants, length, as_later, as_sooner)
     for _ in range(capacity):
         if left == 0:
             break
@@ -192,27 +196,31 @@ def _shares(speedup: Singles, most: Ints, remaining: Singles, order: Ints, capac
         for k in range(1, left):
             job = alive[k]
             workers = grants[best]
-            if workers == 0 and grants[job] == 0:
-                if remaining[best] >= remaining[job]:
-                    best, place = job, k
-                continue
-            long_best, long_job = np.float32(np.inf), np.float32(np.inf)
-            if workers > 0:  # the champion's workers for both
-                long_best = _quotient(remaining[best], speedup[best, workers])
-                long_job = _quotient(remaining[job], speedup[job, workers])
-            swap = long_best >= long_job
-            a, b = (job, best) if swap else (best, job)
-            more_b, more_a = speedup[b, grants[b] + 1], speedup[a, grants[a] + 1]
-            gain_b, gain_a = more_b - speedup[b, grants[b]], more_a - speedup[a, grants[a]]
-            later = _quotient(gain_b, more_b) > _quotient(gain_a, speedup[a, grants[a]])
-            if later != swap:  # the challenger wins
+            if workers == 0:
+                # nobody's length is known with no workers, so the challenger counts as the sooner
+                wins = remaining[best] >= remaining[job] if grants[job] == 0 else not as_later[best] > as_sooner[job]
+            elif length[best] >= _quotient(remaining[job], speedup[job, workers]):  # the champion's workers for both
+                wins = not as_later[best] > as_sooner[job]
+            else:
+                wins = as_later[job] > as_sooner[best]
+            if wins:
                 best, place = job, k
         grants[best] += 1
-        if grants[best] >= most[best]:
-            for k in range(place, left - 1):
-                alive[k] = alive[k + 1]
-            left -= 1
+        if grants[best] < most[best]:
+            _weigh(best, speedup, remaining, grants, length, as_later, as_sooner)
+            continue
+        for k in range(place, left - 1):
+            alive[k] = alive[k + 1]
+        left -= 1
     return grants
+
+
+@compiled
+def _weigh(job: int, speedup: Singles, remaining: Singles, grants: Ints, length: Singles, as_later: Singles, as_sooner: Singles) -> None:
+    """Length and relative gains of a job with what it has."""
+    here, there = speedup[job, grants[job]], speedup[job, grants[job] + 1]
+    length[job] = _quotient(remaining[job], here)
+    as_later[job], as_sooner[job] = _quotient(there - here, there), _quotient(there - here, here)
 
 
 _ALGORITHMS = {

@@ -45,7 +45,11 @@ class Voda(Policy):
         queues = self._queues(snapshot, memory)
         queue = np.zeros(len(snapshot.jobs), dtype=np.int64) if queues is None else queues.queue
         found = list(pools(snapshot))
-        cause = [[int(row) for row in snapshot.jobs.rows], queue.tolist(), [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found]]
+        cause = [
+            [int(row) for row in snapshot.jobs.rows],
+            queue.tolist(),
+            [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found],
+        ]
         before = memory.get("shares") if memory.get("cause") == cause else None
         shared = []
         for number, pool in enumerate(found):

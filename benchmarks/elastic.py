@@ -1,0 +1,61 @@
+"""Milliseconds of one decision for elastic jobs: 1,000 of them on 4,096 GPUs, and how that grows.
+
+    python -m benchmarks elastic [--jobs 250,500,1000,2000]
+
+Curves follow Amdahl's law, or are rough (``rough``: gains that rise and fall, so that FfDL needs its dynamic program).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.policies.registry import make_policy
+
+VODA = ("fifo", "elastic_fifo", "srjf", "elastic_srjf", "tiresias", "elastic_tiresias", "ffdl", "afs_l")
+POLICIES: list[tuple[str, dict[str, Any]]] = [
+    *((f"voda.{name}", {}) for name in VODA),
+    *((f"voda.{name}", {"compat": "voda"}) for name in VODA),
+]
+
+
+def instant(jobs: int, rough: bool) -> Snapshot:
+    """So many waiting jobs of up to 4, 8, 16 or 32 workers, and four GPUs for each."""
+    draw = np.random.default_rng(0)
+    listed = []
+    for k in range(jobs):
+        most, fraction, least = int(draw.choice([4, 8, 16, 32])), draw.uniform(0.8, 0.99), int(draw.choice([1, 1, 1, 2]))
+        options = []
+        for size in range(1, most + 1):
+            rate = 1.0 / (1.0 - fraction + fraction / size) * (draw.uniform(0.9, 1.1) if rough else 1.0)
+            options.append({"type": "gpu", "gpus": size, "rate": float(rate)})
+        job = {"id": f"job{k}", "arrival": float(k), "gpus": int(draw.integers(least, most + 1)), "min_gpus": least, "max_gpus": most}
+        job |= {"priority": -int(draw.integers(2)), "estimate": float(draw.uniform(100, 1e5)), "options": options}
+        listed.append(job | {"deadline": float(k + draw.uniform(1e3, 1e6))})
+    return decode_snapshot({"cluster": f"gpu:{max(jobs // 2, 1) * 4096 // 4000 + 1}x8", "now": float(jobs), "jobs": listed})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", default="250,500,1000,2000")
+    counts = [int(part) for part in parser.parse_args().jobs.split(",")]
+    for rough in (False, True):
+        instants = [instant(count, rough) for count in counts]
+        print(f"{'rough curves' if rough else 'Amdahl curves':<34}" + "".join(f"{count:>9}" for count in counts))
+        for name, settings in POLICIES:
+            policy = make_policy(name, settings)
+            policy.decide(instants[0])
+            cells = []
+            for snapshot in instants:
+                begin = time.process_time()
+                policy.decide(snapshot)
+                cells.append(f"{1e3 * (time.process_time() - begin):>9.1f}")
+            print(f"{' '.join([name, *map(str, settings.values())]):<34}" + "".join(cells), flush=True)
+
+
+main()
