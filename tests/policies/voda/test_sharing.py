@@ -168,7 +168,7 @@ def test_when_many_wait_demoted_jobs_shrink_to_their_minimum() -> None:
 
 
 def test_an_hour_of_gpu_time_demotes_and_long_waiting_promotes() -> None:
-    """900 s of four GPUs demote `long`, then `late`; both demoted, the first started goes on; after 1,800 s `late` has waited twice its run."""
+    """900 s of four GPUs demote `long`, then `late`; then the first started goes on; after 1,800 s `late` has waited twice its run."""
     jobs = [job("long", 0, 4, 4, 4, 20000), job("late", 100, 4, 4, 4, 40000)]
     run = simulate(jobs, "gpu:1x4", "voda.tiresias", settings={"promote": 2.0})
     first = run.allocations.sort("start").head(4)

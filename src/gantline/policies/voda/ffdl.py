@@ -74,7 +74,7 @@ def _by_steps(curves: Curves, kept: Ints, capacity: int, grants: Ints) -> Ints:
 
 @compiled
 def relax(total: Any, before: Any, choice: NDArray[np.int16], gain: Any, mark: np.int16) -> None:
-    """One size of one job at every number of devices: where gain + before beats the total, both are noted. (Selects, so that it vectorises.)"""
+    """One size of one job at every number of devices: where gain + before beats the total, both are noted (by selects, which vectorise)."""
     for k in range(total.size):
         other = gain + before[k]
         better = other > total[k]

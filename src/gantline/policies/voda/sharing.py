@@ -1,4 +1,4 @@
-"""Who gets how many devices of a pool: first come or shortest first at the minimum, growth in turns, and Elastic-Tiresias' growth by gain."""
+"""Who gets how many devices of a pool: minima in an order, growth in turns, and growth by gain (Elastic-Tiresias)."""
 
 from __future__ import annotations
 
