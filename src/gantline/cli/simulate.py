@@ -49,7 +49,9 @@ def simulate(
     profiles: Annotated[Path | None, Parameter(help="A folder of measured profiles, one folder per application (Pollux' layout).")] = None,
     prices: Annotated[str | None, Parameter(help="Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.")] = None,
     decision_latency: Annotated[str, Parameter(help="How long a decision takes in virtual time.")] = "0",
-    budget: Annotated[str, Parameter(help="Wall-clock time that one decision may take; a late one is lost.")] = "inf",
+    budget: Annotated[
+        str | None, Parameter(help="Wall-clock time that one decision may take; a late one is lost. 30s for policies of your own.")
+    ] = None,
     checkpoint: Annotated[Path | None, Parameter(help="Save the run in this file when it stops (regime gavel).")] = None,
     checkpoint_every: Annotated[str, Parameter(help="And whenever so much virtual time has passed.")] = "inf",
     resume: Annotated[Path | None, Parameter(help="Go on with a run that --checkpoint saved.")] = None,
@@ -74,7 +76,7 @@ def simulate(
         "track": window_of(track),
         "until": time_of(until, "--until"),
         "latency": finite_time_of(decision_latency, "--decision-latency"),
-        "budget": time_of(budget, "--budget", above=True),
+        "budget": None if budget is None else time_of(budget, "--budget", above=True),
         "throughputs": throughputs,
         "across_nodes": across_nodes,
         "profiles": profiles,
@@ -105,7 +107,7 @@ def simulate(
     for note in jobs.notes:
         simulate_words.note(note)
     with simulated_jobs(len(jobs)) as tick:
-        run = run_simulation(jobs, place, chosen, on_progress=tick, **options)
+        run = run_simulation(jobs, place, chosen, on_progress=tick, on_lost=simulate_words.LostTurnWords(), **options)
     code = simulate_words.tell(run, math.isfinite(options["until"]))
     if verify_skips:
         with simulated_jobs(len(jobs), "stepping") as tick:

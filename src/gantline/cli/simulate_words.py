@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from gantline.cli.console import is_watched, say, show_object, show_text
 
 if TYPE_CHECKING:
+    from gantline.engine.lost_turns import Incident
     from gantline.simulator.run import Run
 
 _SHOWN = 3
 _MANY = 100  # fewer jobs are a burst of which nobody expects a steady state
 _NOTHING_RAN = 4
+_FAILED = 1  # jobs did not end although nothing was to stop them, or turns were lost: this is not the policy's result
 _DIFFERENT = 1
 
 
 def note(text: str) -> None:
     """Something worth knowing that is no mistake."""
     say(f"note: {text}")
+
+
+class LostTurnWords:
+    """Lost turns are told as they happen: the first few, then one of ten, of a hundred, of a thousand."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, incident: Incident) -> None:
+        self.count += 1
+        if self.count <= _SHOWN or self.count == 10 ** round(math.log10(self.count)):
+            say(f"warning: {f'{self.count} turns lost; ' if self.count > _SHOWN else ''}{incident}")
 
 
 def tell(run: Run, bounded: bool) -> int:
@@ -39,18 +54,19 @@ def _tell_load(run: Run) -> None:
 
 def _tell_ends(run: Run, bounded: bool) -> int:
     summary = run.summary
-    if run.incidents:
-        decisions = summary["decisions"]
-        say(f"warning: {len(run.incidents)} of {decisions} decisions were lost; the first:")
-        for incident in run.incidents[:_SHOWN]:
-            say(f"warning:   {incident}")
+    if summary["lost_turns"]:
+        say(f"warning: {summary['lost_turns']} of {summary['decisions']} decisions were lost")
+    others = [incident for incident in run.incidents if "its turn is lost" not in incident]
+    for incident in others[:_SHOWN]:
+        say(f"warning: {incident}")
     for notice in run.notices[:_SHOWN]:
         say(f"warning: {notice}")
     if len(run.notices) > _SHOWN:
         say(f"warning: and {len(run.notices) - _SHOWN} more like this")
+    code = _FAILED if summary["lost_turns"] or (summary["unfinished"] and not bounded) else 0
     left = summary["jobs"] - summary["completed"]
     if not left:
-        return 0
+        return code
     counts = {state: count for state, count in run.jobs["state"].value_counts().iter_rows() if state != "completed"}
     told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
     if run.allocations.is_empty() and not bounded:
@@ -60,7 +76,7 @@ def _tell_ends(run: Run, bounded: bool) -> int:
         return _NOTHING_RAN
     if run.track is None or bounded:
         say(f"note: {left} of {summary['jobs']} jobs did not end: {told}")
-    return 0
+    return code
 
 
 def _why(run: Run, row: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,33 @@ import numpy as np
 from gantline.core.errors import UsageError
 
 Memory = Any
+DEEPEST = 64  # levels of lists and dictionaries within each other
+LARGEST = 32 * 2**20  # bytes; a decision is stored with its memory
+
+
+def check(value: Memory) -> None:
+    """Refuse what is not plain, too deep or too large, without copying it or following it down."""
+    size, left = 0, [(value, 0)]
+    while left:
+        item, depth = left.pop()
+        if depth > DEEPEST:
+            raise UsageError(f"memory is nested more than {DEEPEST} levels deep", fix="keep flat lists and dictionaries")
+        inner: Iterable[Any] = ()
+        if isinstance(item, dict):
+            size, inner = size + 64 * len(item), [*item.values(), *item]
+        elif isinstance(item, (list, tuple)):
+            size, inner = size + 16 * len(item), item
+        elif isinstance(item, np.ndarray) and item.dtype != object:
+            size += item.nbytes
+        elif isinstance(item, str):
+            size += len(item)
+        elif item is not None and not isinstance(item, (bool, int, float, np.integer, np.floating)):
+            plain(value)  # names the path
+        if size > LARGEST:
+            raise UsageError(f"memory is larger than {LARGEST // 2**20} MB", fix="keep what the next decision needs; drop jobs that ended")
+        left += [(one, depth + 1) for one in inner]
+        if isinstance(item, dict) and not all(isinstance(key, str) and not key.startswith("__") for key in item):
+            plain(value)
 
 
 def plain(value: Any, path: str = "memory") -> Any:

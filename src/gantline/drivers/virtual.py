@@ -23,8 +23,9 @@ from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
 from gantline.engine.advance import admit, finish_due, next_finish, next_look, next_movable, observe
-from gantline.engine.engine import Engine, Incident
+from gantline.engine.engine import Engine
 from gantline.engine.grants import close_open_intervals
+from gantline.engine.lost_turns import Incident
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
 from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT, B_WAITING
 from gantline.engine.state import State
@@ -122,6 +123,9 @@ class Simulation:
                     self._commit(plan)
                     if plan.release:
                         self._note_down()
+                elif engine.turns.hopeless:
+                    engine.incidents.append(Incident(now, state.decision, f"the last {engine.turns.in_a_row} turns were lost: given up"))
+                    break
             if self.node_events or self.down:
                 self._note_down()
             wake = self._next_wake(state.now)

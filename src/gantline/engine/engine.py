@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core import memory as memories
 from gantline.core.arrays import Ints
-from gantline.core.errors import GantlineError
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, Plan, Ranking, Refusal
 from gantline.core.policy import OrderPolicy, Policy
@@ -27,21 +25,11 @@ from gantline.engine.advance import rank_and_walk
 from gantline.engine.assign import assign
 from gantline.engine.grants import Grants
 from gantline.engine.log import L_REASON
+from gantline.engine.lost_turns import Incident, LostTurns, OverBudgetError, told
 from gantline.engine.node_changes import drain_node
+from gantline.engine.plan_check import check_plan
 from gantline.engine.ranks import B_ACTIVE, drop_sorted
 from gantline.engine.state import State
-
-
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """A turn that a policy lost, or something that it said."""
-
-    time: float
-    decision: int
-    what: str
-
-    def __str__(self) -> str:
-        return f"t={self.time:g}, decision {self.decision}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +46,6 @@ class Refused:
         return f"{self.why} (offer: {offer})" if offer else self.why
 
 
-class InfeasiblePlanError(GantlineError):
-    """The plan asks for what cannot be."""
-
-
 @dataclass
 class Engine:
     """State plus policy. `guard` bounds a call of the policy (seconds live, counts in simulation)."""
@@ -73,6 +57,7 @@ class Engine:
     incidents: list[Incident] = field(default_factory=list)
     notices: list[Incident] = field(default_factory=list)  # what the policy's plans say to people
     refusals: list[Refused] = field(default_factory=list)
+    turns: LostTurns = field(default_factory=LostTurns)
 
     def __post_init__(self) -> None:
         self.grants = Grants(self.state)
@@ -103,53 +88,19 @@ class Engine:
         snapshot = state.snapshot()
         try:
             plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
-            self.check(snapshot, plan)
-        except GantlineError as error:
-            self._lost(str(error))
+            check_plan(snapshot, plan)
+        except (Exception, SystemExit) as error:
+            self._lost(told(self.policy, error), late=isinstance(error, OverBudgetError))
             return None
-        except Exception as error:
-            self._lost(f"policy raised {type(error).__name__}: {error}")
-            return None
+        self.turns.answered()
         if self.recorder is not None:
             self.recorder(snapshot, plan)
         return plan
 
-    def _lost(self, what: str) -> None:
+    def _lost(self, what: str, *, late: bool = False) -> None:
         self.incidents.append(Incident(self.state.now, self.state.decision, f"{what}; its turn is lost, the last valid plan stands"))
+        self.turns.lose(self.incidents[-1], late)
         self.valid_until = None
-
-    def check(self, snapshot: Snapshot, plan: Plan) -> None:
-        """Refuse plans that mean nothing, before anything is touched."""
-        if not isinstance(plan, Plan):
-            raise InfeasiblePlanError(f"the policy answered with a {type(plan).__name__}", fix="return a gantline Plan")
-        n = len(snapshot.jobs)
-        if plan.ranking is not None:
-            key = plan.ranking.key
-            if key.shape != (n,):
-                raise InfeasiblePlanError(f"the ranking has shape {key.shape} for {n} jobs", fix="one key per job of the snapshot")
-        if plan.assignments is not None:
-            job = plan.assignments.job
-            if len(job) and (job.min() < 0 or job.max() >= n):
-                raise InfeasiblePlanError(f"an assignment names job {int(job.max())} of {n}", fix="use positions in snapshot.jobs")
-            if not plan.assignments.has("share") and len(job) and np.bincount(job).max() > 1:
-                raise InfeasiblePlanError("a job is assigned twice", fix="one assignment per job")
-        if plan.refusals or plan.reservations or plan.release:
-            self._check_rest(plan, n, snapshot.cluster.nodes)
-        if plan.memory is not None:
-            memories.plain(plan.memory)
-
-    @staticmethod
-    def _check_rest(plan: Plan, jobs: int, nodes: int) -> None:
-        """Refusals, reservations and releases name what exists, and nobody is refused and given something at once."""
-        refused = [one.job for one in plan.refusals]
-        for job in [*refused, *(one.job for one in plan.reservations if one.job != -1)]:
-            if not 0 <= job < jobs:
-                raise InfeasiblePlanError(f"a refusal or reservation names job {job} of {jobs}", fix="use positions in snapshot.jobs")
-        for node in plan.release:
-            if not 0 <= node < nodes:
-                raise InfeasiblePlanError(f"node {node} of {nodes} is to be released", fix="nodes are counted from 0")
-        if plan.assignments is not None and not set(refused).isdisjoint(plan.assignments.job.tolist()):
-            raise InfeasiblePlanError("a job is both refused and assigned something", fix="do one of the two")
 
     def commit(self, plan: Plan, rows: Any = None) -> None:
         """Make the plan true, gang by gang; `rows` are those of the plan's snapshot (default: the active ones now)."""

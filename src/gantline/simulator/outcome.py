@@ -14,6 +14,7 @@ from gantline.core.reasons import Reason, sentence
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.engine import Engine
+from gantline.engine.plan_check import check_plan
 from gantline.engine.ranks import B_ACTIVE
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
@@ -42,7 +43,7 @@ def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | str = "
     tables.I[c.REASON, rows] = int(Reason.NONE)
     state.rebuild()
     engine = Engine(state, Policy())
-    engine.check(copy, plan)
+    check_plan(copy, plan)
     before = [copy.jobs.devices(place) for place in range(len(rows))]
     ran = copy.jobs.running.copy()
     engine.commit(plan)

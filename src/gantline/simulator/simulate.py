@@ -17,6 +17,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.virtual import Simulation
 from gantline.engine.engine import Engine
+from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime, find_regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
@@ -32,6 +33,7 @@ from gantline.performance.throughput_table import ThroughputTable
 from gantline.placement.rules import PlacementRule, find_placement
 from gantline.policies.registry import make_policy
 from gantline.simulator.bill import bill, with_prices
+from gantline.simulator.budget import guard_of
 from gantline.simulator.load import load_tables
 from gantline.simulator.run import Run
 from gantline.simulator.summary import summarise
@@ -63,13 +65,14 @@ def simulate(
     across_nodes: bool = False,
     profiles: Profiles | str | Path | None = None,
     prices: Mapping[str, float] | str | Path | None = None,
-    budget: float = math.inf,
+    budget: float | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = math.inf,
     resume: str | Path | None = None,
     step_all: bool = False,
     record: bool = False,
     on_progress: Callable[[float, int, int], None] | None = None,
+    on_lost: Callable[[Incident], None] | None = None,
 ) -> Run:
     """Simulate a trace on a cluster under a policy. Everything may be given by name, exactly as on the command line."""
     began, cpu_began = time.perf_counter(), time.process_time()
@@ -95,10 +98,7 @@ def simulate(
     state = State(tables, way, rule, price, min_run, seed)
     recorded: list[Any] = []
     engine = Engine(state, chosen, recorder=_recorder(recorded) if record else None)
-    if math.isfinite(budget):
-        from gantline.simulator.budget import within
-
-        engine.guard = within(budget)
+    engine.guard, engine.turns.tell = guard_of(chosen, budget), on_lost
     window = _window(track, len(tables.ids), way)
     keep = Checkpoints(None if checkpoint is None else Path(checkpoint), checkpoint_every, None if resume is None else Path(resume))
     if keep != NO_CHECKPOINTS and not way.checkpoints:

@@ -12,6 +12,7 @@ import gantline
 from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster
+from gantline.core.phases import Phase
 from gantline.core.policy import Policy, parameters
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.rules import PlacementRule
@@ -20,6 +21,9 @@ from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:
     from gantline.drivers.virtual import Simulation
+
+
+_OPEN = [int(phase) for phase in Phase if not phase.terminal]
 
 
 def _number(value: Any) -> float | None:
@@ -71,6 +75,8 @@ def summarise(
         "track": list(simulation.track) if simulation.track else None,
         "completed": int((~np.isnan(F[c.FINISH])).sum()),
         "completed_tracked": len(ended),
+        "unfinished": int(np.isin(I[c.PHASE][rows], _OPEN).sum()),
+        "bounded": bool(math.isfinite(simulation.until)),
         "average_jct": _number(jct.mean()) if len(jct) else None,
         "median_jct": _number(np.median(jct)) if len(jct) else None,
         "p95_jct": _number(np.percentile(jct, 95)) if len(jct) else None,
@@ -86,6 +92,7 @@ def summarise(
         "restarts": int(I[c.RESTARTS].sum()),
         "rounds": int(state.now / regime.round + 0.5) + 1 if regime.round > 0 else 0,
         "decisions": engine.decisions,
+        "lost_turns": engine.turns.total,
         "incidents": len(engine.incidents),
         "notices": len(engine.notices),
         "end": end,

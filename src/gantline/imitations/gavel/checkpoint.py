@@ -13,8 +13,8 @@ from gantline.core import columns as c
 from gantline.core.memory import decode, encode
 from gantline.core.policy import parameters
 from gantline.drivers.checkpoints import read_checkpoint, write_checkpoint
-from gantline.engine.engine import Incident
 from gantline.engine.log import Log
+from gantline.engine.lost_turns import Incident
 from gantline.imitations.gavel import tables as t
 
 if TYPE_CHECKING:

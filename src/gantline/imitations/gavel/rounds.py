@@ -20,8 +20,8 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.engine.engine import Incident
 from gantline.engine.gang import close_interval
+from gantline.engine.lost_turns import Incident
 from gantline.imitations.gavel import tables as t
 from gantline.imitations.gavel.checkpoint import resume_rounds, save_rounds
 from gantline.imitations.gavel.ideal import run_ideally

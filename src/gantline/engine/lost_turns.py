@@ -1,0 +1,97 @@
+"""Turns that a policy loses: what is kept of them, where in the policy's own file they came from, and when hope ends.
+
+A policy that raises, answers late or asks for what cannot be loses its turn, and the last valid plan stands. One that loses nothing but
+turns is not asked for ever: the run ends and says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+from gantline.core.errors import GantlineError
+from gantline.core.policy import OrderPolicy, Policy
+
+#: so many lost turns in a row end a run: if the policy never answered, and if it did once; late answers cost wall-clock time
+NEVER_ANSWERED, ANSWERED_ONCE = 20, 200
+NEVER_IN_TIME, IN_TIME_ONCE = 3, 10
+
+
+class OverBudgetError(GantlineError):
+    """A decision took longer than it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A turn that a policy lost, or something that it said."""
+
+    time: float
+    decision: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"t={self.time:g}, decision {self.decision}: {self.what}"
+
+
+@dataclass
+class LostTurns:
+    """How many turns were lost, and how many of them one after the other; `tell` hears of each when it happens."""
+
+    tell: Callable[[Incident], None] | None = None
+    total: int = 0
+    in_a_row: int = 0
+    late_in_a_row: int = 0
+    answers: int = 0
+
+    def answered(self) -> None:
+        """A valid plan in time."""
+        self.answers += 1
+        self.in_a_row = self.late_in_a_row = 0
+
+    def lose(self, incident: Incident, late: bool) -> None:
+        """One more lost turn."""
+        self.total += 1
+        self.in_a_row += 1
+        self.late_in_a_row = self.late_in_a_row + 1 if late else 0
+        if self.tell is not None:
+            self.tell(incident)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether asking again would most likely be in vain."""
+        late, lost = (IN_TIME_ONCE, ANSWERED_ONCE) if self.answers else (NEVER_IN_TIME, NEVER_ANSWERED)
+        return self.late_in_a_row >= late or self.in_a_row >= lost
+
+
+def told(policy: Policy, error: BaseException) -> str:
+    """What went wrong in a decision, with the line of the policy's own file."""
+    if isinstance(error, GantlineError):
+        what = str(error)
+    elif isinstance(error, SystemExit):
+        what = f"the policy called sys.exit({'' if error.code is None else repr(error.code)})"
+    elif isinstance(error, RecursionError):
+        what = "the policy calls itself without end (RecursionError)"
+    else:
+        what = f"policy raised {type(error).__name__}: {error}"
+    place = _place(policy, error.__traceback__)
+    return f"{what} ({place})" if place else what
+
+
+def _place(policy: Policy, trace: TracebackType | None) -> str:
+    """FILE:LINE: where the policy's own file was left last, or where its decision begins; nothing for policies of this package."""
+    kind = type(policy)
+    if kind.__module__.startswith("gantline."):
+        return ""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    line = 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    if not line:
+        method = kind.key if issubclass(kind, OrderPolicy) and kind.decide is OrderPolicy.decide else kind.decide
+        code = getattr(method, "__code__", None)
+        file, line = (code.co_filename, code.co_firstlineno) if code is not None else (file, 0)
+    return f"{file}:{line}" if file and line else ""

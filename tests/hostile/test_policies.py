@@ -1,0 +1,107 @@
+"""Policies that go wrong in every way we have met: contained, told with the line of their own file, and soon over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gantline.core.errors import UsageError
+from gantline.core.memory import check
+from gantline.engine.lost_turns import ANSWERED_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident
+from gantline.files.policies import load_policy
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+
+JOBS = [{"job": f"j{k}", "arrival": 5.0 * k, "gpus": 1 + k % 3, "duration": 40.0 + 7 * k} for k in range(8)]
+HEAD = """\
+import sys, math, numpy as np
+from dataclasses import dataclass
+from gantline import Assignment, Plan, Policy
+from gantline.core.plan import Assignments, Reservation, Refusal
+
+@dataclass(frozen=True)
+class Mine(Policy):
+    def decide(self, snapshot):
+        jobs = snapshot.jobs
+"""
+LINE = HEAD.count("\n") + 1  # the line that a fault stands in
+
+
+def run_with(fault: str, folder: Path, **more: Any) -> Run:
+    """Eight jobs under a policy whose decide() is this one statement."""
+    (folder / "mine.py").write_text(f"{HEAD}        {fault}\n")
+    return simulate(JOBS, "1x4", load_policy(str(folder / "mine.py")), **{"round": 10.0, **more})
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("sys.exit()", "called sys.exit()"),
+        ("sys.exit('enough')", "called sys.exit('enough')"),
+        ("return self.decide(snapshot)", "calls itself without end"),
+        ("return jobs.nonsense", "AttributeError"),
+        ("return Plan.rank(jobs.arrival, valid_until=math.nan)", "valid_until is nan"),
+        ("return Plan.rank(jobs.arrival, valid_until='soon')", "valid_until is 'soon'"),
+        ("return Plan.rank(jobs.arrival, memory=[0] * 10_000_000)", "memory is larger than 32 MB"),
+        ("return Plan.rank(jobs.arrival, memory=np.zeros(13_000_000))", "memory is larger than 32 MB"),
+        ("m = []\n        for _ in range(5000): m = [m]\n        return Plan.rank(jobs.arrival, memory=m)", "nested more than 64 levels"),
+        ("m = []; m.append(m); return Plan.rank(jobs.arrival, memory=m)", "nested more than 64 levels"),
+        ("return Plan.rank(jobs.arrival, memory={'users': [1, {2}]})", "memory['users'][1] holds a set"),
+        ("return Plan.assign(Assignments(np.zeros(200_000), share=1e-9))", "200000 assignments"),
+        ("return Plan.assign(Assignments(np.zeros(200_000)))", "assigned twice"),
+        ("return Plan.assign([Assignment(job=-3)])", "names job -3"),
+        ("return Plan.assign([], reservations=(Reservation(0, 1, 1),) * 200_000)", "200000 reservations"),
+        ("return Plan.assign([], refusals=(Refusal(0, 'no'),) * 200_000)", "refused or a node released more than once"),
+        ("return Plan.assign([], notes=('look',) * 200_000)", "200000 notes"),
+    ],
+)
+def test_a_bad_answer_is_told_with_the_line_of_the_policy(fault: str, told: str, tmp_path: Path) -> None:
+    run = run_with(fault, tmp_path)
+    assert told in run.incidents[0]
+    named = run.incidents[0].split(f"{tmp_path / 'mine.py'}:")
+    assert len(named) == 2
+    assert int(named[1].split(")")[0]) in (LINE, LINE + 1, LINE + 2, LINE - 2)  # the statement, or where decide() begins
+    assert run.summary["lost_turns"] == NEVER_ANSWERED
+    assert run.summary["lost_turns"] == run.summary["decisions"]
+    assert "given up" in run.incidents[-1]
+    assert run.summary["unfinished"] == len(JOBS)
+
+
+def test_a_policy_that_answered_once_is_given_more_time(tmp_path: Path) -> None:
+    fault = "return Plan.rank(jobs.arrival, memory=1) if snapshot.memory is None else 1 / 0"
+    run = run_with(fault, tmp_path)
+    assert run.summary["lost_turns"] == ANSWERED_ONCE
+    assert f"mine.py:{LINE}" in run.incidents[0]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while True: pass",
+        "exec('while True:\\n  try:\\n    1/0\\n  except Exception:\\n    pass')",
+        "import time; time.sleep(3600)",
+    ],
+)
+def test_an_endless_loop_is_interrupted_and_soon_given_up(loop: str, tmp_path: Path) -> None:
+    heard: list[Incident] = []
+    run = run_with(loop, tmp_path, budget=0.02, on_lost=heard.append)
+    assert run.summary["lost_turns"] == NEVER_IN_TIME == len(heard)
+    assert "interrupted after 0.02 s" in heard[0].what
+    assert f"mine.py:{LINE}" in heard[0].what
+
+
+def test_what_a_policy_prints_does_not_reach_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_with("print('hello'); return Plan.rank(jobs.arrival)", tmp_path)
+    streams = capsys.readouterr()
+    assert run.summary["unfinished"] == 0
+    assert streams.out == ""
+    assert "hello" in streams.err
+
+
+def test_memory_of_a_sensible_size_is_no_mistake() -> None:
+    check({"levels": [1.0] * 100_000, "deep": [[[{"a": (1, None, True)}]]], "array": json.loads("[1, 2]")})
+    with pytest.raises(UsageError, match=r"key 3"):
+        check([{3: 1}])
