@@ -22,12 +22,13 @@ from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
-from gantline.engine.advance import admit, finish_due, next_finish, next_look, next_movable, observe
+from gantline.engine.advance import admit, finish_due, next_finish, observe
+from gantline.engine.agenda import Agenda
 from gantline.engine.engine import Engine
 from gantline.engine.grants import close_open_intervals
 from gantline.engine.lost_turns import Incident
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
-from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT, B_WAITING
+from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_NEXT, B_WAITING
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
 from gantline.performance.goodput.measured import Profiles
@@ -56,7 +57,7 @@ class Simulation:
         self.down: list[tuple[float, int]] = []
         self._next_node_event = 0
         self._seen = 0.0  # the last instant up to which everything was observed
-        self._overtaken = False
+        self.agenda = Agenda(self.engine, self.step_all)
         self._quota = self.admission.has_quota
         self._measure()
 
@@ -94,23 +95,17 @@ class Simulation:
     # --- the stepping loop ----------------------------------------------------------------------------------------------
     def _run_steps(self) -> None:
         state, engine = self.state, self.engine
-        tables = state.tables
-        rows = tables.F.shape[1]
-        wake, first, idle, moved = math.inf, True, 0, 0
+        idle, moved = 0, 0
         while True:
             # 1. the next instant
-            due = wake
-            if state.B[B_NEXT] < rows:
-                due = min(due, float(tables.F[c.ARRIVAL, state.B[B_NEXT]]))
-            if self._next_node_event < len(self.node_events):
-                due = min(due, self.node_events[self._next_node_event].time)
-            now = self._instant(due, first)
-            if due == math.inf:
+            now = self._wait()
+            if now == math.inf:
                 break
             if now > self.until:
                 self._cut()
                 break
-            state.now, first = now, False
+            state.now = now
+            self.agenda.looked()
             # 2. who has finished, 3. which nodes change, 4. who has arrived
             changed = self._observe()
             if self._tracked_done():
@@ -128,7 +123,6 @@ class Simulation:
                     break
             if self.node_events or self.down:
                 self._note_down()
-            wake = self._next_wake(state.now)
             quiet = not changed and engine.started + engine.stopped == moved
             idle, moved = idle + 1 if quiet else 0, engine.started + engine.stopped
             if idle > _STALL and self._stalled():
@@ -137,26 +131,19 @@ class Simulation:
             if self.on_progress is not None and state.decision % 512 == 0:
                 self.on_progress(now, int(state.B[B_NEXT]), int(state.B[B_ACTIVE]))
 
+    def _wait(self) -> float:
+        """Let time pass until the next look; on virtual time that is a jump. Infinity: nothing is to come."""
+        return self.agenda.next_look(self._next_event())
+
+    def _next_event(self) -> float:
+        """When the next node changes."""
+        return self.node_events[self._next_node_event].time if self._next_node_event < len(self.node_events) else math.inf
+
     def _cut(self) -> None:
         """The run ends here, before the next decision: see who has finished and who has arrived by now."""
         self.state.now = self.until
         if not self.state.regime.finish_at_boundary:  # else nothing is seen before the boundary that does not come
             self._observe()
-
-    def _instant(self, due: float, first: bool) -> float:
-        """When to look next: at once, at the next tick, or at the next round boundary."""
-        regime, now = self.state.regime, self.state.now
-        if due == math.inf:
-            return due
-        if regime.round > 0.0:
-            number = max(0, math.ceil(due / regime.round - 1e-9))
-            if not first:
-                following = math.floor(now / regime.round + 1e-9) + 1
-                number = following if self.step_all else max(number, following)
-            return number * regime.round
-        if regime.tick > 0.0:
-            due = math.ceil(due / regime.tick - 1e-9) * regime.tick
-        return max(due, now)
 
     def _observe(self) -> bool:
         """Finishes, node changes, arrivals up to now; whether there was any."""
@@ -217,32 +204,10 @@ class Simulation:
         state = self.state
         asked = state.rows.copy()
         state.now += self.latency
-        self._overtaken = self._observe()
+        overtaken = self._observe()
         self.engine.commit_late(plan, asked)
-
-    def _next_wake(self, now: float) -> float:
-        """When something happens by itself: a finish, the end of a lease, an order that moves, a round."""
-        state, engine, regime = self.state, self.engine, self.state.regime
-        if self._overtaken:  # somebody came or went while the decision was made
-            self._overtaken = False
-            return state.now
-        wake = engine.next_finish
-        if wake != wake:
-            wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
-        if not engine.order_only:
-            wake = min(wake, max(engine.leases_end(), now))
-        if state.B[B_WAITING] or (engine.asks_always and state.B[B_ACTIVE]):
-            again = engine.valid_until
-            if again is None:
-                again = now + regime.round if regime.round > 0.0 else (next_look(now, now, regime.quantum) if len(state.rows) else math.inf)
-            elif regime.round <= 0.0 and again <= now:
-                again = next_look(now, now, regime.quantum)
-            wake = min(wake, again)
-            if state.min_run > 0.0:
-                wake = min(wake, next_movable(state.tables.F, state.running, state.B, now, state.min_run))
-        if state.B[B_HELD] < state.B[B_NEXT] and regime.round > 0.0 and state.B[B_ADMITTED] > 0:
-            wake = min(wake, now + regime.round)
-        return wake
+        if overtaken:  # somebody came or went while the decision was made
+            self.agenda.touch()
 
     def _stalled(self) -> bool:
         state = self.state

@@ -246,12 +246,3 @@ class Engine:
         self.stopped += stopped
         self.waiting = waiting
         self.refused = refused
-
-    def leases_end(self) -> float:
-        """The next end of a lease or a speed; a lease that is over but could not be taken is looked at again a little later."""
-        now, regime = self.state.now, self.state.regime
-        until = self.state.tables.F[c.UNTIL][self.state.rows]
-        if not len(until):
-            return float("inf")
-        soonest = float(np.where(until > now, until, now + (regime.round or regime.quantum)).min())
-        return min(soonest, self.grants.speeds_until) if self.grants and self.grants.speeds_until > now else soonest

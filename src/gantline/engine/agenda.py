@@ -1,0 +1,96 @@
+"""When to look next: one answer for every driver.
+
+A driver says how time passes (it jumps, or it waits) and what has been acknowledged; when the policy is asked again is decided here, and
+nowhere else. Something is due when a job arrives, when a gang is done or its estimate proves too low, when a lease, a run limit, a speed or
+the answer itself ends (`valid_until`), when a gang has had its minimum run, when admission may let more in, and when something has
+happened that nobody could foresee: a report, an input. Decisions then fall on that instant, on the next tick, or on the next round
+boundary, as the regime counts time. The compiled loop (`drivers.linear_loop`) uses the same compiled functions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.engine.advance import next_finish, next_look, next_movable
+from gantline.engine.engine import Engine
+from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_HELD, B_NEXT, B_WAITING
+
+
+class Agenda:
+    """The appointments of one run."""
+
+    def __init__(self, engine: Engine, step_all: bool = False) -> None:
+        self.engine, self.state = engine, engine.state
+        self.step_all = step_all  # visit every round even if nothing can change (the check of skipping)
+        self._touched = math.inf  # since when something has happened that the policy has not been asked about
+        self._first = True
+
+    def touch(self) -> None:
+        """Something has just happened that no appointment foresaw."""
+        self._touched = min(self._touched, self.state.now)
+
+    def looked(self) -> None:
+        """The policy is asked now: all that has happened is known."""
+        self._touched, self._first = math.inf, False
+
+    def next_look(self, coming: float = math.inf) -> float:
+        """The instant of the next decision; `coming` is the next thing that only the driver can know. Infinity: never, left alone."""
+        return self._instant(min(coming, self._touched, self._arrival(), self._soonest()))
+
+    def _instant(self, due: float) -> float:
+        """At once, at the next tick, or at the next round boundary."""
+        regime, now = self.state.regime, self.state.now
+        if due == math.inf:
+            return due
+        if regime.round > 0.0:
+            number = max(0, math.ceil(due / regime.round - 1e-9))
+            if not self._first:
+                following = math.floor(now / regime.round + 1e-9) + 1
+                number = following if self.step_all else max(number, following)
+            return number * regime.round
+        if regime.tick > 0.0:
+            due = math.ceil(due / regime.tick - 1e-9) * regime.tick
+        return max(due, now)
+
+    def _arrival(self) -> float:
+        """When the next of the jobs that are known already is submitted."""
+        arrivals, following = self.state.tables.F[c.ARRIVAL], self.state.B[B_NEXT]
+        return float(arrivals[following]) if following < len(arrivals) else math.inf
+
+    def _soonest(self) -> float:
+        """When something happens by itself: a finish, the end of a lease, an order that moves, a round."""
+        state, engine, regime, now = self.state, self.engine, self.state.regime, self.state.now
+        wake = engine.next_finish
+        if wake != wake:
+            wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
+        if not engine.order_only:
+            wake = min(wake, max(self._leases_end(), now))
+        if state.B[B_WAITING] or (engine.asks_always and state.B[B_ACTIVE]):
+            wake = min(wake, self._answer_ends())
+            if state.min_run > 0.0:
+                wake = min(wake, next_movable(state.tables.F, state.running, state.B, now, state.min_run))
+        if state.B[B_HELD] < state.B[B_NEXT] and regime.round > 0.0 and state.B[B_ADMITTED] > 0:
+            wake = min(wake, now + regime.round)
+        return wake
+
+    def _answer_ends(self) -> float:
+        """Until when the last plan holds although nothing happens; a policy that does not say is asked in the next round or quantum."""
+        state, regime, now = self.state, self.state.regime, self.state.now
+        again = self.engine.valid_until
+        if again is None:
+            return now + regime.round if regime.round > 0.0 else (next_look(now, now, regime.quantum) if len(state.rows) else math.inf)
+        if regime.round <= 0.0 and again <= now:
+            return next_look(now, now, regime.quantum)
+        return again
+
+    def _leases_end(self) -> float:
+        """The next end of a lease or a speed; a lease that is over but could not be taken is looked at again a little later."""
+        now, regime, grants = self.state.now, self.state.regime, self.engine.grants
+        until = self.state.tables.F[c.UNTIL][self.state.rows]
+        if not len(until):
+            return math.inf
+        soonest = float(np.where(until > now, until, now + (regime.round or regime.quantum)).min())
+        return min(soonest, grants.speeds_until) if grants and grants.speeds_until > now else soonest
