@@ -15,9 +15,10 @@ import hashlib
 import json
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib.metadata import version
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +49,19 @@ class Kernel:
     def dispatcher(self) -> Any:
         """Numba's own object for this function."""
         if self._dispatcher is None:
-            import numba
-
-            options = dict(self.options)
-            try:
-                self._dispatcher = numba.njit(cache=True, **options)(self.function)
-            except (KeyError, TypeError):  # a version of Numba without one of the switches: the same code, slower
-                options.pop("_nrt", None)
-                self._dispatcher = numba.njit(cache=True, **options)(self.function)
+            self._dispatcher = self.compiler(cache=True)
         return self._dispatcher
+
+    def compiler(self, cache: bool) -> Any:
+        """A new one, with or without Numba's own cache on disk."""
+        import numba
+
+        options = dict(self.options)
+        try:
+            return numba.njit(cache=cache, **options)(self.function)
+        except (KeyError, TypeError):  # a version of Numba without one of the switches: the same code, slower
+            options.pop("_nrt", None)
+            return numba.njit(cache=cache, **options)(self.function)
 
     @property
     def _numba_type_(self) -> Any:
@@ -65,7 +70,7 @@ class Kernel:
 
     def __call__(self, *args: Any) -> Any:
         if self._dispatcher is not None:  # Numba is here already, so nothing would be saved
-            return self._dispatcher(*args)
+            return self._through_numba(args)
         entry = self._last
         if entry is not None and entry.load(args):
             return entry.call()
@@ -76,12 +81,20 @@ class Kernel:
         key = _describe(args) if self._storable else ""
         entry = self._entries.get(key) or (read_entry(self, key) if key else None)
         if entry is None or not entry.load(args):
-            result = self.dispatcher(*args)  # the call itself compiles
-            if key:
-                store_entry(self, key, args)
-            return result
+            return self._through_numba(args)
         self._last = self._entries[key] = entry
         return entry.call()
+
+    def _through_numba(self, args: tuple[Any, ...]) -> Any:
+        """Call Numba's function; if that compiled something new, store it for the processes to come."""
+        known = self.dispatcher.overloads
+        before = len(known)
+        result = self._dispatcher(*args)
+        if len(known) > before and self._storable:
+            key = _describe(args)
+            if key:
+                store_entry(self, key, args)
+        return result
 
     def __reduce__(self) -> Any:
         return _by_name, (self.__module__, self.__qualname__)
@@ -94,90 +107,78 @@ def _by_name(module: str, name: str) -> Any:
 
 
 class _Entry:
-    """One specialisation: where its machine code is, and the slots that its arguments go into."""
+    """One specialisation: its machine code, and the slots that its arguments go into.
 
-    __slots__ = ("_address", "_code", "_engine", "_floats", "_ints", "_leaves", "_result", "_returns", "_slots", "_starts")
+    Most calls come with the arrays of the last one, so their addresses stay in the slots; an array that dies is forgotten at once, because
+    another may get its identity.
+    """
 
     def __init__(self, key: str, address: int, returns: list[tuple[int, str]], engine: Any) -> None:
-        leaves = json.loads(key)
-        self._engine = engine  # the code lives as long as this
-        self._leaves: list[Any] = [None] * len(leaves)
-        self._code: list[str] = leaves
-        self._starts, at = [], 0
-        for leaf in leaves:
-            self._starts.append(at)
-            at += _slots_of(leaf)
-        self._slots = np.zeros(at + 1, dtype=np.int64)
+        self._codes: list[str] = json.loads(key)
+        self._starts = [0, *accumulate(map(_slots_of, self._codes))]
+        self._nested = any(code[0] == "t" for code in self._codes)
+        self._arrays = [at for at, code in enumerate(self._codes) if code[0] == "a"]
+        self._scalars = [(at, self._starts[at], _ACCEPTED[code], code == "d") for at, code in enumerate(self._codes) if code in _ACCEPTED]
+        self._marks = [at for at, code in enumerate(self._codes) if code[0] == "t"]
+        self._known: tuple[int, ...] | None = None  # identities of the arrays whose addresses are in the slots
+        self._watch: list[Any] = []
+        self._slots = np.zeros(self._starts[-1] + 1, dtype=np.int64)
         self._ints: Any = memoryview(self._slots.data)
         self._floats: Any = memoryview(self._slots.view(np.float64).data)
         self._result = ctypes.create_string_buffer(256)
         self._returns = returns
+        self._engine = engine  # the code lives as long as this
         function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(address)
         result, slots = ctypes.addressof(self._result), self._slots.ctypes.data
-        self._address: Callable[[], int] = lambda: function(result, slots)
+        self._run: Callable[[], int] = lambda: function(result, slots)
 
     def load(self, args: tuple[Any, ...]) -> bool:
         """Write the arguments into the slots; False: they are of other types than this code is for."""
-        leaves, at = self._leaves, 0
-        try:
-            for arg in args:
-                if isinstance(arg, tuple):
-                    for item in _flat(arg):
-                        if not self._put(at, item, leaves):
-                            return False
-                        at += 1
-                else:
-                    if not self._put(at, arg, leaves):
-                        return False
-                    at += 1
-        except IndexError:
+        leaves = _leaves(args) if self._nested else args
+        if len(leaves) != len(self._codes):
             return False
-        return at == len(leaves)
+        if any(type(leaves[at]) is not _Mark or leaves[at].code != self._codes[at] for at in self._marks):
+            return False
+        same = self._known is not None and tuple([id(leaves[at]) for at in self._arrays]) == self._known
+        if not same and not self._load_arrays(leaves):
+            return False
+        for at, start, accepted, is_float in self._scalars:
+            value = leaves[at]
+            if type(value) not in accepted:
+                return False
+            (self._floats if is_float else self._ints)[start] = value
+        return True
 
-    def _put(self, at: int, value: Any, leaves: list[Any]) -> bool:
-        code = self._code[at]
-        if code[0] == "a":
-            known = leaves[at]
-            if known is not None and known() is value:
-                return True
-            if type(value) is not np.ndarray or _array_code(value) != code:
+    def _load_arrays(self, leaves: Sequence[Any]) -> bool:
+        self._forget()
+        ints = self._ints
+        for at in self._arrays:
+            value = leaves[at]
+            if type(value) is not np.ndarray or _array_code(value) != self._codes[at]:
                 return False
             start, ndim = self._starts[at], value.ndim
-            ints = self._ints
             ints[start + 2], ints[start + 3], ints[start + 4] = value.size, value.itemsize, value.ctypes.data
             for k in range(ndim):
-                ints[start + 5 + k] = value.shape[k]
-                ints[start + 5 + ndim + k] = value.strides[k]
-            leaves[at] = weakref.ref(value)
-            return True
-        if code == "q":
-            if type(value) is int or type(value) is np.int64:
-                self._ints[self._starts[at]] = value
-                return True
-            return False
-        if code == "d":
-            if type(value) is float or type(value) is np.float64:
-                self._floats[self._starts[at]] = value
-                return True
-            return False
-        if code == "?":
-            if type(value) is bool or type(value) is np.bool_:
-                self._ints[self._starts[at]] = 1 if value else 0
-                return True
-            return False
-        return code == _leaf_code(value)  # a mark of a tuple's class
+                ints[start + 5 + k], ints[start + 5 + ndim + k] = value.shape[k], value.strides[k]
+        self._watch = [weakref.ref(leaves[at], self._forget) for at in self._arrays]
+        self._known = tuple([id(leaves[at]) for at in self._arrays])
+        return True
+
+    def _forget(self, _: Any = None) -> None:
+        self._known = None
 
     def call(self) -> Any:
-        status = self._address()
+        status = self._run()
         if status not in (0, -2):
-            raise (
-                ZeroDivisionError("a compiled kernel divided by zero or failed") if status == 1 else RuntimeError(f"kernel status {status}")
-            )
+            raise ArithmeticError("a compiled kernel divided by zero, or left an array")
         if status == -2 or not self._returns:
             return None
         values = tuple(_READ[kind].from_buffer(self._result, offset).value for offset, kind in self._returns)
         return values[0] if len(values) == 1 else values
 
+
+#: scalars that go into slots, and the Python types that Numba takes for them
+_ACCEPTED: dict[str, tuple[type, ...]] = {"q": (int, np.int64), "d": (float, np.float64), "?": (bool, np.bool_)}
 
 _READ: dict[str, Any] = {
     "q": ctypes.c_int64, "d": ctypes.c_double, "?": ctypes.c_bool, "i": ctypes.c_int32, "f": ctypes.c_float,
@@ -185,14 +186,15 @@ _READ: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _flat(value: tuple[Any, ...]) -> list[Any]:
-    """The leaves of a (named) tuple, behind a mark that says which tuple it is."""
-    found: list[Any] = [_Mark(value)]
-    for item in value:
-        if isinstance(item, tuple):
-            found += _flat(item)
+def _leaves(args: Iterable[Any]) -> list[Any]:
+    """The arguments with every (named) tuple written out, behind a mark that says which tuple it is."""
+    found: list[Any] = []
+    for arg in args:
+        if isinstance(arg, tuple):
+            found.append(_Mark(arg))
+            found += _leaves(arg)
         else:
-            found.append(item)
+            found.append(arg)
     return found
 
 
@@ -214,18 +216,11 @@ def _array_code(value: np.ndarray[Any, Any]) -> str:
 
 def _leaf_code(value: Any) -> str:
     """How Numba would type the value; empty: not one of those that are passed in slots."""
-    kind = type(value)
-    if kind is np.ndarray:
-        return _array_code(value) if value.ndim <= 9 and value.dtype.kind in "iufb" else ""
-    if kind is int or kind is np.int64:
-        return "q"
-    if kind is float or kind is np.float64:
-        return "d"
-    if kind is bool or kind is np.bool_:
-        return "?"
-    if kind is _Mark:
-        return str(value.code)
-    return ""
+    if type(value) is np.ndarray:
+        return _array_code(value) if value.dtype.kind in "iufb" else ""
+    if type(value) is _Mark:
+        return value.code
+    return next((code for code, kinds in _ACCEPTED.items() if type(value) in kinds), "")
 
 
 def _slots_of(code: str) -> int:
@@ -235,14 +230,8 @@ def _slots_of(code: str) -> int:
 
 def _describe(args: tuple[Any, ...]) -> str:
     """The types of the arguments as text; empty: some cannot be passed in slots."""
-    codes = []
-    for arg in args:
-        for leaf in _flat(arg) if isinstance(arg, tuple) else (arg,):
-            code = _leaf_code(leaf)
-            if not code:
-                return ""
-            codes.append(code)
-    return json.dumps(codes)
+    codes = [_leaf_code(leaf) for leaf in _leaves(args)]
+    return json.dumps(codes) if all(codes) else ""
 
 
 # --- stored code ----------------------------------------------------------------------------------------------------------
@@ -310,13 +299,18 @@ def _target_machine() -> Any:
 def store_entry(kernel: Kernel, key: str, args: tuple[Any, ...]) -> None:
     """Store the code that Numba has just made for these types, where that is possible; this process goes on with Numba's."""
     path = _path(kernel, key)
-    made = kernel.dispatcher.overloads.get(tuple(kernel.dispatcher.typeof_pyval(arg) for arg in args))
-    if path is None or made is None:
+    if path is None or path.exists():
         return
     try:
+        types = tuple(kernel.dispatcher.typeof_pyval(arg) for arg in args)
+        made = kernel.dispatcher.overloads[types]
+        if not _is_whole(made):  # it came out of Numba's cache, which keeps no code that could be linked
+            again = kernel.compiler(cache=False)
+            again.compile(types)
+            made = again.overloads[types]
         stored = _object_code(made)
-    except (AttributeError, RuntimeError, KeyError):  # another version of Numba or llvmlite,
-        return  # or code loaded from Numba's own cache, or something that slots cannot hold
+    except (AttributeError, RuntimeError, KeyError):  # another version of Numba or llvmlite, or something that slots cannot hold
+        return
     if stored is None:
         return
     code, returns = stored
@@ -330,6 +324,12 @@ def store_entry(kernel: Kernel, key: str, args: tuple[Any, ...]) -> None:
         draft.unlink(missing_ok=True)
 
 
+def _is_whole(made: Any) -> bool:
+    """Whether the code of the function itself is at hand."""
+    name = made.fndesc.llvm_func_name
+    return any(function.name == name and not function.is_declaration for function in made.library._final_module.functions)
+
+
 def _object_code(made: Any) -> tuple[bytes, list[tuple[int, str]]] | None:
     """Numba's code and an entry that takes its arguments from slots, as one object file; and how to read the result."""
     import llvmlite.binding as llvm
@@ -337,7 +337,7 @@ def _object_code(made: Any) -> tuple[bytes, list[tuple[int, str]]] | None:
 
     context, signature, name = made.target_context, made.signature, made.fndesc.llvm_func_name
     returns = _returns(signature.return_type)
-    if returns is None:
+    if returns is None or not _is_whole(made):
         return None
     module = llvm.parse_assembly(str(made.library._final_module))
     for function in module.functions:
