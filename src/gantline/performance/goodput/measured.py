@@ -87,8 +87,11 @@ class StepTimes:
         if rows is not None:
             return np.interp(wanted, rows[:, 0], rows[:, 1]), np.interp(wanted, rows[:, 0], rows[:, 2])
         at = np.column_stack((np.full(len(wanted), min(len(shape), MOST_NODES)), np.full(len(wanted), sum(shape)), wanted))
-        found = np.full((len(wanted), 2), np.nan) if self._between is None else np.asarray(self._between(at))
-        for i in np.flatnonzero(np.isnan(found[:, 0])):
+        found = np.full((len(wanted), 2), np.nan)
+        if self._between is not None:  # one by one: in a degenerate triangulation the answer depends on where the search begins
+            for i in range(len(at)):
+                found[i] = self._between(at[i])[0]
+        for i in np.flatnonzero(np.isnan(found[:, 0])).tolist():
             found[i] = self.points[np.argmin(((self.points[:, :3] - at[i]) ** 2).sum(axis=1)), 3:]
         return found[:, 0], found[:, 1]
 
