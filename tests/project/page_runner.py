@@ -24,6 +24,7 @@ def run_page(markdown: str, name: str) -> int:
         for block in blocks(markdown):
             place = f"{name}:{block.line}"
             if "file" in block.orders:
+                Path(block.orders["file"]).parent.mkdir(parents=True, exist_ok=True)
                 Path(block.orders["file"]).write_text(block.text, encoding="utf-8")
             if not block.runs:
                 continue

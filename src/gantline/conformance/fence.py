@@ -27,7 +27,7 @@ _SYSTEM = {
     "open", "read", "write", "stat", "lstat", "listdir", "scandir", "system", "fork", "getcwd", "remove", "unlink", "mkdir", "rmdir",
     "rename", "replace", "readlink", "getloadavg",
 }  # fmt: skip
-_INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline._machine_code", "gantline.core.rng")
+_INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline.core.rng")
 
 
 @contextmanager

@@ -46,6 +46,7 @@ _KNOWN = {
     "gavel": "gavel",
     "irfsim": "irfsim",
     "irfsim-known": "irfsim_known",
+    "sia": "sia",
 }
 
 

@@ -46,6 +46,8 @@ def obstacle(policy: str, workload: str) -> str:
     from gantline.policies.registry import make_policy
     from gantline.workload.generators.benchmark import benchmark_traces
 
+    if policy == "recorded":
+        return "it makes no decisions, but follows recorded ones"
     if "pairs" in make_policy(policy).needs:
         return "they need measured throughputs of jobs that share a device: `--throughputs`, with a trace that names rows of it"
     if policy.startswith(CHOOSERS[0]) or policy.split(".")[0].split("-")[0] in CHOOSERS:

@@ -28,6 +28,8 @@ _KNOWN = {
     "es": "gantline.policies.allox.shared:EqualShare",
     "fs": "gantline.policies.allox.shared:FairShare",
     "fair-share": "gantline.policies.fair_share:FairShare",
+    "recorded": "gantline.policies.recorded:Recorded",
+    "sia": "gantline.policies.sia.policy:Sia",
     "gavel.allox": "gantline.policies.gavel.plain_policies:AlloX",
     "gavel.fifo": "gantline.policies.gavel.plain_policies:Fifo",
     "gavel.fifo_packed": "gantline.policies.gavel.plain_policies:FifoPacked",

@@ -15,7 +15,7 @@ from gantline.core.errors import near
 from gantline.workload.aliases import alias_of
 from gantline.workload.finding import REPAIR, Finding
 from gantline.workload.options import CPU_ONLY_PATTERN, OPTIONS_PATTERN
-from gantline.workload.schema import COLUMNS, OUTCOMES, REQUIRED
+from gantline.workload.schema import COLUMNS, KINDS, OUTCOMES, REQUIRED
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,19 @@ RULES: tuple[Rule, ...] = (
         ~_C["outcome"].is_in((*OUTCOMES, "")),
         "outcome {outcome!r} is unknown",
         "one of " + ", ".join(OUTCOMES) + ", or empty",
+    ),
+    Rule("kind", ~_C["kind"].is_in((*KINDS, "")), "kind {kind!r} is unknown", "one of " + ", ".join(KINDS) + ", or empty"),
+    Rule(
+        "stages",
+        (_C["stages"] != "") & ~_C["stages"].str.contains(r"^[^:=|\s]+:[1-9]\d*(?:\|[^:=|\s]+:[1-9]\d*)*$"),
+        "{stages!r} says no number of stages per GPU type",
+        "TYPE:STAGES joined by |, for instance dgx:2|rtx:8",
+    ),
+    Rule(
+        "reserved",
+        (_C["reserved"] != "") & ~_C["reserved"].str.contains(r"^[^:=|\s]+:[1-9]\d*$"),
+        "{reserved!r} is no reservation",
+        "TYPE:GPUS, for instance dgx:8",
     ),
     Rule(
         "options",

@@ -15,6 +15,7 @@ import polars as pl
 Kind = Literal["text", "number", "whole"]
 REQUIRED = ("job", "arrival", "gpus", "duration")
 OUTCOMES = ("completed", "failed", "killed")
+KINDS = ("adaptive", "strong-scaling", "rigid", "hybrid")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ COLUMNS: Mapping[str, Column] = {
         Column("outcome", "text", "", "how it really ended: completed, failed or killed; empty: unknown", _NOTHING),
         Column("attempts", "whole", "", "how often it was started; empty: unknown"),
         Column("batch_size", "whole", "", "training samples per step; empty: unknown"),
+        Column("kind", "text", "", "how it uses GPUs: adaptive, strong-scaling, rigid or hybrid; empty: as the policy assumes", _NOTHING),
+        Column("stages", "text", "", "pipeline stages of a hybrid job, GPUs of one replica: dgx:2|rtx:8; empty: as profiled", _NOTHING),
+        Column("reserved", "text", "", "GPUs that are kept for it, such as dgx:8; empty: none", _NOTHING),
         Column("throughput_key", "text", "", "row of a throughput table; empty: none", _NOTHING),
     )
 }

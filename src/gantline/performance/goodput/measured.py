@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.interpolate import LinearNDInterpolator
+from scipy.spatial import QhullError
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, near
@@ -68,10 +70,7 @@ class StepTimes:
         return np.concatenate((np.column_stack((place, *means)), self.scalability))
 
     @cached_property
-    def _between(self) -> Any:
-        from scipy.interpolate import LinearNDInterpolator  # half a second to import, and most runs have no profiles
-        from scipy.spatial import QhullError
-
+    def _between(self) -> LinearNDInterpolator | None:
         try:
             return LinearNDInterpolator(self.points[:, :3], self.points[:, 3:])
         except (QhullError, ValueError):  # too few points, or all in one plane
@@ -87,11 +86,8 @@ class StepTimes:
         if rows is not None:
             return np.interp(wanted, rows[:, 0], rows[:, 1]), np.interp(wanted, rows[:, 0], rows[:, 2])
         at = np.column_stack((np.full(len(wanted), min(len(shape), MOST_NODES)), np.full(len(wanted), sum(shape)), wanted))
-        found = np.full((len(wanted), 2), np.nan)
-        if self._between is not None:  # one by one: in a degenerate triangulation the answer depends on where the search begins
-            for i in range(len(at)):
-                found[i] = self._between(at[i])[0]
-        for i in np.flatnonzero(np.isnan(found[:, 0])).tolist():
+        found = np.full((len(wanted), 2), np.nan) if self._between is None else np.asarray(self._between(at))
+        for i in np.flatnonzero(np.isnan(found[:, 0])):
             found[i] = self.points[np.argmin(((self.points[:, :3] - at[i]) ** 2).sum(axis=1)), 3:]
         return found[:, 0], found[:, 1]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-
-from gantline.core.jit import compiled
 
 
 def draw_intervals(
@@ -34,7 +33,7 @@ def draw_intervals(
     return _draw(starts, ends, first_device, devices, colours, palette, begin, scale, device_count, rows, width)
 
 
-@compiled
+@njit(cache=True)
 def _draw(
     starts: NDArray[np.float64],
     ends: NDArray[np.float64],

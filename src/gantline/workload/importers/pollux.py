@@ -28,6 +28,7 @@ GPU_SECONDS: Mapping[str, float] = {
     "ncf": 32.0,
 }
 _COLUMNS = ("name", "time", "application", "num_replicas", "batch_size")
+_KINDS = {"adaptive": "adaptive", "scale-gpus": "strong-scaling", "rigid": "rigid"}  # Sia's categories
 
 
 def read(
@@ -56,7 +57,14 @@ def read(
             "batch_size": number(raw, "batch_size", required=True),
         }
     )
-    others = [column for column in raw.frame if column.name not in _COLUMNS]
+    if "category" in raw.frame.columns:
+        category = text(raw, "category").fill_null("")
+        unknown = ~category.is_in([*_KINDS, ""])
+        if unknown.any():
+            row = int(unknown.arg_true()[0])
+            raise raw.error(f"'{category[row]}' is no category", row=row, field="category", fix="one of " + ", ".join(_KINDS))
+        frame = frame.with_columns(kind=category.replace(_KINDS))
+    others = [column for column in raw.frame if column.name not in (*_COLUMNS, "category")]
     sieve = Sieve(frame.with_columns(others), raw)
     sieve.note("durations are nominal: seconds on one T4 divided by the GPUs (the file gives none)")
     return sieve.finish(from_zero=False)

@@ -1,0 +1,87 @@
+"""The loop of `--regime sia`: Sia, or a recorded table of decisions, in the clock of Sia's simulator (docs/policies/sia.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gantline.core.errors import RefusedError, UsageError, near
+from gantline.core.policy import Policy
+from gantline.drivers.virtual import Simulation
+from gantline.imitations.sia.beliefs import Fitter
+from gantline.imitations.sia.deciding import SiaScheduler
+from gantline.imitations.sia.goodputs import Assumptions
+from gantline.imitations.sia.jobs import Job
+from gantline.imitations.sia.reading import classes_of, read_jobs
+from gantline.imitations.sia.recorded import RecordedScheduler
+from gantline.imitations.sia.result import write_result
+from gantline.imitations.sia.rounds import Rounds, Scheduler
+from gantline.performance.costs import Costs
+from gantline.policies.recorded import Recorded
+from gantline.policies.sia.configurations import Configurations, NodeClass
+from gantline.policies.sia.policy import FITS, Sia
+from gantline.workload.trace import Trace
+
+_WHERE = "--regime sia"
+_KNOWN = ("recorded", "sia")
+
+
+def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
+    """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells how beliefs fared."""
+    policy, state = simulation.engine.policy, simulation.state
+    _refuse_what_it_has_not(simulation)
+    if simulation.profiles is None:
+        raise UsageError("needs measured profiles", where=_WHERE, fix="give --profiles DIR, a folder per application")
+    fitter = Fitter(getattr(policy, "fit", "artifact"))
+    if fitter.method not in FITS:
+        raise UsageError(f"parameter 'fit' is '{fitter.method}'", where=f"policy '{policy.name}'", fix=near(fitter.method, FITS))
+    classes = classes_of(state.tables.cluster)
+    jobs = read_jobs(trace, simulation.profiles, classes, fitter, getattr(policy, "restart", 30.0))
+    rounds = Rounds(
+        jobs,
+        classes,
+        _scheduler(policy, jobs, classes),
+        interval=state.regime.round,
+        sticky=getattr(policy, "placement", "sticky") == "sticky",
+        until=simulation.until,
+        on_progress=simulation.on_progress,
+    )
+    rounds.run()
+    write_result(simulation, rounds)
+    there = np.array(rounds.contention or [0])
+    told = {"contention_mean": float(there.mean()), "contention_max": int(there.max()), "estimates": "fitted", "fit": fitter.method}
+    return told | fitter.summary()
+
+
+def _scheduler(policy: Policy, jobs: list[Job], classes: tuple[NodeClass, ...]) -> Scheduler:
+    if isinstance(policy, Recorded):
+        return RecordedScheduler(policy.table, jobs, classes)
+    if isinstance(policy, Sia):
+        sizes = [job.asked.gpus for job in jobs if job.asked.kind == "rigid"]
+        sizes += [job.asked.reserved[1] for job in jobs if job.asked.reserved is not None]
+        columns = Configurations.of(classes, sizes)
+        return SiaScheduler(columns, policy.p, policy.lambda_n, Assumptions(policy.projection, policy.share_limit, policy.batch_cap))
+    raise RefusedError(
+        f"Sia's simulator has no policy '{policy.name or type(policy).__name__}'",
+        where=_WHERE,
+        fix=f"{near(policy.name, _KNOWN)}; it has {', '.join(_KNOWN)}",
+    )
+
+
+def _refuse_what_it_has_not(simulation: Simulation) -> None:
+    """It knows neither failures nor costs of ours, admission or late decisions."""
+    state = simulation.state
+    given = {
+        "--node-events": bool(simulation.node_events),
+        "--decision-latency": simulation.latency > 0,
+        "--admission": simulation.admission.name != "accept-all",
+        "--costs": state.costs != Costs(),
+        "--min-run": state.min_run > 0,
+        "--track": simulation.track is not None,
+        "--record": simulation.engine.recorder is not None,
+    }
+    for name in [name for name, is_given in given.items() if is_given]:
+        raise RefusedError(f"Sia's simulator has nothing like {name}", where=_WHERE, fix=f"leave {name} out, or use another --regime")
+    if not state.regime.round > 0:
+        raise UsageError("rounds take no time", where="--round", fix="use 60")

@@ -1,0 +1,104 @@
+"""A trace, measured profiles and a cluster as Sia's simulator sees them: jobs of four kinds, and where each may run."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from gantline.core.cluster import Cluster
+from gantline.core.errors import TraceError, UsageError
+from gantline.imitations.sia.beliefs import Fitter
+from gantline.imitations.sia.charges import charges_of
+from gantline.imitations.sia.jobs import Job, Kind, Request
+from gantline.imitations.sia.measured_types import MeasuredType
+from gantline.performance.goodput.measured import Application, Profiles
+from gantline.policies.sia.configurations import NodeClass, node_classes
+from gantline.workload.trace import Trace
+
+_COLUMNS = ("app", "model", "kind", "type", "stages", "reserved", "batch_size", "weight")
+
+
+def read_jobs(trace: Trace, profiles: Profiles, classes: tuple[NodeClass, ...], fitter: Fitter, assumed: float) -> list[Job]:
+    """The jobs in the order of the trace; one that can run nowhere is refused."""
+    frame = trace.frame
+    cells = {name: frame[name].to_list() if name in frame.columns else [None] * len(frame) for name in _COLUMNS}
+    seen: dict[tuple[str, str, str], dict[str, MeasuredType]] = {}
+    jobs = []
+    base = zip(frame["job"].to_list(), frame["arrival"].to_list(), frame["gpus"].to_list(), strict=True)
+    for row, (name, arrival, gpus) in enumerate(base):
+        cell = {key: values[row] for key, values in cells.items()}
+        application = _application(profiles, cell, trace, row)
+        asked = _request(row, name, arrival, gpus, application.name, cell)
+        key = application.name, asked.kind, cell["stages"] or ""
+        if key not in seen:
+            seen[key] = _types(application, classes, asked.kind == "hybrid", _stages(key[2]))
+        job = Job(asked, application, seen[key], charges_of(application.name, assumed), fitter)
+        _check(job, classes, trace, row)
+        jobs.append(job)
+    return jobs
+
+
+def _application(profiles: Profiles, cell: dict[str, Any], trace: Trace, row: int) -> Application:
+    """The application by the column ``app`` or, where there is no profile of that name, ``model``."""
+    names = [name for name in (cell["app"], cell["model"]) if name]
+    for name in names:
+        if name in profiles.applications:
+            return profiles[name]
+    if not names:
+        raise _error(trace, row, "app", "does not say which application it is", "name a folder of --profiles in the column app")
+    return profiles[names[0]]  # says what is missing
+
+
+def _request(row: int, name: str, arrival: float, gpus: int, application: str, cell: dict[str, Any]) -> Request:
+    reserved = cell["reserved"] or ""
+    kept = (reserved.partition(":")[0], int(reserved.partition(":")[2])) if reserved else None
+    kind = cast(Kind, cell["kind"] or "adaptive")
+    batch, weight = float(cell["batch_size"] or 0), float(cell["weight"] or 1.0)
+    return Request(row, name, arrival, application, kind, int(gpus), batch, weight, cell["type"] or "", kept)
+
+
+def _stages(text: str) -> dict[str, int]:
+    return {part.partition(":")[0]: int(part.partition(":")[2]) for part in text.split("|") if part}
+
+
+def _types(application: Application, classes: tuple[NodeClass, ...], hybrid: bool, stages: dict[str, int]) -> dict[str, MeasuredType]:
+    """The GPU types of the cluster on which it was measured."""
+    kinds = dict.fromkeys(one.type for one in classes)
+    return {kind: MeasuredType(application, kind, hybrid=hybrid, stages=stages.get(kind, 0)) for kind in kinds if application.runs_on(kind)}
+
+
+def _check(job: Job, classes: tuple[NodeClass, ...], trace: Trace, row: int) -> None:
+    """Refuse a job that no configuration of the cluster suits."""
+    asked, have = job.asked, [one for one in classes if one.type in job.types]
+    if not have:
+        kinds = ", ".join(dict.fromkeys(one.type for one in classes))
+        raise _error(trace, row, "app", f"is '{asked.application}', which has no profile on {kinds}", "add one, or use another --cluster")
+    if asked.only:
+        have = [one for one in have if one.type == asked.only]
+        if not have:
+            raise _error(trace, row, "type", f"asks for '{asked.only}', which the cluster or its profile does not have", "leave type empty")
+    if asked.kind == "rigid" and all(one.gpus < asked.gpus for one in have):
+        raise _error(trace, row, "gpus", f"asks for {asked.gpus} GPUs, more than any type has", "use a larger --cluster")
+    units = [job.types[one.type].unit for one in have]
+    if all(one.gpus < unit for one, unit in zip(have, units, strict=True)):
+        raise _error(trace, row, "app", f"needs {min(units)} GPUs of a type for one replica", "use a larger --cluster")
+    fits = [job.types[one.type].local_least <= job.training.most for one in have]
+    if not any(fits):
+        raise _error(
+            trace, row, "app", "has no batch that fits: the least per GPU is above the largest validated in all", "check its profiles"
+        )
+    if asked.reserved is not None:
+        kind, gpus = asked.reserved
+        if not any(one.type == kind and one.gpus >= gpus for one in have):
+            raise _error(trace, row, "reserved", f"reserves {gpus} GPUs of '{kind}', which it cannot have", "reserve less, or another type")
+
+
+def _error(trace: Trace, row: int, field: str, what: str, fix: str) -> TraceError:
+    return TraceError(f"job '{trace.frame['job'][row]}' {what}", file=trace.source, line=row + 2, field=field, fix=fix)
+
+
+def classes_of(cluster: Cluster) -> tuple[NodeClass, ...]:
+    """The classes of the cluster's nodes with GPUs."""
+    found = node_classes(cluster)
+    if not found:
+        raise UsageError("has no GPUs", where=f"cluster '{cluster}'", fix="write for example rtx:3x8,dgx-ext:2x8")
+    return found

@@ -1,0 +1,71 @@
+"""What the rounds found out, in the tables and the log of a run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason
+from gantline.drivers.virtual import Simulation
+from gantline.engine import log as g
+from gantline.imitations.sia.rounds import Rounds
+
+
+def write_result(simulation: Simulation, rounds: Rounds) -> None:
+    """Fill in starts, ends, service, restarts and the intervals in which GPUs were held."""
+    state, t = simulation.state, simulation.state.tables
+    F, I, jobs = t.F, t.I, rounds.jobs
+    F[c.SERVICE] = [job.seconds for job in jobs]
+    F[c.GPUTIME] = [job.gpu_seconds for job in jobs]
+    I[c.RESTARTS] = I[c.PREEMPTIONS] = [job.restarts for job in jobs]
+    F[c.FIRST_START] = F[c.MARK] = [job.first_start for job in jobs]
+    F[c.FINISH] = [job.finish for job in jobs]
+    done = ~np.isnan(F[c.FINISH])
+    F[c.DONE] = F[c.SAFE] = [F[c.WORK, k] * min(job.progress / job.edges[-1], 1.0) for k, job in enumerate(jobs)]
+    I[c.PHASE] = np.where(done, int(Phase.COMPLETED), int(Phase.PENDING))
+    state.now = max((spell.end for spell in rounds.spells), default=rounds.now)
+    simulation.engine.decisions = rounds.decisions
+    _write_log(simulation, rounds)
+
+
+def _write_log(simulation: Simulation, rounds: Rounds) -> None:
+    """One interval per spell; a node's GPUs are given out from the lowest number that is free."""
+    t, log = simulation.state.tables, simulation.state.log
+    spells = sorted(rounds.spells, key=lambda spell: (spell.begin, spell.job))
+    sizes = np.array([sum(gpus for _, gpus in spell.parts) for spell in spells], dtype=np.int64)
+    n, total = len(spells), int(sizes.sum())
+    log.reserve(n, total)
+    free_from = np.full(t.D.shape[1], -np.inf)
+    first = t.cluster.first_device
+    held: list[int] = []
+    for spell in spells:
+        nodes = rounds.classes[spell.group]
+        for node, gpus in spell.parts:
+            begin = int(first[nodes.nodes[node]])
+            idle = begin + np.flatnonzero(free_from[begin : begin + nodes.size] <= spell.begin)[:gpus]
+            free_from[idle] = spell.end
+            held += idle.tolist()
+    kinds = [t.cluster.type_code(rounds.classes[spell.group].type) for spell in spells]
+    log.LI[g.L_ROW, :n] = [spell.job for spell in spells]
+    log.LI[g.L_OPTION, :n] = [_option(simulation, spell.job, kind) for spell, kind in zip(spells, kinds, strict=True)]
+    log.LI[g.L_REASON, :n] = [_reason(spell.finished, spell.end, rounds.now) for spell in spells]
+    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n], log.LI[g.L_NODE, :n] = np.cumsum(sizes) - sizes, sizes, -1
+    log.LF[g.L_START, :n] = [spell.begin for spell in spells]
+    log.LF[g.L_END, :n] = [spell.end for spell in spells]
+    log.LD[:total] = held
+    log.LN[:] = n, total
+
+
+def _reason(finished: bool, end: float, now: float) -> int:
+    if finished:
+        return int(Reason.FINISHED)
+    return int(Reason.END if end >= now else Reason.RESIZED)
+
+
+def _option(simulation: Simulation, row: int, kind: int) -> int:
+    """The option of that type, which is listed once per type whatever the size."""
+    t = simulation.state.tables
+    first, count = int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_COUNT, row])
+    kinds = t.options.I[c.O_TYPE, first : first + count].tolist()
+    return first + (kinds.index(kind) if kind in kinds else 0)

@@ -1,0 +1,150 @@
+"""The clock of Sia's simulator: every round all jobs advance, then the scheduler is asked, then changes take effect.
+
+So the first decision falls at the end of the first round, an arrival waits for the next one, and GPUs that become free within a round idle
+until its end. Decisions are handed over by a *scheduler*: Sia's program, a recorded table, or a baseline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gantline.imitations.sia.jobs import Job
+from gantline.policies.sia.configurations import NodeClass
+from gantline.policies.sia.placement import Parts, Wish, place_fast, place_sticky, shape_of
+
+Grant = tuple[int, int]  # class of nodes, GPUs
+
+
+class Scheduler(Protocol):
+    """Who gets what at the end of a round."""
+
+    def decide(self, now: float, jobs: Sequence[Job], held: Sequence[Grant | None]) -> list[Grant | None]:
+        """A grant or nothing for each job that is there, in the order given."""
+
+    def next_change(self, now: float) -> float:
+        """When it may change something although nobody has arrived or runs; infinite if never."""
+
+
+@dataclass
+class Spell:
+    """A stretch of time in which a job held the same GPUs."""
+
+    job: int
+    group: int
+    parts: Parts
+    begin: float
+    end: float = math.nan
+    finished: bool = False
+
+
+@dataclass
+class Rounds:
+    """The run: jobs in the order of the trace, nodes by class, the spells of holding GPUs so far."""
+
+    jobs: Sequence[Job]
+    classes: Sequence[NodeClass]
+    scheduler: Scheduler
+    interval: float = 60.0
+    sticky: bool = True
+    until: float = math.inf
+    now: float = 0.0
+    decisions: int = 0
+    spells: list[Spell] = field(default_factory=list)
+    contention: list[int] = field(default_factory=list)
+    on_progress: Callable[[float, int, int], None] | None = None
+
+    def __post_init__(self) -> None:
+        self._open: dict[int, Spell] = {}
+        self._grant: dict[int, Grant] = {}
+        self._arrived = 0
+        self._active: list[int] = []
+        self._order = sorted(range(len(self.jobs)), key=lambda k: (self.jobs[k].asked.submit, k))
+
+    def run(self) -> None:
+        """Run until every job has finished, nothing can happen any more, or the time is up."""
+        while self._active or self._arrived < len(self.jobs):
+            following = self._next_round()
+            if following > self.until or following == math.inf:
+                break
+            self._advance(following)
+            self._decide()
+            if self.on_progress is not None and self.decisions % 64 == 0:
+                self.on_progress(self.now, self._arrived, len(self._active))
+        self._close()
+
+    def _next_round(self) -> float:
+        """The end of this round or, while nobody holds anything, of the first one in which anything can change."""
+        due = self.now + self.interval
+        if self._grant:
+            return due
+        first = self.scheduler.next_change(self.now) if self._active else math.inf
+        if self._arrived < len(self.jobs):
+            first = min(first, self.jobs[self._order[self._arrived]].asked.submit)
+        if first == math.inf:
+            return first
+        return max(due, math.ceil(first / self.interval - 1e-9) * self.interval)
+
+    def _advance(self, until: float) -> None:
+        """Let everyone run to the end of the round; who arrives in it is there at its end."""
+        span = until - self.now
+        for k in list(self._active):
+            job = self.jobs[k]
+            job.advance(self.now, span)
+            if job.done:
+                self._active.remove(k)
+                del self._grant[k]
+                self._end_spell(k, job.finish, finished=True)
+        self.now = until
+        while self._arrived < len(self._order) and self.jobs[self._order[self._arrived]].asked.submit <= until:
+            self._active.append(self._order[self._arrived])
+            self._arrived += 1
+        self._active.sort()
+
+    def _decide(self) -> None:
+        active = self._active
+        self.contention.append(len(active))
+        if not active:
+            return
+        self.decisions += 1
+        held = [self._grant.get(k) for k in active]
+        wanted = self.scheduler.decide(self.now, [self.jobs[k] for k in active], held)
+        if wanted == held:
+            return
+        for k, grant in zip(active, wanted, strict=True):
+            if grant is None:
+                self._grant.pop(k, None)
+            else:
+                self._grant[k] = grant
+        for group, nodes in enumerate(self.classes):
+            wishes = [Wish(k, gpus) for k, (of, gpus) in self._grant.items() if of == group]
+            wishes.sort(key=lambda w: w.job)
+            before = {k: spell.parts for k, spell in self._open.items() if spell.group == group}
+            placed = place_sticky(nodes, wishes, before) if self.sticky else place_fast(nodes, wishes)
+            for k, parts in placed.items():
+                self._seat(k, group, nodes, parts)
+        for k in [k for k in active if k not in self._grant and k in self._open]:
+            self._end_spell(k, self.now)
+            self.jobs[k].place("", (), self.now)
+
+    def _seat(self, k: int, group: int, nodes: NodeClass, parts: Parts) -> None:
+        """A job gets these GPUs; the same ones are no change, other nodes of the same shape no restart."""
+        spell = self._open.get(k)
+        if spell is not None and (spell.group, spell.parts) == (group, parts):
+            return
+        self._end_spell(k, self.now)
+        self.jobs[k].place(nodes.type, shape_of(parts), self.now)
+        self._open[k] = Spell(k, group, parts, self.now)
+
+    def _end_spell(self, k: int, when: float, *, finished: bool = False) -> None:
+        spell = self._open.pop(k, None)
+        if spell is not None:
+            spell.end, spell.finished = when, finished
+            self.spells.append(spell)
+
+    def _close(self) -> None:
+        """Whoever still holds GPUs is cut off here."""
+        for k in list(self._open):
+            self._end_spell(k, self.now)

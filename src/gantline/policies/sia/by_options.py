@@ -1,0 +1,59 @@
+"""Sia where a job's configurations are its listed options and their listed speeds its goodputs: any regime but Sia's own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.core.plan import Assignments, Plan
+from gantline.core.snapshot import Snapshot
+from gantline.policies.sia.configurations import Configurations
+from gantline.policies.sia.matrix import costs, normalised, restart_factor
+from gantline.policies.sia.program import choose
+
+
+def decide(snapshot: Snapshot, p: float, idle: float, restart: float) -> Plan:
+    """The options that cost least together; who is locked keeps its own."""
+    jobs = snapshot.jobs
+    if not len(jobs):
+        return Plan.assign(Assignments(np.zeros(0, dtype=np.int64)))
+    columns, option = _columns(snapshot)
+    goodput = np.where(option >= 0, snapshot.options.F[c.O_RATE][np.maximum(option, 0)], 0.0)
+    unit = np.broadcast_to(np.maximum(columns.gpus, 1).astype(np.float64), goodput.shape)
+    holds = _held(snapshot, option)
+    factor = restart_factor(snapshot.now - jobs.arrival, jobs.restarts, np.full(len(jobs), restart))
+    cost = costs(normalised(goodput, unit), factor, holds, jobs.weight, p)
+    forced = np.where(jobs.locked, holds, -1)
+    chosen = choose(cost, columns, idle, forced).column
+    runs = np.flatnonzero(chosen >= 0)
+    picked = option[runs, chosen[runs]] - jobs.option_first[runs]
+    return Plan.assign(Assignments(runs, option=picked))
+
+
+def _columns(snapshot: Snapshot) -> tuple[Configurations, Ints]:
+    """One column per type and count that any option has, and the option of each job in each column (-1: none)."""
+    jobs, table, nodes = snapshot.jobs, snapshot.options.I, snapshot.tables.NI
+    up = np.where(nodes[c.N_UP] == 1, snapshot.tables.cluster.node_gpus[: nodes.shape[1]], 0)
+    types = len(snapshot.tables.cluster.types)
+    capacity = np.bincount(snapshot.tables.cluster.node_type[: nodes.shape[1]], weights=up, minlength=types).astype(np.float64)
+    owner = np.repeat(np.arange(len(jobs)), jobs.option_count)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(jobs.option_count) - jobs.option_count, jobs.option_count)
+    row = np.repeat(jobs.option_first, jobs.option_count) + within
+    kinds = np.stack([table[c.O_TYPE, row], table[c.O_GPUS, row]], axis=1)
+    found, column = np.unique(kinds, axis=0, return_inverse=True)
+    group, gpus = found[:, 0].astype(np.int64), found[:, 1].astype(np.int64)
+    use: Floats = np.zeros((len(found), types))
+    use[np.arange(len(found)), group] = gpus
+    option = np.full((len(jobs), len(found)), -1, dtype=np.int64)
+    option[owner[::-1], column.reshape(-1)[::-1]] = row[::-1]  # the first of several alike
+    nodes_used = np.ones(len(found), dtype=np.int64)
+    return Configurations((), group, nodes_used, gpus, np.ones(len(found), dtype=np.bool_), use, capacity), option
+
+
+def _held(snapshot: Snapshot, option: Ints) -> Ints:
+    """The column that each job holds; -1: none."""
+    jobs = snapshot.jobs
+    now = np.where(jobs.running & (jobs.option >= 0), jobs.option_first + jobs.option, -2)
+    match = option == now[:, None]
+    return np.where(match.any(axis=1), match.argmax(axis=1), -1)

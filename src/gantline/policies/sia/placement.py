@@ -1,0 +1,150 @@
+"""On which nodes: Sia's two placements (SOSP 2023, section 3.5, and its artifact).
+
+*sticky*, used on live clusters: whoever keeps its configuration stays; whole-node jobs take free nodes from the highest number down and,
+where there are too few, the node with most free GPUs, whose small jobs move; small jobs go to the fullest node that has room, largest
+first, and where none has, smaller ones move out of the node where least has to move. *fast*, used in the artifact's simulations: largest
+first, node after node, leftovers anywhere. Neither splits what fits a node while sizes divide each other, as Sia's configurations do;
+other sizes (rigid jobs) may be split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gantline.policies.sia.configurations import NodeClass
+
+Parts = tuple[tuple[int, int], ...]  # (node of the class, GPUs)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A job that is to have GPUs of a class."""
+
+    job: int
+    gpus: int
+
+
+def shape_of(parts: Parts) -> tuple[int, ...]:
+    """GPUs on each of its nodes."""
+    return tuple(gpus for _, gpus in parts)
+
+
+def place_fast(nodes: NodeClass, wishes: Iterable[Wish]) -> dict[int, Parts]:
+    """Everyone anew, by a pointer that moves on over the nodes."""
+    free = [nodes.size] * len(nodes.nodes)
+    found, pointer = {}, 0
+    for wish in sorted(wishes, key=lambda w: -w.gpus):
+        parts, need = [], wish.gpus
+        while need and pointer < len(free):
+            take = min(need, nodes.size)
+            if free[pointer] >= take:
+                parts.append((pointer, take))
+                free[pointer] -= take
+                need -= take
+            else:
+                pointer += 1
+        found[wish.job] = (*parts, *_leftovers(free, need))
+    return found
+
+
+def place_sticky(nodes: NodeClass, wishes: Iterable[Wish], before: Mapping[int, Parts]) -> dict[int, Parts]:
+    """Whoever had as many GPUs here stays where it was, if it can."""
+    free = [nodes.size] * len(nodes.nodes)
+    wanted = list(wishes)
+    found: dict[int, Parts] = {}
+    for wish in wanted:
+        parts = before.get(wish.job, ())
+        if sum(shape_of(parts)) == wish.gpus and all(free[node] >= gpus for node, gpus in parts):
+            found[wish.job] = parts
+            _take(free, parts)
+    size = {wish.job: wish.gpus for wish in wanted}
+    queue = sorted((wish for wish in wanted if wish.job not in found), key=lambda w: -w.gpus)
+    while queue:
+        wish = queue.pop(0)
+        whole, rest = divmod(wish.gpus, nodes.size)
+        chosen = [(node, nodes.size) for node in reversed(range(len(free))) if free[node] == nodes.size][:whole]
+        while len(chosen) < whole:  # a node whose jobs can all move
+            moving = _emptied(free, found, {node for node, _ in chosen}, nodes.size)
+            if moving is None:
+                return place_fast(nodes, wanted)
+            chosen.append((moving, nodes.size))
+            queue += _evict(free, found, size, moving)
+        _take(free, chosen)
+        if rest:
+            node = _fullest(free, rest)
+            if node < 0 and not whole:
+                node, leaving = _cheapest(free, found, rest)
+                for job in leaving:
+                    _give(free, found.pop(job))
+                    queue.append(Wish(job, size[job]))
+            if node < 0:
+                chosen += _leftovers(free, rest)
+                if sum(gpus for _, gpus in chosen) < wish.gpus:
+                    return place_fast(nodes, wanted)
+            else:
+                chosen.append((node, rest))
+                free[node] -= rest
+        found[wish.job] = tuple(chosen)
+        queue.sort(key=lambda w: -w.gpus)
+    return found
+
+
+def _take(free: list[int], parts: Iterable[tuple[int, int]]) -> None:
+    for node, gpus in parts:
+        free[node] -= gpus
+
+
+def _give(free: list[int], parts: Iterable[tuple[int, int]]) -> None:
+    for node, gpus in parts:
+        free[node] += gpus
+
+
+def _leftovers(free: list[int], need: int) -> list[tuple[int, int]]:
+    """The first node that has room for all of it, else what is free, node by node."""
+    parts: list[tuple[int, int]] = []
+    for node in [node for node, left in enumerate(free) if left >= need][:1] or range(len(free)):
+        take = min(need, free[node])
+        if take:
+            parts.append((node, take))
+            free[node] -= take
+            need -= take
+    return parts
+
+
+def _fullest(free: list[int], need: int) -> int:
+    """The node with least room that still has enough; -1: none."""
+    return min((node for node, left in enumerate(free) if left >= need), key=lambda node: (free[node], node), default=-1)
+
+
+def _emptied(free: list[int], found: Mapping[int, Parts], taken: set[int], size: int) -> int | None:
+    """The node with most free GPUs on which only jobs of one node are."""
+    spread = {node for parts in found.values() if len(parts) > 1 for node, _ in parts}
+    whole = {parts[0][0] for parts in found.values() if len(parts) == 1 and parts[0][1] == size}
+    open_ = [node for node in range(len(free)) if node not in taken | spread | whole]
+    return max(open_, key=lambda node: (free[node], node), default=None)
+
+
+def _evict(free: list[int], found: dict[int, Parts], size: Mapping[int, int], node: int) -> list[Wish]:
+    """The jobs of a node leave it."""
+    leaving = [job for job, parts in found.items() if parts[0][0] == node]
+    for job in leaving:
+        _give(free, found.pop(job))
+    return [Wish(job, size[job]) for job in leaving]
+
+
+def _cheapest(free: list[int], found: Mapping[int, Parts], need: int) -> tuple[int, list[int]]:
+    """The node that has room once smaller jobs leave it, smallest first, and who leaves; -1 where there is none."""
+    best: tuple[int, int, list[int]] | None = None
+    for node, left in enumerate(free):
+        here = sorted((parts[0][1], job) for job, parts in found.items() if len(parts) == 1 and parts[0][0] == node)
+        leaving: list[int] = []
+        moved = 0
+        for gpus, job in here:
+            if left + moved >= need or gpus >= need:
+                break
+            leaving.append(job)
+            moved += gpus
+        if left + moved >= need and (best is None or moved < best[0]):
+            best = moved, node, leaving
+    return (best[1], best[2]) if best else (-1, [])

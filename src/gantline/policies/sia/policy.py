@@ -1,0 +1,50 @@
+"""`sia`: each round a configuration of GPU type, nodes and GPUs for every job, by an integer program over goodputs (SOSP 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from gantline.core.errors import UsageError, near
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.policies.sia.by_options import decide
+from gantline.policies.sia.matrix import check_power
+
+FITS = ("artifact", "converged")
+PLACEMENTS = ("sticky", "fast")
+
+
+@dataclass(frozen=True)
+class Sia(Policy):
+    """Goodput per configuration to the power p, at least cost within the GPUs of each type; restarts are discounted.
+
+    In the regime `sia` goodputs are believed: models fitted to what each job has shown. Elsewhere the options of a job are its
+    configurations, and their listed speeds its goodputs.
+    """
+
+    name: ClassVar[str] = "sia"
+    paper: ClassVar[str] = (
+        "Jayaram Subramanya, Arfeen, Lin, Qiao, Jia, Ganger: Sia: Heterogeneity-aware, goodput-optimized ML-cluster scheduling (SOSP 2023)"
+    )
+
+    p: float = field(default=-0.5, metadata={"help": "power of goodputs in the objective: below 0 small jobs count more; 0: logarithms"})
+    lambda_n: float = field(default=1.1, metadata={"help": "cost of leaving a job idle, above 1 (its least configuration costs 1)"})
+    restart: float = field(default=30.0, metadata={"help": "seconds a restart is thought to cost, where the model's own are not known"})
+    projection: bool = field(default=True, metadata={"help": "whether types that a job has not run on are projected from others"})
+    share_limit: bool = field(default=True, metadata={"help": "whether the most replicas are those of the type on which it ran widest"})
+    batch_cap: bool = field(default=True, metadata={"help": "whether adaptive jobs are thought to stay below the batch asked for"})
+    fit: str = field(default="artifact", metadata={"help": "how models are fitted: 'artifact' stops where the artifact does, 'converged'"})
+    placement: str = field(default="sticky", metadata={"help": "'sticky' moves as few as it can, 'fast' places everyone anew each round"})
+
+    def __post_init__(self) -> None:
+        check_power(self.p, self.lambda_n)
+        if not self.restart >= 0:
+            raise UsageError(f"parameter 'restart' is {self.restart}", where="policy 'sia'", fix="give seconds, 0 or more")
+        for name, value, known in (("fit", self.fit, FITS), ("placement", self.placement, PLACEMENTS)):
+            if value not in known:
+                raise UsageError(f"parameter '{name}' is '{value}'", where="policy 'sia'", fix=near(value, known))
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return decide(snapshot, self.p, self.lambda_n, self.restart)

@@ -1,0 +1,71 @@
+"""Sia's integer program: one configuration or none for each job, within the GPUs of each type, at least cost (Sia, SOSP 2023, section 3.4).
+
+**Ties** are settled by a stated rule: lower columns first (types as the cluster lists them, then GPUs), and between jobs the one that comes
+later in the list gets the lower column. To that end costs carry a term that grows with the column and sums to less than 0.01, the step to
+which costs are rounded, over all jobs. In programs of more than `EXACT_TIES` jobs the sum of rounded costs is still the least there is, but
+answers of the same sum are not searched to the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.policies.sia.configurations import Configurations
+from gantline.solvers.multiple_choice import solve
+
+TIE = 1e-3  # what all ties together may add, about; far below the 0.01 to which costs are rounded
+EXACT_TIES = 100
+_STEP = 0.01
+_SCALE = 1e4  # makes ties of that size larger than the solver's tolerances
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The answer: a column per job (-1: none) and what it costs without the terms that settle ties."""
+
+    column: Ints
+    cost: float
+
+
+def choose(cost: Floats, columns: Configurations, idle: float, forced: Ints | None = None) -> Choice:
+    """Minimise the sum of ``cost`` over chosen columns plus ``idle`` for every job without one.
+
+    ``cost`` is jobs x columns, infinite where a job cannot have that column. A job with a ``forced`` column has it; where not even
+    the forced ones fit together, the later of them have none.
+    """
+    jobs = len(cost)
+    forced = np.full(jobs, -1, dtype=np.int64) if forced is None else forced
+    answer = np.full(jobs, -1, dtype=np.int64)
+    free = columns.bound.copy()
+    for job in np.flatnonzero(forced >= 0).tolist():
+        if np.all(columns.use[forced[job]] <= free):
+            answer[job] = forced[job]
+            free -= columns.use[forced[job]]
+    open_ = np.isfinite(cost) & (forced < 0)[:, None] & np.all(columns.use <= free, axis=1)
+    of_job, column = np.nonzero(open_)
+    rise = TIE / max(jobs, 1) * (column + 1.0) / max(len(columns), 1) * (1.0 + of_job / max(jobs, 1))
+    saving = idle - cost[of_job, column] - rise  # against having none
+    kept = _staircase(of_job, columns.group[column], columns.gpus[column], saving)
+    of_job, column, saving = of_job[kept], column[kept], saving[kept]
+    slack = 0.0 if jobs <= EXACT_TIES else 0.5 * _STEP * _SCALE
+    picked = solve(of_job, columns.use[column], saving * _SCALE, free, jobs, slack)
+    answer[of_job[picked]] = column[picked]
+    has = np.flatnonzero(answer >= 0)
+    paid = cost[has, answer[has]]
+    return Choice(answer, float(paid[np.isfinite(paid)].sum() + idle * (jobs - len(has))))
+
+
+def _staircase(job: Ints, kind: Ints, gpus: Ints, saving: Floats) -> Ints:
+    """Without columns that save no more than one of the same job and type with fewer GPUs, or than having none."""
+    order = np.lexsort((gpus, kind, job))
+    kept, best, last = [], 0.0, (-1, -1)
+    for k, j, t, gain in zip(order.tolist(), job[order].tolist(), kind[order].tolist(), saving[order].tolist(), strict=True):
+        if (j, t) != last:
+            last, best = (j, t), 0.0
+        if gain > best:
+            best = gain
+            kept.append(k)
+    return np.array(sorted(kept), dtype=np.int64)

@@ -1,0 +1,41 @@
+"""Sia's artifact on its 13-job workload: recorded decisions give the same seconds, free decisions nearly the same averages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.simulator.references import reference
+
+from gantline.simulator.simulate import simulate
+from gantline.workload.importers.registry import import_trace
+
+CLUSTER = "rtx:3x8,dgx-ext:2x8,quad:1x4"
+
+
+def published(folder: Path) -> pl.DataFrame:
+    return pl.read_csv(folder / "results" / "sia_phoebe13_glpk.jobs.csv").select(
+        pl.col("name"), pl.col("finish_s").cast(pl.Float64), "restarts", pl.col("attained_gpu_s").cast(pl.Float64), "submit_s"
+    )
+
+
+def test_recorded_decisions_give_every_completion_second_restart_and_gpu_second() -> None:
+    folder = reference("sia")
+    trace = import_trace("pollux", folder / "workloads" / "short_phoebe_first13.csv")
+    table = str(folder / "results" / "sia_phoebe13_glpk.allocs.csv")
+    found = simulate(trace, CLUSTER, "recorded", settings={"table": table}, regime="sia", round=60, profiles=folder / "profiles")
+    ours = found.jobs.select(name="job", finish_s="finish", restarts="restarts", attained_gpu_s="gpu_seconds")
+    assert ours.equals(published(folder).select(ours.columns))
+
+
+def test_free_decisions_come_near_the_recorded_averages() -> None:
+    folder = reference("sia")
+    trace = import_trace("pollux", folder / "workloads" / "short_phoebe_first13.csv")
+    found = simulate(trace, CLUSTER, "sia", regime="sia", round=60, profiles=folder / "profiles")
+    theirs = published(folder)
+    jct = (theirs["finish_s"] - theirs["submit_s"]).mean()
+    assert found.summary["average_jct"] == pytest.approx(jct, rel=0.05)
+    assert found.summary["makespan"] == pytest.approx(theirs["finish_s"].max() - theirs["submit_s"].min(), rel=0.05)  # type: ignore[operator]
+    assert found.summary["gpu_hours"] == pytest.approx(theirs["attained_gpu_s"].sum() / 3600, rel=0.1)
+    assert found.summary["restarts"] == pytest.approx(theirs["restarts"].sum(), rel=0.1)

@@ -1,0 +1,189 @@
+"""The clock of Sia's simulator, worked out by hand, and what follows for jobs of each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.imitations.sia.worlds import held, job, profiles, run
+
+from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
+from gantline.simulator.simulate import simulate
+
+
+def follow(tmp_path: Path, rows: str, jobs: list[dict[str, object]], **more: object):  # type: ignore[no-untyped-def]
+    path = tmp_path / "table.csv"
+    path.write_text("t_s,name,gpu_type,nodes,gpus\n" + rows)
+    return run(jobs, policy="recorded", table=str(path), **more)  # type: ignore[arg-type]
+
+
+def test_a_recorded_job_ends_in_the_second_worked_out_by_hand(tmp_path: Path) -> None:
+    """Decided at 60, restart 30 s, then 400 steps of 2 s."""
+    found = follow(tmp_path, "60,a,slow,1,1\n", [job("a")])
+    assert found.jobs.select("first_start", "finish", "restarts", "gpu_seconds").row(0) == (60.0, 890.0, 0, 830.0)
+    assert held(found) == {"a": [(60.0, 890.0, "slow", 1)]}
+
+
+def test_another_shape_is_a_restart_and_epochs_end_at_whole_seconds(tmp_path: Path) -> None:
+    """45 steps by 180; then 30 s of restart and steps of 1.45 s: 55 of them to the end of the epoch take 80 s, the other epochs 145."""
+    found = follow(tmp_path, "60,a,slow,1,1\n180,a,slow,1,2\n", [job("a")])
+    assert found.jobs.select("finish", "restarts", "gpu_seconds").row(0) == (210.0 + 80 + 3 * 145, 1, 120.0 + 2 * 545)
+
+
+def test_a_pause_ends_holding_and_the_resume_is_a_restart(tmp_path: Path) -> None:
+    found = follow(tmp_path, "60,a,slow,1,1\n120,a,,0,0\n300,a,slow,1,1\n", [job("a")])
+    assert [spell[:2] for spell in held(found)["a"]] == [(60.0, 120.0), (300.0, 330.0 + 770.0)]
+    assert found.jobs["restarts"].to_list() == [1]
+
+
+def test_an_arrival_waits_for_the_end_of_its_round() -> None:
+    found = run([job("a", 60.0), job("b", 61.0)])
+    assert found.jobs["first_start"].to_list() == [60.0, 120.0]
+
+
+def test_a_table_that_ends_too_early_leaves_its_jobs_undone(tmp_path: Path) -> None:
+    found = follow(tmp_path, "60,a,slow,1,1\n120,a,,0,0\n", [job("a"), job("b")])
+    assert found.jobs["state"].to_list() == ["waiting", "waiting"]
+    assert found.jobs["gpu_seconds"].to_list() == [60.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("60,x,slow,1,1\n", "no job 'x'.*did you mean|no job 'x'"),
+        ("60,a,slaw,1,1\n", "no 'slaw'.*slow"),
+        ("60,a,slow,1,9\n", "do not lie on 1 nodes"),
+        ("60,a,slow,1,two\n", "'two' is no count"),
+        ("-5,a,slow,1,1\n", "'-5' is no time"),
+        ("60,a,slow,1,4\n60,b,slow,2,8\n", "hold 12 GPUs of 'slow', but there are 8"),
+    ],
+)
+def test_a_table_that_cannot_be_followed_is_told_with_its_line(tmp_path: Path, rows: str, message: str) -> None:
+    with pytest.raises(TraceError, match=message) as told:
+        follow(tmp_path, rows, [job("a"), job("b")])
+    assert "table.csv:" in str(told.value)
+
+
+def test_a_table_needs_its_columns_and_a_name(tmp_path: Path) -> None:
+    (tmp_path / "bare.csv").write_text("t_s,name\n60,a\n")
+    with pytest.raises(TraceError, match="no column 'gpu_type'"):
+        run([job("a")], policy="recorded", table=str(tmp_path / "bare.csv"))
+    with pytest.raises(UsageError, match="no table is given"):
+        run([job("a")], policy="recorded")
+
+
+# --- Sia ------------------------------------------------------------------------------------------------------------------
+def test_a_job_starts_on_one_gpu_of_the_first_type_and_at_most_doubles() -> None:
+    found = run([job("a")], noise=4.0)
+    widths = [spell[3] for spell in held(found)["a"]]
+    assert held(found)["a"][0][2:] == ("slow", 1)
+    assert all(after <= 2 * max(widths[: k + 1]) for k, after in enumerate(widths[1:]))
+    assert max(widths) > 2
+
+
+def test_nobody_is_given_more_than_there_is() -> None:
+    found = run([job(f"job{k}", 7.0 * k, batch_size=256) for k in range(12)], noise=8.0)
+    assert found.jobs["state"].to_list() == ["completed"] * 12
+    frame = found.allocations
+    for start in frame["start"].unique().to_list():
+        now = frame.filter((frame["start"] <= start) & (frame["end"] > start))
+        taken = [device for devices in now["devices"].to_list() for device in devices]
+        assert len(taken) == len(set(taken)) <= 16
+    used = ((frame["end"] - frame["start"]) * frame["gpus"]).sum()
+    assert used == pytest.approx(found.jobs["gpu_seconds"].sum())
+
+
+def test_rigid_jobs_have_their_gpus_or_none_and_go_where_they_are_fast() -> None:
+    found = run([job("r", kind="rigid", gpus=6, batch_size=96)], cluster="slow:2x4,fast:1x8")
+    assert {spell[2:] for spell in held(found)["r"]} == {("fast", 6)}
+    assert found.jobs["restarts"].to_list() == [0]
+
+
+def test_strong_scaling_jobs_keep_their_batch_and_stay_within_what_they_asked_for() -> None:
+    found = run([job("s", kind="strong-scaling", gpus=2, batch_size=64)], noise=8.0)
+    assert max(spell[3] for spell in held(found)["s"]) == 2
+
+
+def test_hybrid_jobs_have_whole_replicas() -> None:
+    found = run([job("h", app="pipe", kind="hybrid")])
+    stages = {"fast": 2, "slow": 4}
+    assert found.jobs["state"].to_list() == ["completed"]
+    assert all(spell[3] % stages[spell[2]] == 0 for spell in held(found)["h"])
+
+
+def test_stages_may_be_given_in_the_trace() -> None:
+    found = run([job("h", app="pipe", kind="hybrid", stages="fast:4")], cluster="fast:1x8")
+    assert all(spell[3] % 4 == 0 for spell in held(found)["h"])
+
+
+def test_reserved_jobs_have_what_is_reserved_from_their_arrival_on() -> None:
+    jobs = [job(f"job{k}", batch_size=256) for k in range(6)] + [job("vip", 61.0, reserved="fast:8", batch_size=256)]
+    found = run(jobs, noise=8.0)
+    assert [spell[2:] for spell in held(found)["vip"]] == [("fast", 8)]
+    assert held(found)["vip"][0][0] == 120.0
+
+
+def test_a_guaranteed_type_is_the_only_one() -> None:
+    found = run([job("a", type="fast", batch_size=256), job("b", batch_size=256)], noise=8.0)
+    assert {spell[2] for spell in held(found)["a"]} == {"fast"}
+
+
+def test_nodes_of_six_and_one_type_in_two_sizes_are_used_whole() -> None:
+    found = run([job(f"job{k}", batch_size=256) for k in range(5)], cluster="odd:2x6,fast:1x8,fast:1x4", noise=8.0)
+    assert found.jobs["state"].to_list() == ["completed"] * 5
+
+
+@pytest.mark.parametrize(
+    "settings", [{"fit": "converged"}, {"placement": "fast"}, {"projection": False}, {"batch_cap": False}, {"p": 0.0}, {"p": 0.5}]
+)
+def test_every_setting_runs_to_the_end(settings: dict[str, object]) -> None:
+    found = run([job(f"job{k}", 30.0 * k, batch_size=128) for k in range(4)], noise=4.0, **settings)
+    assert found.jobs["state"].to_list() == ["completed"] * 4
+
+
+def test_beliefs_are_reported_with_their_error() -> None:
+    found = run([job(f"job{k}", 30.0 * k, batch_size=128) for k in range(4)], noise=4.0).summary
+    assert found["estimates"] == "fitted"
+    assert 0 < found["fits"] <= found["fits_asked"]
+    assert found["belief_errors"] > 0
+    assert 0.0 < found["belief_error_mean"] < 0.5
+
+
+def test_equal_runs_are_equal_and_placement_does_not_change_when_adaptive_jobs_end() -> None:
+    jobs = [job(f"job{k}", 20.0 * k, batch_size=256) for k in range(8)]
+    first, again, fast = run(jobs, noise=8.0), run(jobs, noise=8.0), run(jobs, noise=8.0, placement="fast")
+    assert first.summary["log_hash"] == again.summary["log_hash"]
+    np.testing.assert_array_equal(first.jobs["finish"], fast.jobs["finish"])
+
+
+# --- what it refuses ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("rows", "cluster", "message"),
+    [
+        ([job("a", app="")], "slow:1x4", "does not say which application"),
+        ([job("a", app="nut")], "slow:1x4", "no profile of 'nut'.*net"),
+        ([job("a")], "tpu:1x4", "no profile on tpu"),
+        ([job("a", type="fast")], "slow:1x4", "fast"),
+        ([job("a", kind="rigid", gpus=12)], "slow:2x4", "12 GPUs"),
+        ([job("a", app="pipe", kind="hybrid", stages="slow:16")], "slow:2x4", "needs 16 GPUs"),
+        ([job("a", reserved="slow:32")], "slow:2x4", "reserves 32 GPUs"),
+        ([job("a", kind="elastic")], "slow:2x4", "kind 'elastic' is unknown"),
+        ([job("a", reserved="slow")], "slow:2x4", "'slow' is no reservation"),
+        ([job("a", kind="hybrid", stages="slow")], "slow:2x4", "no number of stages"),
+    ],
+)
+def test_jobs_that_cannot_run_are_refused_by_name(rows: list[dict[str, object]], cluster: str, message: str) -> None:
+    with pytest.raises(GantlineError, match=message):
+        run(rows, cluster=cluster)  # type: ignore[arg-type]
+
+
+def test_what_the_original_has_nothing_like_is_refused() -> None:
+    with pytest.raises(UsageError, match="needs measured profiles"):
+        simulate([job("a")], "slow:1x4", "sia", regime="sia")
+    with pytest.raises(RefusedError, match="no policy 'fifo'"):
+        run([job("a")], policy="fifo")
+    with pytest.raises(RefusedError, match="nothing like --costs"):
+        simulate([job("a")], "slow:1x4", "sia", regime="sia", profiles=profiles(), costs="30")
+    with pytest.raises(RefusedError, match="does not follow recorded"):
+        simulate([job("a")], "slow:1x4", "recorded")

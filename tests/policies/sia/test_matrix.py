@@ -1,0 +1,61 @@
+"""Rows in GPU equivalents, the discount for restarts, and powers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gantline.core.errors import UsageError
+from gantline.policies.sia.matrix import costs, normalised, restart_factor
+from gantline.policies.sia.policy import Sia
+
+NAN = float("nan")
+
+
+def test_a_row_is_counted_in_gpus_of_its_least_configuration() -> None:
+    goodput = np.array([[0.0, 5.0, 10.0], [3.0, 2.0, NAN]])
+    unit = np.array([[2.0, 8.0, 8.0], [1.0, 1.0, 1.0]])
+    found = normalised(goodput, unit)
+    np.testing.assert_allclose(found, [[NAN, 8.0, 16.0], [1.5, 1.0, NAN]])
+
+
+def test_a_row_without_any_goodput_offers_nothing() -> None:
+    worth = normalised(np.zeros((1, 2)), np.ones((1, 2)))
+    assert np.isinf(costs(worth, np.ones(1), np.array([-1]), np.ones(1), -0.5)).all()
+
+
+def test_the_restart_factor_is_the_share_of_its_age_that_a_job_has_run() -> None:
+    found = restart_factor(np.array([20.0, 300.0, 100.0]), np.array([5, 2, 4]), np.array([30.0, 30.0, 30.0]))
+    np.testing.assert_allclose(found, [1.0, 240.0 / 330.0, 0.0])
+
+
+def test_only_jobs_that_hold_something_are_discounted_and_not_in_what_they_hold() -> None:
+    worth = np.array([[1.0, 4.0], [1.0, 4.0]])
+    found = costs(worth, np.array([0.25, 0.25]), np.array([1, -1]), np.ones(2), -0.5)
+    np.testing.assert_allclose(found, [[2.0, 0.5], [1.0, 0.5]])
+
+
+def test_costs_are_rounded_weighted_and_bounded() -> None:
+    found = costs(np.array([[3.0, 7.0]]), np.zeros(1), np.array([0]), np.array([2.0]), -0.5)
+    np.testing.assert_allclose(found, [[2 * 0.58, 2 * 3000.0]])
+
+
+@pytest.mark.parametrize(("p", "wanted"), [(1.0, [-1.0, -4.0]), (0.0, [0.0, -1.39]), (-1.0, [1.0, 0.25])])
+def test_more_goodput_costs_less_for_every_power(p: float, wanted: list[float]) -> None:
+    found = costs(np.array([[1.0, 4.0]]), np.ones(1), np.array([-1]), np.ones(1), p)
+    np.testing.assert_allclose(found[0], wanted)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"lambda_n": 0.9}, "no more than its least configuration"),
+        ({"p": float("nan")}, "parameter 'p'"),
+        ({"fit": "best"}, "parameter 'fit'"),
+        ({"placement": "anywhere"}, "parameter 'placement'"),
+        ({"restart": -1.0}, "parameter 'restart'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Sia(**settings)  # type: ignore[arg-type]

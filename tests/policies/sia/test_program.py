@@ -1,0 +1,162 @@
+"""Sia's program against another solver and against all answers, ties included."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+
+from gantline.core.arrays import Floats, Ints
+from gantline.policies.sia.configurations import Configurations, NodeClass
+from gantline.policies.sia.program import choose
+from gantline.solvers.multiple_choice import solve
+
+IDLE = 1.1
+
+
+def a_cluster(*groups: tuple[str, int, int]) -> Configurations:
+    classes, first = [], 0
+    for kind, nodes, size in groups:
+        classes.append(NodeClass(kind, size, tuple(range(first, first + nodes))))
+        first += nodes
+    return Configurations.of(classes)
+
+
+def some_costs(seed: int, jobs: int, columns: Configurations) -> Floats:
+    """Costs as rows of concave goodputs give them, rounded to hundredths, with configurations that some jobs cannot have."""
+    draw = np.random.default_rng(seed)
+    speed = draw.uniform(0.5, 6.0, len(columns.classes))
+    cost = np.full((jobs, len(columns)), np.inf)
+    for job in range(jobs):
+        most = 2 ** draw.integers(0, 6)
+        goodput = speed[columns.group] * columns.gpus ** draw.uniform(0.5, 1.0)
+        offered = columns.gpus <= most
+        worth = goodput / goodput[offered].min() * np.where(draw.random(len(columns)) < 0.2, 1.0, draw.uniform(0.4, 1.0))
+        cost[job] = np.where(offered, np.round(worth**-0.5, 2), np.inf)
+    return cost
+
+
+def by_another_solver(cost: Floats, columns: Configurations, forced: Ints | None = None) -> float:
+    """The same program, whole, by SciPy's branch and bound."""
+    jobs, count = cost.shape
+    there = np.isfinite(cost)
+    price = np.where(there, cost - IDLE, 0.0).ravel()
+    one_each = np.kron(np.eye(jobs), np.ones(count))
+    fits = np.tile(columns.use.T, jobs)
+    low = np.zeros(jobs * count)
+    if forced is not None:
+        low[[job * count + column for job, column in enumerate(forced.tolist()) if column >= 0]] = 1.0
+    found = optimize.milp(
+        price,
+        integrality=np.ones(jobs * count),
+        bounds=optimize.Bounds(low, np.where(there, 1.0, 0.0).ravel()),
+        constraints=[
+            optimize.LinearConstraint(one_each, -np.inf, np.ones(jobs)),
+            optimize.LinearConstraint(fits, -np.inf, columns.bound),
+        ],
+        options={"mip_rel_gap": 0.0},
+    )
+    assert found.success, found.message
+    return float(found.fun) + IDLE * jobs
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_optimum_is_that_of_another_solver(seed: int) -> None:
+    columns = a_cluster(("rtx", 3, 8), ("dgx-ext", 2, 8), ("quad", 1, 4))
+    cost = some_costs(seed, 8 + 2 * seed, columns)
+    found = choose(cost, columns, IDLE)
+    assert found.cost == pytest.approx(by_another_solver(cost, columns), abs=1e-6)
+    used = columns.use[found.column[found.column >= 0]].sum(axis=0)
+    assert np.all(used <= columns.bound)
+
+
+def test_the_optimum_of_a_large_program_is_that_of_another_solver() -> None:
+    columns = a_cluster(("t4", 12, 4), ("rtx", 6, 8), ("a100", 4, 8))
+    cost = some_costs(7, 110, columns)
+    assert choose(cost, columns, IDLE).cost == pytest.approx(by_another_solver(cost, columns), abs=1e-6)
+
+
+def test_nodes_of_any_size_are_never_overcommitted_in_parts() -> None:
+    columns = a_cluster(
+        ("six", 2, 6),
+    )
+    four = int(np.flatnonzero(columns.gpus == 4)[0])
+    cost = np.full((3, len(columns)), np.inf)
+    cost[:, four] = 0.5
+    cost[2, 0] = 0.9
+    found = choose(cost, columns, IDLE)
+    assert sorted(columns.gpus[found.column].tolist()) == [1, 4, 4], (
+        "a node of six has one part of four, so three fours do not fit on two nodes"
+    )
+
+
+@given(seed=st.integers(0, 10_000), jobs=st.integers(1, 4))
+@settings(max_examples=40, deadline=None)
+def test_ties_go_to_lower_columns_then_to_later_jobs(seed: int, jobs: int) -> None:
+    """Of all answers of least cost, the one whose weighted column numbers are least."""
+    columns = a_cluster(("a", 1, 4), ("b", 1, 2))
+    draw = np.random.default_rng(seed)
+    cost = np.where(draw.random((jobs, len(columns))) < 0.3, np.inf, np.round(draw.choice([0.5, 0.6, 0.7, 1.0], (jobs, len(columns))), 2))
+    best: tuple[float, float] | None = None
+    answer: tuple[int, ...] = ()
+    for each in product(range(-1, len(columns)), repeat=jobs):
+        chosen = [(job, column) for job, column in enumerate(each) if column >= 0]
+        if any(np.isinf(cost[job, column]) for job, column in chosen):
+            continue
+        if np.any(sum((columns.use[column] for _, column in chosen), np.zeros(len(columns.bound))) > columns.bound):
+            continue
+        total = sum(cost[job, column] for job, column in chosen) + IDLE * (jobs - len(chosen))
+        tie = sum((column + 1) * (1 + job / jobs) for job, column in chosen)
+        if best is None or (round(total, 9), tie) < best:
+            best, answer = (round(total, 9), tie), each
+    assert best is not None
+    assert tuple(choose(cost, columns, IDLE).column.tolist()) == answer
+
+
+def test_forced_jobs_keep_their_column_and_the_rest_is_optimal() -> None:
+    columns = a_cluster(("rtx", 2, 8), ("quad", 1, 4))
+    cost = some_costs(3, 6, columns)
+    forced = np.full(6, -1, dtype=np.int64)
+    forced[2] = len(columns) - 1
+    cost[2, forced[2]] = 1.0
+    found = choose(cost, columns, IDLE, forced)
+    assert found.column[2] == forced[2]
+    assert found.cost == pytest.approx(by_another_solver(cost, columns, forced), abs=1e-6)
+
+
+def test_forced_columns_that_do_not_fit_together_leave_the_later_job_out() -> None:
+    columns = a_cluster(
+        ("rtx", 1, 8),
+    )
+    whole = len(columns) - 1
+    found = choose(np.ones((2, len(columns))), columns, IDLE, np.array([whole, whole]))
+    assert found.column.tolist() == [whole, -1]
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_the_reduced_search_finds_what_branch_and_bound_on_everything_finds(seed: int) -> None:
+    """Two resources per column, as nodes of odd sizes have."""
+    draw = np.random.default_rng(seed)
+    jobs, count = int(draw.integers(2, 12)), int(draw.integers(10, 60))
+    job = np.sort(draw.integers(0, jobs, count))
+    use = draw.integers(0, 5, (count, 2)).astype(np.float64)
+    saving = np.round(draw.uniform(0.1, 1.0, count), 2)
+    free = draw.integers(3, 15, 2).astype(np.float64)
+    found = solve(job, use, saving, free, jobs)
+    assert len(set(job[found].tolist())) == len(found)
+    assert np.all(use[found].sum(axis=0) <= free)
+    whole = optimize.milp(
+        -saving,
+        integrality=np.ones(count),
+        bounds=optimize.Bounds(0, 1),
+        constraints=[
+            optimize.LinearConstraint((job == np.arange(jobs)[:, None]).astype(float), -np.inf, 1),
+            optimize.LinearConstraint(use.T, -np.inf, free),
+        ],
+    )
+    assert saving[found].sum() == pytest.approx(-whole.fun, abs=1e-6)
