@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "simulate": "gantline.simulator.simulate",
     "Run": "gantline.simulator.run",
+    "RunSpec": "gantline.simulator.spec",
     "Trace": "gantline.workload.trace",
     "Cluster": "gantline.core.cluster",
     "Node": "gantline.core.cluster",

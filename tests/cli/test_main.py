@@ -80,7 +80,8 @@ def test_python_m_gantline_is_the_same_program() -> None:
         (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--sed", "1"], ["no option --sed"]),
         (["simulate", "jobs.csv", "more.csv", "--cluster", "2x4", "--policy", "fifo"], ["'more.csv' is one argument too many"]),
         (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "-o", "yaml"], ['"yaml"', '"json"']),
-        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--seed", "x"], ["--seed", '"x"']),
+        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--seed", "x"], ["--seed: 'x' is not a number"]),
+        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--seed", "1.5"], ["--seed: '1.5' is not a whole number"]),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_line_and_code_2(cli: Cli, arguments: list[str], parts: list[str]) -> None:

@@ -83,7 +83,7 @@ def test_a_tracked_window_ends_the_run_when_its_jobs_have_ended():
 
 @pytest.mark.parametrize("track", [(5, 5), (-1, 4), (200, 300)])
 def test_a_window_without_jobs_is_refused(track):
-    with pytest.raises(GantlineError, match="--track"):
+    with pytest.raises(GantlineError, match="track"):
         finishes("fifo", track=track)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from gantline.cli.arguments import finite_time_of, settings_of, time_of, window_of
+from gantline.cli.arguments import settings_of
 from gantline.core.errors import UsageError
+from gantline.simulator.spec import OPTIONS, Option, RunSpec
 
 if TYPE_CHECKING:
     from gantline.experiment.grid import PolicyChoice
@@ -28,31 +29,51 @@ Limit = Annotated[str, Parameter(help="Give up a run that takes longer than this
 Workers = Annotated[int | None, Parameter(help="Processes that run side by side; by default one per processor.")]
 
 
+def _flags(single: bool) -> type:
+    """A class with a field per option of a run; what is not given is None, and help shows the default."""
+
+    def kind(known: Option) -> Any:
+        return bool if known.default is False else Path | None if known.file and not known.inline else str | None
+
+    def shown(known: Option) -> str | bool | None:
+        if known.default in (None, ""):
+            return None
+        return known.default if isinstance(known.default, (str, bool)) else f"{known.default:g}"
+
+    def flag(known: Option) -> Any:
+        return Annotated[kind(known), Parameter(name=known.flag, negative="", help=known.help)]
+
+    wanted = [known for known in OPTIONS.values() if single or not (known.single or known.name == "seed")]
+    made = [(known.name, flag(known), shown(known)) for known in wanted]
+    return make_dataclass("Flags", made, frozen=True, kw_only=True)
+
+
+def _given(flags: Any) -> dict[str, Any]:
+    """The values of the options of a run; a mistake names the flag."""
+    given = {known.name: (known, getattr(flags, known.name)) for known in OPTIONS.values() if hasattr(flags, known.name)}
+    return {name: known.read(value, known.flag) for name, (known, value) in given.items() if value is not None}
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """How each run is made."""
+class SingleRunOptions(_flags(single=True)):  # type: ignore[misc]
+    """How the one run is made."""
+
+    def spec(self) -> RunSpec:
+        """The options as the simulator takes them."""
+        return RunSpec(**_given(self))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(_flags(single=False)):  # type: ignore[misc]
+    """How each run is made; the seed is an axis of its own."""
 
     cluster: Annotated[str, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a YAML file.")]
     trace_set: Annotated[
         list[str] | None, Parameter(negative="", help="A setting of the generator or an option of the format, key=value; may be repeated.")
     ] = None
     format: Annotated[str, Parameter(help="The foreign format of the trace, as in 'gantline trace import'.")] = ""
-    placement: Annotated[str, Parameter(help="Which devices: first-free, consolidated[:preferred], skew[:LIMIT], random.")] = "first-free"
-    admission: Annotated[str, Parameter(help="Who may enter: accept-all, load-limit:X, quota:user=N,queue=M.")] = "accept-all"
-    regime: Annotated[str, Parameter(help="How time is counted: default, blox, tiresias, gavel, ...")] = "default"
-    round_: Annotated[str | None, Parameter(name="--round", help="Decide every so often; without it, on events.")] = None
-    estimates: Annotated[str, Parameter(help="What policies know of the work to come: oracle, noisy:S, history, none.")] = "oracle"
-    costs: Annotated[str, Parameter(help="Seconds lost: 30, or start=30,resume=60,resize=20,checkpoint=600.")] = ""
-    min_run: Annotated[str, Parameter(help="How long a gang may run before it can be stopped.")] = "0"
-    track: Annotated[str | None, Parameter(help="Measure jobs LO:HI only, and stop when they have ended.")] = None
-    until: Annotated[str, Parameter(help="Stop at this time.")] = "inf"
-    node_events: Annotated[Path | None, Parameter(help="A CSV file time,node,event: down, up, drain, join.")] = None
-    throughputs: Annotated[Path | None, Parameter(help="Measured speeds of job types on device types (JSON, Gavel's layout).")] = None
-    across_nodes: Annotated[bool, Parameter(negative="", help="Gangs that span nodes run at the table's speeds for that.")] = False
-    profiles: Annotated[Path | None, Parameter(help="A folder of measured profiles, one folder per application (Pollux' layout).")] = None
-    prices: Annotated[str, Parameter(help="Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.")] = ""
-    decision_latency: Annotated[str, Parameter(help="How long a decision takes in virtual time.")] = "0"
 
     def base(self, trace: str) -> Setting:
         """The setting that all runs begin with."""
@@ -65,26 +86,7 @@ class RunOptions:
             source = TraceSource(generator=trace, settings=given)
         else:
             source = TraceSource(file=trace, format=self.format, settings=given)
-        return Setting(
-            source,
-            self.cluster,
-            policy="fifo",
-            placement=self.placement,
-            admission=self.admission,
-            regime=self.regime,
-            round=finite_time_of(self.round_, "--round", above=True),
-            estimates=self.estimates,
-            costs=self.costs,
-            min_run=finite_time_of(self.min_run, "--min-run") or 0.0,
-            track=window_of(self.track),
-            until=time_of(self.until, "--until") or 0.0,
-            latency=finite_time_of(self.decision_latency, "--decision-latency") or 0.0,
-            node_events=str(self.node_events or ""),
-            throughputs=str(self.throughputs or ""),
-            across_nodes=self.across_nodes,
-            profiles=str(self.profiles or ""),
-            prices=self.prices,
-        )
+        return Setting(source, self.cluster, policy="fifo", **_given(self))
 
 
 def policies_of(texts: Sequence[str]) -> tuple[PolicyChoice, ...]:

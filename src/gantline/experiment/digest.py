@@ -14,7 +14,8 @@ from typing import Any
 from gantline.core.errors import NotFoundError, UsageError
 
 _BLOCK = 1 << 20
-_DECIDING = ("core", "performance", "workload", "policies", "placement", "admission", "engine", "simulator", "report/metrics")
+_DECIDING = ("core", "performance", "solvers", "workload", "policies", "placement", "admission", "engine", "files", "drivers", "imitations",
+             "simulator", "report/metrics")  # fmt: skip
 
 
 def canonical_text(value: Any) -> str:

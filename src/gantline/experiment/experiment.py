@@ -12,11 +12,11 @@ import yaml
 from gantline.experiment.compare import METRICS
 from gantline.experiment.grid import Grid, PolicyChoice
 from gantline.experiment.relocate import Move, move_policy, move_setting
+from gantline.experiment.setting import MANY
 from gantline.experiment.whole_files import write_text
 
 VERSION = 1
-RUN_FIELDS = ("placement", "admission", "regime", "round", "estimates", "costs", "min_run", "latency", "track", "until",
-              "node_events", "throughputs", "across_nodes", "profiles", "prices")  # fmt: skip
+RUN_FIELDS = tuple(name for name in MANY if name != "seed")  # seeds are many
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.fields import mapping, number, text, whole
 from gantline.experiment.compare import METRICS
 from gantline.experiment.experiment import RUN_FIELDS, VERSION, Experiment
-from gantline.experiment.fields import mapping, number, text, whole
 from gantline.experiment.grid import Grid, PolicyChoice
 from gantline.experiment.marked_yaml import Marked, load_marked
 from gantline.experiment.relocate import move_policy, move_setting

@@ -2,103 +2,68 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gantline.core.errors import RefusedError, UsageError, near
+from gantline.core.fields import mapping, plain_values, text
 from gantline.experiment.digest import file_digest, value_digest
-from gantline.experiment.fields import duration, mapping, plain_values, text, text_or_none, track, whole, yes_or_no
 from gantline.experiment.source import TraceSource
+from gantline.simulator.spec import OPTIONS, RunSpec
 
 if TYPE_CHECKING:
-    from gantline.core.node_events import NodeEvent
-    from gantline.performance.goodput.measured import Profiles
-    from gantline.performance.throughput_table import ThroughputTable
     from gantline.simulator.run import Run
 
 SCHEMA = 1
 """Part of every hash; raised when the meaning of a field changes, so that old results are not taken for new ones."""
 
-FILE_FIELDS = ("node_events", "throughputs", "profiles", "prices")
-"""Fields that name a file or a folder; prices may also be written out."""
+MANY = {name: known for name, known in OPTIONS.items() if not known.single}
+"""The options that runs of an experiment may have."""
 
-CHECKED = ("policy", "cluster", "placement", "admission", "regime", "estimates", "costs", *FILE_FIELDS)
-"""Fields whose texts are names that something else must know."""
-
-_READERS: dict[str, Callable[[Any, str], Any]] = {
-    "cluster": text,
-    "policy": text,
-    "settings": mapping,
-    "placement": text,
-    "admission": text,
-    "regime": text,
-    "round": duration,
-    "estimates": text,
-    "costs": text_or_none,
-    "min_run": duration,
-    "latency": duration,
-    "seed": whole,
-    "track": track,
-    "until": duration,
-    "node_events": text_or_none,
-    "throughputs": text_or_none,
-    "across_nodes": yes_or_no,
-    "profiles": text_or_none,
-    "prices": text_or_none,
-    "files": mapping,
-}
+_OWN: dict[str, Callable[[Any, str], Any]] = {"cluster": text, "policy": text, "settings": mapping, "files": mapping}
+"""What a setting has beside the options of a run."""
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(RunSpec):
     """A run, fully described. Texts mean what they mean to `simulate`; `files` holds the hashes of files it depends on."""
 
     trace: TraceSource
     cluster: str
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    placement: str = "first-free"
-    admission: str = "accept-all"
-    regime: str = "default"
-    round: float | None = None
-    estimates: str = "oracle"
-    costs: str = ""
-    min_run: float = 0.0
-    latency: float = 0.0
-    seed: int = 0
-    track: tuple[int, int] | None = None
-    until: float = math.inf
-    node_events: str = ""
-    throughputs: str = ""
-    across_nodes: bool = False
-    profiles: str = ""
-    prices: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in MANY:
+            value = getattr(self, name)
+            if any(not isinstance(item, (str, int, float, type(None))) for item in (value if isinstance(value, tuple) else (value,))):
+                raise UsageError("must be a name, because a setting is a text", where=name, fix="give it as on the command line")
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Setting:
         """A setting from the mapping that `to_dict` gives; a mistake names its field."""
-        known = {"trace", *_READERS}
+        known = {"trace", *_OWN, *MANY}
         for key in given:
             if key not in known:
                 raise UsageError(f"unknown field '{key}'", where="setting", fix=near(str(key), known))
         for key in ("trace", "cluster", "policy"):
             if not given.get(key):
                 raise UsageError(f"lacks '{key}'", where="setting")
-        values = {key: _READERS[key](value, key) for key, value in given.items() if key != "trace" and value is not None}
-        return cls(TraceSource.read(given["trace"]), **values)
+        values = {key: _OWN[key](value, key) if key in _OWN else value for key, value in given.items() if value is not None}
+        return cls(**(values | {"trace": TraceSource.read(given["trace"])}))
 
     def to_dict(self) -> dict[str, Any]:
         """The setting as plain values that JSON and YAML can hold, without fields that keep their default."""
-        found: dict[str, Any] = {"trace": self.trace.to_dict()}
-        for item in fields(self)[1:]:
-            value = getattr(self, item.name)
-            if item.name in ("cluster", "policy") or (value != item.default and value != {}):
-                found[item.name] = list(value) if isinstance(value, tuple) else plain_values(value) if isinstance(value, Mapping) else value
+        found = {"trace": self.trace.to_dict(), "cluster": self.cluster, "policy": self.policy}
+        found |= {key: plain_values(value) for key, value in (("settings", self.settings), ("files", self.files)) if value}
+        for name, known in MANY.items():
+            value = getattr(self, name)
+            if value != known.default:
+                found[name] = list(value) if isinstance(value, tuple) else value
         return found
 
     def with_value(self, name: str, value: Any) -> Setting:
@@ -110,15 +75,13 @@ class Setting:
             return replace(self, settings={**self.settings, inner: value})
         if name == "load":
             return replace(self, trace=self.trace.with_load(value))
-        if name not in _READERS or name == "files":
-            known = [*(key for key in _READERS if key != "files"), "load", "trace.NAME", "policy.NAME"]
-            raise UsageError(f"nothing called '{name}' can be varied", fix=near(name, known))
-        return replace(self, **{name: _READERS[name](value, name)})
+        if name not in ("cluster", "policy", "settings", *MANY):
+            raise UsageError(f"nothing called '{name}' can be varied", fix=near(name, [*_OWN, *MANY, "load", "trace.NAME", "policy.NAME"]))
+        return replace(self, **{name: _OWN[name](value, name) if name in _OWN else value})
 
     def named_files(self) -> dict[str, str]:
-        """The files that are given by name, under their fields: node events, throughputs, profiles, prices."""
-        given = {name: getattr(self, name) for name in FILE_FIELDS}
-        return {name: path for name, path in given.items() if path and not (name == "prices" and "=" in path)}
+        """The files that options name, under their fields: node events, throughputs, profiles, prices."""
+        return {name: getattr(self, name) for name, known in MANY.items() if known.names_file(getattr(self, name))}
 
     def pinned(self) -> Setting:
         """The same setting with the hash of every file it depends on: trace, cluster, policy, tables."""
@@ -134,54 +97,27 @@ class Setting:
         """The content hash: equal for settings that mean the same run, wherever their files lie."""
         whole = self if self.files else self.pinned()
         described = whole.to_dict()
-        for name in ("cluster", "policy", *FILE_FIELDS):
-            if name in whole.files:
-                described[name] = whole.files[name]
+        described |= {name: digest for name, digest in whole.files.items() if name in described and name != "trace"}
         described["settings"] = _parameters(self.policy, self.settings)
         described["trace"] = {key: value for key, value in described["trace"].items() if key != "file"}
         return value_digest({"schema": SCHEMA, "setting": described})
 
-    def check(self, names: Iterable[str] = CHECKED) -> None:
+    def check(self, names: Iterable[str] | None = None) -> None:
         """Refuse now what could not be run later: unknown names, wrong parameters, a cluster that cannot be read."""
-        from gantline.admission.rules import find_admission
-        from gantline.engine.regime import find_regime
         from gantline.files.clusters import read_cluster
-        from gantline.files.prices import read_prices
-        from gantline.performance.costs import Costs
-        from gantline.performance.estimate_chain import find_estimates
-        from gantline.placement.rules import find_placement
+        from gantline.simulator.finders import FINDERS, find
 
-        checks: dict[str, Callable[[], object]] = {
-            "policy": lambda: _parameters(self.policy, self.settings),
-            "cluster": lambda: read_cluster(self.cluster),
-            "placement": lambda: find_placement(self.placement),
-            "admission": lambda: find_admission(self.admission),
-            "regime": lambda: find_regime(self.regime),
-            "estimates": lambda: find_estimates(self.estimates),
-            "costs": lambda: Costs.parse(self.costs),
-            "node_events": self.read_node_events,
-            "throughputs": self.read_throughputs,
-            "profiles": self.read_profiles,
-            "prices": lambda: read_prices(self.prices or None),
-        }
-        for name in names:
-            if name in checks:
-                checks[name]()
+        wanted = ("policy", "cluster", *FINDERS) if names is None else tuple(names)
+        if "policy" in wanted:
+            _parameters(self.policy, self.settings)
+        cluster = read_cluster(self.cluster)
+        for name in wanted:
+            if name in FINDERS:
+                find(self, name, cluster)
 
-    def read_node_events(self) -> list[NodeEvent]:
-        """What happens to nodes, from the file; nothing without one."""
-        from gantline.files.clusters import read_cluster
-        from gantline.files.node_events import read_node_events
-
-        return read_node_events(Path(self.node_events), read_cluster(self.cluster)) if self.node_events else []
-
-    def read_throughputs(self) -> ThroughputTable | None:
-        """Measured speeds, from the file; a worker reads it once for all its runs."""
-        return _throughputs(self.throughputs, file_digest(self.throughputs)) if self.throughputs else None
-
-    def read_profiles(self) -> Profiles | None:
-        """Measured profiles, from the folder; a worker reads them once for all its runs."""
-        return _profiles(self.profiles, file_digest(self.profiles)) if self.profiles else None
+    def tables(self) -> dict[str, Any]:
+        """What the named files hold; a worker reads each once for all its runs."""
+        return {name: _table(name, path, file_digest(path), self.cluster) for name, path in self.named_files().items()}
 
 
 def run_setting(setting: Setting) -> Run:
@@ -190,44 +126,20 @@ def run_setting(setting: Setting) -> Run:
     from gantline.simulator.simulate import simulate
 
     _verify(setting)
-    run = simulate(
-        setting.trace.with_throughputs(setting.throughputs).load(setting.seed),
-        setting.cluster,
-        load_policy(setting.policy, setting.settings),
-        placement=setting.placement,
-        admission=setting.admission,
-        regime=setting.regime,
-        round=setting.round,
-        estimates=setting.estimates,
-        costs=setting.costs,
-        min_run=setting.min_run,
-        latency=setting.latency,
-        seed=setting.seed,
-        track=setting.track,
-        until=setting.until,
-        node_events=setting.read_node_events(),
-        throughputs=setting.read_throughputs(),
-        across_nodes=setting.across_nodes,
-        profiles=setting.read_profiles(),
-        prices=setting.prices or None,
-    )
+    trace = setting.trace.with_throughputs(setting.named_files().get("throughputs", "")).load(setting.seed)
+    run = simulate(trace, setting.cluster, load_policy(setting.policy, setting.settings), spec=setting, **setting.tables())
     run.summary["setting"] = setting.to_dict()
     run.summary["setting_hash"] = setting.hash
     return run
 
 
-@lru_cache(maxsize=4)
-def _throughputs(path: str, digest: str) -> ThroughputTable:
-    from gantline.files.throughputs import read_throughputs
+@lru_cache(maxsize=8)
+def _table(name: str, path: str, digest: str, cluster: str) -> Any:
+    """What a file of this content holds."""
+    from gantline.files.clusters import read_cluster
+    from gantline.simulator.finders import FINDERS
 
-    return read_throughputs(path)
-
-
-@lru_cache(maxsize=4)
-def _profiles(path: str, digest: str) -> Profiles:
-    from gantline.files.profiles import read_profiles
-
-    return read_profiles(path)
+    return FINDERS[name](path, read_cluster(cluster))
 
 
 def _verify(setting: Setting) -> None:

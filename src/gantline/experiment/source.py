@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.fields import mapping, number, plain_values, text, whole
 from gantline.experiment.digest import file_digest
-from gantline.experiment.fields import mapping, number, plain_values, text, whole
 
 if TYPE_CHECKING:
     from gantline.workload.trace import Trace

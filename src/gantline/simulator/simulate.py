@@ -2,120 +2,116 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gantline.admission.rules import AdmissionRule, find_admission
+from gantline.admission.rules import AdmissionRule
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.node_events import NodeEvent
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.virtual import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
-from gantline.engine.regime import Regime, find_regime
+from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.files.policies import read_settings
-from gantline.files.prices import read_prices
-from gantline.files.profiles import read_profiles
-from gantline.files.throughputs import read_throughputs
 from gantline.imitations.registry import find_imitation
 from gantline.performance.costs import Costs
-from gantline.performance.estimate_chain import Estimates, find_estimates
+from gantline.performance.estimate_chain import Estimates
 from gantline.performance.goodput.measured import Profiles
 from gantline.performance.throughput_table import ThroughputTable
-from gantline.placement.rules import PlacementRule, find_placement
+from gantline.placement.rules import PlacementRule
 from gantline.policies.registry import make_policy
 from gantline.simulator.bill import bill, with_prices
 from gantline.simulator.budget import guard_of
+from gantline.simulator.finders import find
 from gantline.simulator.load import load_tables
 from gantline.simulator.run import Run
+from gantline.simulator.signature import with_options
+from gantline.simulator.spec import RunSpec
 from gantline.simulator.summary import summarise
 from gantline.simulator.throughputs import estimation_summary, use_throughputs
 from gantline.workload.option_estimates import fill_option_estimates
 from gantline.workload.trace import Trace
 
 
+@with_options
 def simulate(
     trace: Trace | str | Path | Any,
     cluster: Cluster | str | Path,
     policy: Policy | str,
     *,
     settings: Mapping[str, Any] | None = None,
-    placement: PlacementRule | str = "first-free",
-    admission: AdmissionRule | str = "accept-all",
-    regime: Regime | str = "default",
-    round: float | None = None,
-    estimates: Estimates | str = "oracle",
-    costs: Costs | str = "",
-    min_run: float = 0.0,
-    seed: int = 0,
-    track: tuple[int, int] | None = None,
-    until: float = math.inf,
-    node_events: Iterable[NodeEvent] = (),
-    latency: float = 0.0,
     performance: Any = None,
-    throughputs: ThroughputTable | str | Path | None = None,
-    across_nodes: bool = False,
-    profiles: Profiles | str | Path | None = None,
-    prices: Mapping[str, float] | str | Path | None = None,
-    budget: float | None = None,
-    checkpoint: str | Path | None = None,
-    checkpoint_every: float = math.inf,
-    resume: str | Path | None = None,
     step_all: bool = False,
     record: bool = False,
     on_progress: Callable[[float, int, int], None] | None = None,
     on_lost: Callable[[Incident], None] | None = None,
+    spec: RunSpec | None = None,
+    **options: Any,
 ) -> Run:
-    """Simulate a trace on a cluster under a policy. Everything may be given by name, exactly as on the command line."""
+    """Simulate a trace on a cluster under a policy. Everything may be given by name, exactly as on the command line.
+
+    >>> run = simulate("jobs.csv", "8x4", "tiresias", settings={"limits": "1h,10h"}, round="5m", placement="consolidated")
+    >>> run.summary["average_jct"], run.jobs
+
+    `trace`: a table of jobs (a path, a `Trace`, a data frame, or a list of dictionaries).
+    `cluster`: 32x4 (nodes x GPUs), v100:4x8,k80:8x4, a YAML file, or a `Cluster`.
+    `policy`: a registered name with `settings`, or a policy of one's own.
+    `performance`: a model of how fast gangs run, in place of what the trace says.
+    `record`: keep every decision in the run. `step_all`: skip no round. `on_progress`: told the time, jobs ended, jobs in all.
+    `on_lost`: told each turn that the policy lost.
+    `spec`: options gathered before; those given here come first.
+    """
     began, cpu_began = time.perf_counter(), time.process_time()
+    spec = RunSpec.of(options, spec)
     jobs = _trace(trace)
     place = read_cluster(cluster)
     chosen = make_policy(policy, read_settings(settings or {})) if isinstance(policy, str) else policy
-    rule = find_placement(placement) if isinstance(placement, str) else placement
-    gate = find_admission(admission) if isinstance(admission, str) else admission
-    way = (find_regime(regime) if isinstance(regime, str) else regime).with_round(round)
-    money = read_prices(prices)
+    rule: PlacementRule = find(spec, "placement", place)
+    gate: AdmissionRule = find(spec, "admission", place)
+    way: Regime = find(spec, "regime", place).with_round(spec.round)
+    money: dict[str, float] = find(spec, "prices", place)
+    guess: Estimates = find(spec, "estimates", place)
+    price: Costs = find(spec, "costs", place)
+    speeds: ThroughputTable | None = find(spec, "throughputs", place)
+    changes = tuple(sorted(find(spec, "node_events", place), key=lambda event: event.time))
     chosen = with_prices(chosen.for_regime(way.name), money)
-    guess = find_estimates(estimates) if isinstance(estimates, str) else estimates
-    price = Costs.parse(costs) if isinstance(costs, str) else costs
-    modelled = performance is not None or throughputs is not None
+    modelled = performance is not None or speeds is not None
     provided = frozenset({"rates", "deadlines"}) | (frozenset({"pairs", "scaling"}) if modelled else frozenset())
     guess.provide(chosen.name or type(chosen).__name__, frozenset(chosen.needs), provided)
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint)
     tables.performance = performance
-    if throughputs is not None:
-        tables.performance = use_throughputs(tables, jobs, read_throughputs(throughputs), across=across_nodes)
-    guess.fill(tables, seed)
-    fill_option_estimates(tables, jobs, guess, seed)
-    state = State(tables, way, rule, price, min_run, seed)
+    if speeds is not None:
+        tables.performance = use_throughputs(tables, jobs, speeds, across=spec.across_nodes)
+    guess.fill(tables, spec.seed)
+    fill_option_estimates(tables, jobs, guess, spec.seed)
+    state = State(tables, way, rule, price, spec.min_run, spec.seed)
     recorded: list[Any] = []
     engine = Engine(state, chosen, recorder=_recorder(recorded) if record else None)
-    engine.guard, engine.turns.tell = guard_of(chosen, budget), on_lost
-    window = _window(track, len(tables.ids), way)
-    keep = Checkpoints(None if checkpoint is None else Path(checkpoint), checkpoint_every, None if resume is None else Path(resume))
+    engine.guard, engine.turns.tell = guard_of(chosen, spec.budget), on_lost
+    window = _window(spec.track, len(tables.ids), way)
+    keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
     if keep != NO_CHECKPOINTS and not way.checkpoints:
         raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix="leave that out, or use --regime gavel")
+    profiles: Profiles | None = find(spec, "profiles", place)
     if profiles is not None and not way.profiles:
         raise RefusedError(f"regime '{way.name}' does not use profiles", where="--profiles", fix="leave that out, or use another --regime")
-    changes = tuple(sorted(node_events, key=lambda e: e.time))
-    simulation = Simulation(engine, gate, guess, until, window, changes, step_all, latency, on_progress, keep)
-    simulation.profiles = None if profiles is None else read_profiles(profiles)
+    simulation = Simulation(engine, gate, guess, spec.until, window, changes, step_all, spec.latency, on_progress, keep)
+    simulation.profiles = profiles
     counted: dict[str, Any] | None = None
     imitate = find_imitation(way.name)
     if imitate is not None:
         counted = imitate(simulation, jobs)
     else:
         simulation.run()
-    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, seed) | (counted or {})
-    summary |= estimation_summary(chosen, tables.performance, seed)
+    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | (counted or {})
+    summary |= estimation_summary(chosen, tables.performance, spec.seed)
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})
     summary["wall_seconds"] = time.perf_counter() - began
@@ -132,6 +128,10 @@ def _trace(trace: Any) -> Trace:
     if isinstance(trace, list):
         return Trace.from_records(trace)
     return Trace.from_frame(trace)
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None
 
 
 def _window(track: tuple[int, int] | None, rows: int, regime: Regime) -> tuple[int, int] | None:

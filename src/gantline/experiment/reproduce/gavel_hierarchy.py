@@ -66,7 +66,7 @@ class GavelHierarchy(GavelStudy):
         """Steps per second of the 18 jobs on every type."""
         setting = self.cases("small")[0].setting
         table = read_throughputs(self.needed())
-        trace = setting.trace.with_throughputs(setting.throughputs).load(0)
+        trace = setting.trace.with_throughputs(str(setting.throughputs)).load(0)
         rows = np.array([table.key(*name) for name in job_types(trace)], dtype=np.int64)
         return table.alone(rows, _TYPES)
 

@@ -1,0 +1,150 @@
+"""Values as people write them in files and on command lines, checked one by one; each mistake names its field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from gantline.core.errors import UsageError
+from gantline.core.units import seconds
+
+_PLAIN = (str, bool, int, float, list, tuple, dict)
+"""What files and command lines can hold."""
+
+
+def text(value: Any, where: str) -> str:
+    """A text that is not empty; YAML reads `8x4` as text but `8` as a number, so numbers are taken too."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
+        raise UsageError(f"{value!r} is not a text", where=where)
+    return str(value)
+
+
+def text_or_none(value: Any, where: str) -> str:
+    """A text, or nothing."""
+    return "" if value == "" else text(value, where)
+
+
+def yes_or_no(value: Any, where: str) -> bool:
+    """True or false; on command lines they are words."""
+    found = {"true": True, "yes": True, "false": False, "no": False}.get(str(value).lower())
+    if found is None:
+        raise UsageError(f"{value!r} is neither true nor false", where=where)
+    return found
+
+
+def number(value: Any, where: str) -> float:
+    """A finite number."""
+    try:
+        found = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise UsageError(f"{value!r} is not a number", where=where)
+    return found
+
+
+def whole(value: Any, where: str) -> int:
+    """A whole number."""
+    found = number(value, where)
+    if found != int(found):
+        raise UsageError(f"{value!r} is not a whole number", where=where)
+    return int(found)
+
+
+def duration(value: Any, where: str) -> float:
+    """A time in seconds, given as 300, 5m or 1-00:00:00; zero or more, perhaps for ever."""
+    return _time(value, where)
+
+
+def finite_duration(value: Any, where: str) -> float:
+    """A time that comes to an end."""
+    return _time(value, where, ends=True)
+
+
+def duration_above_zero(value: Any, where: str) -> float:
+    """A time that is not nothing, perhaps for ever."""
+    return _time(value, where, above=True)
+
+
+def step_of_time(value: Any, where: str) -> float:
+    """A time that is not nothing and comes to an end."""
+    return _time(value, where, above=True, ends=True)
+
+
+def _time(value: Any, where: str, *, above: bool = False, ends: bool = False) -> float:
+    remedy = "write 90, 90s, 15m, 2h, 1d, HH:MM:SS or D-HH:MM:SS"
+    try:
+        found = math.nan if isinstance(value, bool) else seconds(value, where) if isinstance(value, str) else float(value)
+    except (TypeError, ValueError):  # two decimal points, a list
+        found = math.nan
+    if math.isnan(found) or found < 0 or (above and found == 0):
+        raise UsageError(f"{value!r} is not {'a time above zero' if above else 'a time'}", where=where, fix=remedy)
+    if ends and math.isinf(found):
+        raise UsageError(f"{value!r} never ends", where=where, fix="give a number of seconds")
+    return found
+
+
+def mapping(value: Any, where: str) -> dict[str, Any]:
+    """Names with values."""
+    if not isinstance(value, Mapping) or any(not isinstance(key, str) for key in value):
+        raise UsageError(f"{value!r} is not a mapping", where=where, fix="write {name: value}")
+    return dict(value)
+
+
+def track(value: Any, where: str) -> tuple[int, int]:
+    """A range of jobs in order of arrival, as `3000:4000` or a pair."""
+    parts = value.split(":") if isinstance(value, str) else value
+    try:
+        low, high = (whole(part, where) for part in parts)
+    except (UsageError, TypeError, ValueError):
+        low = high = -1
+    if low < 0 or high < 0:
+        raise UsageError(f"{value!r} is not a range of jobs", where=where, fix="write LO:HI, such as 1000:2000, counted from 0")
+    return low, high
+
+
+def name(value: Any, where: str) -> Any:
+    """The name of something that another part knows; from Python the thing itself may come, and is passed on."""
+    return text(value, where) if isinstance(value, _PLAIN) else value
+
+
+def name_or_none(value: Any, where: str) -> Any:
+    """As `name`, or nothing."""
+    return "" if isinstance(value, str) and value == "" else name(value, where)
+
+
+def path(value: Any, where: str) -> Any:
+    """The path of a file, or nothing; from Python what the file would hold may come, and is passed on."""
+    return str(value.__fspath__()) if hasattr(value, "__fspath__") else name_or_none(value, where)
+
+
+def path_or_list(value: Any, where: str) -> Any:
+    """The path of a file, or from Python the things that its lines would hold."""
+    if isinstance(value, (str, bool, int, float, dict)) or hasattr(value, "__fspath__"):
+        return path(value, where)
+    things = tuple(value)
+    for thing in things:
+        if isinstance(thing, _PLAIN):
+            raise UsageError(f"{thing!r} is out of place", where=where, fix="name a file")
+    return things or ""
+
+
+def amounts(value: Any, where: str) -> str:
+    """Names with numbers, as ``v100=0.74,k80=0.135``, as a mapping, or in a file."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={amount}" for key, amount in value.items())
+    return str(path(value, where))
+
+
+def plain_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Names with values that JSON and YAML can hold: lists for tuples, `inf` as text."""
+    return {key: _plain(value) for key, value in given.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return plain_values(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

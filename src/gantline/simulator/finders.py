@@ -1,0 +1,44 @@
+"""What options name: text in, the rule, the table or the regime out. Things that come from Python are already found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gantline.admission.rules import find_admission
+from gantline.core.cluster import Cluster
+from gantline.engine.regime import find_regime
+from gantline.files.node_events import read_node_events
+from gantline.files.prices import read_prices
+from gantline.files.profiles import read_profiles
+from gantline.files.throughputs import read_throughputs
+from gantline.performance.costs import Costs
+from gantline.performance.estimate_chain import find_estimates
+from gantline.placement.rules import find_placement
+from gantline.simulator.spec import RunSpec
+
+#: option -> what finds the thing from a text; where nothing is named, the text is empty
+FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
+    "placement": lambda text, _: find_placement(text),
+    "admission": lambda text, _: find_admission(text),
+    "regime": lambda text, _: find_regime(text),
+    "estimates": lambda text, _: find_estimates(text),
+    "costs": lambda text, _: Costs.parse(text),
+    "node_events": lambda text, cluster: read_node_events(Path(text), cluster) if text else (),
+    "throughputs": lambda text, _: read_throughputs(text) if text else None,
+    "profiles": lambda text, _: read_profiles(text) if text else None,
+    "prices": lambda text, _: read_prices(text or None),
+}
+
+
+def find(spec: RunSpec, name: str, cluster: Cluster) -> Any:
+    """The thing that an option means, on this cluster; a name that nobody knows is refused."""
+    value = getattr(spec, name)
+    return FINDERS[name](value, cluster) if isinstance(value, str) else value
+
+
+def with_found(spec: RunSpec, cluster: Cluster) -> RunSpec:
+    """The same options with the things in place of their names: each is looked up, and refused, before the work begins."""
+    return replace(spec, **{name: find(spec, name, cluster) for name in FINDERS})

@@ -1,0 +1,114 @@
+"""How a run is made: every option once, with its name, its default, how it is read, what help says and its flag.
+
+The Python call, the command line, experiment files and hashes are all derived from here. A new option is one line in `RunSpec`,
+and its use; where it is the name of something, what finds that thing is one line in `finders`.
+"""
+
+# ruff: noqa: RUF009 (`option` makes a field)
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from gantline.core.errors import UsageError, near
+from gantline.core.fields import (
+    amounts,
+    duration,
+    duration_above_zero,
+    finite_duration,
+    name,
+    name_or_none,
+    path,
+    path_or_list,
+    step_of_time,
+    track,
+    whole,
+    yes_or_no,
+)
+
+if TYPE_CHECKING:
+    from gantline.admission.rules import AdmissionRule
+    from gantline.core.node_events import NodeEvent
+    from gantline.engine.regime import Regime
+    from gantline.performance.costs import Costs
+    from gantline.performance.estimate_chain import Estimates
+    from gantline.performance.goodput.measured import Profiles
+    from gantline.performance.throughput_table import ThroughputTable
+    from gantline.placement.rules import PlacementRule
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: how a value is `read` (with the place that a mistake is told at), and what it is called."""
+
+    read: Callable[[Any, str], Any]
+    help: str
+    name: str = ""
+    default: Any = None
+    flag: str = ""
+    """On the command line."""
+    file: Literal["", "in", "out"] = ""
+    """Whether the value names a file or a folder, that is read or that is written; what is read counts by its content."""
+    inline: str = ""
+    """A sign in values that are written out instead of naming a file."""
+    single: bool = False
+    """Of one run only, not of experiments."""
+
+    def names_file(self, value: Any) -> bool:
+        """Whether this value is the path of a file that the run depends on."""
+        return self.file == "in" and isinstance(value, str) and value != "" and not (self.inline and self.inline in value)
+
+
+def option(default: Any, read: Callable[[Any, str], Any], help: str, **more: Any) -> Any:
+    """A field of `RunSpec`."""
+    return field(default=default, metadata={"option": Option(read, help, default=default, **more)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """Everything about a run but its jobs, its cluster and its policy. Values are what people write; None means the default."""
+
+    placement: PlacementRule | str = option("first-free", name, "Which devices: first-free, consolidated[:preferred], skew[:X], random.")
+    admission: AdmissionRule | str = option("accept-all", name, "Who may enter: accept-all, load-limit:X, quota:user=N,queue=M.")
+    regime: Regime | str = option("default", name, "How time is counted: default, blox, tiresias, gavel, ...")
+    round: float | None = option(None, step_of_time, "Decide every so often; without it, on events.")
+    estimates: Estimates | str = option("oracle", name, "What policies know of the work to come: oracle, noisy:S, history, none.")
+    costs: Costs | str = option("", name_or_none, "Seconds lost: 30, or start=30,resume=60,resize=20,checkpoint=600.")
+    min_run: float = option(0.0, finite_duration, "How long a gang may run before it can be stopped.")
+    latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
+    seed: int = option(0, whole, "Seed of everything random.")
+    track: tuple[int, int] | None = option(None, track, "Measure jobs LO:HI only, and stop when they have ended.")
+    until: float = option(math.inf, duration, "Stop at this time.")
+    node_events: tuple[NodeEvent, ...] | str = option("", path_or_list, "A CSV file time,node,event: down, up, drain, join.", file="in")
+    throughputs: ThroughputTable | str = option("", path, "Measured speeds of job types on device types (JSON, Gavel's layout).", file="in")
+    across_nodes: bool = option(False, yes_or_no, "Gangs that span nodes run at the table's speeds for that.")
+    profiles: Profiles | str = option("", path, "A folder of measured profiles, one folder per application (Pollux' layout).", file="in")
+    prices: str = option("", amounts, "Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.", file="in", inline="=")
+    budget: float | None = option(None, duration_above_zero, "Wall-clock time that one decision may take; 30s for policies of your own.")
+    checkpoint: str = option("", path, "Save the run in this file when it stops (regime gavel).", file="out", single=True)
+    checkpoint_every: float = option(math.inf, duration_above_zero, "And whenever so much virtual time has passed.", single=True)
+    resume: str = option("", path, "Go on with a run that --checkpoint saved.", file="in", single=True)
+
+    def __post_init__(self) -> None:
+        for known in OPTIONS.values():
+            given = getattr(self, known.name)
+            read = known.default if given is None or given is known.default else known.read(given, known.name)
+            object.__setattr__(self, known.name, read)
+
+    @staticmethod
+    def of(given: Mapping[str, Any], base: RunSpec | None = None) -> RunSpec:
+        """The options in `given`, the others as in `base`; an unknown one is refused with its nearest name."""
+        for key in given:
+            if key not in OPTIONS:
+                raise UsageError(f"no option '{key}'", fix=near(key, OPTIONS))
+        return RunSpec(**({name: getattr(base, name) for name in OPTIONS if base is not None} | dict(given)))
+
+
+#: name -> option, in the order of help
+OPTIONS: dict[str, Option] = {
+    item.name: replace(item.metadata["option"], name=item.name, flag=item.metadata["option"].flag or f"--{item.name.replace('_', '-')}")
+    for item in fields(RunSpec)
+}
