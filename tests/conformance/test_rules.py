@@ -19,6 +19,7 @@ from gantline import Assignment, LinearKey, OrderPolicy, Plan, Policy, Snapshot
 from gantline.conformance import check_policy, suite
 from gantline.conformance.fence import fence
 from gantline.core import columns as c
+from gantline.core.lending import tables_behind
 
 COUNTER = itertools.count()
 
@@ -65,7 +66,7 @@ class ChangesMemory(Policy):
 @dataclass(frozen=True)
 class ChangesTables(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
-        snapshot.tables.F[c.PRIORITY] += 1.0
+        tables_behind(snapshot).F[c.PRIORITY] += 1.0
         return Plan.rank(snapshot.jobs.arrival)
 
 

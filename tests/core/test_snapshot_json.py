@@ -187,7 +187,7 @@ def test_options_queues_metrics_and_memory_survive_json() -> None:
     again = decode_snapshot(through_text(encode_snapshot(snapshot)))
     assert again.jobs.metric("gpu_util")[0] == 0.7
     assert math.isnan(again.jobs.metric("gpu_util")[1])
-    assert again.tables.queue_tree == snapshot.tables.queue_tree
+    assert again.queue_tree == snapshot.queue_tree
     assert again.cluster.links == snapshot.cluster.links
     assert again.memory[0] == 1
     assert math.isnan(again.memory[1])

@@ -44,4 +44,4 @@ def _later(snapshot: Snapshot, plan: Plan, number: int) -> Snapshot:
     """The same jobs a round later, none of them started."""
     now = snapshot.now + _ROUND
     memory = memories.decode(memories.encode(plan.memory))
-    return replace(snapshot, now=now, decision=number + 1, jobs=Jobs(snapshot.tables, snapshot.jobs.rows, now), memory=memory)
+    return replace(snapshot, now=now, decision=number + 1, jobs=Jobs(snapshot.lent, snapshot.jobs.rows, now), memory=memory)

@@ -13,6 +13,7 @@ import numpy as np
 from gantline.conformance.fence import fence
 from gantline.core import memory as memories
 from gantline.core.errors import GantlineError
+from gantline.core.lending import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
@@ -47,13 +48,13 @@ class Watched(Policy):
             plan = self.inner.decide(snapshot)
             self.plans.append(self._encoded(snapshot, plan) or "")
             return plan
-        before = fingerprint(snapshot.tables)
+        before = fingerprint(tables_behind(snapshot))
         remembered = _told(snapshot.memory)
         with fence() as crossed:
             plan = self.inner.decide(snapshot)
         if crossed:
             self._breach("purity", snapshot, crossed[0])
-        if fingerprint(snapshot.tables) != before or _told(snapshot.memory) != remembered:
+        if fingerprint(tables_behind(snapshot)) != before or _told(snapshot.memory) != remembered:
             self._breach("input", snapshot, "the snapshot or its memory was changed")
         answer = self._encoded(snapshot, plan)
         self.plans.append(answer or "")

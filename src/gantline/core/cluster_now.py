@@ -8,78 +8,81 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.tables import Tables
+from gantline.core.lending import Lent
 
 
 class ClusterNow:
     """The cluster at one instant: capacity, what is free, who holds what."""
 
-    __slots__ = ("_tables",)
+    __slots__ = ("_lent",)
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+    def __init__(self, lent: Lent) -> None:
+        self._lent = lent
 
     @property
     def types(self) -> tuple[str, ...]:
-        return self._tables.cluster.types
+        """Names of the device types; a type's code is its position here."""
+        return self._lent.cluster().types
 
     @property
     def nodes(self) -> int:
-        return int(self._tables.NI.shape[1])
+        """How many nodes there are, up or not."""
+        return len(self._lent.cluster().nodes)
 
     @property
     def node_type(self) -> Ints:
-        column: Ints = self._tables.NI[c.N_TYPE]
-        return column
+        """Code of the device type of each node."""
+        return self._lent.node_ints(c.N_TYPE)
 
     @property
     def node_gpus(self) -> Ints:
-        column: Ints = self._tables.NI[c.N_GPUS]
-        return column
+        """Devices of each node, free or not."""
+        return self._lent.node_ints(c.N_GPUS)
 
     @property
     def node_free(self) -> Ints:
-        column: Ints = self._tables.NI[c.N_FREE]
-        return column
+        """Free devices of each node; zero while it is down."""
+        return self._lent.node_ints(c.N_FREE)
 
     @property
     def node_up(self) -> Bools:
-        return np.asarray(self._tables.NI[c.N_UP] == 1)
+        """Whether each node can be used."""
+        return np.asarray(self._lent.node_ints(c.N_UP) == 1)
 
     @property
     def node_rack(self) -> Ints:
-        column: Ints = self._tables.NI[c.N_RACK]
-        return column
+        """Rack of each node."""
+        return self._lent.node_ints(c.N_RACK)
 
     @property
     def node_cpus_free(self) -> Floats:
-        column: Floats = self._tables.NF[c.N_CPUS]
-        return column
+        """Free CPUs of each node."""
+        return self._lent.node_floats(c.N_CPUS)
 
     @property
     def node_memory_free(self) -> Floats:
-        column: Floats = self._tables.NF[c.N_MEMORY]
-        return column
+        """Free memory of each node, GB."""
+        return self._lent.node_floats(c.N_MEMORY)
 
     @property
     def device_node(self) -> Ints:
-        column: Ints = self._tables.D[c.D_NODE]
-        return column
+        """The node of each device."""
+        return self._lent.device_ints(c.D_NODE)
 
     @property
     def device_holder(self) -> Ints:
         """Row of the job that holds each device (negative: free, down or shared)."""
-        column: Ints = self._tables.D[c.D_HOLDER]
-        return column
+        return self._lent.device_ints(c.D_HOLDER)
 
     @property
     def gpus(self) -> int:
         """Devices on nodes that are up."""
-        return int(self._tables.NI[c.N_GPUS][self.node_up].sum())
+        return int(self.node_gpus[self.node_up].sum())
 
     @property
     def free(self) -> int:
-        return int(self._tables.NI[c.N_FREE].sum())
+        """Free devices of all types."""
+        return int(self.node_free.sum())
 
     @property
     def capacity(self) -> Ints:
@@ -88,13 +91,22 @@ class ClusterNow:
 
     @property
     def free_of_type(self) -> Ints:
+        """Free devices per type."""
         return np.bincount(self.node_type, weights=self.node_free, minlength=len(self.types)).astype(np.int64)
 
     @property
     def links(self) -> Any:
-        return self._tables.cluster.links
+        """Links between nodes or racks with their bandwidth, where the cluster has any."""
+        return self._lent.cluster().links
 
     @property
     def description(self) -> Any:
         """The cluster as it was specified."""
-        return self._tables.cluster
+        return self._lent.cluster()
+
+    def matrices(self) -> tuple[Floats, Ints, Ints]:
+        """Copies of the node tables and the device table (see `gantline.core.columns`), for policies that are compiled."""
+        lent = self._lent
+        NF = np.stack([lent.node_floats(column) for column in range(c.NF_COLUMNS)])
+        NI = np.stack([lent.node_ints(column) for column in range(c.NI_COLUMNS)])
+        return NF, NI, np.stack([lent.device_ints(column) for column in range(c.D_COLUMNS)])

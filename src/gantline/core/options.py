@@ -6,12 +6,12 @@ one type has exactly one option.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,38 +27,57 @@ class Option:
     nodes: int = 0  # nodes to span exactly; 0: no matter
 
 
-@dataclass
 class OptionTable:
-    """Options of all jobs as two matrices (see `columns`)."""
+    """Options of all jobs as two matrices (see `columns`). New ways are appended; rows from `len` on are room for more, which
+    grows by doubling."""
 
-    F: NDArray[np.float64] = field(default_factory=lambda: np.zeros((c.OF_COLUMNS, 0)))
-    I: NDArray[np.int64] = field(default_factory=lambda: np.zeros((c.OI_COLUMNS, 0), dtype=np.int64))
+    __slots__ = ("F", "I", "_frozen", "_used")
+
+    def __init__(self, F: Floats | None = None, I: Ints | None = None) -> None:
+        self.F: Floats = np.zeros((c.OF_COLUMNS, 0)) if F is None else F
+        self.I: Ints = np.zeros((c.OI_COLUMNS, 0), dtype=np.int64) if I is None else I
+        self._used: int = self.F.shape[1]
+        self._frozen: OptionTable | None = None
 
     def __len__(self) -> int:
-        return int(self.F.shape[1])
+        return self._used
 
     @staticmethod
     def build(options: list[Option]) -> OptionTable:
+        """A table of these options."""
         table = OptionTable(np.zeros((c.OF_COLUMNS, len(options))), np.zeros((c.OI_COLUMNS, len(options)), dtype=np.int64))
         for row, option in enumerate(options):
-            table.F[c.O_RATE, row] = option.rate
-            table.F[c.O_RATE_SPREAD, row] = option.rate if option.rate_spread is None else option.rate_spread
-            table.F[c.O_CPUS, row] = option.cpus
-            table.F[c.O_MEMORY, row] = option.memory
-            table.I[c.O_TYPE, row] = option.type
-            table.I[c.O_GPUS, row] = option.gpus
-            table.I[c.O_NODES, row] = option.nodes
+            table._write(row, option)
         return table
+
+    def _write(self, row: int, option: Option) -> None:
+        spread = option.rate if option.rate_spread is None else option.rate_spread
+        self.F[:, row] = (option.rate, spread, option.cpus, option.memory)
+        self.I[:, row] = (option.type, option.gpus, option.nodes)
 
     def append(self, option: Option) -> int:
         """Add one option; its row comes back."""
-        one = OptionTable.build([option])
-        self.F = np.concatenate([self.F, one.F], axis=1)
-        self.I = np.concatenate([self.I, one.I], axis=1)
-        return len(self) - 1
+        row = self._used
+        if row == self.F.shape[1]:
+            room = max(2 * row, 16)
+            F, I = np.zeros((c.OF_COLUMNS, room)), np.zeros((c.OI_COLUMNS, room), dtype=np.int64)
+            F[:, :row], I[:, :row] = self.F, self.I
+            self.F, self.I = F, I
+        self._write(row, option)
+        self._used, self._frozen = row + 1, None
+        return row
+
+    def frozen(self) -> OptionTable:
+        """A copy that cannot be written to, for policies; the same one until the table grows."""
+        if self._frozen is None:
+            F, I = self.F[:, : self._used].copy(), self.I[:, : self._used].copy()
+            F.flags.writeable = I.flags.writeable = False
+            self._frozen = OptionTable(F, I)
+            self._frozen._frozen = self._frozen
+        return self._frozen
 
     @staticmethod
-    def rigid(types: NDArray[np.int64], gpus: NDArray[np.int64]) -> OptionTable:
+    def rigid(types: Ints, gpus: Ints) -> OptionTable:
         """One option per job, at rate one."""
         n = len(gpus)
         table = OptionTable(np.zeros((c.OF_COLUMNS, n)), np.zeros((c.OI_COLUMNS, n), dtype=np.int64))

@@ -19,6 +19,7 @@ from gantline.core.errors import UsageError
 from gantline.core.grant_json import fluid_ways
 from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job
 from gantline.core.json_reader import Reader, check_head, json_number
+from gantline.core.lending import tables_behind
 from gantline.core.option_json import decode_option
 from gantline.core.options import Option, OptionTable
 from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, encode_reservations
@@ -29,20 +30,22 @@ from gantline.core.tables import Tables
 __all__ = ["VERSION", "decode_plan", "decode_snapshot", "encode_plan", "encode_snapshot"]
 
 VERSION = 1
-_HEAD = ("kind", "version", "now", "decision", "seed", "round", "regime", "memory", "reservations")
+_HEAD = ("kind", "version", "now", "decision", "seed", "round", "regime", "memory", "learned", "reservations")
 _STATE = ("cluster", "down", "shared", "free", "jobs", "users", "queues", "apps", "models", "queue_tree")
 _LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 
 
 def encode_snapshot(snapshot: Snapshot) -> dict[str, Any]:
     """The snapshot as values that JSON can hold; it may be lent by an engine."""
-    tables, rows = snapshot.tables, snapshot.jobs.rows.tolist()
+    tables, rows = tables_behind(snapshot), snapshot.jobs.rows.tolist()
     found: dict[str, Any] = {"kind": "snapshot", "version": VERSION, "now": json_number(snapshot.now)}
     found |= {"decision": int(snapshot.decision), "seed": int(snapshot.seed), "round": json_number(snapshot.round)}
     if snapshot.regime != "default":
         found["regime"] = snapshot.regime
     if snapshot.memory is not None:
         found["memory"] = memories.plain(snapshot.memory)
+    if snapshot.learned is not None:
+        found["learned"] = memories.plain(snapshot.learned)
     if snapshot.reservations:
         found["reservations"] = encode_reservations(snapshot.reservations)
     found["cluster"] = encode_cluster(tables.cluster)
@@ -96,13 +99,14 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
         now=now,
         decision=reader.whole("decision", 1),
         seed=reader.whole("seed", 0, least=-(2**63)),
-        jobs=Jobs(tables, np.array(rows, dtype=np.int64), now),
-        cluster=ClusterNow(tables),
+        jobs=Jobs(tables.lent, np.array(rows, dtype=np.int64), now),
+        cluster=ClusterNow(tables.lent),
         memory=memories.restore(reader.raw("memory")),
         round=reader.number("round", 0.0),
         reservations=decode_reservations(reader),
         regime=reader.text("regime", "default"),
-        tables=tables,
+        learned=memories.restore(reader.raw("learned")),
+        lent=tables.lent,
     )
 
 

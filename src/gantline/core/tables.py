@@ -11,6 +11,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.grant import Grant
+from gantline.core.lending import Lent, lend
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
 
@@ -38,7 +39,11 @@ class Tables:
     metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
     listed: Ints | None = None  # per row: its place in the file it was read from, where that is not the order of arrival
-    performance: Any = None  # the performance model: rates of pairs, scaling curves (see gantline.performance)
+    performance: Any = None  # the performance model: how fast jobs are in other ways, and together (see gantline.performance.model)
+    steps: Floats | None = None  # true training steps of each row, where a table of throughputs counts in steps
+
+    def __post_init__(self) -> None:
+        self.lent: Lent = lend(self)  # what snapshots may read
 
     @staticmethod
     def empty(cluster: Cluster, rows: int = 0) -> Tables:

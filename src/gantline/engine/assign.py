@@ -11,7 +11,7 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
-from gantline.engine.gang import close_interval, give_back, halt, rest, settle, start, take
+from gantline.engine.gang import close_interval, give_back, halt, rate_of, rest, set_due, settle, start, take
 from gantline.placement.fit import choose, mix
 
 _PREEMPTED, _RESIZED, _RESOURCES, _FRAGMENTED, _DEFERRED = (
@@ -63,8 +63,15 @@ def assign(
             continue
         old, new = I[c.OPTION, row], options[k]
         F[c.UNTIL, row] = until[k]
-        if old == new or same_shape(OF, OI, old, new):
+        if old == new:
+            continue
+        if same_shape(OF, OI, old, new):  # on the same devices, but perhaps at another speed
             I[c.OPTION, row] = new
+            rate = rate_of(I, OF, OI, NI, D, row)
+            if rate != F[c.RATE, row]:
+                settle(F, I, row, now)
+                F[c.RATE, row] = rate
+                set_due(F, row)
             continue
         settle(F, I, row, now)
         give_back(I, OF, OI, NF, NI, D, row)

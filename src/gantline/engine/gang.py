@@ -134,6 +134,19 @@ def close_interval(I: Ints, row: int, now: float, reason: int, LI: Ints32, LF: F
 
 
 @kernel
+def rate_of(I: Ints, OF: Floats, OI: Ints, NI: Ints, D: Ints, row: int) -> float:
+    """Work per second of a chained gang with the option in use, by whether it sits on as few nodes as it can."""
+    option = I[c.OPTION, row]
+    gpus = OI[c.O_GPUS, option]
+    together = True
+    if I[c.SPREAD, row] > 1:  # spans more nodes than it must?
+        size = NI[c.N_GPUS, D[c.D_NODE, I[c.HEAD, row]]]
+        together = I[c.SPREAD, row] <= (gpus + size - 1) // size
+    rate: float = OF[c.O_RATE, option] if together else OF[c.O_RATE_SPREAD, option]
+    return rate
+
+
+@kernel
 def start(
     F: Floats,
     I: Ints,
@@ -151,13 +164,7 @@ def start(
     LN: Ints,
 ) -> None:
     """The row has taken its devices: it begins to run (or to start, when executors must say so first)."""
-    option = I[c.OPTION, row]
-    gpus = OI[c.O_GPUS, option]
-    together = True
-    if I[c.SPREAD, row] > 1:  # spans more nodes than it must?
-        size = NI[c.N_GPUS, D[c.D_NODE, I[c.HEAD, row]]]
-        together = I[c.SPREAD, row] <= (gpus + size - 1) // size
-    rate = OF[c.O_RATE, option] if together else OF[c.O_RATE_SPREAD, option]
+    rate = rate_of(I, OF, OI, NI, D, row)
     waited = now - F[c.SINCE, row]
     if waited > 0.0:
         F[c.WAITED, row] += waited

@@ -94,7 +94,7 @@ class OptionRows:
         """Speed of a derived way: the model's word, else linear in the size; nobody knows the speed on another type."""
         model = self.tables.performance
         if model is not None and hasattr(model, "rate"):
-            return float(model.rate(self.tables, row, kind, gpus))
+            return float(model.rate(self.tables.ids[row], kind, gpus))
         if kind != way.type or way.gpus == 0:
             return None
         return way.rate * gpus / way.gpus

@@ -38,6 +38,7 @@ class State:
     now: float = 0.0
     decision: int = 0
     memory: Any = None
+    learned: Any = None  # what the performance model has learned so far
     reservations: tuple[Reservation, ...] = ()  # in force; their `job` is a row
 
     def __post_init__(self) -> None:
@@ -98,10 +99,12 @@ class State:
     def snapshot(self) -> Snapshot:
         """This instant, as a policy sees it."""
         tables = self.tables
-        jobs = Jobs(tables, self.active[: self.B[B_ACTIVE]], self.now)
+        jobs = Jobs(tables.lent, self.active[: self.B[B_ACTIVE]], self.now)
         regime, promised = self.regime, self.standing_reservations()
-        now = ClusterNow(tables)
-        return Snapshot(self.now, self.decision, self.seed, jobs, now, self.memory, regime.round, promised, regime.name, tables)
+        now = ClusterNow(tables.lent)
+        return Snapshot(
+            self.now, self.decision, self.seed, jobs, now, self.memory, regime.round, promised, regime.name, self.learned, tables.lent
+        )
 
     def kernel_tables(self) -> KernelTables:
         """The tables in the order in which every kernel takes them."""

@@ -30,7 +30,6 @@ class GavelModel:
     types: tuple[str, ...]  # device types of the cluster, in the order of their codes
     place: Mapping[str, int]  # job -> its position in the columns
     key: Ints
-    steps: Floats  # of the whole job
     unit: Floats
     across: bool = False  # whether gangs that span nodes have speeds of their own
     _estimates: dict[Any, tuple[ThroughputTable, Floats]] = field(default_factory=dict, repr=False, compare=False)
@@ -50,7 +49,7 @@ class GavelModel:
         """A model of these jobs, each of a type and gang size that the table must know, with its steps and its work."""
         rows = {name: table.key(*name) for name in dict.fromkeys(names)}
         key = np.array([rows[name] for name in names], dtype=np.int64)
-        return cls(table, tuple(types), {job: i for i, job in enumerate(jobs)}, key, steps, steps / work, across)
+        return cls(table, tuple(types), {job: i for i, job in enumerate(jobs)}, key, steps / work, across)
 
     def rows(self, jobs: Sequence[str]) -> Ints:
         """Positions of these jobs."""
@@ -109,9 +108,9 @@ class GavelModel:
             )
 
     # --- what the engine asks ---------------------------------------------------------------------------------------
-    def rate(self, tables: Tables, row: int, type: int, gpus: int) -> float:
+    def rate(self, job: str, type: int, gpus: int) -> float:
         """Work per second of a job on another type or with another gang size."""
-        at = self.place[tables.ids[row]]
+        at = self.place[job]
         name = self.table.keys[self.key[at]][0]
         speed = float(self.alone[self.table.key(name, gpus), type])
         if np.isnan(speed):

@@ -13,7 +13,6 @@ from bisect import bisect_left
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.core.plan import Plan, Reservation
 from gantline.core.snapshot import Snapshot
@@ -59,7 +58,7 @@ def backfill(snapshot: Snapshot, key: Floats, promises: float) -> Plan:
     rank = np.array(key)
     waiting = np.flatnonzero(~jobs.running)
     waiting = waiting[np.lexsort((waiting, rank[waiting]))]
-    smallest = snapshot.tables.I[c.SMALLEST][jobs.rows]
+    smallest = jobs.smallest
     reservations: list[Reservation] = []
     remaining = jobs.remaining
     for job in waiting.tolist():
@@ -86,7 +85,7 @@ def _profiles(snapshot: Snapshot) -> list[Profile]:
     jobs, now = snapshot.jobs, snapshot.now
     profiles = [Profile(now, int(free)) for free in snapshot.cluster.free_of_type]
     runs = np.flatnonzero(jobs.running & (jobs.held > 0))
-    kinds = snapshot.options.I[c.O_TYPE][np.maximum(snapshot.tables.I[c.OPTION][jobs.rows[runs]], 0)]
+    kinds = np.maximum(jobs.type[runs], 0)
     speed = np.where(jobs.rate[runs] > 0, jobs.rate[runs], 1.0)
     ends = now + np.maximum(jobs.remaining[runs], _INSTANT) / speed
     for at in np.argsort(ends, kind="stable"):

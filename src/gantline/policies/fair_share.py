@@ -75,5 +75,5 @@ class FairShare(Policy):
 
 def _weight(snapshot: Snapshot, queue: str) -> float:
     """The weight of a queue: the product down the tree."""
-    tree = snapshot.tables.queue_tree
+    tree = snapshot.queue_tree
     return math.prod(tree[name].weight for name in ancestors(queue) if name in tree)

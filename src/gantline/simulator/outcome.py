@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.lending import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import Policy
@@ -35,11 +36,11 @@ def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | str = "
     """Commit the plan on a copy of the snapshot's state; the snapshot itself is left alone."""
     copy = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
     rule = find_placement(placement) if isinstance(placement, str) else placement
-    state = State(copy.tables, Regime(round=copy.round), rule, seed=copy.seed, now=copy.now, decision=copy.decision)
+    tables = tables_behind(copy)
+    state = State(tables, Regime(round=copy.round), rule, seed=copy.seed, now=copy.now, decision=copy.decision)
     rows = copy.jobs.rows
     state.active[: len(rows)] = rows
     state.B[B_ACTIVE] = len(rows)
-    tables = copy.tables
     tables.I[c.REASON, rows] = int(Reason.NONE)
     state.rebuild()
     engine = Engine(state, Policy())

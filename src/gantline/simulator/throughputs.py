@@ -29,6 +29,7 @@ def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, acr
     """
     names, steps = job_types(trace), _steps(trace)
     model = GavelModel.of(table, tables.cluster.types, tables.ids, names, steps, tables.F[c.WORK], across=across)
+    tables.steps = steps
     owner = np.repeat(np.arange(tables.F.shape[1]), tables.I[c.OPTION_COUNT])
     speed, apart = _speeds(tables, model, trace, names, owner)
     kept = speed > 0

@@ -140,9 +140,7 @@ class Checked(AlloX):
     def decide(self, snapshot: Snapshot) -> Plan:
         plan = super().decide(snapshot)
         for memory in (memories.decode(memories.encode(snapshot.memory)), None):
-            instant = Snapshot(
-                snapshot.now, snapshot.decision, snapshot.seed, snapshot.jobs, snapshot.cluster, memory, tables=snapshot.tables
-            )
+            instant = Snapshot(snapshot.now, snapshot.decision, snapshot.seed, snapshot.jobs, snapshot.cluster, memory, lent=snapshot.lent)
             again = super().decide(instant)
             assert again.assignments is not None
             assert plan.assignments is not None

@@ -77,7 +77,7 @@ def set_up(simulation: Simulation) -> Setup:
         pairs = t.Pairs(nothing, nothing, nothing)
     else:
         place = model.rows(tables.ids)
-        key, steps = model.key[place], model.steps[place].copy()
+        key, steps = model.key[place], (model.unit[place] * tables.F[c.WORK] if tables.steps is None else tables.steps.copy())
         speed, across = (np.where(option >= 0, alone[key][:, code], 0.0) for alone in (model.alone, model.alone_across))
         pairs = _pairs(policy, model, place, code, state.seed)
     low, high = simulation.track or (0, rows)

@@ -29,29 +29,31 @@ class Instant:
     """
 
     def __init__(self, snapshot: Snapshot, weights: Mapping[str, float], everyone: bool = False, samples: Samples | None = None) -> None:
-        tables = snapshot.tables
         self.everyone, self.samples = everyone, samples
-        self.snapshot, self.tables, self.now = snapshot, tables, snapshot.now
-        rows = snapshot.jobs.rows
-        self.staying, self.staying_option, self.competing = gather.split(tables.I, rows, everyone)
+        self.snapshot, self.now = snapshot, snapshot.now
+        self.F, self.I = F, I = snapshot.jobs.matrices()
+        self.OF, self.OI = OF, OI = snapshot.options.F, snapshot.options.I
+        self.nodes = NF, NI, D = snapshot.cluster.matrices()
+        everybody = np.arange(len(snapshot.jobs))
+        self.staying, self.staying_option, self.competing = gather.split(I, everybody, everyone)
         if samples is not None:
             self.competing = self.competing[~np.isin(self.competing, samples.waiting)]
-        self.stay, self.compete = rows[self.staying], rows[self.competing]
-        self.types, users = len(tables.cluster.types), len(tables.users)
-        known = tables.metrics
-        self._corrections = {code: known[f"speed.{name}"] for code, name in enumerate(tables.cluster.types) if f"speed.{name}" in known}
-        F, I, OF, OI = tables.F, tables.I, tables.options.F, tables.options.I
-        self.NF, self.NI = (tables.NF, tables.NI) if samples is None else (samples.NF, samples.NI)
+        self.types, self.users = len(snapshot.cluster.types), len(snapshot.users)
+        known = snapshot.jobs.metrics
+        self._corrections = {
+            code: snapshot.jobs.metric(f"speed.{name}") for code, name in enumerate(snapshot.cluster.types) if f"speed.{name}" in known
+        }
+        self.NF, self.NI = (NF, NI) if samples is None else (samples.NF, samples.NI)
         if everyone:
-            self.NF, self.NI = gather.vacate(I, OF, OI, tables.NF, tables.NI, tables.D, self.compete)
-        self.capacity, free, used = gather.pool(I, OF, OI, self.NF, self.NI, self.stay, users, self.types)
+            self.NF, self.NI = gather.vacate(I, OF, OI, NF, NI, D, self.competing)
+        self.capacity, free, used = gather.pool(I, OF, OI, self.NF, self.NI, self.staying, self.users, self.types)
         if samples is not None:
             self.capacity += samples.taken
-        owner, self.arrival, weight = gather.owners(F, I, rows, self.compete, users)
+        owner, self.arrival, weight = gather.owners(F, I, everybody, self.competing, self.users)
         for name, value in weights.items():
-            weight[[code for code, user in enumerate(tables.users) if user == name]] = value
+            weight[[code for code, user in enumerate(snapshot.users) if user == name]] = value
         job, self.option, kind, time, need = gather.ways(
-            F, I, OF, OI, self.compete, self.now, self.types, self.capacity, self._speed(self.compete)
+            F, I, OF, OI, self.competing, self.now, self.types, self.capacity, self._speed(self.competing)
         )
         self.ways = Ways(owner, job, kind, time, need)
         self.pool = Pool(self.capacity, free, used, weight)
@@ -68,19 +70,18 @@ class Instant:
     # --- the columns of the matching ----------------------------------------------------------------------------------
     def matching(self, ways: Ways) -> tuple[Waiting, Machines, Floats, Ints]:
         """Waiting jobs and machines by kinds, the users' scores, and the way behind each (job, kind)."""
-        t = self.tables
-        F, I, OF, OI = t.F, t.I, t.options.F, t.options.I
-        speed = self._speed(self.stay)
+        F, I, OF, OI = self.F, self.I, self.OF, self.OI
+        speed = self._speed(self.staying)
         way, seconds, gain, further, width = machines.by_kind(ways.owner, ways.job, ways.kind, ways.time, ways.need, self.capacity)
         kind, release, idle = machines.machines(
-            F, I, OF, OI, self.NF, self.NI, self.stay, self.now, self.types, ways.kind, ways.need, speed
+            F, I, OF, OI, self.NF, self.NI, self.staying, self.now, self.types, ways.kind, ways.need, speed
         )
         if self.samples is not None and self.samples.machines:
             kinds, ends = zip(*self.samples.machines)
             kind, release = np.concatenate((kind, np.array(kinds, np.int64))), np.concatenate((release, np.array(ends)))
             idle = np.concatenate((idle, np.zeros(len(ends), np.bool_)))
-        score = machines.scores(I, OF, OI, self.stay, len(t.users), self.capacity, speed)
-        waiting = Waiting(self.compete, ways.owner, self.arrival, seconds, gain, further, width)
+        score = machines.scores(I, OF, OI, self.staying, self.users, self.capacity, speed)
+        waiting = Waiting(self.snapshot.jobs.rows[self.competing], ways.owner, self.arrival, seconds, gain, further, width)
         return waiting, Machines(kind, release, idle, self.pool.free[self.types :]), score, way
 
     @property
@@ -114,16 +115,15 @@ class Instant:
         """The first of the chosen ways that finds no node, beside those who run already in the way chosen for them."""
         if not len(chosen):
             return -1
-        t = self.tables
-        rows = self.compete[self.ways.job[chosen]]
-        option = t.I[c.OPTION_FIRST][rows] + self.option[chosen]
+        places = self.competing[self.ways.job[chosen]]
+        option = self.I[c.OPTION_FIRST][places] + self.option[chosen]
         NF, NI = self.NF, self.NI
-        moving = t.I[c.OPTION][rows] != option
+        moving = self.I[c.OPTION][places] != option
         if self.everyone:
-            same = rows[~moving]
-            leaving = self.compete[~np.isin(self.compete, same)]
-            NF, NI = gather.vacate(t.I, t.options.F, t.options.I, t.NF, t.NI, t.D, leaving)
-        bad = seats.first_unseated(t.options.F, t.options.I, NF, NI, option[moving])
+            same = places[~moving]
+            leaving = self.competing[~np.isin(self.competing, same)]
+            NF, NI = gather.vacate(self.I, self.OF, self.OI, *self.nodes, leaving)
+        bad = seats.first_unseated(self.OF, self.OI, NF, NI, option[moving])
         return bad if bad < 0 else int(np.flatnonzero(moving)[bad])
 
     def plan(self, chosen: Ints, **rest: Any) -> Plan:

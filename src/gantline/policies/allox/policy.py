@@ -58,7 +58,7 @@ class AlloX(Policy):
             samples, memory = Samples.after(snapshot), (snapshot.memory or {}).get("state")
         instant = Instant(snapshot, read_weights(self.weights), everyone=self.preemptive, samples=samples)
         chosen, state, steady = instant.ways.job[:0], None, True
-        if len(instant.compete):
+        if len(instant.competing):
             chosen, state, steady = self._match(instant, memory)
         if samples is not None:
             state = {"samples": samples.made, "state": state}
@@ -79,4 +79,4 @@ class AlloX(Policy):
             return way[found.jobs, found.kinds]
 
         chosen = instant.seat(match)
-        return chosen, state if len(instant.compete) >= _WORTH_KEEPING else None, steady and tries == 1
+        return chosen, state if len(instant.competing) >= _WORTH_KEEPING else None, steady and tries == 1

@@ -35,9 +35,9 @@ class Samples:
     """
 
     def __init__(self, snapshot: Snapshot, made: Mapping[str, int], sampler: Sampler) -> None:
-        t = snapshot.tables
-        self.NF, self.NI = t.NF.copy(), t.NI.copy()
-        self.types = len(t.cluster.types)
+        self.NF, self.NI, _ = snapshot.cluster.matrices()
+        self.types = len(snapshot.cluster.types)
+        jobs = snapshot.jobs
         self.limits: dict[int, float] = {}  # of the runs under way, by position
         self.waiting: list[int] = []  # positions that are not to be matched yet
         self.begins: list[tuple[int, int, float]] = []  # position, option and seconds of the runs that begin now
@@ -45,15 +45,15 @@ class Samples:
         self.taken: Floats = np.zeros(3 * self.types)
         self.machines: list[tuple[int, float]] = []  # kind and end of every machine that they take
         closed: set[int] = set()
-        for position, row in enumerate(snapshot.jobs.rows.tolist()):
-            begun, first = made.get(str(row), 0), int(t.I[c.OPTION_FIRST, row])
-            grant = snapshot.jobs.grant(position)
+        for position, row in enumerate(jobs.rows.tolist()):
+            begun, first = made.get(str(row), 0), int(jobs.option_first[position])
+            grant = jobs.grant(position)
             if grant is not None and grant.assignment.purpose == PURPOSE:
                 self.limits[position] = grant.assignment.limit
-            elif t.I[c.PHASE, row] == PENDING and begun < len(sampler.shares) * int(t.I[c.OPTION_COUNT, row]):
+            elif jobs.phase[position] == PENDING and begun < len(sampler.shares) * int(jobs.option_count[position]):
                 self.waiting.append(position)
                 way, number = divmod(begun, len(sampler.shares))
-                begun += self._begin(snapshot, position, row, first + way, sampler, sampler.shares[number], closed)
+                begun += self._begin(snapshot, position, first + way, sampler, sampler.shares[number], closed)
             if begun:
                 self.made[str(row)] = begun
 
@@ -62,18 +62,18 @@ class Samples:
         """Those of this instant, with what the memory of the last one says under ``samples``."""
         return cls(snapshot, (snapshot.memory or {}).get("samples", {}), Sampler())
 
-    def _begin(self, snapshot: Snapshot, position: int, row: int, option: int, sampler: Sampler, share: float, closed: set[int]) -> int:
+    def _begin(self, snapshot: Snapshot, position: int, option: int, sampler: Sampler, share: float, closed: set[int]) -> int:
         """Begin a run if there is room; how many began."""
-        t = snapshot.tables
+        jobs, OF, OI = snapshot.jobs, snapshot.options.F, snapshot.options.I
         need = np.empty(3 * self.types)
-        kind = gather.need_of(t.options.F, t.options.I, option, self.types, need)
-        if kind in closed or seats.take_seats(t.options.F, t.options.I, self.NF, self.NI, np.array([option])) >= 0:
+        kind = gather.need_of(OF, OI, option, self.types, need)
+        if kind in closed or seats.take_seats(OF, OI, self.NF, self.NI, np.array([option])) >= 0:
             closed.add(kind)
             return 0
-        speed = t.metrics.get(f"speed.{t.cluster.types[kind // 2]}")
-        rate = float(t.options.F[c.O_RATE, option]) * (1.0 if speed is None or np.isnan(speed[row]) else float(speed[row]))
-        seconds = max(sampler.shortest, share * float(t.F[c.ESTIMATE, row]) / rate)
-        self.begins.append((position, option - int(t.I[c.OPTION_FIRST, row]), seconds))
+        speed = float(jobs.metric(f"speed.{snapshot.cluster.types[kind // 2]}")[position])
+        rate = float(OF[c.O_RATE, option]) * (1.0 if np.isnan(speed) else speed)
+        seconds = max(sampler.shortest, share * float(jobs.estimate[position]) / rate)
+        self.begins.append((position, option - int(jobs.option_first[position]), seconds))
         self.taken += need
         self.machines += [(kind, snapshot.now + seconds)] * max(1, int(need[kind // 2]))
         return 1

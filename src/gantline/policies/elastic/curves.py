@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.jit import compiled
-from gantline.core.tables import Tables
+from gantline.core.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,14 +79,16 @@ class Curves:
         return np.where(grants > 0, self.at_most(grants), -1)
 
 
-def read_curves(tables: Tables, rows: Ints, kind: int, capacity: int) -> Curves:
-    """The sizes that the rows may have on one device type."""
-    first, size, rate, option = _read(tables.I, tables.options.F, tables.options.I, rows, kind, capacity)
-    model: Any = tables.performance
-    if model is not None and hasattr(model, "rate"):
-        owner = np.repeat(rows, np.diff(first))
+def read_curves(snapshot: Snapshot, jobs: Ints, kind: int, capacity: int) -> Curves:
+    """The sizes that the jobs at these positions may have on one device type."""
+    _, I = snapshot.jobs.matrices()
+    first, size, rate, option = _read(I, snapshot.options.F, snapshot.options.I, jobs, kind, capacity)
+    model: Any = snapshot.performance
+    if model is not None:
+        owner, ids = np.repeat(jobs, np.diff(first)), snapshot.jobs.ids
         for entry in np.flatnonzero(option < 0).tolist():
-            rate[entry] = model.rate(tables, int(owner[entry]), kind, int(size[entry]))
+            told = model.rate(ids[owner[entry]], kind, int(size[entry]))
+            rate[entry] = rate[entry] if told is None else told
         if not (rate > 0).all():
             return _without_idle(first, size, rate, option)
     return Curves(first, size, rate, option)

@@ -47,9 +47,8 @@ class Pool:
 
 def pools(snapshot: Snapshot) -> Iterator[Pool]:
     """Every device type that somebody competes for."""
-    rows, I = snapshot.jobs.rows, snapshot.tables.I
-    phase = I[c.PHASE][rows]
-    free_to_change = (phase == PENDING) | (((phase == STARTING) | (phase == RUNNING)) & (I[c.LOCKED][rows] == 0))
+    phase = snapshot.jobs.phase
+    free_to_change = (phase == PENDING) | (((phase == STARTING) | (phase == RUNNING)) & ~snapshot.jobs.locked)
     capacity = snapshot.cluster.capacity - _held(snapshot, np.flatnonzero(~free_to_change))
     competing = np.flatnonzero(free_to_change)
     kinds = _kinds(snapshot, competing, capacity)
@@ -57,7 +56,7 @@ def pools(snapshot: Snapshot) -> Iterator[Pool]:
         mine = competing[kinds == kind]
         if len(mine):
             room = max(int(capacity[kind]), 0)
-            yield Pool(snapshot, kind, room, mine, read_curves(snapshot.tables, rows[mine], kind, room))
+            yield Pool(snapshot, kind, room, mine, read_curves(snapshot, mine, kind, room))
 
 
 def _held(snapshot: Snapshot, staying: Ints) -> Ints:
@@ -71,23 +70,21 @@ def _held(snapshot: Snapshot, staying: Ints) -> Ints:
 
 def _kinds(snapshot: Snapshot, competing: Ints, capacity: Ints) -> Ints:
     """The device type each job competes for; -1: none, it wants no devices."""
-    I, OI = snapshot.tables.I, snapshot.tables.options.I
-    rows = snapshot.jobs.rows[competing]
-    first, count = I[c.OPTION_FIRST][rows], I[c.OPTION_COUNT][rows]
-    owner = np.repeat(np.arange(len(rows)), count)
-    entry = np.arange(len(owner)) + np.repeat(first - np.concatenate(([0], np.cumsum(count)[:-1])), count) if len(rows) else owner
-    possible = np.zeros((len(rows), len(capacity)), dtype=bool)
+    jobs, OI = snapshot.jobs, snapshot.options.I
+    first, count = jobs.option_first[competing], jobs.option_count[competing]
+    owner = np.repeat(np.arange(len(competing)), count)
+    entry = np.arange(len(owner)) + np.repeat(first - np.concatenate(([0], np.cumsum(count)[:-1])), count) if len(competing) else owner
+    possible = np.zeros((len(competing), len(capacity)), dtype=bool)
     some = (OI[c.O_GPUS][entry] > 0) & (capacity[OI[c.O_TYPE][entry]] > 0)
     possible[owner[some], OI[c.O_TYPE][entry][some]] = True
     choices = possible.sum(axis=1)
     kinds = np.where(choices > 0, np.argmax(possible, axis=1), -1)
     if (choices > 1).any():
-        used = I[c.OPTION][rows]
-        wanted = I[c.MIN_GPUS][rows]
+        used, wanted = jobs.type[competing], jobs.min_gpus[competing]
         asked = np.zeros(len(capacity))
-        for i in range(len(rows)):
+        for i in range(len(competing)):
             if choices[i] > 1:
-                at = int(OI[c.O_TYPE, used[i]]) if used[i] >= 0 else -1
+                at = int(used[i])
                 load = np.where(possible[i], (asked + wanted[i]) / np.maximum(capacity, 1), np.inf)
                 kinds[i] = at if at >= 0 and possible[i, at] else int(np.argmin(load))
             if kinds[i] >= 0:

@@ -53,11 +53,11 @@ def by_the_letter(pool: Pool, queue: Ints, algorithm: str) -> Ints | None:
 
 
 def _ready(pool: Pool, queue: Ints, listed: Ints) -> Ready:
-    jobs, rows = pool.snapshot.jobs, pool.of(pool.snapshot.jobs.rows)[listed]
+    jobs, places = pool.snapshot.jobs, pool.jobs[listed]
     columns = {"least": jobs.min_gpus, "most": jobs.max_gpus, "asked": jobs.gpus, "submit": jobs.arrival}
     read = {name: pool.of(column)[listed] for name, column in columns.items()}
     first = pool.of(jobs.first_start)[listed]
-    speed = _dense(pool, rows, int(read["most"].max(initial=0)) + 2)
+    speed = _dense(pool, places, int(read["most"].max(initial=0)) + 2)
     unit = speed[:, 1:2].copy()
     unit[unit == 0.0] = 1.0
     left = pool.of(jobs.remaining)[listed] / unit[:, 0]
@@ -67,15 +67,15 @@ def _ready(pool: Pool, queue: Ints, listed: Ints) -> Ready:
     )
 
 
-def _dense(pool: Pool, rows: Ints, width: int) -> Floats:
+def _dense(pool: Pool, places: Ints, width: int) -> Floats:
     """Speed by number of workers, from the options as they are listed; one listed size of a range is taken as linear."""
-    I, options, speed = pool.snapshot.tables.I, pool.snapshot.tables.options, np.zeros((len(rows), width))
-    for place, row in enumerate(rows.tolist()):
-        own = slice(I[c.OPTION_FIRST, row], I[c.OPTION_FIRST, row] + I[c.OPTION_COUNT, row])
+    jobs, options, speed = pool.snapshot.jobs, pool.snapshot.options, np.zeros((len(places), width))
+    for place, job in enumerate(places.tolist()):
+        own = slice(jobs.option_first[job], jobs.option_first[job] + jobs.option_count[job])
         here = options.I[c.O_TYPE, own] == pool.kind
         size, rate = options.I[c.O_GPUS, own][here], options.F[c.O_RATE, own][here]
         known = (size > 0) & (size < width)
-        if len(size) == 1 and known[0] and I[c.MIN_GPUS, row] < I[c.MAX_GPUS, row]:
+        if len(size) == 1 and known[0] and jobs.min_gpus[job] < jobs.max_gpus[job]:
             speed[place] = np.arange(width) * (rate[0] / size[0])
         else:
             speed[place, size[known]] = rate[known]

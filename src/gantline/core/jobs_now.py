@@ -1,0 +1,281 @@
+"""The active jobs at one instant, as columns: what a policy sees of them.
+
+Jobs stand in order of arrival; a plan names them by their position here. Every column is a read-only copy, gathered when it is first
+read; it is valid during `decide`. `rows` are numbers that a job keeps for life, for what a policy wants to remember.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.grant import Grant
+from gantline.core.lending import Lent, sealed
+from gantline.core.options import Option
+from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
+
+
+class Jobs:
+    """Columns over the active jobs (admitted, not ended) at one instant, in order of arrival."""
+
+    __slots__ = ("_cache", "_lent", "_now", "_rows", "rows")
+
+    def __init__(self, lent: Lent, rows: Ints, now: float) -> None:
+        self._rows = rows.copy()
+        self.rows: Ints = sealed(self._rows[:])
+        self._lent = lent
+        self._now = now
+        self._cache: dict[Any, NDArray[Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _float(self, column: int) -> Floats:
+        found = self._cache.get(column)
+        if found is None:
+            found = self._cache[column] = self._lent.floats(column, self._rows)
+        return found
+
+    def _int(self, column: int) -> Ints:
+        found = self._cache.get(~column)
+        if found is None:
+            found = self._cache[~column] = self._lent.ints(column, self._rows)
+        return found
+
+    def _moving(self, which: int) -> Floats:
+        return self._made(("m", which), lambda: self._lent.moving(which, self._rows, self._now))
+
+    def _made(self, name: Any, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """A column computed from others, once."""
+        found = self._cache.get(name)
+        if found is None:
+            found = self._cache[name] = sealed(make())
+        return found
+
+    # --- what was asked for -----------------------------------------------------------------------------------------
+    @property
+    def ids(self) -> list[str]:
+        """The names that users know the jobs by."""
+        return self._lent.ids(self._rows)
+
+    @property
+    def arrival(self) -> Floats:
+        """When each was submitted."""
+        return self._float(c.ARRIVAL)
+
+    @property
+    def gpus(self) -> Ints:
+        """Devices asked for."""
+        return self._int(c.GPUS)
+
+    @property
+    def min_gpus(self) -> Ints:
+        """Fewest devices with which it may run."""
+        return self._int(c.MIN_GPUS)
+
+    @property
+    def max_gpus(self) -> Ints:
+        """Most devices that it can use."""
+        return self._int(c.MAX_GPUS)
+
+    @property
+    def smallest(self) -> Ints:
+        """Devices of its smallest option."""
+        return self._int(c.SMALLEST)
+
+    @property
+    def priority(self) -> Floats:
+        """Higher is more urgent."""
+        return self._float(c.PRIORITY)
+
+    @property
+    def weight(self) -> Floats:
+        """Fair-share weight."""
+        return self._float(c.WEIGHT)
+
+    @property
+    def deadline(self) -> Floats:
+        """When it should be done; NaN: no deadline."""
+        return self._float(c.DEADLINE)
+
+    @property
+    def user(self) -> Ints:
+        """Code of the user; `snapshot.users` has the names."""
+        return self._int(c.USER)
+
+    @property
+    def queue(self) -> Ints:
+        """Code of the queue; `snapshot.queues` has the names."""
+        return self._int(c.QUEUE)
+
+    @property
+    def app(self) -> Ints:
+        """Code of the application (a group of hyper-parameter trials); `snapshot.apps` has the names."""
+        return self._int(c.APP)
+
+    @property
+    def model(self) -> Ints:
+        """Code of the kind of job (which network it trains); `snapshot.models` has the names."""
+        return self._int(c.MODEL)
+
+    @property
+    def listed(self) -> Ints:
+        """Where each job stood in the list that the snapshot was read from, for policies that imitate ties by input order."""
+        return self._made("listed", lambda: self._lent.listed(self._rows))
+
+    # --- what has happened ------------------------------------------------------------------------------------------
+    @property
+    def attained(self) -> Floats:
+        """Seconds run so far."""
+        return self._moving(c.SERVICE)
+
+    @property
+    def attained_gpu(self) -> Floats:
+        """GPU-seconds run so far."""
+        return self._moving(c.GPUTIME)
+
+    @property
+    def done(self) -> Floats:
+        """Work done so far."""
+        return self._moving(c.DONE)
+
+    @property
+    def waiting(self) -> Floats:
+        """Seconds since a job that does not run began to wait; zero for those that run."""
+        return self._made("waiting", lambda: np.where(self.running, 0.0, np.maximum(self._now - self._float(c.SINCE), 0.0)))
+
+    @property
+    def first_start(self) -> Floats:
+        """First time it was given devices; NaN: never."""
+        return self._float(c.FIRST_START)
+
+    @property
+    def last_start(self) -> Floats:
+        """Start of the present or last run; NaN: it never ran."""
+        return self._float(c.LAST_START)
+
+    @property
+    def restarts(self) -> Ints:
+        """How often it has started again."""
+        return self._int(c.RESTARTS)
+
+    @property
+    def preemptions(self) -> Ints:
+        """How often it was stopped for others."""
+        return self._int(c.PREEMPTIONS)
+
+    # --- what is estimated ------------------------------------------------------------------------------------------
+    @property
+    def estimate(self) -> Floats:
+        """Estimated total work."""
+        return self._float(c.ESTIMATE)
+
+    @property
+    def remaining(self) -> Floats:
+        """Estimated remaining work: seconds at the speed of the request. Never below zero."""
+        return self._made("remaining", lambda: np.maximum(self._moving(c.ESTIMATE), 0.0))
+
+    # --- where it stands --------------------------------------------------------------------------------------------
+    @property
+    def phase(self) -> Ints:
+        """Where it stands, see `gantline.core.phases.Phase`."""
+        return self._int(c.PHASE)
+
+    @property
+    def reason(self) -> Ints:
+        """Why it does not run, or why it did not get the other grant it was to have: codes of `gantline.core.reasons.Reason`."""
+        return self._int(c.REASON)
+
+    @property
+    def running(self) -> Bools:
+        """Whether it holds devices (starting counts)."""
+        return self._made("running", lambda: (self.phase >= STARTING) & (self.phase <= CHECKPOINTING + 2))
+
+    @property
+    def progressing(self) -> Bools:
+        """Whether it does work at this instant: it runs, and its start is behind it."""
+        return self._made("progressing", lambda: (self.phase == RUNNING) & (self._float(c.SINCE) <= self._now))
+
+    @property
+    def held(self) -> Ints:
+        """Devices held now."""
+        return self._int(c.HELD)
+
+    @property
+    def nodes_held(self) -> Ints:
+        """Nodes that its gang spans now."""
+        return self._int(c.SPREAD)
+
+    @property
+    def rate(self) -> Floats:
+        """Work per second now; zero for those that do not run."""
+        return self._made("rate", lambda: np.where(self.running, self._float(c.RATE), 0.0))
+
+    @property
+    def locked(self) -> Bools:
+        """Whether the present grant must stay as it is."""
+        return self._made("locked", lambda: self._int(c.LOCKED) != 0)
+
+    @property
+    def until(self) -> Floats:
+        """End of the present lease; infinity: none."""
+        return self._float(c.UNTIL)
+
+    @property
+    def option(self) -> Ints:
+        """Which of its options is in use; -1: none."""
+        return self._made("option", lambda: np.where(self._int(c.OPTION) < 0, -1, self._int(c.OPTION) - self._int(c.OPTION_FIRST)))
+
+    @property
+    def type(self) -> Ints:
+        """Code of the device type in use; -1: none."""
+        return self._made("type", self._type)
+
+    def _type(self) -> Ints:
+        used = self._int(c.OPTION)
+        kinds = self._lent.options().I[c.O_TYPE]
+        return np.where(used < 0, -1, kinds[np.maximum(used, 0)]) if len(kinds) else np.full(len(used), -1, dtype=np.int64)
+
+    @property
+    def option_first(self) -> Ints:
+        """First row of each job's options in `snapshot.options`."""
+        return self._int(c.OPTION_FIRST)
+
+    @property
+    def option_count(self) -> Ints:
+        """How many options each job has."""
+        return self._int(c.OPTION_COUNT)
+
+    def options(self, position: int) -> list[Option]:
+        """The ways in which one job may run."""
+        table, first = self._lent.options(), int(self.option_first[position])
+        return [table[k] for k in range(first, first + int(self.option_count[position]))]
+
+    def devices(self, position: int) -> tuple[int, ...]:
+        """The devices one job holds, its own or shared, in rank order."""
+        return self._lent.devices(int(self._rows[position]))
+
+    def grant(self, position: int) -> Grant | None:
+        """What one job holds beyond a gang of its own (group, fraction, offset, parts, shares of time, batch); None: nothing of that."""
+        return self._lent.grant(int(self._rows[position]))
+
+    def metric(self, name: str) -> Floats:
+        """A measured value per job; NaN where unknown."""
+        return self._lent.metric(name, self._rows)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the values that were measured."""
+        return self._lent.metrics()
+
+    def matrices(self) -> tuple[Floats, Ints]:
+        """Copies of all columns as two matrices (see `gantline.core.columns`), one entry per job here, for policies that are compiled.
+
+        What a policy may not know is NaN in them.
+        """
+        return self._lent.matrices(self._rows)

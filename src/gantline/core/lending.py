@@ -1,0 +1,138 @@
+"""What a snapshot is lent of the tables: functions that copy out what a policy may know, and nothing that leads back to the matrices.
+
+A policy must not read the truth (how much work a job really has, when it will really end) and must not write anything, by mistake
+least of all. So a snapshot holds no matrix and no view of one: it holds these functions, and what they return is a copy that cannot be
+written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import GantlineError
+from gantline.core.gather import gather_float, gather_int, moving
+from gantline.core.options import OptionTable
+
+if TYPE_CHECKING:
+    from gantline.core.cluster import Cluster
+    from gantline.core.grant import Grant
+    from gantline.core.queues import Queue
+    from gantline.core.snapshot import Snapshot
+    from gantline.core.tables import Tables
+
+#: float columns that say what really will be, or that kernels use as scratch: no policy may read them
+SECRET = frozenset({c.WORK, c.DUE, c.FINISH, c.KEY})
+_PUBLIC = np.array([column for column in range(c.F_COLUMNS) if column not in SECRET], dtype=np.int64)
+_INSIDER = object()
+
+
+class Lent(NamedTuple):
+    """The ways in which a snapshot may read the tables."""
+
+    floats: Callable[[int, Ints], Floats]  # (column, rows)
+    ints: Callable[[int, Ints], Ints]
+    moving: Callable[[int, Ints, float], Floats]  # (column, rows, now)
+    matrices: Callable[[Ints], tuple[Floats, Ints]]  # all columns of some rows
+    ids: Callable[[Ints], list[str]]
+    names: Callable[[str], tuple[str, ...]]  # "users", "queues", "apps", "models"
+    queue_tree: Callable[[], Mapping[str, Queue]]
+    options: Callable[[], OptionTable]
+    devices: Callable[[int], tuple[int, ...]]
+    grant: Callable[[int], Grant | None]
+    listed: Callable[[Ints], Ints]
+    metric: Callable[[str, Ints], Floats]
+    metrics: Callable[[], tuple[str, ...]]
+    node_floats: Callable[[int], Floats]
+    node_ints: Callable[[int], Ints]
+    device_ints: Callable[[int], Ints]
+    cluster: Callable[[], Cluster]
+    performance: Callable[[], Any]
+    insider: Callable[[object], Tables]
+
+
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """The same array, read-only from now on."""
+    array.flags.writeable = False
+    return array
+
+
+def lend(tables: Tables) -> Lent:
+    """The functions over one set of tables; they see what the tables are when they are called."""
+    names: dict[str, tuple[str, ...]] = {}
+
+    def floats(column: int, rows: Ints) -> Floats:
+        if column in SECRET:
+            raise GantlineError("this column is not for policies", where="snapshot")
+        return sealed(gather_float(tables.F, column, rows))
+
+    def matrices(rows: Ints) -> tuple[Floats, Ints]:
+        F = np.full((c.F_COLUMNS, len(rows)), np.nan)
+        F[_PUBLIC] = tables.F[_PUBLIC[:, None], rows]
+        return F, tables.I[:, rows]
+
+    def ids(rows: Ints) -> list[str]:
+        known = tables.ids
+        return [known[row] for row in rows.tolist()]
+
+    def names_of(kind: str) -> tuple[str, ...]:
+        listed = getattr(tables, kind)
+        found = names.get(kind)
+        if found is None or len(found) != len(listed):
+            found = names[kind] = tuple(listed)
+        return found
+
+    def devices(row: int) -> tuple[int, ...]:
+        grant = tables.granted.get(row)
+        if grant is not None and grant.shared:
+            return grant.devices
+        device, held = int(tables.I[c.HEAD, row]), []
+        while device >= 0:
+            held.append(device)
+            device = int(tables.D[c.D_NEXT, device])
+        return tuple(held)
+
+    def listed(rows: Ints) -> Ints:
+        return sealed(rows.copy() if tables.listed is None else tables.listed[rows])
+
+    def metric(name: str, rows: Ints) -> Floats:
+        column = tables.metrics.get(name)
+        return sealed(np.full(len(rows), np.nan) if column is None else column[rows])
+
+    def insider(key: object) -> Tables:
+        if key is not _INSIDER:
+            raise GantlineError("the tables are not for policies", where="snapshot", fix="read snapshot.jobs and snapshot.cluster")
+        return tables
+
+    return Lent(
+        floats=floats,
+        ints=lambda column, rows: sealed(gather_int(tables.I, column, rows)),
+        moving=lambda which, rows, now: sealed(moving(tables.F, tables.I, rows, now, which)),
+        matrices=matrices,
+        ids=ids,
+        names=names_of,
+        queue_tree=lambda: MappingProxyType(tables.queue_tree),
+        options=lambda: tables.options.frozen(),
+        devices=devices,
+        grant=lambda row: tables.granted.get(row),
+        listed=listed,
+        metric=metric,
+        metrics=lambda: tuple(tables.metrics),
+        node_floats=lambda column: sealed(tables.NF[column].copy()),
+        node_ints=lambda column: sealed(tables.NI[column].copy()),
+        device_ints=lambda column: sealed(tables.D[column].copy()),
+        cluster=lambda: tables.cluster,
+        performance=lambda: tables.performance,
+        insider=insider,
+    )
+
+
+def tables_behind(snapshot: Snapshot) -> Tables:
+    """The tables behind a snapshot: for those who store, replay or check one. Not for policies (tests/project sees to it)."""
+    return snapshot.lent.insider(_INSIDER)
