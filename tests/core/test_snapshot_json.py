@@ -209,7 +209,7 @@ def test_a_person_needs_only_a_cluster_and_jobs() -> None:
     assert jobs.remaining.tolist() == [3600.0, 3600.0]
     assert snapshot.cluster.free == 4
     assert snapshot.cluster.node_free.tolist() == [0, 4]
-    assert snapshot.users == [""]
+    assert snapshot.users == ("",)
     assert jobs.options(1)[0].gpus == 1
 
 

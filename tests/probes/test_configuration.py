@@ -31,13 +31,13 @@ CLUSTER = "t4:2x4,a100:1x8"
 class Goodput:
     """Twice as fast on an a100; every doubling of the batch beyond 32 per device loses a tenth."""
 
-    def rate(self, tables: Tables, row: int, kind: int, gpus: int) -> float:
+    def rate(self, job: str, kind: int, gpus: int) -> float:
         return gpus * (2.0 if kind == A100 else 1.0)
 
     def granted_rate(self, tables: Tables, row: int, grant: Grant, mates: dict[int, Grant]) -> float:
         option, item = int(tables.I[c.OPTION, row]), grant.assignment
         gpus, kind = int(tables.options.I[c.O_GPUS, option]), int(tables.options.I[c.O_TYPE, option])
-        return self.rate(tables, row, kind, gpus) * 0.9 ** np.log2(item.batch / (32 * gpus))
+        return self.rate("", kind, gpus) * 0.9 ** np.log2(item.batch / (32 * gpus))
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: float columns that say what really will be, or that kernels use as scratch: no policy may read them
 SECRET = frozenset({c.WORK, c.DUE, c.FINISH, c.KEY})
-_PUBLIC = np.array([column for column in range(c.F_COLUMNS) if column not in SECRET], dtype=np.int64)
+_SECRET = sorted(SECRET)
 _INSIDER = object()
 
 
@@ -73,9 +73,9 @@ def lend(tables: Tables) -> Lent:
         return sealed(gather_float(tables.F, column, rows))
 
     def matrices(rows: Ints) -> tuple[Floats, Ints]:
-        F = np.full((c.F_COLUMNS, len(rows)), np.nan)
-        F[_PUBLIC] = tables.F[_PUBLIC[:, None], rows]
-        return F, tables.I[:, rows]
+        F = tables.F.take(rows, axis=1)
+        F[_SECRET] = np.nan
+        return F, tables.I.take(rows, axis=1)
 
     def ids(rows: Ints) -> list[str]:
         known = tables.ids
