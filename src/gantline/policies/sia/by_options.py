@@ -33,10 +33,9 @@ def decide(snapshot: Snapshot, p: float, idle: float, restart: float) -> Plan:
 
 def _columns(snapshot: Snapshot) -> tuple[Configurations, Ints]:
     """One column per type and count that any option has, and the option of each job in each column (-1: none)."""
-    jobs, table, nodes = snapshot.jobs, snapshot.options.I, snapshot.tables.NI
-    up = np.where(nodes[c.N_UP] == 1, snapshot.tables.cluster.node_gpus[: nodes.shape[1]], 0)
-    types = len(snapshot.tables.cluster.types)
-    capacity = np.bincount(snapshot.tables.cluster.node_type[: nodes.shape[1]], weights=up, minlength=types).astype(np.float64)
+    jobs, table = snapshot.jobs, snapshot.options.I
+    types = len(snapshot.cluster.types)
+    capacity = snapshot.cluster.capacity.astype(np.float64)
     owner = np.repeat(np.arange(len(jobs)), jobs.option_count)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(jobs.option_count) - jobs.option_count, jobs.option_count)
     row = np.repeat(jobs.option_first, jobs.option_count) + within
