@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import pytest
 
@@ -112,3 +113,23 @@ def test_history_learns_from_those_that_have_ended():
     assert ends["a1"] < ends["b1"]
     guessed, _ = finishes("sjf", jobs=jobs[2:], estimates="history")
     assert guessed["b1"] < guessed["a1"]  # nothing is known: by arrival
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "las"])
+@pytest.mark.parametrize("latency", [7.0, 61.0])
+def test_with_late_decisions_skipping_rounds_gives_what_stepping_through_them_gives(policy, latency):
+    draws = Random(4)
+    jobs = [
+        {"job": f"j{k}", "arrival": 60.0 * k + draws.randint(0, 59), "gpus": draws.choice([1, 1, 2, 4]), "duration": draws.randint(20, 600)}
+        for k in range(14)
+    ]
+    skipped, stepped = (simulate(jobs, "1x4", policy, round=60.0, latency=latency, step_all=every) for every in (False, True))
+    assert skipped.summary["log_hash"] == stepped.summary["log_hash"]
+
+
+@pytest.mark.parametrize("policy", ["tiresias", "fifo", "las"])
+def test_a_duration_a_rounding_error_above_a_tick_ends(policy):
+    jobs = [{"job": "a", "arrival": 0, "gpus": 1, "duration": 10.0000000001}, {"job": "b", "arrival": 3.3, "gpus": 1, "duration": 5}]
+    ends, run = finishes(policy, jobs=jobs, regime="tiresias", until=1000)
+    assert run.summary["unfinished"] == 0
+    assert max(ends.values()) < 20

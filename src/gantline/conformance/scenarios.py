@@ -32,8 +32,8 @@ class Scenario:
 
     @property
     def skips(self) -> bool:
-        """Whether rounds may be skipped with the same result; a decision that comes late sees what has happened meanwhile."""
-        return bool(self.options.get("round")) and not self.options.get("latency")
+        """Whether there are rounds to skip."""
+        return bool(self.options.get("round"))
 
 
 def some_jobs(name: str, count: int = 14, largest: int = 8, types: tuple[str, ...] = ()) -> tuple[Job, ...]:

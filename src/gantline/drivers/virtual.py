@@ -57,7 +57,7 @@ class Simulation:
         self.down: list[tuple[float, int]] = []
         self._next_node_event = 0
         self._seen = 0.0  # the last instant up to which everything was observed
-        self.agenda = Agenda(self.engine, self.step_all)
+        self.agenda = Agenda(self.engine, self.step_all, late=self.latency > 0.0)
         self._quota = self.admission.has_quota
         self._measure()
 

@@ -22,9 +22,10 @@ from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_HELD, B_NEXT, B_WAITIN
 class Agenda:
     """The appointments of one run."""
 
-    def __init__(self, engine: Engine, step_all: bool = False) -> None:
+    def __init__(self, engine: Engine, step_all: bool = False, late: bool = False) -> None:
         self.engine, self.state = engine, engine.state
         self.step_all = step_all  # visit every round even if nothing can change (the check of skipping)
+        self.late = late  # plans are committed to a later state, which may have room that nobody foresaw: no round is skipped
         self._touched = math.inf  # since when something has happened that the policy has not been asked about
         self._first = True
 
@@ -49,10 +50,13 @@ class Agenda:
             number = max(0, math.ceil(due / regime.round - 1e-9))
             if not self._first:
                 following = math.floor(now / regime.round + 1e-9) + 1
-                number = following if self.step_all else max(number, following)
+                every = self.step_all or (self.late and self.state.B[B_ACTIVE] > 0)
+                number = following if every else max(number, following)
             return number * regime.round
         if regime.tick > 0.0:
-            due = math.ceil(due / regime.tick - 1e-9) * regime.tick
+            at = math.ceil(due / regime.tick - 1e-9) * regime.tick
+            # what is due a rounding error after this very tick was looked at in vain: it is seen at the next one
+            due = at if at > now or due <= now else (math.floor(now / regime.tick + 1e-9) + 1) * regime.tick
         return max(due, now)
 
     def _arrival(self) -> float:
