@@ -103,7 +103,7 @@ def draw(number: int, hard: bool = True, noise: bool = True) -> tuple[Trace, str
     placement = PLACEMENTS[int(rng.integers(0, len(PLACEMENTS)))] if rare else str(rng.choice(PLACEMENTS[:3]))
     more: dict[str, Any] = {
         "placement": placement,
-        "round": float(rng.choice([0.0, 0.0, 60.0, 100.0])),
+        "round": float(rng.choice([0.0, 0.0, 60.0, 100.0])) or None,
         "costs": str(rng.choice(["", "", "start=30,resume=45,move=20", "5"])),
         "min_run": float(rng.choice([0.0, 0.0, 90.0])),
         "admission": str(rng.choice(["accept-all", "accept-all", "load-limit:1.2"])),
