@@ -111,6 +111,18 @@ def test_pollux_gives_nominal_durations_and_says_so() -> None:
     assert slower.frame["duration"].to_list() == [2000.0, 33187.5, 64.0]
 
 
+def test_pollux_keeps_the_first_jobs_if_asked_and_reads_sias_categories(tmp_path: Path) -> None:
+    assert import_trace("pollux", FIXTURES / "pollux.csv", {"first": 2}).frame["job"].to_list() == ["cifar10-0", "imagenet-1"]
+    path = tmp_path / "kinds.csv"
+    path.write_text(
+        "name,time,application,num_replicas,batch_size,category\na,0,ncf,1,256,scale-gpus\nb,1,ncf,1,256,\nc,2,ncf,1,256,rigid\n"
+    )
+    assert import_trace("pollux", path).frame["kind"].to_list() == ["strong-scaling", "", "rigid"]
+    path.write_text("name,time,application,num_replicas,batch_size,category\na,0,ncf,1,256,elastic\n")
+    with pytest.raises(TraceError, match="'elastic' is no category"):
+        import_trace("pollux", path)
+
+
 def test_pollux_asks_for_the_run_time_of_an_unknown_application(tmp_path: Path) -> None:
     path = tmp_path / "sia.csv"
     path.write_text("name,time,application,num_replicas,batch_size,scaling\ngpt-0,0,gpt,8,48,hybrid\n")

@@ -30,6 +30,7 @@ class Regime:
     track_end_included: bool = True  # whether --track LO:HI means HI too
     checkpoints: bool = False  # a run can be saved and gone on with
     profiles: bool = False  # jobs run by measured profiles
+    sizes_bind: bool = True  # a job that asks for more than there is cannot run; else it may get less
 
     def with_round(self, seconds: float | None) -> Regime:
         return self if seconds is None else replace(self, round=float(seconds))

@@ -16,8 +16,8 @@ from gantline.workload.options import parse_options
 from gantline.workload.trace import Trace
 
 
-def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, checkpoint: float = 0.0) -> Tables:
-    """Tables with one row per job of the trace, none of which has arrived yet."""
+def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, checkpoint: float = 0.0, sizes_bind: bool = True) -> Tables:
+    """Tables with one row per job of the trace, none of which has arrived yet; unless sizes bind, who asks for too much may get less."""
     frame = trace.frame
     tables = Tables.empty(cluster, frame.height)
     F, I = tables.F, tables.I
@@ -40,7 +40,8 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
     sensitive = np.array([is_sensitive(model, skew_limit) for model in tables.models], dtype=np.int64)
     I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]
     _fill_options(trace, cluster, tables)
-    _check_sizes(trace, cluster, tables)
+    if sizes_bind:
+        _check_sizes(trace, cluster, tables)
     tables.I[c.SMALLEST] = smallest_options(tables)
     return tables
 

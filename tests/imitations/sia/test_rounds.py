@@ -117,6 +117,12 @@ def test_stages_may_be_given_in_the_trace() -> None:
     assert all(spell[3] % 4 == 0 for spell in held(found)["h"])
 
 
+def test_adaptive_jobs_that_ask_for_more_than_there_is_get_less() -> None:
+    found = run([job("a", gpus=64, batch_size=256)], cluster="slow:1x4", noise=8.0)
+    assert found.jobs["state"].to_list() == ["completed"]
+    assert max(spell[3] for spell in held(found)["a"]) == 4
+
+
 def test_reserved_jobs_have_what_is_reserved_from_their_arrival_on() -> None:
     jobs = [job(f"job{k}", batch_size=256) for k in range(6)] + [job("vip", 61.0, reserved="fast:8", batch_size=256)]
     found = run(jobs, noise=8.0)
@@ -155,6 +161,14 @@ def test_equal_runs_are_equal_and_placement_does_not_change_when_adaptive_jobs_e
     first, again, fast = run(jobs, noise=8.0), run(jobs, noise=8.0), run(jobs, noise=8.0, placement="fast")
     assert first.summary["log_hash"] == again.summary["log_hash"]
     np.testing.assert_array_equal(first.jobs["finish"], fast.jobs["finish"])
+
+
+def test_gavel_gives_every_job_the_gpus_of_the_trace() -> None:
+    jobs = [job(f"job{k}", gpus=4, batch_size=128) for k in range(6)]
+    found = run(jobs, cluster="slow:1x4,fast:1x4", policy="gavel.max_sum_throughput_perf")
+    assert found.jobs["state"].to_list() == ["completed"] * 6
+    assert {spell[3] for spells in held(found).values() for spell in spells} == {4}
+    assert found.jobs["first_start"].to_list().count(60.0) == 2, "nothing idles while somebody waits"
 
 
 # --- what it refuses ------------------------------------------------------------------------------------------------------

@@ -2,4 +2,4 @@
 
 from gantline.engine.regime import Regime
 
-REGIME = Regime(name="sia", round=60.0, profiles=True)
+REGIME = Regime(name="sia", round=60.0, profiles=True, sizes_bind=False)

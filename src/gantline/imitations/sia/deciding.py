@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.imitations.sia.goodputs import Assumptions, goodput_row, unit_row
+from gantline.imitations.sia.goodputs import Assumptions, GoodputMatrix
 from gantline.imitations.sia.jobs import Job
 from gantline.imitations.sia.rounds import Grant
 from gantline.policies.sia.configurations import Configurations
@@ -26,18 +26,20 @@ class SiaScheduler:
     idle: float = 1.1
     assume: Assumptions = field(default_factory=Assumptions)
 
+    def __post_init__(self) -> None:
+        self._goodputs = GoodputMatrix(self.columns, self.assume)
+
     def decide(self, now: float, jobs: Sequence[Job], held: Sequence[Grant | None]) -> list[Grant | None]:
         """The configurations that cost least together; who is restarting keeps its own."""
         columns = self.columns
-        holds = np.array([-1 if grant is None else columns.find(*grant) for grant in held], dtype=np.int64)
+        holds = np.array([-1 if grant is None else columns.find(grant.group, grant.gpus) for grant in held], dtype=np.int64)
         forced = np.array([self._forced(job, int(column)) for job, column in zip(jobs, holds, strict=True)], dtype=np.int64)
         chosen = choose(self.costs(now, jobs, holds), columns, self.idle, forced).column
-        return [None if k < 0 else (int(columns.group[k]), int(columns.gpus[k])) for k in chosen.tolist()]
+        return [None if k < 0 else Grant(int(columns.group[k]), int(columns.gpus[k])) for k in chosen.tolist()]
 
     def costs(self, now: float, jobs: Sequence[Job], holds: np.typing.NDArray[np.int64]) -> Floats:
         """The coefficients of the program."""
-        goodput = np.stack([goodput_row(job, self.columns, self.assume) for job in jobs])
-        unit = np.stack([unit_row(job, self.columns) for job in jobs])
+        goodput, unit = self._goodputs.rows(jobs)
         # a rigid job is spared until it has been served for as long as a restart takes, the others until they are as old
         rigid = np.array([job.asked.kind == "rigid" for job in jobs])
         age = np.array([now - job.asked.submit for job in jobs])

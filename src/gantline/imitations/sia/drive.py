@@ -11,6 +11,7 @@ from gantline.core.policy import Policy
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.sia.beliefs import Fitter
 from gantline.imitations.sia.deciding import SiaScheduler
+from gantline.imitations.sia.gavel import GavelScheduler
 from gantline.imitations.sia.goodputs import Assumptions
 from gantline.imitations.sia.jobs import Job
 from gantline.imitations.sia.reading import classes_of, read_jobs
@@ -18,13 +19,14 @@ from gantline.imitations.sia.recorded import RecordedScheduler
 from gantline.imitations.sia.result import write_result
 from gantline.imitations.sia.rounds import Rounds, Scheduler
 from gantline.performance.costs import Costs
+from gantline.policies.gavel.sum_policies import MaxSumThroughputPerf
 from gantline.policies.recorded import Recorded
 from gantline.policies.sia.configurations import Configurations, NodeClass
 from gantline.policies.sia.policy import FITS, Sia
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime sia"
-_KNOWN = ("recorded", "sia")
+_KNOWN = ("gavel.max_sum_throughput_perf", "recorded", "sia")
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
@@ -37,7 +39,8 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     if fitter.method not in FITS:
         raise UsageError(f"parameter 'fit' is '{fitter.method}'", where=f"policy '{policy.name}'", fix=near(fitter.method, FITS))
     classes = classes_of(state.tables.cluster)
-    jobs = read_jobs(trace, simulation.profiles, classes, fitter, getattr(policy, "restart", 30.0))
+    tuned = isinstance(policy, MaxSumThroughputPerf)
+    jobs = read_jobs(trace, simulation.profiles, classes, fitter, getattr(policy, "restart", 30.0), tuned=tuned)
     rounds = Rounds(
         jobs,
         classes,
@@ -57,6 +60,8 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
 def _scheduler(policy: Policy, jobs: list[Job], classes: tuple[NodeClass, ...]) -> Scheduler:
     if isinstance(policy, Recorded):
         return RecordedScheduler(policy.table, jobs, classes)
+    if isinstance(policy, MaxSumThroughputPerf):
+        return GavelScheduler(classes)
     if isinstance(policy, Sia):
         sizes = [job.asked.gpus for job in jobs if job.asked.kind == "rigid"]
         sizes += [job.asked.reserved[1] for job in jobs if job.asked.reserved is not None]

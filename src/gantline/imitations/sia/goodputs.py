@@ -7,6 +7,7 @@ alike.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,50 +31,78 @@ class Assumptions:
     batch_cap: bool = True  # adaptive jobs are not expected to go beyond the batch that their submitter asked for
 
 
-def goodput_row(job: Job, columns: Configurations, assume: Assumptions) -> Floats:
-    """Believed goodput per configuration; 0 where the job cannot have it."""
-    if job.asked.kind == "rigid":
-        return _rigid_row(job, columns)
-    classes = columns.classes
-    usable = [k for k, one in enumerate(classes) if one.type in job.types and job.asked.only in ("", one.type)]
-    known = [k for k in usable if job.beliefs[classes[k].type].parameters is not None]
-    row = np.zeros(len(columns))
-    if not known:
-        for k in usable:
-            unit = job.types[classes[k].type].unit
-            column = _least(columns, k, unit)
-            if column >= 0:
-                row[column] = unit
-        return row
-    most = {k: most_replicas(job, classes[k].type) for k in usable}
-    widest = max(most.values())
-    for k in usable:
-        measured = job.types[classes[k].type]
-        limit = widest if assume.shared_limit or assume.projection else most[k]
-        mine = np.flatnonzero(_whole_replicas(columns, k, measured.unit) & (columns.gpus <= limit * measured.unit))
-        replicas = columns.gpus[mine] // measured.unit
-        if job.beliefs[classes[k].type].parameters is not None:
-            row[mine] = _evaluate(job, classes[k].type, columns.nodes[mine], replicas, assume)
-        elif assume.projection:
-            origin = classes[known[0]]
-            other = job.types[origin.type]
-            nodes = -(-replicas * other.unit // origin.size)
-            row[mine] = _evaluate(job, origin.type, nodes, replicas, assume) * (measured.single / other.single)
-    if not assume.projection:  # what is not projected is offered at its least, so that it is tried at all
-        least = row[row > 0.0].min(initial=np.inf)
-        for k in set(usable) - set(known):
-            column = _least(columns, k, job.types[classes[k].type].unit)
-            if column >= 0 and np.isfinite(least):
-                row[column] = least
-    return row
+class Terms:
+    """What of one job's row changes seldom: per class of nodes the GPUs of a replica, batch limits, and what one GPU was measured to do."""
+
+    def __init__(self, job: Job, columns: Configurations, assume: Assumptions) -> None:
+        count = len(columns.classes)
+        self.unit, self.single = np.ones(count, dtype=np.int64), np.zeros(count)
+        self.limits = np.ones((count, 5))
+        self.rigid = _rigid_row(job, columns) if job.asked.kind == "rigid" else None
+        self.unit_row = np.full(len(columns), float(job.asked.gpus))
+        self._kinds = [one.type if one.type in job.types and job.asked.only in ("", one.type) else "" for one in columns.classes]
+        for k, kind in enumerate(self._kinds):
+            if kind:
+                measured = job.types[kind]
+                self.unit[k], self.single[k] = measured.unit, measured.single
+                self.limits[k] = _limits(job, measured, assume)
+        if self.rigid is None:
+            self.unit_row = self.unit[columns.group].astype(np.float64)
+        self.model, self.most, self.known = np.zeros((count, 7)), np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+        self._rows = [-1] * count
+
+    def update(self, job: Job) -> None:
+        """Take over models that have changed."""
+        for k, kind in enumerate(self._kinds):
+            if not kind or self._rows[k] == len(job.beliefs[kind].rows):
+                continue
+            belief = job.beliefs[kind]
+            self._rows[k] = len(belief.rows)
+            self.most[k] = most_replicas(job, kind)
+            if belief.parameters is not None:
+                self.model[k], self.known[k] = belief.parameters, True
 
 
-def unit_row(job: Job, columns: Configurations) -> Floats:
-    """GPUs of one replica in each configuration; all of them for rigid jobs."""
-    if job.asked.kind == "rigid":
-        return np.full(len(columns), float(job.asked.gpus))
-    units = [job.types[one.type].unit if one.type in job.types else 1 for one in columns.classes]
-    return np.array(units, dtype=np.float64)[columns.group]
+class GoodputMatrix:
+    """Rows of believed goodputs for the jobs that are there; what changes seldom is kept from round to round."""
+
+    def __init__(self, columns: Configurations, assume: Assumptions) -> None:
+        self.columns, self.assume = columns, assume
+        self._terms: dict[int, Terms] = {}
+        self._size = np.array([one.size for one in columns.classes], dtype=np.int64)
+
+    def rows(self, jobs: Sequence[Job]) -> tuple[Floats, Floats]:
+        """Goodput per job and configuration, 0 where a job cannot have it, and the GPUs of one replica there."""
+        columns, found = self.columns, []
+        for job in jobs:
+            if job.asked.row not in self._terms:
+                self._terms[job.asked.row] = Terms(job, columns, self.assume)
+            found.append(self._terms[job.asked.row])
+            found[-1].update(job)
+        out = np.zeros((len(jobs), len(columns)))
+        _fill(
+            np.stack([each.model for each in found]),
+            np.stack([each.known for each in found]),
+            np.stack([each.most for each in found]),
+            np.stack([each.unit for each in found]),
+            np.stack([each.single for each in found]),
+            np.stack([each.limits for each in found]),
+            np.array([job.noise for job in jobs]),
+            np.array([job.fixed_batch for job in jobs]),
+            self._size,
+            columns.group,
+            columns.nodes,
+            columns.gpus,
+            columns.regular,
+            self.assume.projection,
+            self.assume.shared_limit or self.assume.projection,
+            out,
+            np.zeros(3),
+        )
+        for k, each in enumerate(found):
+            if each.rigid is not None:
+                out[k] = each.rigid
+        return out, np.stack([each.unit_row for each in found])
 
 
 def most_replicas(job: Job, kind: str) -> int:
@@ -84,29 +113,12 @@ def most_replicas(job: Job, kind: str) -> int:
     return min(max(2 * job.beliefs[kind].most_replicas, 1), int(job.training.most // measured.local_least))
 
 
-def _least(columns: Configurations, group: int, unit: int) -> int:
-    """The least configuration of a class that holds a whole number of replicas."""
-    found = np.flatnonzero(_whole_replicas(columns, group, unit))
-    return int(found[0]) if len(found) else -1
-
-
-def _whole_replicas(columns: Configurations, group: int, unit: int) -> Bools:
-    return np.asarray((columns.group == group) & columns.regular & (columns.gpus % unit == 0))
-
-
-def _evaluate(job: Job, kind: str, nodes: Ints, replicas: Ints, assume: Assumptions) -> Floats:
-    """Goodput by the job's model of a type, with the batches that the policy reckons with."""
-    measured, parameters = job.types[kind], job.beliefs[kind].parameters
-    assert parameters is not None
-    out = np.zeros(len(nodes))
+def _limits(job: Job, measured: MeasuredType, assume: Assumptions) -> Floats:
+    """The batches that the policy reckons with on a type."""
     if job.fixed_batch:
-        limits = job.limits(measured, measured.policy_most, max(job.training.most, job.fixed_batch))
-        _fixed_goodputs(parameters, *job.noise, nodes, replicas, job.fixed_batch, limits, out, np.zeros(3))
-    else:
-        capped = assume.batch_cap and job.asked.batch > 0 and not measured.hybrid
-        limits = job.limits(measured, measured.policy_most, job.asked.batch if capped else job.training.most)
-        _best_goodputs(parameters, *job.noise, nodes, replicas, limits, out, np.zeros(3))
-    return out
+        return job.limits(measured, measured.policy_most, max(job.training.most, job.fixed_batch))
+    capped = assume.batch_cap and job.asked.batch > 0 and not measured.hybrid
+    return job.limits(measured, measured.policy_most, job.asked.batch if capped else job.training.most)
 
 
 def _rigid_row(job: Job, columns: Configurations) -> Floats:
@@ -121,29 +133,76 @@ def _rigid_row(job: Job, columns: Configurations) -> Floats:
 
 def measured_speed(job: Job, measured: MeasuredType, shape: tuple[int, ...]) -> float:
     """Samples a second with the batch that the job always has."""
-    out, replicas = np.zeros(3), sum(shape)
+    out, replicas = np.zeros(3), sum(shape) // measured.unit
     split(job.fixed_batch, replicas, job.limits(measured, measured.job_most(shape), max(job.training.most, job.fixed_batch)), out)
-    local, steps = max(int(measured.clipped(out[LOCAL], replicas)), 1), int(out[ACCUMULATION])
+    local, steps = max(int(measured.clipped(out[LOCAL], sum(shape))), 1), int(out[ACCUMULATION])
     step, sync = measured.times(shape, local)
     return replicas * local * (steps + 1) / (step + steps * (step - sync))
 
 
 @kernel
-def _best_goodputs(
-    p: Floats, square: float, variance: float, nodes: Ints, replicas: Ints, limits: Floats, out: Floats, work: Floats
+def _fill(
+    model: Floats,
+    known: Bools,
+    most: Ints,
+    unit: Ints,
+    single: Floats,
+    limits: Floats,
+    noise: Floats,
+    fixed: Floats,
+    size: Ints,
+    group: Ints,
+    nodes: Ints,
+    gpus: Ints,
+    regular: Bools,
+    projection: bool,
+    shared: bool,
+    out: Floats,
+    work: Floats,
 ) -> None:
-    """The best goodput of each configuration."""
-    for i in range(nodes.size):
-        choose(p, square, variance, nodes[i], replicas[i], limits, work)
-        out[i] = work[GOODPUT]
+    """All rows; a class on which a job was not measured has ``single`` 0."""
+    classes = size.size
+    for j in range(out.shape[0]):
+        first, widest = -1, 0
+        for k in range(classes):
+            if single[j, k] > 0.0:
+                widest = max(widest, most[j, k])
+                if first < 0 and known[j, k]:
+                    first = k
+        least, seen = np.inf, -1
+        for c in range(group.size):
+            k = group[c]
+            if single[j, k] <= 0.0 or not regular[c] or gpus[c] % unit[j, k] != 0:
+                continue
+            replicas = gpus[c] // unit[j, k]
+            if first < 0:
+                if k != seen:  # the least configuration of a class comes first
+                    seen = k
+                    out[j, c] = unit[j, k]
+            elif replicas <= (widest if shared else most[j, k]):
+                if known[j, k]:
+                    out[j, c] = _goodput(model[j, k], noise[j], nodes[c], replicas, fixed[j], limits[j, k], work)
+                elif projection:
+                    over = -(-replicas * unit[j, first] // size[first])
+                    there = _goodput(model[j, first], noise[j], over, replicas, fixed[j], limits[j, first], work)
+                    out[j, c] = there * (single[j, k] / single[j, first])
+                if out[j, c] > 0.0:
+                    least = min(least, out[j, c])
+        if not projection and first >= 0 and least < np.inf:  # what is not projected is offered at its least, to be tried at all
+            seen = -1
+            for c in range(group.size):
+                k = group[c]
+                if k != seen and single[j, k] > 0.0 and not known[j, k] and regular[c] and gpus[c] % unit[j, k] == 0:
+                    seen = k
+                    out[j, c] = least
 
 
 @kernel
-def _fixed_goodputs(
-    p: Floats, square: float, variance: float, nodes: Ints, replicas: Ints, batch: float, limits: Floats, out: Floats, work: Floats
-) -> None:
-    """The goodput of each configuration with one total batch."""
-    for i in range(nodes.size):
-        split(batch, replicas[i], limits, work)
-        seconds = step_time(p, nodes[i], replicas[i], work[LOCAL], int(work[ACCUMULATION]))
-        out[i] = limits[0] * gain(square, variance, batch / limits[0]) / seconds
+def _goodput(p: Floats, noise: Floats, nodes: int, replicas: int, fixed: float, limits: Floats, work: Floats) -> float:
+    """The best goodput, or that of the one batch that a job has."""
+    if fixed <= 0.0:
+        choose(p, noise[0], noise[1], nodes, replicas, limits, work)
+        return float(work[GOODPUT])
+    split(fixed, replicas, limits, work)
+    seconds = step_time(p, nodes, replicas, work[LOCAL], int(work[ACCUMULATION]))
+    return float(limits[0] * gain(noise[0], noise[1], fixed / limits[0]) / seconds)

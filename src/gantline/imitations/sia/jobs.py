@@ -149,7 +149,8 @@ class Job:
         step, sync = measured.times(shape, self.local)
         total = replicas * self.local * (self.accumulation + 1)
         self.noise = self._noise_at(float(total))
-        self.beliefs[self.kind].observe(len(shape), replicas, self.local, step, sync)
+        if self.asked.kind != "rigid":  # nobody asks what is believed of those
+            self.beliefs[self.kind].observe(len(shape), replicas, self.local, step, sync)
         worth = gain(*self.noise, total / self.training.base)
         return float(worth / (step + self.accumulation * (step - sync)) / self.charges.slowdown)
 

@@ -17,8 +17,10 @@ from gantline.workload.trace import Trace
 _COLUMNS = ("app", "model", "kind", "type", "stages", "reserved", "batch_size", "weight")
 
 
-def read_jobs(trace: Trace, profiles: Profiles, classes: tuple[NodeClass, ...], fitter: Fitter, assumed: float) -> list[Job]:
-    """The jobs in the order of the trace; one that can run nowhere is refused."""
+def read_jobs(
+    trace: Trace, profiles: Profiles, classes: tuple[NodeClass, ...], fitter: Fitter, assumed: float, *, tuned: bool = False
+) -> list[Job]:
+    """The jobs in the order of the trace; one that can run nowhere is refused. Tuned jobs all keep the GPUs and the batch of the trace."""
     frame = trace.frame
     cells = {name: frame[name].to_list() if name in frame.columns else [None] * len(frame) for name in _COLUMNS}
     seen: dict[tuple[str, str, str], dict[str, MeasuredType]] = {}
@@ -26,6 +28,8 @@ def read_jobs(trace: Trace, profiles: Profiles, classes: tuple[NodeClass, ...], 
     base = zip(frame["job"].to_list(), frame["arrival"].to_list(), frame["gpus"].to_list(), strict=True)
     for row, (name, arrival, gpus) in enumerate(base):
         cell = {key: values[row] for key, values in cells.items()}
+        if tuned and cell["kind"] != "hybrid":
+            cell["kind"] = "rigid"
         application = _application(profiles, cell, trace, row)
         asked = _request(row, name, arrival, gpus, application.name, cell)
         key = application.name, asked.kind, cell["stages"] or ""

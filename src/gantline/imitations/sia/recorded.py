@@ -37,7 +37,7 @@ class RecordedScheduler:
             self._next += 1
         wanted = [self._now.get(job.asked.name) for job in jobs]
         for group, one in enumerate(self._classes):
-            used = sum(grant[1] for grant in wanted if grant is not None and grant[0] == group)
+            used = sum(grant.gpus for grant in wanted if grant is not None and grant.group == group)
             if used > one.gpus:
                 raise TraceError(
                     f"at {now:g} s jobs hold {used} GPUs of '{one.type}', but there are {one.gpus}", file=self._source, line=line or None
@@ -84,12 +84,12 @@ def _grant(kind: str, nodes: int, gpus: int, job: Job, classes: Sequence[NodeCla
         )
     for group, one in enumerate(classes):
         if one.type == kind and -(-gpus // one.size) == nodes and gpus <= one.gpus:
-            return group, gpus
+            return Grant(group, gpus)
     raise TraceError(f"{gpus} GPUs of '{kind}' do not lie on {nodes} nodes", file=str(path), line=line, field="nodes")
 
 
 def _number(row: dict[str, str], name: str, path: Path, line: int) -> float:
-    text = row.get(name, "")
+    text = row.get(name, "") or "0"  # a pause may say nothing
     try:
         value = float(text)
     except ValueError:

@@ -9,13 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gantline.imitations.sia.jobs import Job
 from gantline.policies.sia.configurations import NodeClass
 from gantline.policies.sia.placement import Parts, Wish, place_fast, place_sticky, shape_of
 
-Grant = tuple[int, int]  # class of nodes, GPUs
+
+class Grant(NamedTuple):
+    """GPUs of a class of nodes, and on which nodes of it where the scheduler says so."""
+
+    group: int
+    gpus: int
+    parts: Parts = ()
 
 
 class Scheduler(Protocol):
@@ -119,11 +125,11 @@ class Rounds:
             else:
                 self._grant[k] = grant
         for group, nodes in enumerate(self.classes):
-            wishes = [Wish(k, gpus) for k, (of, gpus) in self._grant.items() if of == group]
-            wishes.sort(key=lambda w: w.job)
+            here = {k: grant for k, grant in sorted(self._grant.items()) if grant.group == group}
+            wishes = [Wish(k, grant.gpus) for k, grant in here.items() if not grant.parts]
             before = {k: spell.parts for k, spell in self._open.items() if spell.group == group}
             placed = place_sticky(nodes, wishes, before) if self.sticky else place_fast(nodes, wishes)
-            for k, parts in placed.items():
+            for k, parts in (placed | {k: grant.parts for k, grant in here.items() if grant.parts}).items():
                 self._seat(k, group, nodes, parts)
         for k in [k for k in active if k not in self._grant and k in self._open]:
             self._end_spell(k, self.now)

@@ -35,6 +35,7 @@ def read(
     src: Path,
     *,
     gpu_seconds: Annotated[str, "seconds on one GPU for more applications: gpt=90000,cifar10=3000"] = "",
+    first: Annotated[int, "keep only so many jobs, the first ones (0: all)"] = 0,
 ) -> Trace:
     """The jobs of a Pollux or Sia workload; times are kept as they are, other columns too."""
     raw = read_foreign(src, _COLUMNS)
@@ -66,6 +67,8 @@ def read(
         frame = frame.with_columns(kind=category.replace(_KINDS))
     others = [column for column in raw.frame if column.name not in (*_COLUMNS, "category")]
     sieve = Sieve(frame.with_columns(others), raw)
+    if first:
+        sieve.drop(pl.col("arrival").rank("ordinal") > first, f"after the first {first}")
     sieve.note("durations are nominal: seconds on one T4 divided by the GPUs (the file gives none)")
     return sieve.finish(from_zero=False)
 
