@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -77,7 +78,8 @@ def test_python_m_gantline_is_the_same_program() -> None:
         (["--frobnicate"], ["no option '--frobnicate'"]),
         (["simulate"], ["TRACE is missing", "gantline simulate --help"]),
         (["simulate", "jobs.csv", "--policy", "fifo"], ["--cluster is missing"]),
-        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--sed", "1"], ["no option --sed"]),
+        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--sed", "1"], ["no option '--sed', did you mean '--seed'?"]),
+        (["simulate", "jobs.csv", "--cluster", "2x4", "--polcy", "fifo"], ["no option '--polcy', did you mean '--policy'?"]),
         (["simulate", "jobs.csv", "more.csv", "--cluster", "2x4", "--policy", "fifo"], ["'more.csv' is one argument too many"]),
         (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "-o", "yaml"], ['"yaml"', '"json"']),
         (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--seed", "x"], ["--seed: 'x' is not a number"]),
@@ -142,6 +144,24 @@ def test_no_colour_reaches_a_pipe_or_a_person_who_wants_none(folder: Path) -> No
     environment = os.environ | {"FORCE_COLOR": "1", "NO_COLOR": "1"}
     plain = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     assert "\x1b[3" not in plain
+
+
+def test_a_shell_learns_every_command(cli: Cli, folder: Path) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        told = cli("completion", shell).out
+        assert [name for name in COMMANDS if name not in told] == []
+    assert cli("completion", "bash", "--install", "--to", "gantline.bash").code == 0
+    assert "--decision-latency" in (folder / "gantline.bash").read_text()
+
+
+def test_a_narrow_terminal_is_enough(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "40"}.items():
+        monkeypatch.setenv(name, value)
+    told = cli("simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo").out
+    plain = re.sub("\x1b\\[[0-9;]*m", "", told)
+    assert max(map(len, plain.splitlines())) <= 40
+    assert "\x1b[3" not in told
+    assert "100% done" in plain
 
 
 def test_settings_may_follow_one_set() -> None:

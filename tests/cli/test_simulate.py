@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from tests.cli.conftest import Cli
 
-from gantline import simulate
+from gantline import Trace, simulate
 
 PROMISED = {
     "policy", "cluster", "regime", "seed", "jobs", "completed", "average_jct", "median_jct", "p95_jct", "p99_jct", "makespan",
@@ -58,6 +58,37 @@ def test_the_command_and_the_function_agree(cli: Cli, folder: Path) -> None:
     run = simulate("jobs.csv", "2x4", "las", round=60, placement="consolidated")
     assert told["log_hash"] == run.summary["log_hash"]
     assert told["average_jct"] == run.summary["average_jct"]
+
+
+def test_a_generator_goes_wherever_a_trace_goes(cli: Cli, folder: Path) -> None:
+    told = cli("simulate", "day", "--trace-set", "jobs=40", "--cluster", "8x8", "--policy", "srtf", "--seed", 2, "-o", "json")
+    assert told.json["trace_hash"] == Trace.generate("day", seed=2, jobs=40).hash
+    assert simulate("day", "8x8", "srtf", seed=2).summary["jobs"] == 600
+    assert cli("trace", "stats", "day", "--trace-set", "jobs=40", "-o", "json").json["jobs"] == 40
+    assert len(cli("trace", "sample", "day", "--jobs", 2).out.splitlines()) == 3
+
+
+def test_a_foreign_log_goes_wherever_a_trace_goes(cli: Cli, folder: Path) -> None:
+    (folder / "plain.csv").write_text(
+        "timestamp,duration,num_gpus,gpu_time,cluster\n2020-01-01 00:01:40,60,2,120,a\n2020-01-01 00:02:40,30,1,30,a\n"
+    )
+    told = cli("simulate", "plain.csv", "--format", "philly-list", "--cluster", "2x4", "--policy", "fifo", "-o", "json")
+    assert told.json["average_jct"] == 45.0
+    assert Trace.load("plain.csv", format="philly-list").hash == told.json["trace_hash"]
+    assert cli("trace", "stats", "plain.csv", "--format", "philly-list", "-o", "json").json["jobs"] == 2
+    wrong = cli("simulate", "plain.csv", "--format", "slurm", "--cluster", "2x4", "--policy", "fifo")
+    assert (wrong.code, "no trace format 'slurm' (did you mean 'sacct'?)" in wrong.err) == (3, True)
+    wrong = cli("simulate", "dya", "--cluster", "2x4", "--policy", "fifo")
+    assert (wrong.code, "no generator of that name (did you mean 'day'?)" in wrong.err) == (3, True)
+
+
+def test_columns_under_other_names_are_read_with_a_note(cli: Cli, folder: Path) -> None:
+    (folder / "theirs.csv").write_text("job_id,submission_time,num_gpu,duration\na,0,1,10\nb,5,2,20\n")
+    told = cli("simulate", "theirs.csv", "--cluster", "2x4", "--policy", "fifo", "-o", "json")
+    assert told.json["average_jct"] == 15.0
+    for pair in ("'job_id' to 'job'", "'submission_time' to 'arrival'", "'num_gpu' to 'gpus'"):
+        assert f"note: renamed {pair}" in told.err
+    assert cli("trace", "check", "theirs.csv").code == 0
 
 
 def test_csv_is_a_header_and_a_row(cli: Cli, folder: Path) -> None:

@@ -30,11 +30,7 @@ def found(problems: list[Problem]) -> list[tuple[int | None, str, bool]]:
 def test_foreign_names_do_not_hide_what_is_wrong_behind_them(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("job_id,submit_time,num_gpus,run_time_min\na,60,1,10\nb,0,4,60\nc,90,2,-1\n")
-    assert found(check(path)) == [
-        *((1, field, True) for field in ("job", "arrival", "gpus", "duration")),
-        (3, "arrival", True),
-        (4, "duration", False),
-    ]
+    assert found(check(path)) == [(3, "arrival", True), (4, "duration", False)]
 
 
 def test_a_sound_trace_has_no_problems(tmp_path: Path) -> None:

@@ -214,10 +214,11 @@ def test_lines_of_json_and_rows_of_parquet(tmp_path: Path) -> None:
 
 
 def test_missing_columns_are_all_named_with_a_likely_reason(tmp_path: Path) -> None:
-    error = refusal(tmp_path, "job,submit_time,gpus\na,0,1\n")
+    error = refusal(tmp_path, "job,submit_time,submitted,gpus\na,0,0,1\n")
     assert "'arrival', 'duration' are missing" in error.what
     assert "rename 'submit_time' to 'arrival'" in error.fix
     assert error.line == 1
+    assert "column 'duration' is missing" in refusal(tmp_path, "job,submit_time,gpus\na,0,1\n").what
     assert "must name the columns: job,arrival,gpus,duration" in refusal(tmp_path, "a,0,1,5\nb,1,1,5\n").fix
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from gantline.cli.console import Column, Form, Sheet, show, show_json
-from gantline.cli.run_options import Policies, RunOptions, Seeds, TraceName, Workers, policies_of, seeds_of
+from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, policies_of, seeds_of
+from gantline.cli.trace_options import TraceName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -63,6 +63,11 @@ def console() -> Console:
     return Console(file=sys.stdout)
 
 
+def chart_width(words: int = 22, most: int = 60) -> int:
+    """How many signs a chart may take beside so many signs of words."""
+    return max(8, min(most, console().width - words))
+
+
 def show(sheet: Sheet, form: str) -> None:
     """Print a sheet in the form asked for."""
     names = [column.name for column in sheet.columns]

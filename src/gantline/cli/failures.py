@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any
 
 from cyclopts import App, CycloptsError
@@ -58,11 +59,23 @@ def _told(error: CycloptsError, app: App) -> str:
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return f"'{error.unused_tokens[0]}' is one argument too many"
     if isinstance(error, MissingArgumentError) and error.argument is not None:
+        if meant := _misspelt(error):
+            return f"no option '{meant}', did you mean '{error.argument.name}'?"
         return f"{error.argument.name.lstrip('-') if error.argument.index is not None else error.argument.name} is missing"
     text = " ".join(str(error).split())
     if isinstance(error, UnknownOptionError):
-        text = text.replace("Unknown option:", "no option").rstrip(".")
+        name = error.token.keyword or error.token.value
+        known = [word for item in error.argument_collection for word in item.names if word.startswith("--")]
+        close = get_close_matches(name, known, n=1, cutoff=0.6)
+        return f"no option '{name}'" + (f", did you mean '{close[0]}'?" if close else "")
     return text[:1].lower() + text[1:].rstrip(".")
+
+
+def _misspelt(error: MissingArgumentError) -> str:
+    """The option that was probably meant to be the missing one."""
+    given = [token.partition("=")[0] for token in error.root_input_tokens or () if token.startswith("--")]
+    name = error.argument.name if error.argument is not None else ""
+    return next((token for token in get_close_matches(name, given, n=1, cutoff=0.75) if token != name), "")
 
 
 def _fail(message: str, code: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import finite_time_of, window_of
-from gantline.cli.console import is_watched, say, show_text
+from gantline.cli.console import chart_width, is_watched, say, show_text
 from gantline.cli.figures import plotting
 from gantline.core.errors import UsageError
 
@@ -61,7 +61,7 @@ def report(
         from gantline.report.terminal import comparison, run_summary
 
         measures = [measure_with(run) for run in found]
-        show_text(comparison(found, measures) if len(found) > 1 else run_summary(found[0], measures[0]))
+        show_text(comparison(found, measures) if len(found) > 1 else run_summary(found[0], measures[0], chart_width()))
     say(f"note: wrote {out}")
 
 

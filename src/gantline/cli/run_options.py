@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from gantline.cli.arguments import settings_of
+from gantline.cli.trace_options import TraceOptions
 from gantline.core.errors import UsageError
 from gantline.simulator.spec import OPTIONS, Option, RunSpec
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from gantline.experiment.grid import PolicyChoice
     from gantline.experiment.setting import Setting
 
-TraceName = Annotated[str, Parameter(help="A table of jobs, a file in a foreign --format, or the name of a generator.")]
 Policies = Annotated[
     list[str],
     Parameter(
@@ -56,7 +56,7 @@ def _given(flags: Any) -> dict[str, Any]:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class SingleRunOptions(_flags(single=True)):  # type: ignore[misc]
+class SingleRunOptions(TraceOptions, _flags(single=True)):  # type: ignore[misc]
     """How the one run is made."""
 
     def spec(self) -> RunSpec:
@@ -66,27 +66,16 @@ class SingleRunOptions(_flags(single=True)):  # type: ignore[misc]
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(_flags(single=False)):  # type: ignore[misc]
+class RunOptions(TraceOptions, _flags(single=False)):  # type: ignore[misc]
     """How each run is made; the seed is an axis of its own."""
 
     cluster: Annotated[str, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a YAML file.")]
-    trace_set: Annotated[
-        list[str] | None, Parameter(negative="", help="A setting of the generator or an option of the format, key=value; may be repeated.")
-    ] = None
-    format: Annotated[str, Parameter(help="The foreign format of the trace, as in 'gantline trace import'.")] = ""
 
     def base(self, trace: str) -> Setting:
         """The setting that all runs begin with."""
         from gantline.experiment.setting import Setting
-        from gantline.experiment.source import TraceSource
-        from gantline.workload.generators.registry import generator_names
 
-        given: dict[str, Any] = dict(settings_of(self.trace_set, "--trace-set"))
-        if trace in generator_names() and not self.format:
-            source = TraceSource(generator=trace, settings=given)
-        else:
-            source = TraceSource(file=trace, format=self.format, settings=given)
-        return Setting(source, self.cluster, policy="fifo", **_given(self))
+        return Setting(self.source(trace), self.cluster, policy="fifo", **_given(self))
 
 
 def policies_of(texts: Sequence[str]) -> tuple[PolicyChoice, ...]:

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import PolicyName, Settings, settings_of
 from gantline.cli.console import Form
 from gantline.cli.run_options import SingleRunOptions
+from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ app = App(
     name="simulate",
     help_epilogue="""Times are 90, 15m, 2h, 1d or HH:MM:SS. Examples:
 
+  gantline simulate day --cluster 8x8 --policy srtf
   gantline simulate jobs.csv --cluster 32x4 --policy srtf
+  gantline simulate accounting.txt --format sacct --cluster 32x4 --policy las
   gantline simulate jobs.csv --cluster v100:4x8,k80:8x4 --policy tiresias --set limits=3600,36000 --round 60 -o json
   gantline simulate jobs.csv --cluster 16x8 --policy ./mine.py:MyPolicy --placement consolidated --jobs-out jobs.parquet""",
 )
@@ -28,7 +31,7 @@ app = App(
 
 @app.default
 def simulate(
-    trace: Annotated[Path, Parameter(help="A table of jobs (CSV, Parquet, JSON lines): job, arrival, gpus, duration.")],
+    trace: TraceName,
     /,
     *,
     cluster: Annotated[str, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a YAML file.")],
@@ -44,14 +47,14 @@ def simulate(
     output: Form = "table",
 ) -> int:
     """Replay a table of jobs on a cluster under a policy."""
-    spec = (options or SingleRunOptions()).spec()
+    options = options or SingleRunOptions()
+    spec = options.spec()
     from gantline.cli import outputs, simulate_words
     from gantline.cli.progress import simulated_jobs
     from gantline.files.clusters import read_cluster
     from gantline.files.policies import load_policy
     from gantline.simulator.finders import find, with_found
     from gantline.simulator.simulate import simulate as run_simulation
-    from gantline.workload.trace import Trace
 
     for path, name in ((jobs_out, "--jobs-out"), (allocations_out, "--allocations-out")):
         outputs.check_table_target(path, name)
@@ -59,10 +62,11 @@ def simulate(
     outputs.check_run_target(out, replace)
     chosen = load_policy(policy, settings_of(set_))
     place = read_cluster(cluster)
+    speeds = str(spec.throughputs)
     spec = with_found(spec, place)
     if verify_skips and find(spec, "regime", place).with_round(spec.round).round <= 0:
         raise UsageError("without rounds there is nothing to skip", where="--verify-skips", fix="add --round 60")
-    jobs = Trace.load(trace)
+    jobs = options.load(trace, spec.seed, speeds)
     for note in jobs.notes:
         simulate_words.note(note)
     with simulated_jobs(len(jobs)) as tick:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gantline.cli.console import is_watched, say, show_object, show_text
+from gantline.cli.console import chart_width, is_watched, say, show_object, show_text
 
 if TYPE_CHECKING:
     from gantline.engine.lost_turns import Incident
@@ -109,7 +109,7 @@ def show_summary(run: Run, form: str) -> None:
     if form == "table" and is_watched():
         from gantline.report.terminal import run_summary
 
-        show_text(run_summary(run))
+        show_text(run_summary(run, width=chart_width()))
         show_text(f"[dim]{run.summary['jobs']} jobs in {run.summary['wall_seconds']:.2f} s[/dim]")
         return
     show_object(run.summary, form)

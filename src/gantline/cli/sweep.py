@@ -10,7 +10,8 @@ from cyclopts import App, Parameter
 
 from gantline.cli.arguments import time_of
 from gantline.cli.console import Column, Form, Sheet, say, show
-from gantline.cli.run_options import Limit, Policies, RunOptions, Seeds, TraceName, Workers, numbers_of, policies_of, seeds_of, varied_of
+from gantline.cli.run_options import Limit, Policies, RunOptions, Seeds, Workers, numbers_of, policies_of, seeds_of, varied_of
+from gantline.cli.trace_options import TraceName
 
 if TYPE_CHECKING:
     from gantline.experiment.sweep import Sweep

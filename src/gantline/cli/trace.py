@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of, signed_time_of, time_of
 from gantline.cli.console import Form, Sheet, is_watched, say, show, show_json, show_object, show_text
+from gantline.cli.trace_options import TraceName, TraceOptions
 from gantline.core.errors import UsageError
 from gantline.workload.generators.registry import summaries
 from gantline.workload.importers.registry import IMPORTERS
@@ -82,19 +83,19 @@ def check(
 
 @app.command
 def stats(
-    source: Source,
+    source: TraceName,
     /,
     *,
     gpus: Annotated[int | None, Parameter(help="Size of the cluster, for the offered load.")] = None,
     plot: Annotated[Path | None, Parameter(help="A folder for figures of sizes, durations and hours of the day (PNG).")] = None,
     output: Form = "table",
+    options: TraceOptions | None = None,
 ) -> None:
     """Describe a trace: sizes, durations, arrivals, people."""
     from gantline.workload.stats import render
     from gantline.workload.stats import stats as describe
-    from gantline.workload.trace import Trace
 
-    trace = Trace.load(source)
+    trace = (options or TraceOptions()).load(source)
     found = describe(trace, gpus)
     if output == "json":
         show_json(found.as_dict())
@@ -111,62 +112,68 @@ def stats(
 
 @app.command
 def sample(
-    source: Source,
+    source: TraceName,
     out: Out = None,
     /,
     *,
     jobs: Annotated[int | None, Parameter(help="How many jobs to keep.")] = None,
     fraction: Annotated[float | None, Parameter(help="Which part of the jobs to keep.")] = None,
     seed: Annotated[int, Parameter(help="Seed of the choice.")] = 0,
+    options: TraceOptions | None = None,
 ) -> None:
     """Keep a random part of the jobs; arrivals stay, so the load falls with the count."""
     from gantline.workload.sample import sample as choose
-    from gantline.workload.trace import Trace
 
     if (jobs is None) == (fraction is None):
         raise UsageError("give either --jobs or --fraction", where="sample", fix="--jobs 1000, or --fraction 0.1")
-    _write(lambda: choose(Trace.load(source), n=jobs, fraction=fraction, seed=seed), out)
+    _write(lambda: choose((options or TraceOptions()).load(source), n=jobs, fraction=fraction, seed=seed), out)
 
 
 @app.command
-def scale(source: Source, out: Out = None, /, *, load: Annotated[float, Parameter(help="2 doubles the load, 0.5 halves it.")]) -> None:
+def scale(
+    source: TraceName,
+    out: Out = None,
+    /,
+    *,
+    load: Annotated[float, Parameter(help="2 doubles the load, 0.5 halves it.")],
+    options: TraceOptions | None = None,
+) -> None:
     """Let the same jobs arrive faster or slower."""
     from gantline.workload.sample import scale as change
-    from gantline.workload.trace import Trace
 
-    _write(lambda: change(Trace.load(source), load=load), out)
+    _write(lambda: change((options or TraceOptions()).load(source), load=load), out)
 
 
 @app.command
 def shift(
-    source: Source,
+    source: TraceName,
     out: Out = None,
     /,
     *,
     by: Annotated[str, Parameter(allow_leading_hyphen=True, help="How much later: 90, 2h, 1d; a minus sign means earlier.")],
+    options: TraceOptions | None = None,
 ) -> None:
     """Move all arrivals in time."""
     from gantline.workload.sample import shift as move
-    from gantline.workload.trace import Trace
 
-    _write(lambda: move(Trace.load(source), by=signed_time_of(by, "--by")), out)
+    _write(lambda: move((options or TraceOptions()).load(source), by=signed_time_of(by, "--by")), out)
 
 
 @app.command
 def window(
-    source: Source,
+    source: TraceName,
     out: Out = None,
     /,
     *,
     start: Annotated[str, Parameter(help="The first arrival that counts; it becomes time 0.")] = "0",
     end: Annotated[str, Parameter(help="Arrivals from here on are left out.")] = "inf",
+    options: TraceOptions | None = None,
 ) -> None:
     """Cut a window of time out of a trace."""
     from gantline.workload.sample import window as cut
-    from gantline.workload.trace import Trace
 
     first, last = time_of(start, "--start") or 0.0, time_of(end, "--end") or 0.0
-    _write(lambda: cut(Trace.load(source), start=first, end=last), out)
+    _write(lambda: cut((options or TraceOptions()).load(source), start=first, end=last), out)
 
 
 @app.command(help_epilogue=f"Generators:\n\n{_listed(summaries())}\n\ndocs/workloads.md lists the settings.")

@@ -13,6 +13,26 @@ from gantline.core.arrays import Floats, Ints, Ints32
 from gantline.core.gather import elapsed
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING
+from gantline.drivers.loop_clock import (
+    C_DECISIONS,
+    C_MAX_ACTIVE,
+    C_STARTED,
+    C_STOPPED,
+    C_TRACK_HIGH,
+    C_TRACK_LOW,
+    CUT,
+    DONE,
+    NEED_LOG,
+    T_LAST_DECISION,
+    T_LOAD_LIMIT,
+    T_NOW,
+    T_QUANTUM,
+    T_ROUND,
+    T_STEP_ALL,
+    T_UNTIL,
+    T_WAKE,
+)
+from gantline.engine import declared_key as k
 from gantline.engine import settings as s
 from gantline.engine.advance import arrive, finish_due, next_finish, next_look, next_movable
 from gantline.engine.ranks import (
@@ -28,19 +48,6 @@ from gantline.engine.ranks import (
 )
 from gantline.engine.walk import walk
 
-# K: coefficients of the key, in the order of policy.LinearKey
-K_ARRIVAL, K_ATTAINED, K_ATTAINED_GPU, K_REMAINING, K_REMAINING_GPU, K_ESTIMATE = range(6)
-K_GPUS, K_PRIORITY, K_FIRST_START, K_BY_GPU, K_MOVES, K_COUNT = range(6, 12)
-LEVEL_STEP = 1e12
-NEVER_STARTED = 1e11
-
-# T: the loop's clock and counters
-T_NOW, T_ROUND, T_QUANTUM, T_LOAD_LIMIT, T_UNTIL, T_WAKE, T_LAST_DECISION, T_STEP_ALL, T_COUNT = range(9)
-# C: counters
-C_DECISIONS, C_ROUNDS, C_STARTED, C_STOPPED, C_TRACK_LOW, C_TRACK_HIGH, C_TRACKED_LEFT, C_MAX_ACTIVE, C_COUNT = range(9)
-
-DONE, NEED_LOG, CUT = 0, 1, 2  # everything has ended, the log is full, the bound in time is reached
-
 
 @kernel
 def _key(F: Floats, I: Ints, row: int, now: float, K: Floats, thresholds: Floats) -> float:
@@ -49,32 +56,32 @@ def _key(F: Floats, I: Ints, row: int, now: float, K: Floats, thresholds: Floats
     gputime = F[c.GPUTIME, row] + I[c.HELD, row] * dt
     remaining = max(0.0, F[c.ESTIMATE, row] - (F[c.DONE, row] + F[c.RATE, row] * dt))
     key = (
-        K[K_ARRIVAL] * F[c.ARRIVAL, row]
-        + K[K_ATTAINED] * service
-        + K[K_ATTAINED_GPU] * gputime
-        + K[K_REMAINING] * remaining
-        + K[K_REMAINING_GPU] * (remaining * I[c.GPUS, row])
-        + K[K_ESTIMATE] * F[c.ESTIMATE, row]
-        + K[K_GPUS] * I[c.GPUS, row]
-        + K[K_PRIORITY] * F[c.PRIORITY, row]
+        K[k.ARRIVAL] * F[c.ARRIVAL, row]
+        + K[k.ATTAINED] * service
+        + K[k.ATTAINED_GPU] * gputime
+        + K[k.REMAINING] * remaining
+        + K[k.REMAINING_GPU] * (remaining * I[c.GPUS, row])
+        + K[k.ESTIMATE] * F[c.ESTIMATE, row]
+        + K[k.GPUS] * I[c.GPUS, row]
+        + K[k.PRIORITY] * F[c.PRIORITY, row]
     )
-    if K[K_FIRST_START] != 0.0:
+    if K[k.FIRST_START] != 0.0:
         first = F[c.FIRST_START, row]
-        key += K[K_FIRST_START] * (NEVER_STARTED + F[c.ARRIVAL, row] if np.isnan(first) else first)
+        key += K[k.FIRST_START] * (k.NEVER_STARTED + F[c.ARRIVAL, row] if np.isnan(first) else first)
     level = 0
-    measure = gputime if K[K_BY_GPU] == 1.0 else service
-    for k in range(thresholds.shape[0]):
-        if measure >= thresholds[k]:
+    measure = gputime if K[k.BY_GPU] == 1.0 else service
+    for place in range(thresholds.shape[0]):
+        if measure >= thresholds[place]:
             level += 1
-    return float(level * LEVEL_STEP + key)
+    return float(level * k.LEVEL_STEP + key)
 
 
 @kernel
 def _slope(F: Floats, I: Ints, row: int, K: Floats) -> float:
     if I[c.PHASE, row] != RUNNING:
         return 0.0
-    shrinking = F[c.RATE, row] * (K[K_REMAINING] + K[K_REMAINING_GPU] * I[c.GPUS, row])
-    return float(K[K_ATTAINED] + K[K_ATTAINED_GPU] * I[c.HELD, row] - shrinking)
+    shrinking = F[c.RATE, row] * (K[k.REMAINING] + K[k.REMAINING_GPU] * I[c.GPUS, row])
+    return float(K[k.ATTAINED] + K[k.ATTAINED_GPU] * I[c.HELD, row] - shrinking)
 
 
 @kernel
@@ -84,8 +91,8 @@ def _rank_new(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, now: float
     first = B[B_WAITING] - fresh
     last = B[B_WAITING]
     B[B_WAITING] = first
-    for k in range(first, last):  # inserting shifts only what lies before k, so the rest of the tail stays readable
-        row = waiting[k]
+    for place in range(first, last):  # inserting shifts only what lies before, so the rest of the tail stays readable
+        row = waiting[place]
         hist[I[c.SMALLEST, row]] -= 1
         F[c.KEY, row] = _key(F, I, row, now, K, thresholds)
         insert_waiting(F, I, waiting, B, hist, row)
@@ -131,15 +138,15 @@ def _next_level(F: Floats, I: Ints, running: Ints, B: Ints, now: float, K: Float
     soonest = np.inf
     if thresholds.shape[0] == 0:
         return soonest
-    by_gpu = K[K_BY_GPU] == 1.0
+    by_gpu = K[k.BY_GPU] == 1.0
     for p in range(B[B_RUNNING]):
         row = running[p]
         speed = float(I[c.HELD, row]) if by_gpu else 1.0
         have = F[c.GPUTIME, row] if by_gpu else F[c.SERVICE, row]
         dt = elapsed(F, I, row, now)
-        for k in range(thresholds.shape[0]):
-            if have + speed * dt < thresholds[k] and speed > 0.0:
-                soonest = min(soonest, F[c.SINCE, row] + (thresholds[k] - have) / speed)
+        for place in range(thresholds.shape[0]):
+            if have + speed * dt < thresholds[place] and speed > 0.0:
+                soonest = min(soonest, F[c.SINCE, row] + (thresholds[place] - have) / speed)
                 break
     return soonest
 
@@ -221,7 +228,7 @@ def run_linear(
         # 6. when to look again
         wake = next_finish(F, I, running, B)
         if B[B_WAITING] > 0 and SI[s.S_PREEMPT] == 1:
-            if K[K_MOVES] == 1.0:
+            if K[k.MOVES] == 1.0:
                 enough = now + length if length > 0.0 else next_look(now, now, T[T_QUANTUM])
                 change = _next_change(F, I, running, waiting, B, now, K, enough)
                 level = _next_level(F, I, running, B, now, K, thresholds)

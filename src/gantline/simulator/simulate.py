@@ -36,6 +36,7 @@ from gantline.simulator.signature import with_options
 from gantline.simulator.spec import RunSpec
 from gantline.simulator.summary import summarise
 from gantline.simulator.throughputs import estimation_summary, use_throughputs
+from gantline.workload.generators.registry import generator_names
 from gantline.workload.option_estimates import fill_option_estimates
 from gantline.workload.trace import Trace
 
@@ -60,7 +61,7 @@ def simulate(
     >>> run = simulate("jobs.csv", "8x4", "tiresias", settings={"limits": "1h,10h"}, round="5m", placement="consolidated")
     >>> run.summary["average_jct"], run.jobs
 
-    `trace`: a table of jobs (a path, a `Trace`, a data frame, or a list of dictionaries).
+    `trace`: a table of jobs (a path, a `Trace`, a data frame, a list of dictionaries) or the name of a generator.
     `cluster`: 32x4 (nodes x GPUs), v100:4x8,k80:8x4, a YAML file, or a `Cluster`.
     `policy`: a registered name with `settings`, or a policy of one's own.
     `performance`: a model of how fast gangs run, in place of what the trace says.
@@ -70,7 +71,7 @@ def simulate(
     """
     began, cpu_began = time.perf_counter(), time.process_time()
     spec = RunSpec.of(options, spec)
-    jobs = _trace(trace)
+    jobs = _trace(trace, spec.seed)
     place = read_cluster(cluster)
     chosen = make_policy(policy, read_settings(settings or {})) if isinstance(policy, str) else policy
     rule: PlacementRule = find(spec, "placement", place)
@@ -120,9 +121,11 @@ def simulate(
     return Run(summary, tables, state.log, lost, recorded, window, tuple(engine.refusals), said)
 
 
-def _trace(trace: Any) -> Trace:
+def _trace(trace: Any, seed: int) -> Trace:
     if isinstance(trace, Trace):
         return trace
+    if isinstance(trace, str) and trace in generator_names():
+        return Trace.generate(trace, seed)
     if isinstance(trace, (str, Path)):
         return Trace.load(trace)
     if isinstance(trace, list):

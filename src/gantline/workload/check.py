@@ -10,7 +10,7 @@ from gantline.workload.cells import typed
 from gantline.workload.faults import contradictions, missing_columns
 from gantline.workload.finding import Finding
 from gantline.workload.read import RawTable, read_table
-from gantline.workload.rename import rename
+from gantline.workload.rename import native as as_native
 from gantline.workload.schema import fill_empty
 
 
@@ -40,10 +40,10 @@ def check(path: str | Path) -> list[Problem]:
 
 def check_table(raw: RawTable) -> list[Problem]:
     """All problems of rows that were already read."""
-    findings = list(missing_columns(raw.frame))
+    native = as_native(raw.frame)[0]
+    findings = list(missing_columns(native))
     if raw.frame.is_empty():
         findings.append(Finding("", "holds no jobs", "a trace needs at least one row"))
-    native = rename(raw.frame)[0] if findings else raw.frame  # what lies behind a foreign name is looked at too
     frame, unreadable = typed(native)
     if not missing_columns(native):
         frame = fill_empty(frame)

@@ -6,9 +6,19 @@ import polars as pl
 
 from gantline.workload.aliases import alias_of, unit_of
 from gantline.workload.exact import divide
+from gantline.workload.schema import REQUIRED
 
 _EPOCH_MILLISECONDS = 1e11
 _EPOCH_SECONDS = 1e9
+
+
+def native(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The frame with the columns that every trace has, if they are there under names that can mean nothing else."""
+    if all(name in frame.columns for name in REQUIRED):
+        return frame, []
+    frame, said = rename(frame)
+    frame, news = seconds_from_dates(frame)
+    return frame, said + news
 
 
 def rename(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -19,15 +29,15 @@ def rename(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
         native = alias_of(name)
         if native is not None and native not in frame.columns:
             wanted.setdefault(native, []).append(name)
-    in_milliseconds = _stamped_in_milliseconds(frame)
+    bare = [name for name in wanted.get("duration", []) if unit_of(name) is None]
+    if bare and _stamped_in_milliseconds(frame):  # seconds or not: both stay, so that nobody takes them for seconds later
+        said.append(f"left: '{bare[0]}' may be in milliseconds like the times of arrival; name it duration_s or _ms")
+        wanted = {native: names for native, names in wanted.items() if native not in ("arrival", "duration")}
     for native, names in wanted.items():
         if len(names) > 1:
             said.append(f"left: {', '.join(names)} could all be '{native}'; rename one")
             continue
         name, unit = names[0], unit_of(names[0])
-        if native == "duration" and unit is None and in_milliseconds:
-            said.append(f"left: '{name}' may be in milliseconds like the times of arrival; name it duration_s or _ms")
-            continue
         frame = frame.rename({name: native})
         if unit is not None and unit != 1.0:
             number = frame[native].cast(pl.Float64, strict=False)
@@ -62,3 +72,18 @@ def _from_zero(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
         changed["deadline"] = divide(frame["deadline"].cast(pl.Float64, strict=False) - first, unit)
     kind = "milliseconds" if unit > 1 else "seconds"
     return frame.with_columns(**changed), [f"counted arrivals from the first one (Unix {kind} {first:.0f})"]
+
+
+def seconds_from_dates(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Dates of arrival become seconds since the first one."""
+    if "arrival" not in frame.columns:
+        return frame, []
+    arrival = frame["arrival"]
+    if arrival.dtype == pl.String:
+        text = arrival.str.replace("T", " ").str.strip_suffix("Z")
+        arrival = text.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
+    if not arrival.dtype.is_temporal() or arrival.dtype == pl.Time or arrival.null_count() or arrival.is_empty():
+        return frame, []
+    seconds = divide(arrival.cast(pl.Datetime("us")).cast(pl.Int64), 1e6)
+    first = arrival.dt.to_string("%Y-%m-%d %H:%M:%S").min()
+    return frame.with_columns((seconds - seconds.min()).alias("arrival")), [f"counted arrivals in seconds from {first!s}"]

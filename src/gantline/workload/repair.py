@@ -12,9 +12,8 @@ import polars as pl
 
 from gantline.workload.cells import typed
 from gantline.workload.check import check, check_table
-from gantline.workload.exact import divide
 from gantline.workload.read import RawTable, read_table
-from gantline.workload.rename import rename
+from gantline.workload.rename import rename, seconds_from_dates
 from gantline.workload.schema import fill_empty
 from gantline.workload.write import write_frame
 
@@ -25,7 +24,7 @@ def repair(path: str | Path, out: str | Path) -> list[str]:
     """Write a repaired copy of ``path`` to ``out`` and say, line by line, what was done and what is left."""
     frame = read_table(Path(path)).frame
     said: list[str] = []
-    for step in (_trim, rename, _number_jobs, _seconds_from_dates, _drop_repeats, _sort):
+    for step in (_trim, rename, _number_jobs, seconds_from_dates, _drop_repeats, _sort):
         frame, news = step(frame)
         said += news
     sound = not check_table(RawTable(frame, str(out)))
@@ -58,21 +57,6 @@ def _number_jobs(frame: pl.DataFrame) -> Step:
         return frame, []
     numbers = pl.Series("job", range(len(frame))).cast(pl.String)
     return frame.insert_column(0, numbers), ["numbered the jobs from 0, in the order of the rows"]
-
-
-def _seconds_from_dates(frame: pl.DataFrame) -> Step:
-    """Dates of arrival become seconds since the first one."""
-    if "arrival" not in frame.columns:
-        return frame, []
-    arrival = frame["arrival"]
-    if arrival.dtype == pl.String:
-        text = arrival.str.replace("T", " ").str.strip_suffix("Z")
-        arrival = text.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
-    if not arrival.dtype.is_temporal() or arrival.dtype == pl.Time or arrival.null_count() or arrival.is_empty():
-        return frame, []
-    seconds = divide(arrival.cast(pl.Datetime("us")).cast(pl.Int64), 1e6)
-    first = arrival.dt.to_string("%Y-%m-%d %H:%M:%S").min()
-    return frame.with_columns((seconds - seconds.min()).alias("arrival")), [f"counted arrivals in seconds from {first!s}"]
 
 
 def _drop_repeats(frame: pl.DataFrame) -> Step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from gantline.workload.cells import typed
 from gantline.workload.faults import contradictions, missing_columns
 from gantline.workload.finding import Finding
 from gantline.workload.read import RawTable, read_table
+from gantline.workload.rename import native
 from gantline.workload.schema import COLUMNS, REQUIRED, fill_empty, unknown_columns
 from gantline.workload.write import write_frame
 
@@ -44,9 +45,29 @@ class Trace:
                 raise TraceError(what, file=self.source, field=name, fix="use Trace.from_frame")
 
     @classmethod
-    def load(cls, path: str | Path) -> Trace:
-        """The trace in a CSV, JSON lines or Parquet file, which may be compressed; refuses contradictory rows."""
+    def load(cls, path: str | Path, format: str = "", **options: Any) -> Trace:
+        """The trace in a CSV, JSON lines or Parquet file, which may be compressed; refuses contradictory rows.
+
+        With a `format` it is a foreign log, such as "sacct", "philly" or "helios"; `options` are those of the format.
+
+        >>> Trace.load("jobs.csv")
+        >>> Trace.load("accounting.txt", format="sacct", keep="all")
+        """
+        if format:
+            from gantline.workload.importers.registry import import_trace
+
+            return import_trace(format, path, options)
         return cls.from_table(read_table(Path(path)))
+
+    @classmethod
+    def generate(cls, name: str, seed: int = 0, **settings: Any) -> Trace:
+        """A trace that a generator makes: the same name, seed and settings give the same jobs.
+
+        >>> Trace.generate("philly", seed=1, jobs=2000, gpus=128, load=0.9)
+        """
+        from gantline.workload.generators.registry import generate
+
+        return generate(name, seed, **settings)
 
     @classmethod
     def from_frame(cls, frame: Any, source: str = "frame", notes: Iterable[str] = ()) -> Trace:
@@ -68,6 +89,8 @@ class Trace:
         """The trace in rows that know their lines; refuses the first contradictory one."""
         if raw.frame.width == 0:
             raise raw.error("holds no jobs", fix="a trace needs at least one row")
+        named, said = native(raw.frame)
+        raw = replace(raw, frame=named)
         if missing := list(missing_columns(raw.frame)):
             names = ", ".join(f"'{finding.field}'" for finding in missing)
             what = f"column{'s' * (len(missing) > 1)} {names} {'are' if len(missing) > 1 else 'is'} missing"
@@ -79,6 +102,7 @@ class Trace:
         findings += contradictions(frame)
         if findings:
             raise _first(findings, raw)
+        notes = (*notes, *said)
         if unknown := unknown_columns(frame):
             notes = (*notes, "kept unknown columns: " + ", ".join(unknown))
         return cls(frame, raw.source, tuple(notes))

@@ -35,6 +35,13 @@ IMPORTERS: Mapping[str, tuple[str, str]] = {
     "tiresias": (f"{_HOME}.tiresias:read", "Tiresias traces in seconds, Muri traces in milliseconds (CSV)"),
 }
 
+#: what people call a format -> its name here
+_ALSO_CALLED: Mapping[str, str] = {
+    "slurm": "sacct", "microsoft": "philly", "msr": "philly", "sensetime": "helios", "alibaba": "pai", "alibaba-2020": "pai",
+    "alibaba-2023": "openb", "alibaba-2026": "spot", "adaptdl": "pollux", "sia": "pollux", "shockwave": "gavel", "muri": "tiresias",
+    "allox": "irfsim",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class ImportOption:
@@ -49,7 +56,8 @@ class ImportOption:
 def find_importer(name: str) -> Callable[..., Trace]:
     """The function that reads the format ``name``."""
     if name not in IMPORTERS:
-        raise NotFoundError(f"no trace format '{name}'", fix=near(name, IMPORTERS))
+        called = _ALSO_CALLED.get(name.lower())
+        raise NotFoundError(f"no trace format '{name}'", fix=f"did you mean '{called}'?" if called else near(name, IMPORTERS))
     module, _, function = IMPORTERS[name][0].partition(":")
     found: Callable[..., Trace] = getattr(import_module(module), function)
     return found

@@ -1,0 +1,217 @@
+"""The loop of declared keys on records: every step costs what changed, not what runs or waits.
+
+The same steps and the same outcome as `linear_loop`, which remains for what this one does not know (several types, CPUs, rare placements).
+Finishes and levels come from heaps, ranks from a heap that need not be touched while keys keep their order, those who wait from lanes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import kernel
+from gantline.core.phases import HELD_BACK, PENDING
+from gantline.core.reasons import Reason
+from gantline.drivers.loop_clock import (
+    C_DECISIONS,
+    C_TRACK_HIGH,
+    C_TRACK_LOW,
+    CUT,
+    DONE,
+    NEED_LOG,
+    T_LAST_DECISION,
+    T_LOAD_LIMIT,
+    T_NOW,
+    T_QUANTUM,
+    T_ROUND,
+    T_STEP_ALL,
+    T_UNTIL,
+    T_WAKE,
+)
+from gantline.engine import declared_key as k
+from gantline.engine import settings as s
+from gantline.engine.advance import next_look
+from gantline.engine.dense import records as r
+from gantline.engine.dense import walk as w
+from gantline.engine.dense.devices import Devices
+from gantline.engine.dense.gangs import Log, Setting, complete, set_due
+from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put
+from gantline.engine.dense.keys import Key, key_at, key_of, next_level, slope
+from gantline.engine.dense.queues import Queues, enter, key_behind
+from gantline.engine.dense.records import Records
+from gantline.engine.dense.walk import Pass, rank_key, walk
+from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT
+
+_ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
+DEMAND = 7  # one more place of B: devices that those inside ask for
+
+
+@kernel
+def _finish(jobs: Records, h: Heaps, ds: Devices, log: Log, setting: Setting, key: Key, work: Pass, B: Ints, now: float) -> None:
+    """Complete every gang whose work is done by `now`, and raise estimates that turned out too low."""
+    f = jobs.f
+    B[B_FINISHED] = 0
+    while h.size[DUE] > 0 and h.key[DUE, 0] <= now:
+        row = h.row[DUE, 0]
+        at = f[row, r.SINCE] + (f[row, r.WORK] - f[row, r.DONE]) / f[row, r.RATE]
+        if at <= now:
+            complete(jobs, h, ds, log, row, now if setting.SI[s.S_BOUNDARY] == 1 else at)
+            B[B_ACTIVE] -= 1
+            B[DEMAND] -= jobs.i[row, r.NEED]
+            B[B_FINISHED] += 1
+            continue
+        # its estimate was too low. Mean residual life of a heavy tail: as long again
+        f[row, r.ESTIMATE] = 2.0 * (f[row, r.DONE] + f[row, r.RATE] * max(0.0, now - f[row, r.SINCE]))
+        set_due(jobs, h, row)
+        if setting.SI[s.S_PREEMPT] == 1:
+            put(h, RANK, row, rank_key(jobs, row, key, work, now))
+
+
+@kernel
+def _arrive(jobs: Records, qs: Queues, key: Key, B: Ints, now: float, load_limit: float) -> None:
+    """Let rows in that have arrived by `now`: all of them, or in order while demand is within the limit (GPUs)."""
+    f, i = jobs.f, jobs.i
+    rows = f.shape[0]
+    while B[B_NEXT] < rows and f[B[B_NEXT], r.ARRIVAL] <= now:
+        row = B[B_NEXT]
+        B[B_NEXT] += 1
+        i[row, r.STATE] = HELD_BACK
+        i[row, r.WHY] = _LOAD_LIMIT
+        f[row, r.SINCE] = f[row, r.ARRIVAL]
+    B[B_ADMITTED] = 0
+    while B[B_HELD] < B[B_NEXT] and B[DEMAND] <= load_limit:
+        row = B[B_HELD]
+        B[B_HELD] += 1
+        B[DEMAND] += i[row, r.NEED]
+        B[B_ACTIVE] += 1
+        B[B_ADMITTED] += 1
+        i[row, r.STATE] = PENDING
+        i[row, r.WHY] = _ARRIVED
+        f[row, r.ADMITTED] = now
+        f[row, r.KEY] = key_of(jobs, row, key, 0.0)
+        enter(qs, i[row, r.LANE], f[row, r.KEY], row)
+
+
+@kernel
+def _change_levels(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> None:
+    """Rank those anew who have reached a level, or are so close to it that only the exact sum can tell."""
+    until = now + 1e-6 + 4e-15 * now
+    count = 0
+    while h.size[LEVEL] > 0 and h.key[LEVEL, 0] <= until:
+        row = h.row[LEVEL, 0]
+        drop(h, LEVEL, row)
+        work.line[w.BEGUN, count] = row
+        count += 1
+    for place in range(count):
+        row = work.line[w.BEGUN, place]
+        put(h, LEVEL, row, next_level(jobs, row, key, now))
+        put(h, RANK, row, rank_key(jobs, row, key, work, now))
+
+
+@kernel
+def _next_change(jobs: Records, h: Heaps, qs: Queues, key: Key, work: Pass, now: float, enough: float) -> float:
+    """The first instant at which a row that runs might fall behind one that waits, or any such instant up to `enough`."""
+    soonest = np.inf
+    for place in range(h.size[RANK]):
+        row = h.row[RANK, place]
+        rise = slope(jobs, row, key)
+        if rise <= 0.0:
+            continue
+        mark = jobs.f[row, r.KEY] if jobs.f[row, r.LAST_START] == now else key_at(jobs, row, key, now)
+        work.number[w.EVALUATED] += 1
+        behind = key_behind(qs, mark, row)
+        if behind < np.inf:
+            soonest = min(soonest, now + (behind - mark) / rise)
+            if soonest <= enough:  # the next look is at `enough` at the earliest, so it does not matter which comes first
+                break
+    return max(soonest, now)
+
+
+@kernel
+def _next_movable(jobs: Records, h: Heaps, now: float, min_run: float) -> float:
+    """The next instant at which a gang has had its minimum run time, so that it may be stopped."""
+    soonest = np.inf
+    if min_run > 0.0:
+        for place in range(h.size[RANK]):
+            at = jobs.f[h.row[RANK, place], r.LAST_START] + min_run
+            if now < at < soonest:
+                soonest = at
+    return soonest
+
+
+@kernel
+def _next_look(
+    jobs: Records, h: Heaps, qs: Queues, setting: Setting, key: Key, work: Pass, now: float, length: float, quantum: float
+) -> float:
+    """When the order among those who run and wait may change by itself."""
+    wake = np.inf
+    if key.weight[k.MOVES] == 1.0:
+        change, level = np.inf, np.inf
+        if work.motion[w.RISES] == 1.0:
+            enough = now + length if length > 0.0 else next_look(now, now, quantum)
+            change = _next_change(jobs, h, qs, key, work, now, enough)
+        if h.size[LEVEL] > 0:
+            level = h.key[LEVEL, 0]
+        if length == 0.0:
+            change = next_look(change, now, quantum)
+            if level <= now:
+                level = next_look(now, now, quantum)
+        wake = min(change, level)
+    return min(wake, _next_movable(jobs, h, now, setting.SF[s.S_MIN_RUN]))
+
+
+@kernel
+def _tracked_done(jobs: Records, low: int, high: int) -> bool:
+    row = low
+    while row < high and not np.isnan(jobs.f[row, r.FINISH]):
+        row += 1
+    return row == high
+
+
+@kernel
+def run_dense(
+    jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Setting, key: Key, work: Pass, B: Ints, T: Floats, C: Ints
+) -> int:
+    """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
+    rows, room = jobs.f.shape[0], work.line.shape[1] + 64
+    length, preempt = T[T_ROUND], setting.SI[s.S_PREEMPT] == 1
+    levels = preempt and key.thresholds.shape[0] > 0
+    while True:
+        if log.LN[0] + room > log.LI.shape[1] or log.LN[1] + room > log.LD.shape[0]:
+            return NEED_LOG
+        # 1. the next instant: an arrival, a finish, or a change of order
+        due = T[T_WAKE]
+        if B[B_NEXT] < rows:
+            due = min(due, jobs.f[B[B_NEXT], r.ARRIVAL])
+        if due == np.inf:
+            return DONE
+        if length > 0.0:
+            boundary = max(0.0, np.ceil(due / length - 1e-9)) * length
+            now = max(boundary, T[T_NOW] + length) if T[T_LAST_DECISION] >= 0.0 else boundary
+            if T[T_STEP_ALL] == 1.0 and T[T_LAST_DECISION] >= 0.0:
+                now = T[T_NOW] + length
+            now = np.round(now / length) * length
+        else:
+            now = max(due, T[T_NOW])
+        if now > T[T_UNTIL]:
+            return CUT
+        T[T_NOW] = now
+        T[T_LAST_DECISION] = now
+        # 2. who has finished, 3. who has arrived
+        _finish(jobs, h, ds, log, setting, key, work, B, now)
+        _arrive(jobs, qs, key, B, now, T[T_LOAD_LIMIT])
+        if C[C_TRACK_HIGH] >= 0 and B[B_FINISHED] > 0 and _tracked_done(jobs, C[C_TRACK_LOW], C[C_TRACK_HIGH]):
+            return DONE
+        # 4. order, 5. walk; nothing to decide while nobody waits
+        if qs.waiting[0] > 0:
+            C[C_DECISIONS] += 1
+            if levels:
+                _change_levels(jobs, h, key, work, now)
+            walk(jobs, h, qs, ds, log, setting, key, work, now)
+        # 6. when to look again
+        wake = h.key[DUE, 0] if h.size[DUE] > 0 else np.inf
+        if preempt and qs.waiting[0] > 0:
+            wake = min(wake, _next_look(jobs, h, qs, setting, key, work, now, length, T[T_QUANTUM]))
+        if B[B_HELD] < B[B_NEXT] and length > 0.0 and B[B_ADMITTED] > 0:
+            wake = min(wake, now + length)
+        T[T_WAKE] = wake

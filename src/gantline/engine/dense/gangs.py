@@ -1,0 +1,162 @@
+"""What happens to one gang in the loop of declared keys: it starts, stops, moves, finishes. The twin of `engine.gang` on records."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.jit import kernel
+from gantline.core.phases import COMPLETED, PENDING, RUNNING
+from gantline.core.reasons import Reason
+from gantline.engine import log as g
+from gantline.engine import settings as s
+from gantline.engine.dense import devices as d
+from gantline.engine.dense import records as r
+from gantline.engine.dense.devices import Devices, forget, lend, length, lowest
+from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put
+from gantline.engine.dense.records import Records
+
+_FINISHED = int(Reason.FINISHED)
+
+
+class Log(NamedTuple):
+    LI: Ints32
+    LF: Floats
+    LD: Ints32
+    LN: Ints
+
+
+class Setting(NamedTuple):
+    """What steers the loop: the numbers of `engine.settings`, and the speeds of the options."""
+
+    SI: Ints
+    SF: Floats
+    OF: Floats
+
+
+@kernel
+def set_due(jobs: Records, h: Heaps, row: int) -> None:
+    """When the row, left alone, is done or its estimate proves too low."""
+    f = jobs.f
+    at = np.inf
+    if f[row, r.RATE] > 0.0:
+        goal = f[row, r.WORK]
+        if f[row, r.DONE] < f[row, r.ESTIMATE] < goal:
+            goal = f[row, r.ESTIMATE]
+        at = f[row, r.SINCE] + (goal - f[row, r.DONE]) / f[row, r.RATE]
+    put(h, DUE, row, at)
+
+
+@kernel
+def settle(jobs: Records, row: int, now: float) -> None:
+    """Bring what moves with time up to `now`."""
+    f = jobs.f
+    ran = now - f[row, r.SINCE]
+    if ran > 0.0:
+        f[row, r.DONE] += f[row, r.RATE] * ran
+        f[row, r.SERVICE] += ran
+        f[row, r.GPUTIME] += jobs.i[row, r.NEED] * ran
+        f[row, r.SINCE] = now
+
+
+@kernel
+def start(jobs: Records, h: Heaps, ds: Devices, log: Log, setting: Setting, row: int, link: int, moved: bool, now: float) -> None:
+    """The row begins to run on the devices of that chain."""
+    f, i = jobs.f, jobs.i
+    need, spread = i[row, r.NEED], length(ds, link)
+    option = i[row, r.OPTION]
+    rate = setting.OF[c.O_RATE, option]
+    if spread > 1:  # on more nodes than it must?
+        size = ds.node[d.SIZE, ds.chain[d.NODE, link]]
+        if spread > (need + size - 1) // size:
+            rate = setting.OF[c.O_RATE_SPREAD, option]
+    waited = now - f[row, r.SINCE]
+    if waited > 0.0:
+        f[row, r.WAITED] += waited
+    cost = setting.SF[s.S_RESUME]
+    if i[row, r.STARTS] == 0:
+        cost = setting.SF[s.S_START]
+        f[row, r.FIRST_START] = now
+    if moved:
+        cost = setting.SF[s.S_MOVE]
+    i[row, r.STARTS] += 1
+    i[row, r.STATE] = RUNNING
+    i[row, r.SEGMENT] = link
+    i[row, r.SPREAD] = spread
+    i[row, r.WHY] = 0
+    f[row, r.LAST_START] = now
+    f[row, r.RATE] = rate
+    f[row, r.SINCE] = now + cost
+    set_due(jobs, h, row)
+    _open(jobs, ds, log, row, now)
+
+
+@kernel
+def _open(jobs: Records, ds: Devices, log: Log, row: int, now: float) -> None:
+    """Log that the row holds its devices from now on."""
+    at, end = log.LN[0], log.LN[1]
+    i = jobs.i
+    i[row, r.INTERVAL] = at
+    log.LI[g.L_ROW, at] = row
+    log.LI[g.L_OPTION, at] = i[row, r.OPTION]
+    log.LI[g.L_REASON, at] = 0
+    log.LI[g.L_OFFSET, at] = end
+    log.LI[g.L_COUNT, at] = i[row, r.NEED]
+    log.LI[g.L_NODE, at] = -1
+    log.LF[g.L_START, at] = now
+    log.LF[g.L_END, at] = np.nan
+    link = i[row, r.SEGMENT]
+    while link >= 0:
+        mask, first = ds.chain[d.MASK, link], ds.node[d.FIRST, ds.chain[d.NODE, link]]
+        while mask != 0:
+            log.LD[end] = first + lowest(mask)
+            mask &= mask - 1
+            end += 1
+        link = ds.chain[d.NEXT, link]
+    log.LN[0] = at + 1
+    log.LN[1] = end
+
+
+@kernel
+def _close(jobs: Records, log: Log, row: int, now: float, reason: int) -> None:
+    at = jobs.i[row, r.INTERVAL]
+    log.LF[g.L_END, at] = now
+    log.LI[g.L_REASON, at] = reason
+    jobs.i[row, r.INTERVAL] = -1
+
+
+@kernel
+def halt(jobs: Records, ds: Devices, log: Log, row: int, now: float, reason: int) -> None:
+    """The row stops on purpose, with its work saved; its devices have been lent already. The heaps are left to the caller."""
+    settle(jobs, row, now)
+    _close(jobs, log, row, now, reason)
+    forget(ds, jobs.i[row, r.SEGMENT])
+    jobs.f[row, r.RATE] = 0.0
+    jobs.f[row, r.SINCE] = now
+    jobs.i[row, r.STATE] = PENDING
+    jobs.i[row, r.STOPS] += 1
+    jobs.i[row, r.WHY] = reason
+    jobs.i[row, r.SEGMENT] = -1
+    jobs.i[row, r.SPREAD] = 0
+
+
+@kernel
+def complete(jobs: Records, h: Heaps, ds: Devices, log: Log, row: int, at: float) -> None:
+    """The row has finished."""
+    settle(jobs, row, at)
+    f = jobs.f
+    f[row, r.DONE] = f[row, r.WORK]
+    f[row, r.FINISH] = at
+    f[row, r.RATE] = 0.0
+    _close(jobs, log, row, at, _FINISHED)
+    link = jobs.i[row, r.SEGMENT]
+    lend(ds, link)
+    forget(ds, link)
+    jobs.i[row, r.SEGMENT] = -1
+    jobs.i[row, r.STATE] = COMPLETED
+    drop(h, DUE, row)
+    drop(h, RANK, row)
+    drop(h, LEVEL, row)

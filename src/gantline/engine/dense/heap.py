@@ -1,0 +1,105 @@
+"""Several binary heaps over rows, smallest number on top; each row's place is known, so that it can change or leave at any time.
+
+Which heap is meant is a small number, the first index of every matrix: finishes, ranks, levels and the scratch of a pass share the code.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.jit import kernel
+
+#: when it is done; how low it ranks (lowest on top); when it reaches its next level; where a search through the ranks stands
+DUE, RANK, LEVEL, FRONT = range(4)
+
+
+class Heaps(NamedTuple):
+    key: Floats  # (heap, place)
+    row: Ints32  # (heap, place)
+    at: Ints32  # (heap, row): its place, -1: not there
+    size: Ints  # (heap,)
+
+
+def heaps(rows: int) -> Heaps:
+    """Empty heaps for rows below `rows`."""
+    key, row = np.empty((4, rows + 1)), np.empty((4, rows + 1), dtype=np.int32)
+    return Heaps(key, row, np.full((4, rows + 1), -1, dtype=np.int32), np.zeros(4, dtype=np.int64))
+
+
+@kernel
+def _rise(h: Heaps, which: int, at: int, key: float, row: int) -> None:
+    while at > 0:
+        parent = (at - 1) >> 1
+        if h.key[which, parent] <= key:
+            break
+        moved = h.row[which, parent]
+        h.key[which, at] = h.key[which, parent]
+        h.row[which, at] = moved
+        h.at[which, moved] = at
+        at = parent
+    h.key[which, at] = key
+    h.row[which, at] = row
+    h.at[which, row] = at
+
+
+@kernel
+def _sink(h: Heaps, which: int, at: int, key: float, row: int) -> None:
+    size = h.size[which]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and h.key[which, child + 1] < h.key[which, child]:
+            child += 1
+        if h.key[which, child] >= key:
+            break
+        moved = h.row[which, child]
+        h.key[which, at] = h.key[which, child]
+        h.row[which, at] = moved
+        h.at[which, moved] = at
+        at = child
+    h.key[which, at] = key
+    h.row[which, at] = row
+    h.at[which, row] = at
+
+
+@kernel
+def put(h: Heaps, which: int, row: int, key: float) -> None:
+    """Let the row stand in the heap with this key, whether it was there before or not."""
+    at = h.at[which, row]
+    if at < 0:
+        at = h.size[which]
+        h.size[which] += 1
+        _rise(h, which, at, key, row)
+    elif key < h.key[which, at]:
+        _rise(h, which, at, key, row)
+    else:
+        _sink(h, which, at, key, row)
+
+
+@kernel
+def drop(h: Heaps, which: int, row: int) -> None:
+    """Take the row out, if it is there."""
+    at = h.at[which, row]
+    if at < 0:
+        return
+    h.at[which, row] = -1
+    h.size[which] -= 1
+    last = h.size[which]
+    if at == last:
+        return
+    key, moved = h.key[which, last], h.row[which, last]
+    if at > 0 and h.key[which, (at - 1) >> 1] > key:
+        _rise(h, which, at, key, moved)
+    else:
+        _sink(h, which, at, key, moved)
+
+
+@kernel
+def mend(h: Heaps, which: int) -> None:
+    """Make it a heap again after all keys have changed."""
+    for at in range(h.size[which] // 2 - 1, -1, -1):
+        _sink(h, which, at, h.key[which, at], h.row[which, at])

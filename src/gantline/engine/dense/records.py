@@ -1,0 +1,32 @@
+"""A row's own line: what the loop needs of a job, together in memory, while the columns of the tables lie far apart.
+
+The loop of declared keys works on these and writes the columns when it ends. `f` and `i` have one line per row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints32
+
+# f: numbers; named as the columns of the tables
+(WORK, DONE, SINCE, RATE, ESTIMATE, SERVICE, GPUTIME, ARRIVAL) = range(8)
+(KEY, FIRST_START, LAST_START, WAITED, FINISH, ADMITTED, PRIORITY) = range(8, 15)
+F_COUNT = 16  # whole cache lines
+# i: whole numbers
+(STATE, NEED, LANE, OPTION, SEGMENT, SPREAD, INTERVAL, STARTS) = range(8)
+(STOPS, VICTIM, WHY) = range(8, 11)
+I_COUNT = 16
+
+#: (number here, column of the tables)
+SAME = (
+    (WORK, c.WORK), (DONE, c.DONE), (SINCE, c.SINCE), (RATE, c.RATE), (ESTIMATE, c.ESTIMATE), (SERVICE, c.SERVICE),
+    (GPUTIME, c.GPUTIME), (ARRIVAL, c.ARRIVAL), (PRIORITY, c.PRIORITY), (WAITED, c.WAITED), (FIRST_START, c.FIRST_START),
+    (LAST_START, c.LAST_START), (FINISH, c.FINISH), (ADMITTED, c.ADMITTED), (KEY, c.KEY),
+)  # fmt: skip
+
+
+class Records(NamedTuple):
+    f: Floats  # (row, number)
+    i: Ints32  # (row, whole number)

@@ -1,0 +1,65 @@
+"""What the kernels decide stays what it was: recorded runs, the loops against each other, and how much they look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.simulator.small_runs import fingerprint, small_run
+
+from gantline.drivers import declared, dense
+from gantline.engine.dense import walk as w
+from gantline.policies.registry import make_policy
+from gantline.simulator.simulate import simulate
+from gantline.workload.generators import generate
+
+#: One line per number: the fingerprint that the first kernel gave (it scanned everybody who ran or waited at every decision).
+RECORDED = (Path(__file__).parent / "recorded_runs.txt").read_text().split()
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_recorded_runs_are_what_they_were(block: int) -> None:
+    numbers = range(block * 100, block * 100 + 100)
+    differ = [n for n in numbers if fingerprint(small_run(n, noise=False)) != RECORDED[n]]
+    assert not differ
+
+
+def test_records_and_tables_give_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the records can say, the older loop on the tables says too, to the last bit of every column."""
+    numbers = range(1000, 1120)
+    on_records = [fingerprint(small_run(n, hard=False)) for n in numbers]
+    monkeypatch.setattr(declared, "fits_dense", lambda state: False)
+    assert [fingerprint(small_run(n, hard=False)) for n in numbers] == on_records
+
+
+def work_of(monkeypatch: pytest.MonkeyPatch, policy: str, jobs: int, gpus: int, **settings: Any) -> dict[str, float]:
+    """Per decision: rows looked at, keys evaluated; per start: the same."""
+    seen: list[Any] = []
+    loop = dense.run_dense
+
+    def spy(*arguments: Any) -> int:
+        seen.append((arguments[7].number, arguments[-1]))
+        return loop(*arguments)
+
+    monkeypatch.setattr(dense, "run_dense", spy)
+    trace = generate("philly", seed=3, jobs=jobs, load=1.5, gpus=gpus)
+    simulate(trace, f"{gpus // 8}x8", make_policy(policy, settings), round=60, placement=settings.pop("placement", "first-free"))
+    number, counters = seen[-1]
+    changed = counters[0] + number[w.STARTED] + number[w.STOPPED]
+    return {"rows": number[w.LOOKED] / changed, "keys": number[w.EVALUATED] / changed}
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "rows", "keys"),
+    [("fifo", {"backfill": "skip"}, 2, 0.1), ("sjf", {}, 2, 0.1), ("srtf", {}, 8, 4), ("tiresias", {"compat": "none"}, 8, 4)],
+)
+def test_a_decision_costs_what_changes(
+    monkeypatch: pytest.MonkeyPatch, policy: str, settings: dict[str, Any], rows: float, keys: float
+) -> None:
+    """Rows looked at and keys evaluated, per decision, start and stop, do not grow with those who run."""
+    small = work_of(monkeypatch, policy, 2000, 64, **settings)
+    large = work_of(monkeypatch, policy, 2000, 512, **settings)
+    for found in (small, large):
+        assert found["rows"] <= rows
+        assert found["keys"] <= keys
