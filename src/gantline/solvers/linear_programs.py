@@ -45,9 +45,11 @@ class Solution:
     iterations: int
 
 
-def solve(program: LinearProgram, method: Method = "simplex", *, second: Floats | None = None, budget: int = 1_000_000) -> Solution:
-    """Solve from scratch; with ``second`` maximise that among the optimal answers."""
-    solver = _load(program, method, budget)
+def solve(
+    program: LinearProgram, method: Method = "simplex", *, second: Floats | None = None, budget: int = 1_000_000, gap: float = 0.0
+) -> Solution:
+    """Solve from scratch; with ``second`` maximise that among the optimal answers. ``gap``: how far from the optimum *mip* may stop."""
+    solver = _load(program, method, budget, gap)
     found = _run(solver, method)
     if second is None or found.status != "optimal":
         return found
@@ -62,7 +64,7 @@ def solve(program: LinearProgram, method: Method = "simplex", *, second: Floats 
     return Solution("optimal", better.x, float(program.gain @ better.x), found.iterations + better.iterations)
 
 
-def _load(program: LinearProgram, method: Method, budget: int) -> highspy.Highs:
+def _load(program: LinearProgram, method: Method, budget: int, gap: float) -> highspy.Highs:
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.silent()
     options = solver.getOptions()
@@ -78,6 +80,8 @@ def _load(program: LinearProgram, method: Method, budget: int) -> highspy.Highs:
         options.presolve = "off"  # presolve would fix columns that the centre of the optimal face keeps open
     elif method == "simplex":
         options.solver = "simplex"
+    elif gap:
+        options.mip_rel_gap = gap
     solver.passOptions(options)
     model = highspy.HighsLp()
     model.num_col_ = len(program.gain)

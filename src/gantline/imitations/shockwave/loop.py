@@ -1,0 +1,139 @@
+"""The rounds of Shockwave's simulator: close, change batch sizes, admit, choose, start (the same pass as Gavel's, on one type)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Protocol
+
+from gantline.imitations.shockwave.jobs import Job
+
+_RESUME = 20.0  # seconds that a job loses which did not run in the round before
+_NEARLY = 5.0  # tasks that are shorter than a round by more than this are never charged
+_FAILURES = 5  # in a row, after which a job is dropped
+
+
+class Chooser(Protocol):
+    """Who runs in the next round."""
+
+    def round_ended(self, rounds: Rounds, closed: Sequence[Job]) -> None:
+        """A round has been closed; called before arrivals are let in."""
+
+    def choose(self, rounds: Rounds) -> list[Job]:
+        """The jobs to start, in the order in which they get devices."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job in one round."""
+
+    job: Job
+    begin: float
+    finish: float
+    steps: int
+
+
+@dataclass
+class Rounds:
+    """The state of a run."""
+
+    jobs: list[Job]
+    gpus: int
+    chooser: Chooser
+    length: float = 120.0
+    patience: float = 1.5  # a job that has run so many times its profiled time is taken for complete
+    on_task: Callable[[Task, bool], None] | None = None  # told of every task that closed, and whether its job is complete
+    clock: float = 0.0
+    passes: int = 0
+    active: list[Job] = field(default_factory=list)  # in order of admission
+    running: list[Task] = field(default_factory=list)
+    changed: bool = False  # somebody came, left or failed since the chooser last cared
+    counts: list[int] = field(default_factory=list)  # active jobs, per pass
+    lives: dict[int, tuple[int, int]] = field(default_factory=dict)  # job -> passes [admission, completion)
+    busy: float = 0.0  # GPU-seconds
+
+    def __post_init__(self) -> None:
+        self._waiting = sorted(self.jobs, key=lambda job: (job.arrival, job.index))
+        self._began = 0.0  # the clock at the end of the round before
+
+    def run(self, until: float = inf) -> None:
+        """To the end: nobody is active, though arrivals may be left (as in the original)."""
+        while self.step() and self.clock <= until:
+            pass
+
+    def step(self) -> bool:
+        """One pass; whether there is another."""
+        if self.running:
+            self.clock = max(task.finish for task in self.running)
+        elif self._waiting:
+            self.clock = max(self.clock, self._waiting[0].arrival)
+        closed = self._close()
+        for job in closed:
+            job.change_batch()
+        for job in self.active:
+            job.note_wish()
+        if self.clock != 0.0:
+            self.chooser.round_ended(self, closed)
+        while self._waiting and self._waiting[0].arrival <= self.clock:
+            self._admit(self._waiting.pop(0))
+        self.counts.append(len(self.active))
+        if not self.active:
+            return False
+        self._began = self.clock
+        self.running = [self._start(job) for job in self.chooser.choose(self)]
+        self.passes += 1
+        return bool(self.running or self._waiting)
+
+    def _admit(self, job: Job) -> None:
+        job.admitted = self.clock
+        self.lives[job.index] = (self.passes, self.passes)
+        self.active.append(job)
+        self.changed = True
+
+    def _start(self, job: Job) -> Task:
+        speed = job.throughput
+        steps = min(int(speed * self.length), job.left)
+        job.started.append(self.passes)
+        if job.first_start != job.first_start:
+            job.first_start = self.clock
+        return Task(job, self.clock, max(self.clock, self.clock + steps / speed), steps)
+
+    def _close(self) -> list[Job]:
+        closed = []
+        for task in sorted(self.running, key=lambda task: (-task.finish, task.job.index)):
+            self._credit(task)
+            closed.append(task.job)
+        self.running = []
+        return closed
+
+    def _credit(self, task: Task) -> None:
+        job, steps, spent = task.job, task.steps, task.finish - self._began
+        ran_before = len(job.started) > 1 and job.started[-2] == self.passes - 2
+        if self.passes != 1 and not ran_before and spent > self.length - _NEARLY:
+            steps, spent = int(steps * (spent - _RESUME) / spent), spent - _RESUME
+        if steps <= 0 and spent <= 0:
+            job.failures += 1
+            job.last_turn = 0.0
+            self.changed = True
+            if job.failures == _FAILURES:
+                self._end(job, task)
+            return
+        job.failures = 0
+        job.done += steps
+        job.last_turn = spent
+        job.run_time += spent
+        self.busy += spent * job.gang
+        job.measured.append((self.passes, steps / spent, job.batch))
+        if job.left <= 0 or job.run_time > int(self.patience * int(job.exclusive)):
+            self._end(job, task)
+        elif self.on_task is not None:
+            self.on_task(task, False)
+
+    def _end(self, job: Job, task: Task) -> None:
+        job.finish = task.finish
+        self.active.remove(job)
+        self.lives[job.index] = (self.lives[job.index][0], self.passes)
+        self.changed = True
+        if self.on_task is not None:
+            self.on_task(task, True)

@@ -1,0 +1,116 @@
+"""Shockwave's planner in its own simulator: nominal time, fair targets, a plan of twenty rounds, a fixed beat of eight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gantline.core.arrays import Bools, Floats
+from gantline.imitations.shockwave.jobs import Job
+from gantline.imitations.shockwave.loop import Rounds
+from gantline.imitations.shockwave.models import SAMPLES, steps_per_epoch
+from gantline.policies.shockwave.prediction import Predictor
+from gantline.policies.shockwave.window import Window, plan_window, priorities
+
+_BEAT = 8  # rounds between re-plans although nothing happened
+_SETTLE = 20  # calls of the calibration before a plan's inputs are read
+
+
+@dataclass
+class Planner:
+    """Who is about, what is believed of them, and the plan in force."""
+
+    makespan: float = 1e-3
+    power: float = 12.0
+    largest: float = 1.0
+    rounds: int = 20
+    calibrate: bool = True
+    on_plan: Callable[[int, list[Job], Window, dict[str, Floats]], Any] | None = None  # told what every plan is made from
+    planned: int = 0
+    number: int = 0  # rounds ended; planner time is nominal
+    _predictors: dict[int, Predictor] = field(default_factory=dict)
+    _done: dict[int, int] = field(default_factory=dict)
+    _targets: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+    _plan: Bools | None = None
+    _members: list[int] = field(default_factory=list)
+    _row: int = 0
+    _beat: int = 0
+    _due: bool = True
+
+    def round_ended(self, rounds: Rounds, closed: Sequence[Job]) -> None:
+        self.number += 1
+        self._beat = (self._beat + 1) % _BEAT
+        self._due |= self._beat == 0
+        for job in closed:
+            predictor = self._of(job, rounds)
+            if job.last_turn > 0:
+                predictor.observe(*job.measured[-1])
+            self._done[job.index] = job.done // steps_per_epoch(job.model, job.batch)
+
+    def choose(self, rounds: Rounds) -> list[Job]:
+        if rounds.changed or self._due or self._plan is None:
+            self._replan(rounds)
+        assert self._plan is not None
+        chosen = {self._members[k] for k in np.flatnonzero(self._plan[:, self._row])}
+        self._row += 1
+        return [job for job in rounds.active if job.index in chosen]
+
+    def _of(self, job: Job, rounds: Rounds) -> Predictor:
+        if job.index not in self._predictors:
+            self._predictors[job.index] = Predictor(job.planned, job.epoch_seconds, SAMPLES[job.model], rounds.length)
+        return self._predictors[job.index]
+
+    def _replan(self, rounds: Rounds) -> None:
+        jobs = list(rounds.active)
+        share = min(1.0, rounds.gpus / len(jobs))
+        if rounds.changed:
+            for job in jobs:
+                self._targets.setdefault(job.index, []).append((self.number, self._fair_finish(job, rounds, share)))
+        done = np.array([float(self._done.get(job.index, 0)) for job in jobs])
+        predictors = [self._of(job, rounds) for job in jobs]
+        if self.calibrate:
+            for predictor in predictors:
+                predictor.calibrate(_SETTLE)
+        remaining = np.array([one.remaining(int(at)) for one, at in zip(predictors, done)])
+        target = np.array([self._target(job) for job in jobs])
+        lateness = (rounds.length * self.number + remaining / share) / target
+        weight = priorities(lateness, remaining, largest=self.largest, power=self.power, length=rounds.length)
+        window = Window(
+            np.array([job.gang for job in jobs], dtype=np.int64),
+            np.array([float(job.epochs) for job in jobs]),
+            done,
+            np.array([one.mean(int(at)) for one, at in zip(predictors, done)]),
+            remaining,
+            weight,
+            rounds.gpus,
+            self.rounds,
+            rounds.length,
+            self.makespan,
+        )
+        if self.on_plan is not None:
+            self.on_plan(self.number, jobs, window, {"target": target, "lateness": lateness})
+        self._plan, self._members, self._row = plan_window(window), [job.index for job in jobs], 0
+        self.planned += 1
+        self._due = rounds.changed = False
+
+    def _fair_finish(self, job: Job, rounds: Rounds, share: float) -> float:
+        """When the job would end with an equal part of the cluster from its beginning to its end."""
+        predictor, done = self._of(job, rounds), self._done.get(job.index, 0)
+        if self.calibrate:
+            predictor.calibrate()
+        spent = predictor.spent(done)
+        if self.calibrate:
+            predictor.calibrate()
+        return job.admitted + (spent + predictor.remaining(done)) / share
+
+    def _target(self, job: Job) -> float:
+        """The fair finish time so far, by how long each estimate stood, and a little of the last."""
+        series = self._targets[job.index]
+        ends = [number for number, _ in series[1:]] + [self.number]
+        weight = np.array([end - number for (number, _), end in zip(series, ends)], dtype=np.float64)
+        value = np.array([value for _, value in series])
+        mean = float(weight @ value / weight.sum()) if weight.sum() > 0 else float(value[-1])
+        return 0.9 * mean + 0.1 * float(value[-1])

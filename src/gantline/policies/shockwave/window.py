@@ -1,0 +1,201 @@
+"""The window of Shockwave's planner (section 6 of the paper): how many of the next rounds each job gets, in which, and who fills the rest.
+
+Three questions to the solver in the original; f is concave and priorities are positive, so counts of rounds are enough for the second:
+
+    fair     everybody keeps the fair finish time, if that is possible at all
+    relaxed  utility of progress weighted by how late a job is, less the longest job that is left
+    ranked   the same counts, jobs that are late first
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log
+
+import numpy as np
+from scipy import sparse
+
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.solvers.linear_programs import LinearProgram, solve
+
+_KNOTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+_NOTHING = 1e-6  # stands for no progress at all, whose logarithm is not finite
+_URGENT = 1e4  # priorities above this are served first, in their order; as weights they would drown all others in rounding
+_RANKED = 1e5  # largest weight in the ranking
+
+
+@dataclass(frozen=True)
+class Window:
+    """The jobs of one plan, and what is wanted of it."""
+
+    gang: Ints
+    epochs: Floats
+    done: Floats  # epochs done
+    duration: Floats  # mean seconds of an epoch
+    remaining: Floats  # expected seconds until the end
+    priority: Floats
+    gpus: int
+    rounds: int = 20
+    length: float = 120.0
+    makespan: float = 1e-3  # weight of the longest job left over
+    gap: float = 1e-3
+
+
+def priorities(lateness: Floats, remaining: Floats, *, largest: float, power: float, length: float) -> Floats:
+    """Weights of jobs that will be late: their ratio to the fair finish time to a power; those about to end before all others."""
+    late = lateness > largest
+    with np.errstate(over="ignore"):
+        return np.where(late, lateness ** np.where(remaining < length, 100.0, power), 1.0)
+
+
+def plan_counts(w: Window) -> tuple[Ints, float]:
+    """Rounds per job within the window, and the value of the plan (the relaxed problem)."""
+    program, weight, floor = _relaxed(w)
+    found = solve(program, "mip", gap=w.gap)
+    if not len(found.x):
+        return np.zeros(len(w.gang), dtype=np.int64), -np.inf
+    counts = np.rint(found.x[: len(w.gang)]).astype(np.int64)
+    return counts, found.objective
+
+
+def value_of(w: Window, counts: Ints) -> float:
+    """The objective of the relaxed problem for given counts, with every priority as it is."""
+    most = (w.epochs - w.done) * w.duration
+    seconds = np.minimum(counts * w.length, most)
+    progress = np.minimum((w.done + seconds / w.duration) / w.epochs, 1.0)
+    utility = np.interp(progress, _KNOTS, [log(max(knot, _NOTHING)) for knot in _KNOTS])
+    with np.errstate(invalid="ignore"):
+        gain = np.where(utility == 0.0, 0.0, w.priority * utility)
+    return float(gain.sum() / (len(w.gang) * w.rounds) - w.makespan * max(0.0, float((w.remaining - seconds).max())))
+
+
+def _relaxed(w: Window) -> tuple[LinearProgram, Floats, Ints]:
+    """Columns: rounds, seconds of work and utility of every job; then the longest job left over."""
+    jobs = len(w.gang)
+    weight, floor = _urgent_first(w)
+    most = np.maximum((w.epochs - w.done) * w.duration, 0.0)
+    slopes, heights = _segments()
+    count = np.arange(jobs)
+    rows, columns, values = [], [], []
+
+    def add(row: Ints, column: Ints, value: Floats) -> None:
+        rows.append(row)
+        columns.append(column)
+        values.append(np.broadcast_to(value, row.shape))
+
+    add(count, jobs + count, np.ones(jobs))  # seconds within the rounds given
+    add(count, count, np.full(jobs, -w.length))
+    for k, slope in enumerate(slopes):  # utility below every segment: u = (done + seconds / duration) / epochs
+        at = jobs * (k + 1) + count
+        add(at, 2 * jobs + count, np.ones(jobs))
+        add(at, jobs + count, -slope / (w.duration * w.epochs))
+    at = jobs * (len(slopes) + 1) + count
+    add(at, jobs + count, -np.ones(jobs))  # the longest is at least what each has left
+    add(at, np.full(jobs, 3 * jobs), -np.ones(jobs))
+    last = jobs * (len(slopes) + 2)
+    add(np.full(jobs, last), count, w.gang.astype(np.float64))
+    upper = np.concatenate(
+        [
+            np.zeros(jobs),
+            *[height + slope * w.done / w.epochs for slope, height in zip(slopes, heights)],
+            -w.remaining,
+            [float(w.gpus * w.rounds)],
+        ]
+    )
+    matrix = sparse.csc_array(
+        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(last + 1, 3 * jobs + 1), dtype=np.float64
+    )
+    whole = np.zeros(3 * jobs + 1)
+    whole[:jobs] = 1.0
+    low = np.concatenate([floor.astype(np.float64), np.zeros(jobs), np.full(jobs, log(_NOTHING)), [0.0]])
+    high = np.concatenate([np.full(jobs, float(w.rounds)), most, np.zeros(jobs), [np.inf]])
+    gain = np.concatenate([np.zeros(2 * jobs), weight / (jobs * w.rounds), [-w.makespan]])
+    return LinearProgram(gain, matrix, np.full(last + 1, -np.inf), upper, low, high, whole), weight, floor
+
+
+def _urgent_first(w: Window) -> tuple[Floats, Ints]:
+    """Weights, and rounds that very late jobs have for certain, in the order of their priorities."""
+    weight, floor = w.priority.copy(), np.zeros(len(w.gang), dtype=np.int64)
+    left = w.gpus * w.rounds
+    for k in np.argsort(-w.priority, kind="stable").tolist():
+        if not w.priority[k] > _URGENT:
+            break
+        wanted = ceil((w.epochs[k] - w.done[k]) * w.duration[k] / w.length)
+        floor[k] = max(0, min(w.rounds, wanted, left // int(w.gang[k])))
+        left -= int(floor[k] * w.gang[k])
+        weight[k] = 1.0
+    return weight, floor
+
+
+def _segments() -> tuple[list[float], list[float]]:
+    """Slope and height at zero of every piece of the logarithm."""
+    points = [(knot, log(max(knot, _NOTHING))) for knot in _KNOTS]
+    slopes = [(y - b) / (x - a) for (a, b), (x, y) in zip(points, points[1:])]
+    return slopes, [b - slope * a for slope, (a, b) in zip(slopes, points)]
+
+
+def rank_rounds(w: Window, counts: Ints) -> Bools | None:
+    """In which rounds each job runs: as early as its priority says; None: the counts cannot be packed."""
+    chosen = np.flatnonzero(counts > 0)
+    jobs, rounds = len(chosen), w.rounds
+    plan = np.zeros((len(w.gang), rounds), dtype=np.bool_)
+    if not jobs:
+        return plan
+    weight = np.minimum(w.priority[chosen], _RANKED) / counts[chosen]
+    cells = np.arange(jobs * rounds)
+    owner, at = cells // rounds, cells % rounds
+    matrix = sparse.csc_array(
+        (
+            np.concatenate([np.ones(len(cells)), w.gang[chosen][owner].astype(np.float64)]),
+            (np.concatenate([owner, jobs + at]), np.concatenate([cells, cells])),
+        ),
+        shape=(jobs + rounds, len(cells)),
+    )
+    exact = counts[chosen].astype(np.float64)
+    program = LinearProgram(
+        -weight[owner] * at,
+        matrix,
+        np.concatenate([exact, np.full(rounds, -np.inf)]),
+        np.concatenate([exact, np.full(rounds, float(w.gpus))]),
+        np.zeros(len(cells)),
+        np.ones(len(cells)),
+        np.ones(len(cells)),
+    )
+    found = solve(program, "mip", gap=w.gap)
+    if not len(found.x):
+        return None
+    plan[chosen] = (found.x > 0.5).reshape(jobs, rounds)
+    return plan
+
+
+def pack_rounds(w: Window, counts: Ints) -> Bools:
+    """Rounds for counts that do not fit exactly: by priority, each as early as there is room, what does not fit is left out."""
+    plan = np.zeros((len(w.gang), w.rounds), dtype=np.bool_)
+    room = np.full(w.rounds, w.gpus)
+    for k in np.argsort(-w.priority, kind="stable").tolist():
+        where = np.flatnonzero(room >= w.gang[k])[: counts[k]]
+        plan[k, where] = True
+        room[where] -= w.gang[k]
+    return plan
+
+
+def fill_idle(w: Window, plan: Bools) -> Bools:
+    """Idle GPUs of every round go to jobs not planned there, the longest first."""
+    filled = plan.copy()
+    order = np.argsort(-w.remaining, kind="stable")
+    for at in range(plan.shape[1]):
+        left = w.gpus - int(w.gang[plan[:, at]].sum())
+        for k in order.tolist():
+            if left <= 0:
+                break
+            if not filled[k, at] and w.gang[k] <= left:
+                filled[k, at] = True
+                left -= int(w.gang[k])
+    return filled
+
+
+def plan_window(w: Window) -> Bools:
+    """Who runs in which round of the window."""
+    counts, _ = plan_counts(w)
+    plan = rank_rounds(w, counts)
+    return fill_idle(w, pack_rounds(w, counts) if plan is None else plan)
