@@ -47,6 +47,7 @@ _KNOWN = {
     "gavel": "gavel",
     "irfsim": "irfsim",
     "irfsim-known": "irfsim_known",
+    "shockwave": "shockwave",
     "sia": "sia",
 }
 

@@ -20,6 +20,7 @@ _KNOWN = {
     "gavel": ("gavel.rounds", "run_in_rounds"),
     "irfsim": ("irfsim.drive", "drive"),
     "irfsim-known": ("irfsim.drive", "drive"),
+    "shockwave": ("shockwave.drive", "drive"),
     "sia": ("sia.drive", "drive"),
 }
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
 
-_REGIMES = ("sia",)  # whose loops read the table
+_REGIMES = ("sia", "shockwave")  # whose loops read the table
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Recorded(Policy):
 
     name: ClassVar[str] = "recorded"
 
-    table: str = field(default="", metadata={"help": "CSV file with t_s, name, gpu_type, nodes, gpus: what a job has from that second on"})
+    table: str = field(default="", metadata={"help": "CSV file with t_s, name, gpu_type, nodes, gpus; regime shockwave: round, jobs"})
     fit: str = field(default="artifact", metadata={"help": "regime sia: how models are fitted, 'artifact' or 'converged'"})
 
     def for_regime(self, regime: str) -> Recorded:

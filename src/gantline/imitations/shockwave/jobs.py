@@ -57,7 +57,10 @@ class Job:
     @cached_property
     def epoch_seconds(self) -> list[float]:
         """Seconds of every epoch by the profile."""
-        return [SAMPLES[self.model] / (batch * self.speed(self.model, batch, self.gang)) for batch in self.planned]
+        return [self.seconds_of_epoch(batch) for batch in self.planned]
+
+    def seconds_of_epoch(self, batch: int) -> float:
+        return SAMPLES[self.model] / (batch * self.speed(self.model, batch, self.gang))
 
     @cached_property
     def exclusive(self) -> float:
@@ -94,7 +97,7 @@ def fairness(jct: float, job: Job, contention: float) -> float:
     return round(jct / (job.exclusive * max(1.0, contention)), 5)
 
 
-def mean_contention(active: Sequence[int], job: Job, gpus: int, begin: int, end: int) -> float:
+def mean_contention(active: Sequence[int], gpus: int, begin: int, end: int) -> float:
     """Jobs per GPU over the passes [begin, end)."""
     seen = active[begin:end]
     return sum(seen) / len(seen) / gpus if seen else 0.0

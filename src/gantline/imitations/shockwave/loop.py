@@ -118,6 +118,8 @@ class Rounds:
             self.changed = True
             if job.failures == _FAILURES:
                 self._end(job, task)
+            elif self.on_task is not None:
+                self.on_task(task, False)
             return
         job.failures = 0
         job.done += steps

@@ -1,8 +1,8 @@
 """The models of Shockwave's traces: samples per epoch, largest batch sizes, and the epochs in which a batch size may change.
 
-Two ways to grow a batch: Accordion (Agarwal et al., MLSys 2021) trains with the small batch in critical regimes and the largest one outside;
-gradient noise scale (GNS, McCandlish et al., 2018) doubles the batch when the noise has passed a threshold. The planner's profile and the
-simulated job follow slightly different rules in the original, so both are here.
+Two ways to grow a batch: Accordion (Agarwal et al., MLSys 2021) trains with the small batch in critical regimes and the largest one
+outside; gradient noise scale (GNS, McCandlish et al., 2018) doubles the batch when the noise has passed a threshold. The planner's profile
+and the simulated job follow slightly different rules in the original, so both are here.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,10 @@ from gantline.core.arrays import Bools, Floats
 from gantline.imitations.shockwave.jobs import Job
 from gantline.imitations.shockwave.loop import Rounds
 from gantline.imitations.shockwave.models import SAMPLES, steps_per_epoch
+from gantline.policies.shockwave.learning import Learner
 from gantline.policies.shockwave.prediction import Predictor
-from gantline.policies.shockwave.window import Window, plan_window, priorities
+from gantline.policies.shockwave.window import Window, fair_window, plan_window, priorities
 
-_BEAT = 8  # rounds between re-plans although nothing happened
 _SETTLE = 20  # calls of the calibration before a plan's inputs are read
 
 
@@ -28,10 +27,12 @@ class Planner:
     largest: float = 1.0
     rounds: int = 20
     calibrate: bool = True
-    on_plan: Callable[[int, list[Job], Window, dict[str, Floats]], Any] | None = None  # told what every plan is made from
+    told: bool = True  # whether the planner knows batch sizes that are still to come
+    beat: int = 8  # rounds between re-plans although nothing happened
     planned: int = 0
+    fair: int = 0  # plans in which everybody could keep the fair finish time
     number: int = 0  # rounds ended; planner time is nominal
-    _predictors: dict[int, Predictor] = field(default_factory=dict)
+    _predictors: dict[int, Predictor | Learner] = field(default_factory=dict)
     _done: dict[int, int] = field(default_factory=dict)
     _targets: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     _plan: Bools | None = None
@@ -42,13 +43,15 @@ class Planner:
 
     def round_ended(self, rounds: Rounds, closed: Sequence[Job]) -> None:
         self.number += 1
-        self._beat = (self._beat + 1) % _BEAT
+        self._beat = (self._beat + 1) % self.beat
         self._due |= self._beat == 0
         for job in closed:
             predictor = self._of(job, rounds)
-            if job.last_turn > 0:
+            done = self._done[job.index] = job.done // steps_per_epoch(job.model, job.batch)
+            if isinstance(predictor, Learner):
+                predictor.observe(job.batch, done)
+            elif job.last_turn > 0:
                 predictor.observe(*job.measured[-1])
-            self._done[job.index] = job.done // steps_per_epoch(job.model, job.batch)
 
     def choose(self, rounds: Rounds) -> list[Job]:
         if rounds.changed or self._due or self._plan is None:
@@ -58,17 +61,31 @@ class Planner:
         self._row += 1
         return [job for job in rounds.active if job.index in chosen]
 
-    def _of(self, job: Job, rounds: Rounds) -> Predictor:
+    def _of(self, job: Job, rounds: Rounds) -> Predictor | Learner:
         if job.index not in self._predictors:
-            self._predictors[job.index] = Predictor(job.planned, job.epoch_seconds, SAMPLES[job.model], rounds.length)
+            self._predictors[job.index] = (
+                Predictor(job.planned, job.epoch_seconds, SAMPLES[job.model], rounds.length)
+                if self.told
+                else Learner(job.epochs, job.seconds_of_epoch, job.batch)
+            )
         return self._predictors[job.index]
 
     def _replan(self, rounds: Rounds) -> None:
+        jobs, window, more = self.question(rounds)
+        share = min(1.0, rounds.gpus / len(jobs))
+        fair = fair_window(window, more["target"], share, self.largest, rounds.length * (self.number + self.rounds))
+        self.fair += int(fair is not None)
+        self._plan, self._members, self._row = plan_window(window if fair is None else fair), [job.index for job in jobs], 0
+        self.planned += 1
+
+    def question(self, rounds: Rounds) -> tuple[list[Job], Window, dict[str, Floats]]:
+        """The jobs to plan for and what is believed of them; arrivals and departures are taken note of."""
         jobs = list(rounds.active)
         share = min(1.0, rounds.gpus / len(jobs))
         if rounds.changed:
             for job in jobs:
                 self._targets.setdefault(job.index, []).append((self.number, self._fair_finish(job, rounds, share)))
+        self._due = rounds.changed = False
         done = np.array([float(self._done.get(job.index, 0)) for job in jobs])
         predictors = [self._of(job, rounds) for job in jobs]
         if self.calibrate:
@@ -77,24 +94,19 @@ class Planner:
         remaining = np.array([one.remaining(int(at)) for one, at in zip(predictors, done)])
         target = np.array([self._target(job) for job in jobs])
         lateness = (rounds.length * self.number + remaining / share) / target
-        weight = priorities(lateness, remaining, largest=self.largest, power=self.power, length=rounds.length)
         window = Window(
             np.array([job.gang for job in jobs], dtype=np.int64),
             np.array([float(job.epochs) for job in jobs]),
             done,
             np.array([one.mean(int(at)) for one, at in zip(predictors, done)]),
             remaining,
-            weight,
+            priorities(lateness, remaining, largest=self.largest, power=self.power, length=rounds.length),
             rounds.gpus,
             self.rounds,
             rounds.length,
             self.makespan,
         )
-        if self.on_plan is not None:
-            self.on_plan(self.number, jobs, window, {"target": target, "lateness": lateness})
-        self._plan, self._members, self._row = plan_window(window), [job.index for job in jobs], 0
-        self.planned += 1
-        self._due = rounds.changed = False
+        return jobs, window, {"target": target, "lateness": lateness}
 
     def _fair_finish(self, job: Job, rounds: Rounds, share: float) -> float:
         """When the job would end with an equal part of the cluster from its beginning to its end."""

@@ -15,7 +15,7 @@ from gantline.policies.gavel.gandiva import gandiva
 from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.packing import PackingPolicy
 from gantline.policies.gavel.policy import GavelPolicy
-from gantline.policies.gavel.shares import isolated, no_pairs, proportional
+from gantline.policies.gavel.shares import isolated, no_pairs, proportional, split
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,19 @@ class Isolated(GavelPolicy):
 
     def shares(self, instance: Instance, memory: Any, seed: int) -> tuple[Allocation, Any]:
         return isolated(instance), None
+
+
+@dataclass(frozen=True)
+class GandivaFair(GavelPolicy):
+    """Equal shares of time for all jobs, whatever their gangs (the baseline of Shockwave, NSDI 2023)."""
+
+    name: ClassVar[str] = "gavel.gandiva_fair"
+    paper: ClassVar[str] = "Chaudhary et al.: Balancing Efficiency and Fairness in Heterogeneous GPU Clusters (EuroSys 2020)"
+    aware: ClassVar[bool] = False
+
+    def shares(self, instance: Instance, memory: Any, seed: int) -> tuple[Allocation, Any]:
+        equal = split(instance.capacity, np.ones(len(instance)), len(instance))
+        return Allocation(equal, no_pairs(instance)), None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """How long a job whose batch size changes will still run (Zheng et al.: Shockwave, NSDI 2023, section 5).
 
-The regimes of a job, one per batch size, are as likely as a Dirichlet prior that knows nothing, updated by the epochs seen so far. Durations of
-epochs come from a profile of whole seconds, scaled by one factor where what was measured is far from it.
+The regimes of a job, one per batch size, are as likely as a Dirichlet prior that knows nothing, updated by the epochs seen so far.
+Durations of epochs come from a profile of whole seconds, scaled by one factor where what was measured is far from it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Predictor:
         self._seen = {mode: np.cumsum(size == mode) for mode in self._modes}
 
     def observe(self, number: int, speed: float, batch: int) -> None:
-        """A task ended in this round at so many steps per second. Rounds in which the job waited are counted as run: a slip of the original."""
+        """A task ended in this round at so many steps per second. Rounds of waiting are counted as run: a slip of the original."""
         self.measured += batch * speed * self.round_length * (number - self.last)
         self.last = number
 

@@ -9,7 +9,8 @@ Three questions to the solver in the original; f is concave and priorities are p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil, log
 
 import numpy as np
@@ -39,6 +40,7 @@ class Window:
     length: float = 120.0
     makespan: float = 1e-3  # weight of the longest job left over
     gap: float = 1e-3
+    least: Floats | None = None  # seconds of work that each job must have at least
 
 
 def priorities(lateness: Floats, remaining: Floats, *, largest: float, power: float, length: float) -> Floats:
@@ -48,9 +50,25 @@ def priorities(lateness: Floats, remaining: Floats, *, largest: float, power: fl
         return np.where(late, lateness ** np.where(remaining < length, 100.0, power), 1.0)
 
 
+def fair_window(w: Window, target: Floats, share: float, largest: float, end: float) -> Window | None:
+    """The window in which everybody keeps the fair finish time; None: somebody's lies before the window's end, or nobody can pay for it.
+
+    What is left after the window must be done by the target on an equal share: a lower bound on the work within the window.
+    """
+    slack = largest * target - end
+    if (slack < 0.0).any():
+        return None
+    least = np.maximum(0.0, w.remaining - share * slack)
+    rounds = np.ceil(least / w.length - 1e-9)
+    most = np.maximum((w.epochs - w.done) * w.duration, 0.0)
+    if (least > most + 1e-9).any() or (rounds > w.rounds).any() or float(w.gang @ rounds) > w.gpus * w.rounds:
+        return None
+    return replace(w, priority=np.ones(len(w.gang)), least=least)
+
+
 def plan_counts(w: Window) -> tuple[Ints, float]:
     """Rounds per job within the window, and the value of the plan (the relaxed problem)."""
-    program, weight, floor = _relaxed(w)
+    program = _program(w)
     found = solve(program, "mip", gap=w.gap)
     if not len(found.x):
         return np.zeros(len(w.gang), dtype=np.int64), -np.inf
@@ -69,7 +87,7 @@ def value_of(w: Window, counts: Ints) -> float:
     return float(gain.sum() / (len(w.gang) * w.rounds) - w.makespan * max(0.0, float((w.remaining - seconds).max())))
 
 
-def _relaxed(w: Window) -> tuple[LinearProgram, Floats, Ints]:
+def _program(w: Window) -> LinearProgram:
     """Columns: rounds, seconds of work and utility of every job; then the longest job left over."""
     jobs = len(w.gang)
     weight, floor = _urgent_first(w)
@@ -107,10 +125,11 @@ def _relaxed(w: Window) -> tuple[LinearProgram, Floats, Ints]:
     )
     whole = np.zeros(3 * jobs + 1)
     whole[:jobs] = 1.0
-    low = np.concatenate([floor.astype(np.float64), np.zeros(jobs), np.full(jobs, log(_NOTHING)), [0.0]])
+    least = np.zeros(jobs) if w.least is None else np.minimum(w.least, most)
+    low = np.concatenate([floor.astype(np.float64), least, np.full(jobs, log(_NOTHING)), [0.0]])
     high = np.concatenate([np.full(jobs, float(w.rounds)), most, np.zeros(jobs), [np.inf]])
     gain = np.concatenate([np.zeros(2 * jobs), weight / (jobs * w.rounds), [-w.makespan]])
-    return LinearProgram(gain, matrix, np.full(last + 1, -np.inf), upper, low, high, whole), weight, floor
+    return LinearProgram(gain, matrix, np.full(last + 1, -np.inf), upper, low, high, whole)
 
 
 def _urgent_first(w: Window) -> tuple[Floats, Ints]:
@@ -130,7 +149,7 @@ def _urgent_first(w: Window) -> tuple[Floats, Ints]:
 def _segments() -> tuple[list[float], list[float]]:
     """Slope and height at zero of every piece of the logarithm."""
     points = [(knot, log(max(knot, _NOTHING))) for knot in _KNOTS]
-    slopes = [(y - b) / (x - a) for (a, b), (x, y) in zip(points, points[1:])]
+    slopes = [(y - b) / (x - a) for (a, b), (x, y) in pairwise(points)]
     return slopes, [b - slope * a for slope, (a, b) in zip(slopes, points)]
 
 

@@ -1,0 +1,122 @@
+"""The loop of `--regime shockwave`: Shockwave, its baselines, or a recorded schedule, in the rounds of its simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.errors import RefusedError, UsageError, near
+from gantline.core.phases import Phase
+from gantline.core.policy import Policy
+from gantline.core.reasons import Reason
+from gantline.drivers.virtual import Simulation
+from gantline.imitations.intervals import Interval, write_intervals
+from gantline.imitations.refusals import refuse
+from gantline.imitations.shockwave.jobs import Job, fairness, mean_contention
+from gantline.imitations.shockwave.loop import Chooser, Rounds, Task
+from gantline.imitations.shockwave.planner import Planner
+from gantline.imitations.shockwave.reading import read_jobs
+from gantline.imitations.shockwave.recorded import RecordedRounds
+from gantline.imitations.shockwave.shares import RULES
+from gantline.imitations.shockwave.turns import Turns
+from gantline.policies.recorded import Recorded
+from gantline.policies.shockwave.policy import Shockwave
+from gantline.workload.trace import Trace
+
+_WHERE = "--regime shockwave"
+_BASELINES = {f"gavel.{name}": rule for name, rule in RULES.items()}
+
+
+def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
+    """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells fairness by both definitions."""
+    refuse(simulation, "Shockwave's simulator", _WHERE)
+    state, policy = simulation.state, simulation.engine.policy
+    if not state.regime.round > 0:
+        raise UsageError("rounds take no time", where="--round", fix="use 120")
+    jobs = read_jobs(trace, state.tables)
+    spells: list[Interval] = []
+    rounds = Rounds(jobs, state.tables.cluster.gpus, _chooser(policy, jobs), state.regime.round)
+    rounds.on_task = lambda task, ended: _note(spells, task, ended)
+    rounds.run(simulation.until)
+    _write_result(simulation, rounds, spells)
+    return _fairness(rounds) | _planned(rounds.chooser)
+
+
+def _chooser(policy: Policy, jobs: list[Job]) -> Chooser:
+    if isinstance(policy, Shockwave):
+        return Planner(policy.makespan, policy.power, policy.largest, policy.window, policy.calibrates, policy.told, policy.beat)
+    if isinstance(policy, Recorded):
+        return RecordedRounds(policy.table, jobs)
+    if policy.name in _BASELINES:
+        return Turns(_BASELINES[policy.name])
+    known = ("shockwave", "recorded", *_BASELINES)
+    raise RefusedError(
+        f"Shockwave's simulator has no policy '{policy.name or type(policy).__name__}'",
+        where=_WHERE,
+        fix=f"{near(policy.name, known)}; it has {', '.join(known)}",
+    )
+
+
+def _note(spells: list[Interval], task: Task, ended: bool) -> None:
+    reason = Reason.FINISHED if ended else Reason.PREEMPTED
+    spells.append(Interval(task.job.index, task.begin, task.finish, task.job.gang, int(reason)))
+
+
+def _joined(spells: list[Interval], rounds: Rounds) -> list[Interval]:
+    """Rounds in a row are one interval."""
+    found: list[Interval] = []
+    number = dict.fromkeys(range(len(rounds.jobs)), 0)  # tasks of each job so far
+    for one in sorted(spells, key=lambda one: (one.row, one.begin)):
+        at = number[one.row]
+        number[one.row] += 1
+        started = rounds.jobs[one.row].started
+        if at and started[at] == started[at - 1] + 1:
+            found[-1] = Interval(one.row, found[-1].begin, one.end, one.gpus, one.reason)
+        else:
+            found.append(one)
+    return found
+
+
+def _write_result(simulation: Simulation, rounds: Rounds, spells: list[Interval]) -> None:
+    t, jobs = simulation.state.tables, rounds.jobs
+    F, I = t.F, t.I
+    F[c.SERVICE] = [job.run_time for job in jobs]
+    F[c.GPUTIME] = [job.run_time * job.gang for job in jobs]
+    F[c.FIRST_START] = F[c.MARK] = [job.first_start for job in jobs]
+    F[c.FINISH] = [job.finish for job in jobs]
+    done = ~np.isnan(F[c.FINISH])
+    F[c.DONE] = F[c.SAFE] = np.where(done, F[c.WORK], F[c.WORK] * np.minimum(1.0, [job.done / job.steps for job in jobs]))
+    arrived = np.array([job.admitted == job.admitted for job in jobs])
+    I[c.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(arrived, int(Phase.PENDING), int(Phase.FUTURE)))
+    whole = _joined(spells, rounds)
+    I[c.RESTARTS] = I[c.PREEMPTIONS] = np.maximum(np.bincount([one.row for one in whole], minlength=len(jobs)) - 1, 0)
+    simulation.state.now = rounds.clock
+    simulation.engine.decisions = rounds.passes
+    write_intervals(simulation, whole)
+
+
+def _fairness(rounds: Rounds) -> dict[str, Any]:
+    """Completion time over the fair finish time, with the contention of the whole trace (static) or of a job's own life (Themis)."""
+    ended = [job for job in rounds.jobs if job.finish == job.finish]
+    if not ended:
+        return {}
+    static = [fairness(job.finish - job.arrival, job, len(rounds.jobs) / rounds.gpus) for job in ended]
+    lived = [
+        fairness(job.finish - job.arrival, job, mean_contention(rounds.counts, rounds.gpus, *rounds.lives[job.index])) for job in ended
+    ]
+    told: dict[str, Any] = {"rounds": rounds.passes, "busy_share": rounds.busy / (rounds.gpus * rounds.clock) if rounds.clock else 0.0}
+    for name, values in (("static", static), ("themis", lived)):
+        told |= {
+            f"rho_{name}_worst": max(values),
+            f"rho_{name}_mean": float(np.mean(values)),
+            f"rho_{name}_unfair": float(np.mean(np.array(values) > 1.0)),
+        }
+    return told
+
+
+def _planned(chooser: Chooser) -> dict[str, Any]:
+    if not isinstance(chooser, Planner):
+        return {}
+    return {"plans": chooser.planned, "fair_plans": chooser.fair, "estimates": "told" if chooser.told else "learned"}

@@ -1,0 +1,37 @@
+"""The same prediction without being told the future: batch sizes that a job has not had are unknown, and no prior speaks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Learner:
+    """What a job has shown: which batch size each epoch had, and how long such epochs take."""
+
+    epochs: int
+    seconds: Callable[[int], float]  # seconds of an epoch at a batch size that has been seen
+    present: int  # the batch size it has now
+    seen: list[int] = field(default_factory=list)  # per epoch done
+
+    def observe(self, batch: int, done: int) -> None:
+        """So many epochs are done, the last of them at the batch size before this one."""
+        self.seen += [self.present] * (done - len(self.seen))
+        del self.seen[max(done, 0) :]
+        self.present = batch
+
+    def calibrate(self, times: int = 1) -> None:
+        """Nothing to correct: durations are those measured."""
+
+    def spent(self, done: int) -> float:
+        return sum(self.seconds(batch) for batch in self.seen[:done])
+
+    def mean(self, done: int) -> float:
+        """Mean seconds of the epochs done and the one under way."""
+        return (self.spent(done) + self.seconds(self.present)) / (min(done, len(self.seen)) + 1)
+
+    def remaining(self, done: int) -> float:
+        """What is left goes on as now: a regime once left is not expected to come back."""
+        left = self.epochs - done
+        return 1.0 if left <= 0 else left * self.seconds(self.present)
