@@ -43,7 +43,7 @@ def test_a_load_that_is_too_much_is_told(cli: Cli, folder: Path) -> None:
 
 
 def test_json_is_one_object_with_every_promised_key(cli: Cli, folder: Path) -> None:
-    told = cli(*BASE, "--policy", "srtf", "--seed", 7, "-o", "json")
+    told = cli(*BASE, "--policy", "srtf", "--seed", 7, "--costs", 5, "-o", "json")
     assert told.code == 0
     assert told.err == ""
     assert told.json.keys() >= PROMISED

@@ -67,6 +67,7 @@ def compare(
 def show_comparisons(found: Sequence[Comparison], form: str) -> None:
     """Print differences and verdicts: a table and sentences for people, everything for programs."""
     from gantline.experiment.comparison_files import differences_of, sentences_of
+    from gantline.report.doubts import MARK
     from gantline.report.metrics import BY_KEY
     from gantline.report.numbers import spell
 
@@ -81,7 +82,7 @@ def show_comparisons(found: Sequence[Comparison], form: str) -> None:
     rows = [
         [
             *comparison.place.values(),
-            item.policy,
+            item.policy + (MARK if item.doubts else ""),
             item.against,
             BY_KEY[item.metric].title,
             spell(BY_KEY[item.metric], item.value),

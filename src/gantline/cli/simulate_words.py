@@ -6,13 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 from gantline.cli.console import chart_width, is_watched, say, show_object, show_text
+from gantline.report.doubts import MANY, free_stops, is_broken
 
 if TYPE_CHECKING:
     from gantline.engine.lost_turns import Incident
     from gantline.simulator.run import Run
 
 _SHOWN = 3
-_MANY = 100  # fewer jobs are a burst of which nobody expects a steady state
 _NOTHING_RAN = 4
 _FAILED = 1  # jobs did not end although nothing was to stop them, or turns were lost: this is not the policy's result
 _DIFFERENT = 1
@@ -38,6 +38,9 @@ class LostTurnWords:
 def tell(run: Run, bounded: bool) -> int:
     """Lost turns, jobs that did not end and a load that is too much; the exit code comes back."""
     code = _tell_ends(run, bounded)
+    free = free_stops(run.summary)
+    if free:
+        note(free)
     if code == 0 and not is_watched():  # a person finds it in the summary
         _tell_load(run)
     return code
@@ -47,7 +50,7 @@ def _tell_load(run: Run) -> None:
     """The overload guard."""
     from gantline.report.metrics import steadiness
 
-    found = steadiness(run) if run.summary["jobs"] >= _MANY else None
+    found = steadiness(run) if run.summary["jobs"] >= MANY else None
     if found is not None and not found.steady:
         say(f"warning: {found}")
 
@@ -63,7 +66,7 @@ def _tell_ends(run: Run, bounded: bool) -> int:
         say(f"warning: {notice}")
     if len(run.notices) > _SHOWN:
         say(f"warning: and {len(run.notices) - _SHOWN} more like this")
-    code = _FAILED if summary["lost_turns"] or (summary["unfinished"] and not bounded) else 0
+    code = _FAILED if is_broken(summary) else 0
     left = summary["jobs"] - summary["completed"]
     if not left:
         return code

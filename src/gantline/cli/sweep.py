@@ -64,6 +64,9 @@ def sweep(
 
 def show_results(found: Sweep, form: str) -> None:
     """Print a row per run: for people the axes and a few metrics, for programs everything."""
+    import polars as pl
+
+    from gantline.report.doubts import MARK
     from gantline.report.metrics import BY_KEY
     from gantline.report.numbers import spell
 
@@ -75,4 +78,6 @@ def show_results(found: Sweep, form: str) -> None:
     columns = [Column(name, right=frame[name].dtype.is_numeric()) for name in ("policy", *axes)]
     columns += [Column(BY_KEY[key].title, True, lambda value, key=key: spell(BY_KEY[key], value)) for key in SHOWN]  # type: ignore[misc]
     columns.append(Column("state"))
-    show(Sheet(tuple(columns), frame.select("policy", *axes, *SHOWN, "state").rows()), form)
+    doubtful = pl.col("doubts").fill_null("") != ""
+    state = pl.when(doubtful).then(pl.concat_str(pl.col("state"), pl.lit(f"{MARK} "), pl.col("doubts"))).otherwise(pl.col("state"))
+    show(Sheet(tuple(columns), frame.select("policy", *axes, *SHOWN, state.alias("state")).rows()), form)

@@ -11,12 +11,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from gantline.cli.console import printable, say
+from gantline.experiment.task import DONE
 
 if TYPE_CHECKING:
     from gantline.experiment.grid import Case
     from gantline.experiment.sweep import Sweep
     from gantline.experiment.task import Outcome
     from gantline.report.figures import Chart
+
+
+_SHOWN = 5
 
 
 def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, keep_runs: bool = False, limit: float = math.inf) -> Sweep:
@@ -48,12 +52,27 @@ def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, kee
 
 
 def tell_failures(sweep: Sweep) -> int:
-    """List the runs that failed; the exit code says whether there are any."""
+    """List the runs that failed or are in doubt, and what else a reader should know; the exit code says whether results can be used."""
+    from gantline.experiment.results import same_runs
+    from gantline.report.doubts import doubts_of, free_stops, is_broken
+
     for case, message in sweep.failures:
         say(f"failed: {printable(case.name)}: {message}")
     if sweep.failures:
         say(f"{len(sweep.failures)} of {len(sweep.cases)} runs failed; details are in {sweep.folder / 'runs'}")
-    return 1 if sweep.failures else 0
+    done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
+    doubtful = [(case, doubts_of(summary)) for case, summary in done if doubts_of(summary)]
+    for case, doubts in doubtful[:_SHOWN]:
+        say(f"warning: {printable(case.name)}: {'; '.join(doubts)}")
+    if len(doubtful) > _SHOWN:
+        say(f"warning: {len(doubtful)} of {len(done)} runs are in doubt like this; they are marked (!) and never win")
+    free = [(summary["preemptions"], case, free_stops(summary)) for case, summary in done if free_stops(summary)]
+    if free:
+        _, case, told = max(free, key=lambda one: one[0])
+        say(f"note: {printable(case.name)}: {told}{f'; so in {len(free)} runs' if len(free) > 1 else ''}")
+    if same_runs(sweep.results):
+        say("note: every seed gave the same run, because the jobs are fixed and nothing is drawn: there is no interval over seeds")
+    return 1 if sweep.failures or any(is_broken(summary) for _, summary in done) else 0
 
 
 @contextmanager

@@ -147,6 +147,12 @@ def rate_of(I: Ints, OF: Floats, OI: Ints, NI: Ints, D: Ints, row: int) -> float
 
 
 @kernel
+def price(cost: float, devices: int, SF: Floats) -> float:
+    """What a change costs a gang of so many devices."""
+    return cost + SF[s.S_DOUBLING] * np.log2(float(devices)) if cost > 0.0 and devices > 1 else cost
+
+
+@kernel
 def start(
     F: Floats,
     I: Ints,
@@ -169,7 +175,7 @@ def start(
     if waited > 0.0:
         F[c.WAITED, row] += waited
     first = np.isnan(F[c.FIRST_START, row])
-    cost = SF[s.S_START] if first else SF[s.S_RESUME]
+    cost = price(SF[s.S_START] if first else SF[s.S_RESUME], I[c.HELD, row], SF)
     if first:
         F[c.FIRST_START, row] = now
         F[c.MARK, row] = now + SF[s.S_CREDIT]

@@ -21,4 +21,5 @@ S_RESUME: Final = 1  # the same after a stop
 S_MIN_RUN: Final = 2  # a gang may not be stopped before
 S_CREDIT: Final = 3  # seconds from start until the first result counts (responsiveness; Blox: one round)
 S_MOVE: Final = 4  # seconds from grant to progress, when a gang goes on elsewhere at once
-SF_COUNT: Final = 5
+S_DOUBLING: Final = 5  # what each doubling of a gang's devices adds to a cost that is not zero
+SF_COUNT: Final = 6

@@ -54,7 +54,8 @@ class Transitions:
         """Seconds at rate zero: a change of size on one type is a resize, anything else a move."""
         OI = self.state.tables.options.I
         resized = len(old.devices) != len(new.devices) and OI[c.O_TYPE, old.option] == OI[c.O_TYPE, new.option]
-        return self.state.costs.resize if resized else self.state.costs.move
+        costs = self.state.costs
+        return costs.scaled(costs.resize if resized else costs.move, len(new.devices))
 
 
 def log_shared(state: State, row: int, held: Holding) -> None:

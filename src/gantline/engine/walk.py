@@ -38,7 +38,7 @@ from gantline.engine.eviction import (
     sits_on,
     undo,
 )
-from gantline.engine.gang import give_back, halt, set_due, start, take
+from gantline.engine.gang import give_back, halt, price, set_due, start, take
 from gantline.engine.ranks import B_RUNNING, B_WAITING, before
 from gantline.placement.fit import CONSOLIDATED, SKEW, choose, mix
 
@@ -223,7 +223,7 @@ def walk(
                 take(I, OF, OI, NF, NI, D, row, option, nodes, counts, used)
                 start(F, I, OF, OI, NI, D, row, now, SI, SF, LI, LF, LD, LN)
                 if moved:  # never while executors answer later: there it waits until it has stopped
-                    F[c.SINCE, row] = now + SF[s.S_MOVE]
+                    F[c.SINCE, row] = now + price(SF[s.S_MOVE], I[c.HELD, row], SF)
                     set_due(F, row)
                 X[X_FREE, kind] -= need
                 started += 1

@@ -14,6 +14,7 @@ from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 from gantline.files.clusters import read_cluster
+from gantline.report.doubts import MARK
 from gantline.report.metrics import BY_KEY
 from gantline.report.numbers import UNKNOWN, best_of, spell
 
@@ -98,7 +99,9 @@ def tables_of(results: pl.DataFrame) -> list[BenchmarkTable]:
     for (workload,), group in results.group_by("workload", maintain_order=True):
         done = group.filter(pl.col("state") == "done")
         whole = done.group_by("policy", maintain_order=True).agg(
-            pl.len().alias("runs"), *(pl.col(key).mean() for key in (*METRICS, *MORE_METRICS))
+            pl.len().alias("runs"),
+            pl.col("doubts").filter(pl.col("doubts") != "").first().fill_null("").alias("doubts"),
+            *(pl.col(key).mean() for key in (*METRICS, *MORE_METRICS)),
         )
         enough = (pl.col("runs") == len(SEEDS)) | pl.col("policy").is_in(SLOW)
         counted = whole.filter(enough).sort("jct_mean", "policy").drop("runs")
@@ -115,9 +118,11 @@ def shown_metrics(table: BenchmarkTable) -> list[str]:
 def row_texts(table: BenchmarkTable) -> dict[str, list[str]]:
     """Each policy's row as it is printed; what is best in a column is bold."""
     keys = shown_metrics(table)
-    best = {key: best_of(BY_KEY[key], table.rows[key].to_list()) for key in keys}
+    doubtful = [index for index, told in enumerate(table.rows["doubts"]) if told]
+    best = {key: best_of(BY_KEY[key], table.rows[key].to_list(), doubtful) for key in keys}
     texts = {}
     for index, row in enumerate(table.rows.iter_rows(named=True)):
         cells = [UNKNOWN if not math.isfinite(row[key]) else spell(BY_KEY[key], row[key]) for key in keys]
-        texts[row["policy"]] = [f"**{cell}**" if index in best[key] else cell for key, cell in zip(keys, cells)]
+        name = row["policy"] + (MARK if row["doubts"] else "")
+        texts[name] = [f"**{cell}**" if index in best[key] else cell for key, cell in zip(keys, cells)]
     return texts

@@ -65,6 +65,10 @@ def table_section(table: BenchmarkTable) -> str:
     slow = [f"`{policy}`" for policy in SLOW if policy in table.rows["policy"]]
     if slow:
         lines += ["", f"Of seed {SEEDS[0]} alone, because they solve a program per job at every decision: {', '.join(slow)}."]
+    doubts: dict[str, list[str]] = {}
+    for policy, told in table.rows.select("policy", "doubts").rows():
+        doubts.setdefault(told, []).append(f"`{policy}`")
+    lines += [line for told, names in doubts.items() if told for line in ("", f"Marked (!) and never best: {', '.join(names)}; {told}.")]
     for message in dict.fromkeys(message for _, message in table.failures):
         names = ", ".join(f"`{policy}`" for policy, reason in table.failures if reason == message)
         lines += ["", f"Not in the table: {names} ({message})."]

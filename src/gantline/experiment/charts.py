@@ -10,6 +10,8 @@ import polars as pl
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.experiment.bootstrap import FEWEST, bootstrap
+from gantline.experiment.results import same_runs
+from gantline.report.doubts import MARK
 from gantline.report.figures import Chart, boxes_over_seeds, jct_against_load, pareto_front
 
 FEWEST_IN_TRADE_OFF = 3
@@ -21,7 +23,7 @@ def charts_of(results: pl.DataFrame, load: str = "load", unit: str = "") -> list
     found = []
     if varies(done, load) and done[load].dtype.is_numeric():
         found.append(chart_against(done, load, unit=unit))
-    if varies(done, "seed") and not varies(done, load):
+    if varies(done, "seed") and not varies(done, load) and not same_runs(done):
         found.append(boxes_over_seeds(named_curves(done).select("name", value="jct_mean")))
     if not varies(done, load) and named_curves(done)["name"].n_unique() >= FEWEST_IN_TRADE_OFF:
         found.append(trade_off(done))
@@ -45,11 +47,11 @@ def points_against(results: pl.DataFrame, load: str, metric: str = "jct_mean") -
     named = named_curves(results, but=(load, "seed"))
     rows: list[dict[str, Any]] = []
     for (name, value), group in named.group_by(["name", load], maintain_order=True):
-        values = group[metric].drop_nans().to_numpy()
+        values = group.unique("log_hash", maintain_order=True)[metric].drop_nans().to_numpy()  # a run that seeds repeat is one
         interval = bootstrap(values[None, :])
         rows.append({"name": name, "load": float(value), "value": interval.value, "low": interval.low, "high": interval.high})
     points = pl.DataFrame(rows).filter(pl.col("value").is_finite())
-    fewest = named.group_by(["name", load]).len()["len"].min()
+    fewest = named.group_by(["name", load]).agg(len=pl.col("log_hash").n_unique())["len"].min()
     enough = bool(np.isfinite(points["low"].to_numpy()).all()) and fewest is not None and fewest >= FEWEST  # type: ignore[operator]
     return points if enough else points.drop("low", "high")
 
@@ -58,7 +60,9 @@ def named_curves(results: pl.DataFrame, but: tuple[str, ...] = ("seed",)) -> pl.
     """The results under a `name` that tells curves apart: the policy, and the other axes that vary."""
     own = [axis for axis in axes_of(results) if axis not in but and varies(results, axis) and results[axis].null_count() == 0]
     parts = [pl.lit(f" {axis}=") + pl.col(axis).cast(pl.String) for axis in own]
-    return results.with_columns(name=pl.concat_str(pl.col("policy"), *parts))
+    named = results.with_columns(name=pl.concat_str(pl.col("policy"), *parts))
+    doubtful = (pl.col("doubts").fill_null("") != "").any().over("name")
+    return named.with_columns(name=pl.when(doubtful).then(pl.col("name") + MARK).otherwise(pl.col("name")))
 
 
 def at_values(results: pl.DataFrame, where: Mapping[str, str]) -> pl.DataFrame:

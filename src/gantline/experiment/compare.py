@@ -1,14 +1,15 @@
 """Compare policies on the same jobs: paired differences, intervals, a verdict in words.
 
 With several seeds each seed is a pair, and the interval says how far the mean difference could be off because other
-seeds might have been drawn. With one run each job is a pair; that interval is about the mix of jobs only.
+seeds might have been drawn: other jobs, or, where the trace is fixed, other draws of the run. Where no seed changes anything there is
+one run. With one run each job is a pair; that interval is about the mix of jobs only. Runs that are in doubt (`report.doubts`) never win.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +19,7 @@ from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.experiment.bootstrap import FEWEST, Interval, bootstrap, relative_change
 from gantline.experiment.pairing import PER_JOB, JobsOfRun, job_columns, paired_jobs, seed_columns
+from gantline.experiment.results import doubts_over, same_runs
 from gantline.experiment.sweep import Sweep
 from gantline.experiment.verdict import Difference, verdict
 from gantline.report.metrics import BY_KEY
@@ -54,6 +56,7 @@ class Comparison:
                 "confidence": item.change.confidence,
                 "over": item.over,
                 "samples": item.change.samples,
+                "doubts": item.doubts,
             }
             for item in self.differences
         ]
@@ -104,19 +107,24 @@ def _compare_group(
 
 
 def _difference(rows: pl.DataFrame, pairs: pl.DataFrame, metric: str, policy: str, base: str, confidence: float, seed: int) -> Difference:
-    columns = seed_columns(rows, metric, policy, base)
+    both = rows.filter(pl.col("policy").is_in([policy, base]))
+    columns, copies = seed_columns(both, metric, policy, base), 1
+    if same_runs(both):
+        columns, copies = columns[:, :1], columns.shape[1]
+        pairs = pairs.filter(pl.col("seed") == pairs["seed"].min())
     seeds = columns.shape[1]
     value, old = (float(columns[k].mean()) if seeds else math.nan for k in (1, 0))
+    made = Difference(policy, base, metric, value, old, Interval(math.nan, math.nan, math.nan, confidence, seeds), "", copies=copies)
+    made = replace(made, doubts="; ".join(f"{name}: {told}" for name in (base, policy) if (told := doubts_over(both, name))))
     if seeds > 1:
         single = relative_change(columns.T[:, :, None])
         change = bootstrap(columns, relative_change, confidence=confidence, seed=seed)
-        return Difference(policy, base, metric, value, old, change, "seeds", float(single.min()), float(single.max()))
+        over = "seeds" if both["trace_hash"].n_unique() > 1 else "draws"
+        return replace(made, change=change, over=over, lowest=float(single.min()), highest=float(single.max()))
     if seeds == 1 and metric in PER_JOB and pairs.height >= FEWEST:
         change = bootstrap(_finite(job_columns(pairs, metric)), relative_change, confidence=confidence, seed=seed)
-        return Difference(policy, base, metric, value, old, change, "jobs")
-    nan = math.nan
-    alone = float(relative_change(columns[None])[0]) if seeds else nan
-    return Difference(policy, base, metric, value, old, Interval(alone, nan, nan, confidence, seeds), "")
+        return replace(made, change=change, over="jobs")
+    return replace(made, change=replace(made.change, value=float(relative_change(columns[None])[0]) if seeds else math.nan))
 
 
 def _finite(columns: Floats) -> Floats:

@@ -60,6 +60,7 @@ class Record:
 
 def store_result(folder: Path, key: str, run: StoredRun, *, keep_run: bool) -> dict[str, Any]:
     """Measure a run over the tracked jobs and store it; returns what a progress line may show."""
+    from gantline.report.doubts import doubts_of
     from gantline.report.metrics import measure, steadiness, tracked_window
     from gantline.report.rundir import plain, write_run
 
@@ -76,8 +77,8 @@ def store_result(folder: Path, key: str, run: StoredRun, *, keep_run: bool) -> d
                 raise DiskFullError("the disk is full", where=str(folder), fix="make room and run the same command again") from None
             raise
     write_frame(_jobs_file(folder, key), jobs)
-    overload = {"steady": steady.steady, "steadiness": str(steady)}
-    _store(folder, key, DONE, summary={**plain(run.summary), **overload}, measures=measures)
+    told = {**plain(run.summary), "steady": steady.steady, "steadiness": str(steady)}
+    _store(folder, key, DONE, summary={**told, "doubts": "; ".join(doubts_of(told))}, measures=measures)
     return {"log_hash": run.summary["log_hash"], "jct_mean": measures["jct_mean"]}
 
 

@@ -11,7 +11,9 @@ from gantline.experiment.grid import Case
 from gantline.experiment.records import Record
 from gantline.report.metrics import METRICS
 
-_TOLD = ("log_hash", "trace_hash", "version", "decisions", "rounds", "steady", "wall_seconds")
+_TOLD = (
+    "log_hash", "trace_hash", "version", "decisions", "lost_turns", "rounds", "steady", "doubts", "free_stops", "bounded", "wall_seconds",
+)  # fmt: skip
 
 
 def results_frame(cases: Sequence[Case], records: Sequence[Record]) -> pl.DataFrame:
@@ -30,6 +32,21 @@ def results_frame(cases: Sequence[Case], records: Sequence[Record]) -> pl.DataFr
         values = [record.measures.get(metric.key) for record in records]
         columns[metric.key] = pl.Series([float("nan") if value is None else float(value) for value in values], dtype=pl.Float64)
     return pl.DataFrame(columns)
+
+
+def same_runs(results: pl.DataFrame) -> bool:
+    """Whether there are several seeds of each policy, but every seed gave the same run: nothing in it is random."""
+    each = results.group_by("policy").agg(runs=pl.len(), different=pl.col("log_hash").n_unique())
+    return bool((each["runs"] > 1).any() and (each["different"] == 1).all())
+
+
+def doubts_over(results: pl.DataFrame, policy: str) -> str:
+    """What speaks against the runs of a policy; empty: nothing."""
+    own = results.filter((pl.col("policy") == policy) & (pl.col("state") == "done"))
+    told = [text for text in own["doubts"].to_list() if text]
+    if not told:
+        return ""
+    return told[0] if own.height == 1 else f"in {len(told)} of {own.height} runs, in the first of them {told[0]}"
 
 
 def _column(values: list[Any]) -> pl.Series:

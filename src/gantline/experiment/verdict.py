@@ -21,14 +21,20 @@ class Difference:
     value_against: float
     change: Interval
     over: str
-    """What was resampled: `seeds`, `jobs`, or nothing."""
+    """What was resampled: `seeds` (other jobs), `draws` (other draws on the same jobs), `jobs`, or nothing."""
     lowest: float = math.nan
     highest: float = math.nan
     """The extreme changes of single seeds."""
+    doubts: str = ""
+    """What speaks against the runs of either."""
+    copies: int = 1
+    """How many seeds gave one and the same run."""
 
     @property
     def sign(self) -> int:
-        """1: better, -1: worse, 0: the interval holds zero (or nothing changes), or it is not known."""
+        """1: better, -1: worse, 0: the interval holds zero (or nothing changes), it is not known, or the runs are in doubt."""
+        if self.doubts:
+            return 0
         bounds = (self.change.low, self.change.high) if self.change.known else (self.lowest, self.highest)
         if any(math.isnan(bound) for bound in bounds):
             bounds = (self.change.value, self.change.value)
@@ -43,6 +49,9 @@ def verdict(differences: Sequence[Difference]) -> str:
     known = [difference for difference in differences if math.isfinite(difference.change.value)]
     if not known:
         return "There is nothing to compare: no metric is known for both."
+    if known[0].doubts:
+        changes = ", ".join(f"{_lower(BY_KEY[item.metric].title)} {100 * item.change.value:+.0f} %" for item in known)
+        return f"{known[0].policy} against {known[0].against} decides nothing ({changes}), because of doubts: {known[0].doubts}."
     parts, previous = [], None
     for sign in (1, -1, 0):
         for difference in known:
@@ -56,12 +65,17 @@ def basis(differences: Sequence[Difference]) -> str:
     """What the intervals rest on."""
     over = {difference.over for difference in differences}
     samples = max(difference.change.samples for difference in differences)
+    enough = any(difference.change.known for difference in differences)
     if "seeds" in over:
-        enough = any(difference.change.known for difference in differences)
         return f"over {samples} seeds" if enough else f"the range of {samples} seeds, too few for an interval"
+    if "draws" in over:
+        drawn = f"{samples} seeds of what is drawn in a run, the jobs being the same"
+        return f"over {drawn}" if enough else f"the range of {drawn}, too few for an interval"
+    copies = max(difference.copies for difference in differences)
+    one = f"one run, which {copies} seeds repeat because nothing in it is random" if copies > 1 else "one run"
     if "jobs" in over:
-        return f"one run; intervals over its {samples:,} jobs, which says nothing about other traces"
-    return "one run, without intervals"
+        return f"{one}; intervals over its {samples:,} jobs, which says nothing about other traces"
+    return f"{one}, without intervals"
 
 
 def _part(difference: Difference, sign: int, *, first: bool, same: bool) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 from gantline.core.errors import UsageError
+from gantline.report.doubts import UNSTEADY, doubts_of_run, free_stops
 from gantline.report.figures import DARK, LIGHT, Chart
 from gantline.report.figures.palette import faded
 from gantline.report.figures.with_plotly import figure
@@ -51,7 +52,7 @@ def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", me
     if not runs:
         raise UsageError("a report needs at least one run", where="report", fix="name one or more run directories")
     names, runs = names_of(runs), [settled(run) for run in runs]
-    measures = [measure_with(run) for run in runs]
+    measures, doubts = [measure_with(run) for run in runs], [doubts_of_run(run) for run in runs]
     charts = choose_figures(runs, names, measures)
     data = {
         "colours": colour_pairs(),
@@ -66,10 +67,10 @@ def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", me
             '<body><div class="page">',
             f'<header><h1>{escape(title)}</h1><button id="theme" class="screen" type="button">Light or dark</button></header>',
             f'<p class="quiet">{_opening(runs)} Gantline {escape(version("gantline"))}.</p>',
-            *(_warning(name, run, len(runs) > 1) for name, run in zip(names, runs) if not steadiness(run).steady),
+            *_warnings(names, runs, doubts),
             *_uneven(measures),
             "<h2>Comparison</h2>" if len(runs) > 1 else "<h2>Numbers</h2>",
-            comparison_table(names, measures),
+            comparison_table(names, measures, [index for index, told in enumerate(doubts) if told]),
             "<h2>Figures</h2>",
             '<p class="note screen">Drag over a figure to look closer, double-click to come back.</p>',
             "<noscript><p>The figures and the searchable table of jobs need JavaScript; the numbers above do not.</p></noscript>",
@@ -131,9 +132,17 @@ def _opening(runs: Sequence[RunLike]) -> str:
     return f"{len(runs)} run{'s' if len(runs) > 1 else ''}, {jobs:,} jobs in all."
 
 
-def _warning(name: str, run: RunLike, several: bool) -> str:
-    prefix = f"<strong>{escape(name)}</strong>: " if several else ""
-    return f'<p class="warning">{prefix}{escape(str(steadiness(run)))}</p>'
+def _warnings(names: Sequence[str], runs: Sequence[RunLike], doubts: Sequence[Sequence[str]]) -> list[str]:
+    """A paragraph for everything that speaks against taking the numbers at face value."""
+    found = []
+    for name, run, own in zip(names, runs, doubts):
+        guard = steadiness(run)
+        prefix = f"<strong>{escape(name)}</strong>: " if len(runs) > 1 else ""
+        told = [one for one in own if one != UNSTEADY] + ([] if guard.steady else [str(guard)])
+        found += [f'<p class="warning">{prefix}{escape(one)}</p>' for one in told]
+    free = [(name, free_stops(run.summary)) for name, run in zip(names, runs)]
+    lines = [f"{name}: {told}" if len(runs) > 1 else told for name, told in free if told]
+    return [*found, *(f'<p class="note">{escape(line)}.</p>' for line in lines)]
 
 
 def _uneven(measures: Sequence[Mapping[str, float]]) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gantline.report.doubts import MARK, doubts_of_run
 from gantline.report.frames import RunLike
 
 TELLING = ("settings", "placement", "admission", "regime", "round", "estimates", "cluster", "trace", "seed")
 
 
 def names_of(runs: Sequence[RunLike]) -> list[str]:
-    """A distinct name for each run: its own name or its policy, and where two runs share that, what else differs."""
+    """A distinct name for each run: its name or its policy, and where two runs share that, what else differs; doubtful runs are marked."""
     bases = [str(run.summary.get("name") or run.summary.get("policy") or "run") for run in runs]
     facts = [_facts(run.summary) for run in runs]
     names: list[str] = []
@@ -24,7 +25,7 @@ def names_of(runs: Sequence[RunLike]) -> list[str]:
             copy += 1
             name = f"{full} #{copy}"
         names.append(name)
-    return names
+    return [name + (MARK if doubts_of_run(run) else "") for name, run in zip(names, runs)]
 
 
 def _facts(summary: Mapping[str, Any]) -> dict[str, str]:

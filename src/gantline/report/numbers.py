@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from gantline.core.units import human_seconds
 from gantline.report.metrics.catalogue import METRICS, Metric
@@ -41,9 +41,9 @@ def known_metrics(measures: Sequence[Mapping[str, float]]) -> list[Metric]:
     ]
 
 
-def best_of(metric: Metric, values: Sequence[float]) -> set[int]:
-    """Which of several runs are best in this metric, as far as the shown digits tell; none when all show the same."""
-    finite = {index: value for index, value in enumerate(values) if math.isfinite(value)}
+def best_of(metric: Metric, values: Sequence[float], doubtful: Collection[int] = ()) -> set[int]:
+    """Which of several runs are best in this metric, as far as the shown digits tell; none when all show the same, never one in doubt."""
+    finite = {index: value for index, value in enumerate(values) if math.isfinite(value) and index not in doubtful}
     shown = {index: spell(metric, value) for index, value in finite.items()}
     if not metric.better or len(set(shown.values())) < 2:
         return set()

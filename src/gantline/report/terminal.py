@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gantline.core.units import human_seconds
+from gantline.report.doubts import UNSTEADY, doubts_of_run, free_stops
 from gantline.report.frames import RunLike, completed, settled, span_of
 from gantline.report.metrics import bin_means, measure, steadiness, with_utilisation
 from gantline.report.metrics.completion import finite
@@ -59,8 +60,9 @@ def run_summary(run: RunLike, measures: Mapping[str, float] | None = None, width
     parts: list[RenderableType] = [Text(printable(names_of([run])[0]), style="bold"), table, Text()]
     parts += [timeline(run, width), Text(), cdf_bars(run, width)]
     guard = steadiness(run)
-    if not guard.steady:
-        parts += [Text(), Text(str(guard), style="yellow")]
+    warnings = [told for told in doubts_of_run(run) if told != UNSTEADY] + [str(guard)] * (not guard.steady)
+    for warning in (*warnings, free_stops(run.summary)):
+        parts += [Text(), Text(warning, style="yellow")] if warning else []
     return Group(*parts)
 
 
@@ -68,6 +70,8 @@ def comparison(runs: Sequence[RunLike], measures: Sequence[Mapping[str, float]] 
     """Several runs: a row per metric, a column per run, the best value in bold; below it a line of the queue for each."""
     names, runs = names_of(runs), [settled(run) for run in runs]
     found = [measure(run) for run in runs] if measures is None else measures
+    doubts = [doubts_of_run(run) for run in runs]
+    doubtful = [index for index, told in enumerate(doubts) if told]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("Metric", style="dim")
     for name in names:
@@ -75,10 +79,11 @@ def comparison(runs: Sequence[RunLike], measures: Sequence[Mapping[str, float]] 
     for metric in known_metrics(found):
         if metric.key in HEADLINE:
             values = [one[metric.key] for one in found]
-            best = best_of(metric, values)
+            best = best_of(metric, values, doubtful)
             cells = (Text(spell(metric, value), style="bold green" if i in best else "") for i, value in enumerate(values))
             table.add_row(metric.title, *cells)
-    return Group(table, Text(), queue_lines(names, runs))
+    told = [Text(f"{printable(names[index])}: {'; '.join(doubts[index])}", style="yellow") for index in doubtful]
+    return Group(table, *told, Text(), queue_lines(names, runs))
 
 
 def queue_lines(names: Sequence[str], runs: Sequence[RunLike], width: int = 40) -> RenderableType:

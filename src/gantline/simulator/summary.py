@@ -89,6 +89,7 @@ def summarise(
         "gpu_hours": busy / 3600.0,
         "work_lost": float(F[c.LOST].sum()),
         "preemptions": int(I[c.PREEMPTIONS].sum()),
+        "free_stops": state.costs.free,
         "restarts": int(I[c.RESTARTS].sum()),
         "rounds": int(state.now / regime.round + 0.5) + 1 if regime.round > 0 else 0,
         "decisions": engine.decisions,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -37,13 +37,13 @@ GROUP_COLUMNS = (
 )
 
 
-def comparison_table(names: Sequence[str], measures: Sequence[Mapping[str, float]]) -> str:
-    """A row per metric, a column per run; the full value is in ``data-value``, the best one is marked."""
+def comparison_table(names: Sequence[str], measures: Sequence[Mapping[str, float]], doubtful: Collection[int] = ()) -> str:
+    """A row per metric, a column per run; the full value is in ``data-value``, the best one is marked, if it is in no doubt."""
     heads = "".join(f'<th scope="col" class="name">{escape(name)}</th>' for name in names)
     rows = []
     for metric in known_metrics(measures):
         values = [found[metric.key] for found in measures]
-        best = best_of(metric, values)
+        best = best_of(metric, values, doubtful)
         cells = "".join(
             f'<td data-value="{_exact(value)}"{" class=best" if index in best else ""}>{escape(spell(metric, value))}</td>'
             for index, value in enumerate(values)

@@ -1,0 +1,51 @@
+"""What speaks against taking a run's numbers at face value: lost turns, jobs that did not end, a queue that only grows.
+
+Such a run is marked wherever it is shown, and never wins: a mean over the jobs that happened to end is no result. Stops that cost nothing
+are no doubt, but they are said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gantline.report.frames import RunLike
+from gantline.report.metrics.steadiness import steadiness
+
+MARK = " (!)"
+"""Behind the name of a run that is in doubt."""
+MANY = 100
+"""Fewer jobs are a burst of which nobody expects a steady state."""
+UNSTEADY = "no steady state"
+
+
+def doubts_of(summary: Mapping[str, Any]) -> tuple[str, ...]:
+    """The doubts that a summary tells; `steady` is in those of stored results."""
+    found = []
+    if summary.get("lost_turns"):
+        found.append(f"{summary['lost_turns']:,} of {summary['decisions']:,} decisions were lost")
+    if summary.get("unfinished"):
+        found.append(f"{summary['unfinished']:,} of {summary['tracked']:,} jobs did not end")
+    if summary.get("steady") is False and summary.get("jobs", 0) >= MANY:
+        found.append(UNSTEADY)
+    return tuple(found)
+
+
+def doubts_of_run(run: RunLike) -> tuple[str, ...]:
+    """The doubts about a run that is at hand."""
+    summary = run.summary
+    steady = steadiness(run).steady if "steady" not in summary and summary.get("jobs", 0) >= MANY else summary.get("steady")
+    return doubts_of({**summary, "steady": steady})
+
+
+def is_broken(summary: Mapping[str, Any]) -> bool:
+    """Whether a script should stop here: turns were lost, or jobs did not end although nothing was to stop them."""
+    return bool(summary.get("lost_turns") or (summary.get("unfinished") and not summary.get("bounded")))
+
+
+def free_stops(summary: Mapping[str, Any]) -> str:
+    """That stopping jobs cost nothing in a run that did; empty where there was a price or nobody was stopped."""
+    stops = summary.get("preemptions", 0)
+    if not stops or not summary.get("free_stops"):
+        return ""
+    return f"{stops:,} preemptions of {summary['jobs']:,} jobs cost nothing, because no --costs were given (try --costs measured)"

@@ -1,0 +1,104 @@
+"""Numbers that would mislead say so: runs in doubt never win, seeds that change nothing give no interval, free stops are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from gantline import simulate
+from gantline.cli.main import main
+from gantline.performance.costs import Costs
+from gantline.report.doubts import MARK, doubts_of_run, free_stops, is_broken
+from gantline.report.html import render_report
+from gantline.report.names import names_of
+
+BROKEN = """\
+from dataclasses import dataclass
+from gantline import Plan, Policy
+
+@dataclass(frozen=True)
+class Lucky(Policy):
+    def decide(self, snapshot):
+        if len(snapshot.jobs) > 2:
+            raise ValueError("too much")
+        return Plan.rank(snapshot.jobs.arrival)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lucky.py").write_text(BROKEN)
+    rows = [f"j{k},{10 * k},1,{30 + 7 * (k % 5)}" for k in range(30)]
+    (tmp_path / "jobs.csv").write_text("\n".join(["job,arrival,gpus,duration", *rows]) + "\n")
+    return tmp_path
+
+
+def test_a_run_that_lost_turns_and_jobs_never_wins(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["compare", "jobs.csv", "--cluster", "1x1", "--policy", "fifo,lucky.py:Lucky", "--workers", "1", "--out", "kept"])
+    told = capsys.readouterr()
+    assert code == 1
+    assert "decides nothing" in told.out
+    assert "beats" not in told.out
+    assert MARK in told.out
+    assert "decisions were lost" in told.err
+    assert "jobs did not end" in told.err
+    results = pl.read_parquet(folder / "kept" / "results.parquet")
+    assert results["lost_turns"].to_list()[0] == 0
+    assert results["lost_turns"].to_list()[1] > 0
+    assert "did not end" in results["doubts"].to_list()[1]
+
+
+def test_a_sweep_marks_the_run_and_says_it_in_its_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["sweep", "jobs.csv", "--cluster", "1x1", "--policy", "fifo,lucky.py:Lucky", "--workers", "1", "--out", "kept"])
+    told = capsys.readouterr()
+    assert code == 1
+    assert f"done{MARK}" in told.out
+    assert "jobs did not end" in told.err
+
+
+def test_seeds_on_a_fixed_trace_are_one_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compare = ["compare", "jobs.csv", "--cluster", "1x1", "--policy", "fifo,srtf", "--seeds", "5", "--workers", "1"]
+    assert main(compare) == 0
+    told = capsys.readouterr()
+    assert "one run, which 5 seeds repeat because nothing in it is random; intervals over its 30 jobs" in told.out
+    assert "every seed gave the same run" in told.err
+    assert main([*compare, "--estimates", "noisy:1"]) == 0
+    assert "over 5 seeds of what is drawn in a run, the jobs being the same" in capsys.readouterr().out
+
+
+def test_stops_that_cost_nothing_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["jobs.csv", "--cluster", "1x1", "--policy", "las", "--round", "10"]
+    assert main(["simulate", *arguments]) == 0
+    assert "preemptions of 30 jobs cost nothing, because no --costs were given" in capsys.readouterr().err
+    assert main(["simulate", *arguments, "--costs", "measured"]) == 0
+    assert "cost nothing" not in capsys.readouterr().err
+    assert main(["compare", *arguments[:3], "--policy", "fifo,las", "--round", "10", "--workers", "1"]) == 0
+    assert "cost nothing" in capsys.readouterr().err
+
+
+def test_measured_costs_grow_with_the_gang() -> None:
+    """8 GPUs: 4 + 3 x 2 s to start, and 31 + 3 x 2 s to resume after the short job, which itself starts in 4 s."""
+    jobs = [{"job": "wide", "arrival": 0, "gpus": 8, "duration": 100}, {"job": "short", "arrival": 50, "gpus": 1, "duration": 10}]
+    run = simulate(jobs, "1x8", "srtf", costs="measured")
+    ends = dict(run.jobs.select("job", "finish").iter_rows())
+    assert ends == {"short": 50 + 4 + 10, "wide": 64 + 37 + (100 - 40)}
+    assert not free_stops(run.summary)
+    assert Costs.parse("measured").scaled(31.0, 4) == 35.0
+    assert Costs.parse("measured").scaled(0.0, 4) == 0.0
+
+
+def test_a_report_marks_and_names_what_is_in_doubt() -> None:
+    jobs = [{"job": f"j{k}", "arrival": 10.0 * k, "gpus": 1, "duration": 50.0} for k in range(8)]
+    whole, cut = simulate(jobs, "1x2", "fifo"), simulate(jobs, "1x2", "srtf", until=60.0)
+    assert doubts_of_run(whole) == ()
+    assert "did not end" in doubts_of_run(cut)[0]
+    assert not is_broken(cut.summary)  # it was asked to stop there
+    assert names_of([whole, cut]) == ["fifo", f"srtf{MARK}"]
+    page = render_report([whole, cut])
+    assert "jobs did not end" in page
+    table = page.split('id="comparison"')[1].split("</table>")[0]
+    row = table.split('data-metric="jct_mean"')[1].split("</tr>")[0]
+    assert "best" not in row.split("<td")[2]  # the lower mean of the few that ended is no win
