@@ -12,8 +12,9 @@ from tests.engine.assigning import Pairs, Wanderers
 from gantline import Trace
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.node_events import NodeEvent
 from gantline.core.tables import Tables
-from gantline.drivers.acknowledged import AsyncLoop
+from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
@@ -32,7 +33,7 @@ class Ending:
 
     tables: Tables
     executor: FaultyExecutor
-    loop: AsyncLoop
+    loop: Acknowledged
     end: float
 
     @property
@@ -73,6 +74,7 @@ def tell(seed: int, *, faults: Faults | None = None, policy: str | None = None) 
         doubled=rng.choice([0.0, 0.3]),
         start=(0.0, rng.choice([0.0, 30.0])),
         stop=(0.0, rng.choice([0.0, 30.0])),
+        release=(0.0, rng.choice([0.0, 10.0])),
         checkpoint=rng.choice([math.inf, 50.0]),
     )
     world = faults or drawn
@@ -81,15 +83,13 @@ def tell(seed: int, *, faults: Faults | None = None, policy: str | None = None) 
     placement = find_placement(rng.choice(["first-free", "consolidated:preferred"]))
     name = policy or rng.choice(POLICIES)
     engine = Engine(State(tables, Regime(), placement, seed=seed), ASSIGNING[name]() if name in ASSIGNING else make_policy(name))
-    changes: list[tuple[float, int, bool]] = []
-    failures: list[tuple[float, int, frozenset[int]]] = []
+    changes: list[NodeEvent] = []
     if not calm and nodes > 1 and rng.random() < 0.5:
         at, back = rng.uniform(0, 500), rng.uniform(1, 300)
-        node = rng.randrange(nodes + hybrid)
-        changes = [(at, node, False), (at + back, node, True)]
-        failures = [(at, node, frozenset(range(node * per, min(node + 1, nodes) * per)))]
-    executor = FaultyExecutor(tables.F[c.WORK].copy(), world, seed, tuple(failures))
+        name = tables.cluster.nodes[rng.randrange(nodes + hybrid)].name
+        changes = [NodeEvent(at, name, "down"), NodeEvent(at + back, name, "up")]
+    executor = FaultyExecutor(tables.F[c.WORK].copy(), world, seed)
     latency = 0.0 if calm else rng.choice([0.0, 0.0, 5.0, 40.0])
-    loop = AsyncLoop(engine, executor, latency=latency, every=30.0, node_changes=changes, until=100_000.0)
+    loop = Acknowledged(engine, latency=latency, node_events=tuple(changes), until=100_000.0, executor=executor)
     loop.run()
     return Ending(tables, executor, loop, engine.state.now)

@@ -21,8 +21,9 @@ def overlaps(ending) -> list[str]:
     for at in range(log.intervals):
         first, count = int(log.LI[g.L_OFFSET, at]), int(log.LI[g.L_COUNT, at])
         for device in log.LD[first : first + count].tolist():
-            end = float(log.LF[g.L_END, at])
-            spans.setdefault(device, []).append((float(log.LF[g.L_START, at]), ending.end if np.isnan(end) else end, at))
+            start, end = float(log.LF[g.L_START, at]), float(log.LF[g.L_END, at])
+            if start != end:  # else the grant was withdrawn before it went out
+                spans.setdefault(device, []).append((start, ending.end if np.isnan(end) else end, at))
     found = []
     for device, held in spans.items():
         held.sort()

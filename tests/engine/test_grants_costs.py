@@ -12,7 +12,7 @@ from gantline.core import columns as c
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.acknowledged import AsyncLoop
+from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
@@ -83,7 +83,7 @@ def test_stopping_takes_time_where_an_executor_takes_time() -> None:
     ]
     tables = load_tables(Trace.from_records(jobs), read_cluster("1x1"))
     state = State(tables, Regime(), find_placement("first-free"))
-    loop = AsyncLoop(Engine(state, Newest()), FaultyExecutor(tables.F[c.WORK], Faults(stop=(30.0, 30.0))))
+    loop = Acknowledged(Engine(state, Newest()), executor=FaultyExecutor(tables.F[c.WORK], Faults(stop=(30.0, 30.0))))
     loop.run()
 
     assert tables.F[c.FINISH].tolist() == pytest.approx([150.0, 120.0])  # it worked on while it was saving: 70 done by 70 s

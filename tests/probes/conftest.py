@@ -1,4 +1,5 @@
-"""In every probe the books agree before each decision and after each commit, and what a policy sees survives JSON."""
+"""In every probe the books agree before each decision and after each commit, what a policy sees survives JSON, and through orders
+and reports everything is as on virtual time."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
 from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
+from gantline.simulator.run import Run
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +38,18 @@ def _books_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Engine, "decide", decide_on_good_books)
     monkeypatch.setattr(Engine, "commit", commit_and_check)
+
+
+@pytest.fixture(autouse=True)
+def _two_clocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = getattr(request.module, "simulate", None)
+    if alone is None:
+        return
+
+    def on_both_clocks(*what: Any, **options: Any) -> Run:
+        run, acknowledged = alone(*what, **options), alone(*what, **options, executor="acknowledged")
+        assert acknowledged.jobs.write_csv() == run.jobs.write_csv()
+        assert acknowledged.summary["log_hash"] == run.summary["log_hash"]
+        return run
+
+    monkeypatch.setattr(request.module, "simulate", on_both_clocks)

@@ -13,8 +13,9 @@ import numpy as np
 
 from gantline.conformance.scenarios import some_jobs
 from gantline.core import columns as c
+from gantline.core.node_events import NodeEvent
 from gantline.core.policy import Policy
-from gantline.drivers.acknowledged import AsyncLoop
+from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
@@ -25,7 +26,9 @@ from gantline.simulator.load import load_tables
 from gantline.workload.trace import Trace
 
 _FAULTS = Faults(delay=(0.0, 4.0), loss=0.1, doubled=0.1, start=(1.0, 20.0), stop=(0.0, 10.0), checkpoint=60.0)
-_BREAKDOWNS = ((200.0, 0, False), (420.0, 0, True), (700.0, 2, False), (900.0, 2, True))
+_BREAKDOWNS = tuple(NodeEvent(at, node, kind) for at, node, kind in (
+    (200.0, "node0", "down"), (420.0, "node0", "up"), (700.0, "node2", "down"), (900.0, "node2", "up"),
+))  # fmt: skip
 _LONG = 1e6  # seconds after which a story counts as stuck
 
 
@@ -44,6 +47,6 @@ def tell_faulty_story(policy: Policy, seed: int, performance: Any = None) -> End
     state = State(tables, Regime(), find_placement("first-free"), seed=seed)
     engine = Engine(state, policy)
     executor = FaultyExecutor(tables.F[c.WORK].copy(), _FAULTS, seed)
-    AsyncLoop(engine, executor, latency=3.0, node_changes=list(_BREAKDOWNS), until=_LONG).run()
+    Acknowledged(engine, latency=3.0, node_events=_BREAKDOWNS, until=_LONG, executor=executor).run()
     left = np.flatnonzero(np.isnan(tables.F[c.FINISH]))
     return Ending(tuple(str(incident) for incident in engine.incidents), tuple(tables.ids[row] for row in left))

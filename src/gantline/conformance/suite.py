@@ -36,6 +36,7 @@ _RULES = {
     "feasible": "whoever is assigned devices can get them",
     "valid_until": "skipping rounds until then gives the same run as stepping through them",
     "declared key": "the declared key and key() give the same run",
+    "two clocks": "through orders and reports without delay it gives the same run as on virtual time",
     "ties": "among equal jobs the earlier one starts first",
     "faults": "every job ends although messages are late, lost and doubled and machines fail",
     "refusals": "keeps answering while every grant is refused",
@@ -110,6 +111,7 @@ def _tell_story(case: _Case, scenario: Scenario) -> None:
             slow.append(("valid_until", case.run(scenario, step_all=True)))
         if case.declares:
             slow.append(("declared key", case.run(scenario, record=True)))
+        slow.append(("two clocks", case.run(scenario, executor="acknowledged")))
     except GantlineError as error:
         case.breach("answers", f"in the story '{scenario.name}': {error}")
         return
@@ -145,8 +147,8 @@ def _difference(ours: Run, theirs: Run) -> str:
     for a, b in zip(ours.allocations.iter_rows(named=True), theirs.allocations.iter_rows(named=True)):
         if a != b:
             fast, slow = (f"'{span['job']}' holds {span['devices']} from {span['start']:g} to {span['end']:g} s" for span in (a, b))
-            return f"parts: {fast}; stepped through, {slow}"
-    return f"has {ours.allocations.height} intervals, stepped through {theirs.allocations.height}"
+            return f"parts: {fast}; the other way, {slow}"
+    return f"has {ours.allocations.height} intervals, the other way {theirs.allocations.height}"
 
 
 def _break_ties(case: _Case) -> None:

@@ -43,7 +43,7 @@ UNTIL: Final = 19  # end of the present lease (inf: until revoked)
 WAITED: Final = 20  # seconds spent waiting until SINCE, for rows that wait
 MARK: Final = 21  # instant the first result was credited (responsiveness)
 DUE: Final = 22  # while it runs: when it is done, or its estimate proves too low
-F_COLUMNS: Final = 24  # whole cache lines per row
+F_COLUMNS: Final = 24
 
 # --- I: integer columns -----------------------------------------------------------------------------------------------
 PHASE: Final = 0  # see phases.Phase
@@ -70,7 +70,7 @@ RESTARTS: Final = 20
 MIN_GPUS: Final = 21
 MAX_GPUS: Final = 22
 MODEL: Final = 23
-I_COLUMNS: Final = 24  # whole cache lines per row
+I_COLUMNS: Final = 24
 
 # --- option table: OF (float), OI (int) --------------------------------------------------------------------------------
 O_RATE: Final = 0  # work per second when the gang sits on as few nodes as it can

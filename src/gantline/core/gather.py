@@ -7,7 +7,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled, kernel
-from gantline.core.phases import CHECKPOINTING, RUNNING
+from gantline.core.phases import RUNNING
 
 
 @compiled
@@ -29,8 +29,7 @@ def gather_int(I: Ints, column: int, rows: Ints) -> Ints:
 @kernel
 def elapsed(F: Floats, I: Ints, row: int, now: float) -> float:
     """Seconds the row has progressed since its last change."""
-    phase = I[c.PHASE, row]
-    if (phase == RUNNING or phase == CHECKPOINTING) and now > F[c.SINCE, row]:
+    if I[c.PHASE, row] == RUNNING and now > F[c.SINCE, row]:
         return float(now - F[c.SINCE, row])
     return 0.0
 

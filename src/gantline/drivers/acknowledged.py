@@ -1,6 +1,7 @@
-"""The loop against an executor that answers when it can: the one that live executors will use, run here on virtual time.
+"""The loop against an executor that answers when it can: the same six steps, with orders and reports between them.
 
-1. the next instant    2. reports    3. node changes    4. arrivals    5. decide, or commit what was decided    6. reconcile
+It differs from `Simulation` in how time passes: from report to report, and in what a commit means: intent, until it is acknowledged (see
+`engine.reconcile`). `Prompt` acknowledges everything at once, and with it every number is the same as on virtual time.
 """
 
 from __future__ import annotations
@@ -8,93 +9,161 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
-from gantline.core.phases import Phase
-from gantline.core.plan import Plan
-from gantline.engine import settings as s
-from gantline.engine.advance import arrive
-from gantline.engine.engine import Engine
-from gantline.engine.executor import Executor
-from gantline.engine.node_changes import return_node
-from gantline.engine.ranks import B_NEXT
+from gantline.core.arrays import Floats, Ints
+from gantline.core.phases import RUNNING
+from gantline.drivers.virtual import Simulation
+from gantline.engine.advance import arrive, next_finish
+from gantline.engine.executor import Executor, News, Order, Report, Verb
+from gantline.engine.gang import set_due
+from gantline.engine.grants import close_open_intervals
+from gantline.engine.ranks import B_ACTIVE, B_FINISHED, B_NEXT
 from gantline.engine.reconcile import Reconciler
+from gantline.engine.state import State
+
+
+class Prompt:
+    """An executor that does what it is told at once and says so at once. Its jobs get on exactly as the tables say."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._alive: Ints = np.full(state.tables.I.shape[1], -1, dtype=np.int64)  # epoch by row
+        self._reports: list[Report] = []
+
+    def send(self, order: Order, now: float) -> None:
+        if order.row >= len(self._alive):
+            self._alive = np.concatenate([self._alive, np.full(order.row + 1, -1, dtype=np.int64)])
+        if order.verb is Verb.START:
+            self._alive[order.row] = order.epoch
+            self._reports.append(Report(News.STARTED, order.row, order.epoch, now, order.done, order.devices))
+        else:
+            self._alive[order.row] = -1
+            self._reports += [Report(news, order.row, order.epoch, now, order.done) for news in (News.SAVED, News.STOPPED)]
+
+    def next_time(self) -> float:
+        return self.state.now if self._reports else float(self._ends()[1].min(initial=math.inf))
+
+    def receive(self, now: float) -> list[Report]:
+        found, self._reports = self._reports, []
+        for row, seen, at in zip(*self._ends()):
+            if seen <= now:
+                found.append(Report(News.FINISHED, int(row), int(self._alive[row]), float(at), float(self.state.tables.F[c.WORK, row])))
+                self._alive[row] = -1
+        return found
+
+    def fail(self, node: int, devices: frozenset[int], now: float) -> None:
+        """Whom it ran there is known to be gone already."""
+
+    def _ends(self) -> tuple[Ints, Floats, Floats]:
+        """Rows that run, when the end of each is seen (when it is due, and done), and when it is."""
+        F, I, rows = self.state.tables.F, self.state.tables.I, self.state.running_rows
+        rows = rows[(I[c.PHASE][rows] == RUNNING) & (self._alive[rows] == I[c.EPOCH][rows]) & (F[c.RATE][rows] > 0.0)]
+        at = F[c.SINCE][rows] + (F[c.WORK][rows] - F[c.DONE][rows]) / F[c.RATE][rows]
+        return rows, np.maximum(F[c.DUE][rows], at), at
 
 
 @dataclass
-class AsyncLoop:
-    """Engine plus executor on one virtual clock."""
+class Acknowledged(Simulation):
+    """One run through orders and reports."""
 
-    engine: Engine
-    executor: Executor
-    latency: float = 0.0  # seconds from question to commit
-    every: float = 60.0  # at the latest so long after the last decision there is another, while jobs wait
-    node_changes: list[tuple[float, int, bool]] = field(default_factory=list)  # (time, node, up?)
-    until: float = math.inf
+    executor: Executor | None = field(default=None, kw_only=True)  # None: a prompt one
 
     def __post_init__(self) -> None:
-        self.state = self.engine.state
-        self.state.SI[s.S_ASYNC] = 1
-        self.reconciler = Reconciler(self.state, self.engine.grants, self.executor)
-        self._decided: tuple[float, Plan, Ints] | None = None
-        self._stale = True
-        self._next_decision = math.inf
-        self.node_changes.sort()
+        super().__post_init__()
+        self.reconciler = Reconciler(self.state, self.engine.grants, self.executor or Prompt(self.state))
 
     def run(self) -> None:
-        """Run until every job has ended or nothing more can happen."""
-        state, t = self.state, self.state.tables
-        rows = t.F.shape[1]
-        while True:
-            due = self._next_instant(rows)
-            if due == math.inf or due > self.until:
-                break
-            state.now = max(state.now, due)
-            for report in self.executor.receive(state.now):
-                self._stale |= self.reconciler.absorb(report)
-            self._change_nodes()
-            arrive(t.F, t.I, state.active, state.waiting, state.B, state.hist, state.now, math.inf)
-            self._stale |= bool(state.B[6])
-            state.rebuild()
-            self._decide_or_commit()
-            self.reconciler.step()
-            if state.B[B_NEXT] >= rows and not len(state.rows):
-                break
+        """Run to the end, step by step: executors answer between two decisions."""
+        self._run_steps()
+        close_open_intervals(self.state)
 
-    def _next_instant(self, rows: int) -> float:
+    # --- how time passes ------------------------------------------------------------------------------------------------
+    def _wait(self) -> float:
+        while not self._over():
+            look = self.agenda.next_look(self._next_event())
+            if self._next_news() >= min(look, self.until):
+                return look
+            self._advance()
+        return math.inf
+
+    def _pass(self, until: float) -> None:
+        while self._next_news() < until:
+            self._advance()
+        self.state.now = until
+
+    def _over(self) -> bool:
+        """Whether nobody is left and nothing is to come: machines may go on talking."""
+        B = self.state.B
+        return bool(not B[B_ACTIVE] and B[B_NEXT] >= self.state.tables.F.shape[1] and self._next_event() == math.inf)
+
+    def _next_news(self) -> float:
+        """When something is to be done between two decisions."""
+        reconciler = self.reconciler
+        soonest = min(reconciler.executor.next_time(), reconciler.next_time())
+        if self.state.regime.finish_at_boundary:
+            return soonest
+        soonest = min(soonest, self._next_event())
+        return min(soonest, self.engine.grants.speeds_until, self._next_due()) if self.state.tables.granted else soonest
+
+    def _next_due(self) -> float:
         state = self.state
-        due = min(self.executor.next_time(), self.reconciler.next_time(), self._next_decision)
-        if state.B[B_NEXT] < rows:
-            due = min(due, float(state.tables.F[c.ARRIVAL, state.B[B_NEXT]]))
-        if self.node_changes:
-            due = min(due, self.node_changes[0][0])
-        if self._decided is not None:
-            due = min(due, self._decided[0])
-        return due
+        return next_finish(state.tables.F, state.tables.I, state.running, state.B)
 
-    def _change_nodes(self) -> None:
-        while self.node_changes and self.node_changes[0][0] <= self.state.now:
-            _, node, up = self.node_changes.pop(0)
-            was_up = self.state.tables.NI[c.N_UP, node] == 1
-            if up and not was_up:
-                return_node(self.state, node)
-            elif not up and was_up:
-                self.reconciler.node_lost(node)
-            self._stale = True
+    def _advance(self) -> None:
+        """Go to the next thing that happens, and take it in."""
+        state, grants = self.state, self.engine.grants
+        state.now = max(state.now, self._next_news())
+        changes = self._next_event() <= state.now and not state.regime.finish_at_boundary
+        in_order = not state.regime.finish_at_boundary and (state.tables.granted or changes)
+        happened = self._finish_due() if in_order else self.reconciler.catch_up()
+        if changes:
+            happened |= self._change_nodes()
+        if in_order and grants.speeds_until <= state.now:
+            grants.refresh()
+        if happened:
+            self.agenda.touch()
+        self.engine.next_finish = math.nan
 
-    def _decide_or_commit(self) -> None:
-        """Ask when something changed; commit when the answer is there, against the state as it is by then."""
-        state, engine = self.state, self.engine
-        if self._decided is None and (self._stale or state.now >= self._next_decision):
-            self._stale = False
-            self._next_decision = math.inf
-            plan = engine.decide()
-            if plan is not None:
-                self._decided = (state.now + self.latency, plan, state.rows.copy())
-        if self._decided is not None and self._decided[0] <= state.now:
-            _, plan, asked = self._decided
-            self._decided = None
-            engine.commit_late(plan, asked)
-            waits = bool((state.tables.I[c.PHASE][state.rows] == Phase.PENDING).any())
-            if waits:
-                self._next_decision = state.now + self.every
+    # --- what has been acknowledged -------------------------------------------------------------------------------------
+    def _follow(self) -> None:
+        if self.reconciler.follow():
+            self.agenda.touch()
+        self.engine.next_finish = math.nan
+
+    def _finish_due(self) -> bool:
+        state = self.state
+        happened = self.reconciler.catch_up()
+        self.reconciler.see_ended()
+        raise_estimates(state)
+        return happened
+
+    def _finish_in_order(self) -> bool:
+        return False  # time has passed from one to the next already
+
+    def _see(self) -> None:
+        state, t = self.state, self.state.tables
+        self._finish_due()
+        arrive(t.F, t.I, state.active, state.waiting, state.B, state.hist, state.now, self._load_limit)
+
+    def _tidy_finished(self) -> bool:
+        """Whether any has finished since the last look."""
+        self.state.B[B_FINISHED] = self.reconciler.finished
+        self.reconciler.finished = 0
+        return bool(self.state.B[B_FINISHED])
+
+    def _lose(self, node: int) -> None:
+        self.reconciler.node_lost(node)
+
+
+def raise_estimates(state: State) -> None:
+    """Whoever was due by now and has not finished was estimated too low: as long again (as in `advance.finish_due`)."""
+    F, I, rows, now = state.tables.F, state.tables.I, state.running_rows, state.now
+    for row in rows[(I[c.PHASE][rows] == RUNNING) & (F[c.DUE][rows] <= now)].tolist():
+        done = float(F[c.DONE, row] + F[c.RATE, row] * max(0.0, now - F[c.SINCE, row]))
+        F[c.ESTIMATE, row] = 2.0 * done
+        set_due(F, row)
+        if F[c.DUE, row] <= now:  # it has had all the work that the trace knows of; only the executor can say more
+            F[c.ESTIMATE, row] = max(2.0 * done, done + float(F[c.RATE, row]))
+            F[c.DUE, row] = F[c.SINCE, row] + (F[c.ESTIMATE, row] - F[c.DONE, row]) / F[c.RATE, row]

@@ -23,7 +23,8 @@ class Faults:
     loss: float = 0.0  # chance that a message is lost
     doubled: float = 0.0  # chance that a message arrives twice
     start: tuple[float, float] = (0.0, 0.0)  # seconds to start a gang
-    stop: tuple[float, float] = (0.0, 0.0)  # seconds to save and stop it
+    stop: tuple[float, float] = (0.0, 0.0)  # seconds until it has saved, when it is told to stop
+    release: tuple[float, float] = (0.0, 0.0)  # seconds from there until its devices are free
     heartbeat: float = 20.0  # how often machines repeat what they last said
     checkpoint: float = math.inf  # seconds between saves while running
 
@@ -33,13 +34,20 @@ class _Incarnation:
     row: int
     epoch: int
     devices: tuple[int, ...]
-    base: float  # work at the start
+    base: float  # work at `runs_from`
     rate: float
-    runs_from: float  # when progress begins
+    runs_from: float  # since when it progresses at this rate
     mates: frozenset[int] = frozenset()
     node: int = -1
+    pause: float = 0.0  # seconds from its start to its first progress
+    revision: int = 0
+    up: float = 0.0  # when it was started
+    resumed: float = 0.0  # from how much work
     state: str = "starting"  # starting, running, stopping, stopped, finished, failed
-    done: float = 0.0  # final work, once it is over
+    saved: bool = False
+    done: float = 0.0  # final work, once it is saved or over
+    safe: float = 0.0  # work at the last save before `runs_from`
+    ended: float = 0.0
 
     def work(self, now: float, total: float) -> float:
         return min(total, self.base + self.rate * max(0.0, now - self.runs_from))
@@ -90,33 +98,39 @@ class FaultyExecutor:
             reports.append(heapq.heappop(self._inbox)[2])
         return reports
 
+    def fail(self, node: int, devices: frozenset[int], now: float) -> None:
+        self._now = now
+        self._on_failure((node, devices))
+
     # --- inside ---------------------------------------------------------------------------------------------------------
     def _on_order(self, order: object) -> None:
         assert isinstance(order, Order)
         last = self._last.get(order.row)
         if last is not None and order.epoch < last.epoch:
-            return  # fenced off
-        if order.verb is Verb.START:
+            self._repeat(last)  # fenced off
+        elif order.verb is Verb.START:
             if last is not None and order.epoch == last.epoch:
+                self._change(last, order)
                 self._repeat(last)
             else:
                 self._begin(order)
         elif last is not None and order.epoch == last.epoch:
             if last.state in {"starting", "running"}:
                 last.state = "stopping"
-                self._push(self._now + self._span(self.faults.stop), "stopped", last)
+                self._push(self._now + self._span(self.faults.stop), "saved", last)
             else:
                 self._repeat(last)
         else:  # told to stop what never came: remember it, so that a late start is refused
             saved = self._saved.get(order.row, 0.0)
-            ghost = _Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved)
+            ghost = _Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved, ended=self._now)
             self._last[order.row] = ghost
             self._say(News.STOPPED, ghost)
 
     def _begin(self, order: Order) -> None:
         base = self._saved.get(order.row, 0.0)  # a job resumes from its newest checkpoint, whatever the order believes
-        runs_from = self._now + self._span(self.faults.start)
-        inc = _Incarnation(order.row, order.epoch, order.devices, base, order.rate, runs_from, order.mates, order.node)
+        up = self._now + self._span(self.faults.start)
+        inc = _Incarnation(order.row, order.epoch, order.devices, base, order.rate, up + order.pause, order.mates, order.node)
+        inc.pause, inc.revision, inc.up, inc.resumed, inc.safe = order.pause, order.revision, up, base, base
         live = self._last.get(order.row)
         if live is not None and live.state in {"starting", "running", "stopping"}:
             self.breaches.append(f"t={self._now:g}: job {order.row} started as epoch {order.epoch} while epoch {live.epoch} lives")
@@ -126,10 +140,34 @@ class FaultyExecutor:
                     self.breaches.append(f"t={self._now:g}: device {device} given to {order.row} while {other.row} holds it")
             self._holders.setdefault(device, []).append(inc)
         self._last[order.row] = inc
-        self._push(inc.runs_from, "running", inc)
+        self._push(up, "running", inc)
         if not self._beating:
             self._beating = True
             self._push(self._now + self.faults.heartbeat, "heartbeat", None)
+
+    def _change(self, inc: _Incarnation, order: Order) -> None:
+        """It goes on as the order says; an older one that was overtaken says nothing new."""
+        if inc.state not in {"starting", "running"} or order.revision <= inc.revision:
+            return
+        inc.revision, inc.mates = order.revision, order.mates
+        if order.rate != inc.rate:
+            inc.safe = self._safe(inc)
+            inc.base, inc.runs_from, inc.rate = inc.work(self._now, math.inf), max(self._now, inc.runs_from), order.rate
+            if inc.state == "running":
+                self._foresee(inc)
+
+    def _safe(self, inc: _Incarnation) -> float:
+        """Work that survives: saves are counted from the first progress."""
+        interval, first = self.faults.checkpoint, inc.up + inc.pause
+        last = first + math.floor((self._now - first) / interval + 1e-9) * interval if math.isfinite(interval) else -math.inf
+        if inc.saved or last <= first or last < inc.runs_from:
+            return inc.done if inc.saved else inc.safe
+        return min(float(self.work[inc.row]), inc.base + inc.rate * (last - inc.runs_from))
+
+    def _foresee(self, inc: _Incarnation) -> None:
+        """When it will finish at its present speed."""
+        if inc.rate > 0.0:
+            self._push(inc.runs_from + (float(self.work[inc.row]) - inc.base) / inc.rate, "finished", inc)
 
     def _on_running(self, what: object) -> None:
         assert isinstance(what, _Incarnation)
@@ -137,19 +175,27 @@ class FaultyExecutor:
             return
         what.state = "running"
         self._say(News.STARTED, what)
-        left = float(self.work[what.row]) - what.base
-        self._push(self._now + left / what.rate, "finished", what)
+        self._foresee(what)
 
     def _on_finished(self, what: object) -> None:
         assert isinstance(what, _Incarnation)
-        if what.state == "running":
-            self._end(what, "finished", float(self.work[what.row]))
+        total = float(self.work[what.row])
+        if what.state == "running" and what.work(self._now, math.inf) >= total * (1.0 - 1e-12):  # else its speed has changed meanwhile
+            self._end(what, "finished", total)
             self._say(News.FINISHED, what)
+
+    def _on_saved(self, what: object) -> None:
+        assert isinstance(what, _Incarnation)
+        if what.state == "stopping":
+            what.saved, what.done = True, what.work(self._now, float(self.work[what.row]))
+            self._saved[what.row] = max(self._saved.get(what.row, 0.0), what.done)
+            self._say(News.SAVED, what)
+            self._push(self._now + self._span(self.faults.release), "stopped", what)
 
     def _on_stopped(self, what: object) -> None:
         assert isinstance(what, _Incarnation)
         if what.state == "stopping":
-            self._end(what, "stopped", what.work(self._now, float(self.work[what.row])))
+            self._end(what, "stopped", what.done)
             self._say(News.STOPPED, what)
 
     def _on_failure(self, what: object) -> None:
@@ -161,10 +207,7 @@ class FaultyExecutor:
         alive = [inc for inc in self._last.values() if inc.state in {"starting", "running", "stopping"}]
         hit = [inc for inc in alive if _uses(inc, node, devices)]
         for inc in hit:
-            ran = max(0.0, self._now - inc.runs_from) if inc.state in {"running", "stopping"} else 0.0
-            interval = self.faults.checkpoint
-            kept = math.floor(ran / interval) * interval if math.isfinite(interval) else 0.0
-            self._end(inc, "failed", min(float(self.work[inc.row]), inc.base + inc.rate * kept))
+            self._end(inc, "failed", self._safe(inc))
             if not set(inc.devices) <= devices:
                 self._say(News.FAILED, inc)
 
@@ -178,7 +221,7 @@ class FaultyExecutor:
             self._beating = False
 
     def _end(self, inc: _Incarnation, state: str, done: float) -> None:
-        inc.state, inc.done = state, done
+        inc.state, inc.done, inc.ended = state, done, self._now
         for device in inc.devices:
             if inc in self._holders.get(device, ()):
                 self._holders[device].remove(inc)
@@ -187,15 +230,18 @@ class FaultyExecutor:
 
     def _repeat(self, inc: _Incarnation) -> None:
         news = {"running": News.STARTED, "stopped": News.STOPPED, "finished": News.FINISHED, "failed": News.FAILED}.get(inc.state)
+        if inc.state == "stopping" and inc.saved:
+            news = News.SAVED
         if news is not None:
             self._say(news, inc)
 
     def _say(self, news: News, inc: _Incarnation) -> None:
-        done = inc.base if news is News.STARTED else inc.done
-        when = inc.runs_from if news is News.STARTED else self._now
+        started = news is News.STARTED
+        done, when = (inc.resumed, inc.up) if started else (inc.done, inc.ended if inc.ended else self._now)
+        where = inc.devices if news in (News.STARTED, News.SAVED) else ()
         for at in self._deliveries(self._now):
             self._count += 1
-            heapq.heappush(self._inbox, (at, self._count, Report(news, inc.row, inc.epoch, when, done)))
+            heapq.heappush(self._inbox, (at, self._count, Report(news, inc.row, inc.epoch, when, done, where)))
 
     def _deliveries(self, now: float) -> list[float]:
         copies = 0 if self._rng.random() < self.faults.loss else (2 if self._rng.random() < self.faults.doubled else 1)

@@ -121,8 +121,10 @@ class Simulation:
                 elif engine.turns.hopeless:
                     engine.incidents.append(Incident(now, state.decision, f"the last {engine.turns.in_a_row} turns were lost: given up"))
                     break
+                self._follow()
             if self.node_events or self.down:
                 self._note_down()
+            self.agenda.answered()
             quiet = not changed and engine.started + engine.stopped == moved
             idle, moved = idle + 1 if quiet else 0, engine.started + engine.stopped
             if idle > _STALL and self._stalled():
@@ -135,9 +137,16 @@ class Simulation:
         """Let time pass until the next look; on virtual time that is a jump. Infinity: nothing is to come."""
         return self.agenda.next_look(self._next_event())
 
+    def _pass(self, until: float) -> None:
+        """Let time pass while a decision is made."""
+        self.state.now = until
+
     def _next_event(self) -> float:
         """When the next node changes."""
         return self.node_events[self._next_node_event].time if self._next_node_event < len(self.node_events) else math.inf
+
+    def _follow(self) -> None:
+        """See to it that what was committed becomes true; on virtual time it is."""
 
     def _cut(self) -> None:
         """The run ends here, before the next decision: see who has finished and who has arrived by now."""
@@ -147,28 +156,24 @@ class Simulation:
 
     def _observe(self) -> bool:
         """Finishes, node changes, arrivals up to now; whether there was any."""
-        state, log = self.state, self.state.log
+        state = self.state
         changed = self._change_nodes() if self.node_events else False
         changed |= self._finish_in_order() if state.tables.granted else False
-        observe(
-            *state.kernel_tables(),
-            state.active,
-            state.running,
-            state.waiting,
-            state.B,
-            state.hist,
-            state.now,
-            self._load_limit,
-            state.SI,
-            log.LI,
-            log.LF,
-        )
+        self._see()
         changed |= self._tidy_finished()
         entered = self._admit() if self._quota else state.active[state.B[B_ACTIVE] - state.B[B_ADMITTED] : state.B[B_ACTIVE]]
         if self.estimates.learns and len(entered):
             self.estimates.on_arrival(state.tables, entered)
         self._seen = state.now
         return changed or len(entered) > 0
+
+    def _see(self) -> None:
+        """Who has finished by now, and who has arrived."""
+        state, log = self.state, self.state.log
+        observe(
+            *state.kernel_tables(), state.active, state.running, state.waiting, state.B, state.hist, state.now, self._load_limit,
+            state.SI, log.LI, log.LF,
+        )  # fmt: skip
 
     def _finish_in_order(self) -> bool:
         """Speeds change at the instant at which a mate ends or a model says so, not at the end of the round."""
@@ -203,7 +208,7 @@ class Simulation:
             return
         state = self.state
         asked = state.rows.copy()
-        state.now += self.latency
+        self._pass(state.now + self.latency)
         overtaken = self._observe()
         self.engine.commit_late(plan, asked)
         if overtaken:  # somebody came or went while the decision was made
@@ -239,7 +244,7 @@ class Simulation:
             number = event.find(state.tables.cluster)
             up = state.tables.NI[c.N_UP, number] == 1
             if event.kind == "down":  # also one that drains: gangs may still be there
-                lose_node(state, number)
+                self._lose(number)
             elif event.kind == "drain" and up:
                 drain_node(state, number)
             elif event.kind == "up" and not up:
@@ -247,6 +252,9 @@ class Simulation:
             self._note_down()
         state.now = now
         return changed
+
+    def _lose(self, node: int) -> None:
+        lose_node(self.state, node)
 
     def _note_down(self) -> None:
         """Devices that are out of use from now on; those of a node that drains or is released count when their gangs are gone."""

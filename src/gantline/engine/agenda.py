@@ -27,6 +27,7 @@ class Agenda:
         self.step_all = step_all  # visit every round even if nothing can change (the check of skipping)
         self.late = late  # plans are committed to a later state, which may have room that nobody foresaw: no round is skipped
         self._touched = math.inf  # since when something has happened that the policy has not been asked about
+        self._since = 0.0  # when the last answer was committed: appointments count from there, whatever has been heard since
         self._first = True
 
     def touch(self) -> None:
@@ -36,6 +37,10 @@ class Agenda:
     def looked(self) -> None:
         """The policy is asked now: all that has happened is known."""
         self._touched, self._first = math.inf, False
+
+    def answered(self) -> None:
+        """The answer, if any was asked for, has been committed."""
+        self._since = self.state.now
 
     def next_look(self, coming: float = math.inf) -> float:
         """The instant of the next decision; `coming` is the next thing that only the driver can know. Infinity: never, left alone."""
@@ -66,7 +71,7 @@ class Agenda:
 
     def _soonest(self) -> float:
         """When something happens by itself: a finish, the end of a lease, an order that moves, a round."""
-        state, engine, regime, now = self.state, self.engine, self.state.regime, self.state.now
+        state, engine, regime, now = self.state, self.engine, self.state.regime, self._since
         wake = engine.next_finish
         if wake != wake:
             wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
@@ -82,7 +87,7 @@ class Agenda:
 
     def _answer_ends(self) -> float:
         """Until when the last plan holds although nothing happens; a policy that does not say is asked in the next round or quantum."""
-        state, regime, now = self.state, self.state.regime, self.state.now
+        state, regime, now = self.state, self.state.regime, self._since
         again = self.engine.valid_until
         if again is None:
             return now + regime.round if regime.round > 0.0 else (next_look(now, now, regime.quantum) if len(state.rows) else math.inf)
@@ -92,7 +97,7 @@ class Agenda:
 
     def _leases_end(self) -> float:
         """The next end of a lease or a speed; a lease that is over but could not be taken is looked at again a little later."""
-        now, regime, grants = self.state.now, self.state.regime, self.engine.grants
+        now, regime, grants = self._since, self.state.regime, self.engine.grants
         until = self.state.tables.F[c.UNTIL][self.state.rows]
         if not len(until):
             return math.inf

@@ -25,7 +25,7 @@ def check_books(state: State, grants: Grants, *, shares: bool = True) -> list[st
 
 def _holding_rows(state: State) -> list[int]:
     I = state.tables.I
-    return [row for row in state.rows.tolist() if Phase(int(I[c.PHASE, row])) in (Phase.STARTING, Phase.RUNNING)]
+    return [row for row in state.rows.tolist() if Phase(int(I[c.PHASE, row])) in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING)]
 
 
 def _devices(state: State, grants: Grants) -> Iterator[str]:

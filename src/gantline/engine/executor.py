@@ -1,8 +1,8 @@
 """What an executor is: it gets orders, and says later what has become of them.
 
-Orders carry the epoch of the grant, a fencing token that only grows: an executor ignores orders for an epoch older than the one
-it knows, and doing the same order twice is doing it once. Reports may be late, lost, duplicated or out of order; the reconciler
-asks again until the state agrees.
+Orders carry the epoch of the grant, a fencing token that only grows, and a revision, which counts what changed while it ran: an executor
+ignores what is older than what it knows (and says what it knows instead), and doing the same order twice is doing it once. Reports may be
+late, lost, duplicated or out of order; the reconciler asks again until the state agrees.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ from gantline.core.grant import Grant
 
 
 class Verb(Enum):
-    START = "start"
-    STOP = "stop"
+    """What an order asks for. Each describes a state that shall hold, so that it may be repeated."""
+
+    START = "start"  # run like this; what runs already goes on, changed to what the order says
+    STOP = "stop"  # save, then give the devices up
 
 
 class News(Enum):
-    STARTED = "started"
+    """What a report says of one grant."""
+
+    STARTED = "started"  # it runs
+    SAVED = "saved"  # told to stop, it has saved its work; its devices are not free yet
     STOPPED = "stopped"
     FINISHED = "finished"
     FAILED = "failed"
@@ -34,11 +39,13 @@ class Order:
     row: int
     epoch: int
     devices: tuple[int, ...] = ()
-    done: float = 0.0  # work to resume from
+    done: float = 0.0  # work to resume from; work believed done, in an order to stop
     rate: float = 1.0  # expected speed; what really happens is the executor's to say
     node: int = -1  # of a grant without devices
     mates: frozenset[int] = frozenset()  # rows that may be on the same devices
     grant: Grant | None = None  # what there is beyond a gang of its own: fraction, roles, batch; it may change while the gang runs
+    pause: float = 0.0  # seconds from its start to its first progress that the cost model expects; virtual machines take that long
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +55,9 @@ class Report:
     news: News
     row: int
     epoch: int
-    time: float
-    done: float = 0.0  # work done (saved, when it has stopped or failed)
+    time: float  # when that happened
+    done: float = 0.0  # work done: where it resumed, when it runs; what is saved, when it has stopped or failed
+    devices: tuple[int, ...] = ()  # where it is, if it still is anywhere: of use when nobody remembers having asked for it
 
 
 class Executor(Protocol):
@@ -63,4 +71,8 @@ class Executor(Protocol):
 
     def receive(self, now: float) -> list[Report]:
         """Everything that has reached us by now, in order of arrival."""
+        ...
+
+    def fail(self, node: int, devices: frozenset[int], now: float) -> None:
+        """A machine is gone, and every gang that used it with it: for executors that imitate machines; others have noticed."""
         ...

@@ -34,12 +34,13 @@ def lose_node(state: State, node: int) -> list[int]:
     return sorted(hit)
 
 
-def fail_gang(state: State, row: int, reason: Reason = Reason.NODE_LOST) -> None:
-    """The gang stops at once; what it did since its last checkpoint is lost."""
+def fail_gang(state: State, row: int, reason: Reason = Reason.NODE_LOST, keep: float | None = None) -> None:
+    """The gang stops at once; what it did since its last checkpoint is lost, or all but `keep`, where that is known."""
     t, log = state.tables, state.log
-    keep = safe_work(state, row)
+    if keep is None:
+        keep = safe_work(state, row)
     settle(t.F, t.I, row, state.now)
-    t.F[c.LOST, row] += t.F[c.DONE, row] - keep
+    t.F[c.LOST, row] += max(0.0, float(t.F[c.DONE, row]) - keep)
     t.F[c.DONE, row] = keep
     if state.grants is not None:
         state.grants.let_go(row)

@@ -1,182 +1,288 @@
 """Making intent and reality agree: which orders are due, and what reports mean.
 
-The engine's tables hold the intent: who shall hold which devices. This file holds what is known of reality: which grants
-occupy each device. A grant is ordered to start only when nobody is known on its devices but those who shall be there with it; an
-order is repeated until it is answered. Everything is level-triggered, so a lost, late or doubled message changes nothing but the
-time it takes.
+A commit changes the tables as if every order were carried out at once, whoever drives; that is the intent. Beside it stand what is known of
+reality (`reality.py`) and what is in flight between the two (`in_flight.py`). A grant that the executor has not acknowledged makes no
+progress: its row is STARTING, or RESIZING when it keeps some of its devices. The acknowledgement makes it RUNNING, and if that came later
+than the decision, its progress begins then. A row that shall not run any more is CHECKPOINTING, then STOPPING, until the executor says that
+it is gone; what was settled is corrected by what the executor says. Where every order is acknowledged in the instant of the commit, all of
+this changes phases and changes them back.
+
+A grant is ordered to start only when nobody is known on its devices but those who shall be there with it, so a move is a stop, its
+acknowledgement, then a start. Orders are repeated until they are answered. Everything is level-triggered: a lost, late or doubled message
+changes nothing but the time it takes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from gantline.core import columns as c
-from gantline.core.grant import Grant
-from gantline.core.phases import Phase
-from gantline.core.reasons import Reason
+from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING, Phase
 from gantline.engine.executor import Executor, News, Order, Report, Verb
-from gantline.engine.gang import close_interval, complete, open_interval, rest, set_due
+from gantline.engine.gang import complete, set_due
 from gantline.engine.grants import Grants
+from gantline.engine.in_flight import HOLDS, InFlight
+from gantline.engine.log import L_END, L_START
 from gantline.engine.node_changes import fail_gang, lose_node
 from gantline.engine.ranks import B_ACTIVE, drop_sorted
+from gantline.engine.reality import Live, Promise, Reality
 from gantline.engine.state import State
-from gantline.engine.transitions import log_shared
-
-
-@dataclass
-class Live:
-    """A grant that may exist in reality."""
-
-    row: int
-    epoch: int
-    devices: tuple[int, ...]
-    node: int  # of a grant without devices
-    nodes: frozenset[int]  # where it has a stake: devices, CPUs or memory
-    grant: Grant | None  # as it was last told to the executor
-    started: bool = False
-    asked: Verb = Verb.START
-    next_try: float = 0.0  # when to ask (again), unless an answer comes first
 
 
 @dataclass
 class Reconciler:
-    """Intent in the tables, reality in `live`."""
+    """Intent in the tables, what is known of reality beside it, and what is in flight between the two."""
 
     state: State
     grants: Grants
     executor: Executor
     patience: float = 30.0  # seconds before an order is repeated
     silence: float = 120.0  # seconds without a word from a grant that runs, after which it is asked
-    live: dict[int, Live] = field(default_factory=dict)  # by row: at most one incarnation each
-    occupants: dict[int, set[int]] = field(default_factory=dict)  # device -> rows
+    reality: Reality = field(default_factory=Reality)
+    finished: int = 0  # rows that have finished, counted by who likes to know
+    surprises: int = 0  # reports that were no answer to an order
 
     def __post_init__(self) -> None:
-        self.books = self.grants.holdings
+        self.books, self.live = self.grants.holdings, self.reality.live
+        self.in_flight = InFlight(self.state, self.books, self.reality)
+        self.promises = self.in_flight.promises
+        self._ended: list[Report] = []  # finishes that the regime does not see before the boundary
+        rows, I = self.state.rows, self.state.tables.I
+        for row in rows[np.isin(I[c.PHASE][rows], HOLDS)].tolist():  # what still runs after a restart of the loop is adopted
+            self.in_flight.adopt(row)
+            self._live(row, int(I[c.EPOCH, row]), int(I[c.INTERVAL, row])).revision = 1  # to order its start again is to ask after it
 
-    def step(self) -> None:
-        """Send every order that is due."""
-        state, t = self.state, self.state.tables
-        for row in state.rows.tolist():
-            phase = Phase(int(t.I[c.PHASE, row]))
-            known = self.live.get(row)
-            if phase == Phase.STOPPING and known is None:  # it never got as far as reality
-                rest(t.F, t.I, row, state.now)
-            elif phase == Phase.STARTING and known is None:
-                self._begin(row)
-        for known in list(self.live.values()):
-            phase = Phase(int(t.I[c.PHASE, known.row]))
-            wanted = Verb.STOP if phase == Phase.STOPPING or int(t.I[c.EPOCH, known.row]) != known.epoch else Verb.START
-            told = known.grant if wanted is Verb.STOP else t.granted.get(known.row)
-            if wanted is not known.asked or told != known.grant:
-                known.asked, known.grant, known.next_try = wanted, told, state.now
-            if known.next_try <= state.now:
-                self.executor.send(self._order(known), state.now)  # to start what runs already is to ask after it
-                known.next_try = state.now + self.patience
-        state.rebuild()
+    # --- intent has changed ---------------------------------------------------------------------------------------------
+    def follow(self) -> bool:
+        """Whatever the tables say now that is not true yet is in flight, and orders go out; whether something unforeseen came back."""
+        surprises = self.surprises
+        self.in_flight.mark()
+        self.catch_up()
+        return self.surprises > surprises
 
-    def _begin(self, row: int) -> None:
-        """Start a grant, unless somebody is still on its devices who is not to share them with it."""
-        state, t = self.state, self.state.tables
-        held = self.books.of(row)
-        mates = self._mates(row, held.devices)
-        for other in {other for device in held.devices for other in self.occupants.get(device, ())}:
-            if other not in mates or self.live[other].epoch != t.I[c.EPOCH, other]:
-                return
-        nodes = frozenset((*self.books.nodes(held.devices), *(node for node, _, _ in held.side), held.node)) - {-1}
-        self.live[row] = Live(row, int(t.I[c.EPOCH, row]), held.devices, held.node, nodes, t.granted.get(row))
-        for device in held.devices:
-            self.occupants.setdefault(device, set()).add(row)
-        state.log.reserve(8, len(held.devices) + 8)
-        open_interval(t.I, t.D, row, state.now, state.log.LI, state.log.LF, state.log.LD, state.log.LN)
-        log_shared(state, row, held)
-
+    # --- orders ---------------------------------------------------------------------------------------------------------
     def next_time(self) -> float:
         """When an unanswered order will be repeated, or a silent grant asked."""
-        return min((known.next_try for known in self.live.values()), default=float("inf"))
+        return min((live.next_try for live in self.live.values()), default=math.inf)
 
-    def absorb(self, report: Report) -> bool:
-        """Take in one report; whether it changed anything that a policy could see."""
+    def catch_up(self) -> bool:
+        """Send every order that is due and take in every report that is there; whether a policy could see a difference."""
+        seen, now = False, self.state.now
+        while True:
+            self._send_due()
+            reports = self.executor.receive(now)
+            if not reports:
+                break
+            finished = self.finished
+            for report in reports:
+                seen |= self.absorb(report)
+            if self.finished > finished and self.grants:
+                self.grants.forget_finished()
+            self.in_flight.mark()
+        self.state.rebuild()
+        return seen
+
+    def _send_due(self) -> None:
         state, t = self.state, self.state.tables
-        known = self.live.get(report.row)
-        if known is None or report.epoch != known.epoch:
-            return False  # of a grant that is over: nothing to learn
-        row = report.row
-        if report.news is News.STARTED:
-            if known.asked is Verb.START:
-                known.next_try = state.now + self.silence
-            if known.started or int(t.I[c.PHASE, row]) != Phase.STARTING:
-                known.started = True
-                return False
-            known.started = True
-            t.I[c.PHASE, row] = Phase.RUNNING
-            t.F[c.SINCE, row] = report.time
-            t.F[c.DONE, row] = report.done
-            set_due(t.F, row)
-            return True
-        stopping = int(t.I[c.PHASE, row]) == Phase.STOPPING
-        if report.news is News.FINISHED:
-            self._clear(known)
-            complete(*state.kernel_tables(), row, report.time, state.log.LI, state.log.LF)
-            state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
-            self.grants.forget_finished()
-            return True
-        self._clear(known)
-        reason = Reason(int(t.I[c.REASON, row])) if stopping else Reason.NODE_LOST
-        t.F[c.DONE, row] = report.done
-        t.F[c.SAFE, row] = report.done
-        t.F[c.SINCE, row] = state.now
-        t.F[c.RATE, row] = 0.0
-        if stopping:
-            close_interval(t.I, row, state.now, int(reason), state.log.LI, state.log.LF)
-            rest(t.F, t.I, row, state.now)
-        else:
-            fail_gang(state, row)
-            self.grants.refresh()
-        return True
+        for row in [row for row in sorted(self.promises) if row not in self.live]:
+            self._begin(row)
+        for live in list(self.live.values()):
+            wanted = Verb.START if self._wanted(live) else Verb.STOP
+            if wanted is not live.asked:
+                live.asked, live.next_try = wanted, state.now
+            if wanted is Verb.START and (live.rate != t.F[c.RATE, live.row] or live.grant != t.granted.get(live.row)):
+                live.rate, live.grant, live.next_try = float(t.F[c.RATE, live.row]), t.granted.get(live.row), state.now
+                live.revision += 1
+            if live.next_try <= state.now:
+                live.next_try = state.now + self.patience
+                self.executor.send(self._order(live), state.now)
 
-    def node_lost(self, node: int) -> None:
-        """The node is gone: what it ran is over, and gangs that lost a part must be stopped on the others."""
-        state, t = self.state, self.state.tables
-        hit = [known for known in self.live.values() if node in known.nodes]
-        epochs = {known.row: int(t.I[c.EPOCH, known.row]) for known in hit}
-        lose_node(state, node)
-        for known in hit:
-            gone = [device for device in known.devices if int(t.D[c.D_NODE, device]) == node]
-            self._vacate(known.row, gone)
-            known.devices = tuple(device for device in known.devices if device not in gone)
-            known.nodes -= {node}
-            stopping = int(t.I[c.PHASE, known.row]) == Phase.STOPPING
-            if stopping:  # it was on its way out; what is left of it holds no whole gang any more
-                close_interval(t.I, known.row, state.now, int(Reason.NODE_LOST), state.log.LI, state.log.LF)
-            if not known.nodes:
-                self._clear(known)
-                if stopping:
-                    rest(t.F, t.I, known.row, state.now)
-            elif not stopping:  # the survivors of the gang must go before it can start again
-                t.I[c.EPOCH, known.row] = epochs[known.row] + 1
-                t.I[c.PHASE, known.row] = Phase.STOPPING
-        state.rebuild()
+    def _wanted(self, live: Live) -> bool:
+        I = self.state.tables.I
+        return int(I[c.EPOCH, live.row]) == live.epoch and int(I[c.PHASE, live.row]) in HOLDS
 
-    def _clear(self, known: Live) -> None:
-        self._vacate(known.row, known.devices)
-        self.live.pop(known.row, None)
+    def _begin(self, row: int) -> None:
+        """A promise becomes real, unless somebody is still on its devices who is not to share them with it."""
+        I, promise = self.state.tables.I, self.promises[row]
+        devices = self.books.of(row).devices
+        mates = self._mates(row, devices)
+        for other in self.reality.on(devices):
+            if other not in mates or self.live[other].epoch != I[c.EPOCH, other]:
+                return
+        live = self._live(row, promise.epoch, promise.interval)
+        live.pause = promise.pause
+        if promise.interval >= 0:
+            self.state.log.LF[L_START, promise.interval] = self.state.now
 
-    def _vacate(self, row: int, devices: Iterable[int]) -> None:
-        for device in devices:
-            self.occupants[device].discard(row)
-            if not self.occupants[device]:
-                del self.occupants[device]
+    def _live(self, row: int, epoch: int, interval: int) -> Live:
+        """From now on the grant may be on its devices."""
+        t, held = self.state.tables, self.books.of(row)
+        nodes = frozenset((*self.books.nodes(held.devices), *(node for node, _, _ in held.side), held.node)) - {-1}
+        rate, grant = float(t.F[c.RATE, row]), t.granted.get(row)
+        return self.reality.enter(Live(row, epoch, held.devices, held.node, nodes, interval, rate, grant, next_try=self.state.now))
 
     def _mates(self, row: int, devices: Iterable[int]) -> frozenset[int]:
         """Rows that shall be on these devices too."""
         return frozenset(other for device in devices for other in self.books.tenants.get(device, ())) - {row}
 
-    def _order(self, known: Live) -> Order:
-        t = self.state.tables
-        done, rate = float(t.F[c.DONE, known.row]), float(t.F[c.RATE, known.row])
-        still_there = {
-            other for device in known.devices for other in self.occupants.get(device, ())
-        }  # was let in beside it, or it beside them
-        mates = self._mates(known.row, known.devices) | (still_there - {known.row})
-        return Order(known.asked, known.row, known.epoch, known.devices, done, rate, known.node, mates, known.grant)
+    def _order(self, live: Live) -> Order:
+        done = float(self.state.tables.F[c.DONE, live.row])
+        there = self.reality.on(live.devices)  # was let in beside it, or it beside them
+        mates = self._mates(live.row, live.devices) | (there - {live.row})
+        return Order(
+            live.asked, live.row, live.epoch, live.devices, done, live.rate, live.node, mates, live.grant, live.pause, live.revision
+        )
+
+    # --- reports --------------------------------------------------------------------------------------------------------
+    def absorb(self, report: Report) -> bool:
+        """Take in one report; whether it changed anything that a policy could see."""
+        row, live = report.row, self.live.get(report.row)
+        if report.epoch <= self.reality.over.get(row, -1):
+            return False  # of a grant that is over: nothing to learn
+        if report.news is News.FINISHED:
+            return self._finish(report)
+        if live is None or live.epoch != report.epoch:
+            return self._unknown(report)
+        if report.news is News.STARTED:
+            return self._started(live, report)
+        if report.news is News.SAVED:
+            self._saved(live, report)
+            return False
+        return self._gone(live, report)
+
+    def _started(self, live: Live, report: Report) -> bool:
+        t, row = self.state.tables, live.row
+        live.started = True
+        if live.asked is Verb.START:
+            live.next_try = self.state.now + self.silence
+        if int(t.I[c.PHASE, row]) not in (STARTING, RESIZING) or int(t.I[c.EPOCH, row]) != live.epoch:
+            return False
+        promise = self.promises.pop(row)
+        t.I[c.PHASE, row] = RUNNING
+        moved = report.done != t.F[c.DONE, row]
+        if moved:
+            t.F[c.DONE, row] = t.F[c.SAFE, row] = report.done
+        if report.time > promise.decided:
+            self._start_late(row, report.time, promise)
+        elif moved:
+            set_due(t.F, row)
+        return True
+
+    def _start_late(self, row: int, when: float, promise: Promise) -> None:
+        """It runs since then, and not since it was decided."""
+        t, grant = self.state.tables, self.state.tables.granted.get(row)
+        t.F[c.SINCE, row], t.F[c.LAST_START, row] = when + promise.pause, when
+        if grant is not None:
+            if math.isfinite(grant.assignment.limit):
+                t.F[c.UNTIL, row] = min(grant.assignment.until, when + grant.assignment.limit)
+            if grant.fluid:
+                self.grants.fluid.start(row)
+            self.grants.refresh()  # who is beside it may have changed since
+        set_due(t.F, row)
+
+    def _saved(self, live: Live, report: Report) -> None:
+        live.saved = True
+        if not self._wanted(live):
+            self._correct(live, report)
+            if self.state.tables.I[c.PHASE, live.row] == CHECKPOINTING:
+                self.state.tables.I[c.PHASE, live.row] = STOPPING
+
+    def _gone(self, live: Live, report: Report) -> bool:
+        """It has stopped or failed, as it should or not."""
+        I, row, wanted = self.state.tables.I, live.row, self._wanted(live)
+        self._clear(live)
+        if wanted:
+            self.surprises += 1
+            self.in_flight.forget(row)
+            fail_gang(self.state, row, keep=report.done)
+            self.grants.refresh()
+            return True
+        self._correct(live, report)
+        if int(I[c.PHASE, row]) in (CHECKPOINTING, STOPPING):
+            I[c.PHASE, row] = PENDING
+        return True
+
+    def _finish(self, report: Report) -> bool:
+        """A job that has finished has finished, whatever was to become of it."""
+        live = self.live.get(report.row)
+        if live is not None and live.epoch == report.epoch:
+            self._clear(live)
+        self.reality.over[report.row] = report.epoch
+        self.surprises += 1
+        if self.state.regime.finish_at_boundary:
+            self._ended.append(report)
+            return True
+        return self._complete(report.row, report.time)
+
+    def see_ended(self) -> None:
+        """The boundary is here: finishes that were held back until now count."""
+        ended, self._ended = self._ended, []
+        for report in ended:
+            self._complete(report.row, self.state.now)
+        if ended:
+            if self.grants:
+                self.grants.forget_finished()
+            self.state.rebuild()
+
+    def _complete(self, row: int, at: float) -> bool:
+        state, I = self.state, self.state.tables.I
+        if not Phase(int(I[c.PHASE, row])).active:
+            return False
+        interval = int(I[c.INTERVAL, row])
+        unsent = row in self.promises and row not in self.live
+        complete(*state.kernel_tables(), row, at, state.log.LI, state.log.LF)
+        if unsent and interval >= 0:
+            state.log.LF[L_START, interval] = at
+        self.in_flight.forget(row)
+        state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
+        self.finished += 1
+        return True
+
+    def _correct(self, live: Live, report: Report) -> None:
+        """What was settled when it was told to stop is corrected by what the executor says."""
+        F, row = self.state.tables.F, live.row
+        if report.news is News.FAILED:
+            F[c.LOST, row] += max(0.0, float(F[c.DONE, row]) - report.done)
+        F[c.DONE, row] = F[c.SAFE, row] = report.done
+
+    def _unknown(self, report: Report) -> bool:
+        """Somebody runs who was not asked to: he is stopped, and until he is gone nobody else gets his devices."""
+        live = self.live.get(report.row)
+        if report.news not in (News.STARTED, News.SAVED) or (live is not None and report.epoch < live.epoch):
+            return False
+        if live is None:
+            nodes = frozenset(self.books.nodes(report.devices))
+            self.reality.enter(Live(report.row, report.epoch, report.devices, -1, nodes, asked=Verb.STOP, next_try=self.state.now))
+        else:
+            self.executor.send(Order(Verb.STOP, report.row, report.epoch), self.state.now)
+        return False
+
+    # --- nodes ----------------------------------------------------------------------------------------------------------
+    def node_lost(self, node: int) -> None:
+        """The node is gone: what it ran is over, and gangs that lost a part must be stopped on the others."""
+        state, t = self.state, self.state.tables
+        first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
+        hit = [live for live in self.live.values() if node in live.nodes]
+        lose_node(state, node)
+        self.executor.fail(node, frozenset(range(first, first + count)), state.now)
+        for live in hit:
+            gone = [device for device in live.devices if first <= device < first + count]
+            self.reality.vacate(live, gone)
+            live.devices = tuple(device for device in live.devices if device not in gone)
+            live.nodes -= {node}
+            live.interval = -1  # it ended here for the log: what is left of it is no gang
+            if not live.nodes:
+                self._clear(live)
+                if int(t.I[c.PHASE, live.row]) in (CHECKPOINTING, STOPPING):
+                    t.I[c.PHASE, live.row] = PENDING
+        self.follow()
+
+    def _clear(self, live: Live) -> None:
+        """The incarnation is gone; the log says until when it was there."""
+        self.reality.leave(live)
+        if live.interval >= 0 and int(self.state.tables.I[c.INTERVAL, live.row]) != live.interval:
+            self.state.log.LF[L_END, live.interval] = self.state.now

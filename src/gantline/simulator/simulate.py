@@ -13,7 +13,7 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.choice import make_driver
 from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime
@@ -103,11 +103,14 @@ def simulate(
     profiles: Profiles | None = find(spec, "profiles", place)
     if profiles is not None and not way.profiles:
         raise RefusedError(f"regime '{way.name}' does not use profiles", where="--profiles", fix="leave that out, or use another --regime")
-    simulation = Simulation(engine, gate, guess, spec.until, window, changes, step_all, spec.latency, on_progress, keep)
+    simulation = make_driver(spec.executor, engine, gate, guess, spec.until, window, changes, step_all, spec.latency, on_progress, keep)
     simulation.profiles = profiles
     counted: dict[str, Any] | None = None
     imitate = find_imitation(way.name)
     if imitate is not None:
+        if spec.executor != "instant":
+            what = f"regime '{way.name}' is run by a loop of its own, which has no executor"
+            raise RefusedError(what, where="--executor", fix="leave that out, or use a regime that the engine runs")
         counted = imitate(simulation, jobs)
     else:
         simulation.run()

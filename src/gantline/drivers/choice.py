@@ -1,0 +1,47 @@
+"""Which driver runs a simulation: `instant`, `acknowledged`, or `faulty:SEED`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gantline.core import columns as c
+from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.rng import stream
+from gantline.drivers.acknowledged import Acknowledged
+from gantline.drivers.faulty import Faults, FaultyExecutor
+from gantline.drivers.virtual import Simulation
+from gantline.engine.engine import Engine
+
+EXECUTORS = {
+    "instant": "an order is true at once",
+    "acknowledged": "orders go out and reports come in, without any delay: every number is the same as with 'instant'",
+    "faulty": "faulty:SEED has messages that are late, lost or doubled, and starts and stops that take time",
+}
+
+
+def make_driver(executor: str, engine: Engine, *settings: Any) -> Simulation:
+    """A run that is driven as asked; `settings` are those of `Simulation`, in their order."""
+    name, _, option = executor.partition(":")
+    if name not in EXECUTORS:
+        raise NotFoundError(f"no executor '{executor}'", where="--executor", fix=near(name, EXECUTORS))
+    if name != "faulty":
+        if option:
+            raise UsageError(f"'{name}' takes no '{option}'", where="--executor", fix=f"write {name}")
+        return (Acknowledged if name == "acknowledged" else Simulation)(engine, *settings)
+    if not option.isdigit():
+        raise UsageError(f"'{option}' is not a seed", where="--executor", fix="write faulty:1")
+    truth = engine.state.tables.F[c.WORK].copy()
+    return Acknowledged(engine, *settings, executor=FaultyExecutor(truth, faults_of(int(option)), int(option)))
+
+
+def faults_of(seed: int) -> Faults:
+    """A bad world, drawn by a seed."""
+    draw = stream(seed, 0, "world")
+    return Faults(
+        delay=(0.0, float(draw.choice([0.5, 2.0, 10.0]))),
+        loss=float(draw.choice([0.0, 0.05, 0.2])),
+        doubled=float(draw.choice([0.0, 0.2])),
+        start=(0.0, float(draw.choice([5.0, 30.0]))),
+        stop=(0.0, float(draw.choice([5.0, 30.0]))),
+        checkpoint=float(draw.choice([60.0, 600.0])),
+    )

@@ -1,0 +1,78 @@
+"""What has been decided and is not true yet: promises, and the phases of the rows that they concern."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING
+from gantline.engine.holdings import Holdings
+from gantline.engine.log import L_END, L_START
+from gantline.engine.reality import Promise, Reality
+from gantline.engine.state import State
+
+HOLDS = (STARTING, RUNNING, RESIZING)  # phases in which the intent is that the row has devices
+
+
+class InFlight:
+    """Compares the tables with what was promised before; what differs is in flight from now on."""
+
+    def __init__(self, state: State, books: Holdings, reality: Reality) -> None:
+        self.state, self.books, self.reality = state, books, reality
+        self.promises: dict[int, Promise] = {}  # by row: decided, not acknowledged
+        self._known: Ints = np.empty(0, dtype=np.int64)  # per row the epoch that was promised or acknowledged; -1: none
+
+    def mark(self) -> None:
+        """The tables have changed: new grants are promised, and whoever has lost his is on his way out."""
+        I, rows = self.state.tables.I, self.state.rows
+        self._make_room()
+        phase, known = I[c.PHASE][rows], self._known[rows]
+        holds = (phase == RUNNING) | (phase == STARTING) | (phase == RESIZING)
+        for row in rows[holds & (known != I[c.EPOCH][rows])].tolist():
+            self._promise(row)
+        for row in rows[(phase == PENDING) & (known >= 0)].tolist():
+            self._withdraw(row)
+
+    def adopt(self, row: int) -> None:
+        """A grant that the tables already have when the loop begins: it may run, or have been about to."""
+        F, I, now = self.state.tables.F, self.state.tables.I, self.state.now
+        self._make_room()
+        epoch = self._known[row] = I[c.EPOCH, row]
+        if I[c.PHASE, row] != RUNNING:
+            self.promises[row] = Promise(int(epoch), now, max(0.0, float(F[c.SINCE, row]) - now), int(I[c.INTERVAL, row]))
+
+    def forget(self, row: int) -> None:
+        """The row has failed or ended: nothing is promised any more."""
+        self.promises.pop(row, None)
+        self._known[row] = -1
+
+    def _promise(self, row: int) -> None:
+        """The row shall run on new terms; RESIZING, where it keeps some of its devices."""
+        F, I, now = self.state.tables.F, self.state.tables.I, self.state.now
+        self._void(row)
+        self._known[row] = I[c.EPOCH, row]
+        self.promises[row] = Promise(int(I[c.EPOCH, row]), now, float(F[c.SINCE, row]) - now, int(I[c.INTERVAL, row]))
+        live = self.reality.live.get(row)
+        stays = live is not None and not set(live.devices).isdisjoint(self.books.of(row).devices)
+        I[c.PHASE, row] = RESIZING if stays else STARTING
+
+    def _withdraw(self, row: int) -> None:
+        """The row shall not run any more; if it does, it is on its way out."""
+        self._void(row)
+        self._known[row] = -1
+        live = self.reality.live.get(row)
+        if live is not None:
+            self.state.tables.I[c.PHASE, row] = CHECKPOINTING if live.started and not live.saved else STOPPING
+
+    def _void(self, row: int) -> None:
+        """A promise that never went out is void: the log must not say that devices were held."""
+        promise, live = self.promises.pop(row, None), self.reality.live.get(row)
+        if promise is not None and promise.interval >= 0 and (live is None or live.epoch != promise.epoch):
+            LF = self.state.log.LF
+            LF[L_START, promise.interval] = LF[L_END, promise.interval]
+
+    def _make_room(self) -> None:
+        short = self.state.tables.I.shape[1] - len(self._known)
+        if short > 0:
+            self._known = np.concatenate([self._known, np.full(short, -1, dtype=np.int64)])

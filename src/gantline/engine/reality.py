@@ -1,0 +1,72 @@
+"""What is known of reality: which grants may exist out there, and on which devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gantline.core.grant import Grant
+from gantline.engine.executor import Verb
+
+
+@dataclass
+class Promise:
+    """A grant that has been decided and is not acknowledged yet."""
+
+    epoch: int
+    decided: float
+    pause: float  # seconds from its start to its first progress
+    interval: int  # in the log
+
+
+@dataclass
+class Live:
+    """A grant that may exist in reality."""
+
+    row: int
+    epoch: int
+    devices: tuple[int, ...]
+    node: int  # of a grant without devices
+    nodes: frozenset[int]  # where it has a stake: devices, CPUs or memory
+    interval: int = -1  # in the log
+    rate: float = 0.0  # as it was last told to the executor
+    grant: Grant | None = None  # likewise
+    revision: int = 0
+    pause: float = 0.0
+    started: bool = False
+    saved: bool = False
+    asked: Verb = Verb.START
+    next_try: float = 0.0  # when to ask (again), unless an answer comes first
+
+
+@dataclass
+class Reality:
+    """At most one incarnation per row, and who is on each device."""
+
+    live: dict[int, Live] = field(default_factory=dict)  # by row
+    occupants: dict[int, set[int]] = field(default_factory=dict)  # device -> rows
+    over: dict[int, int] = field(default_factory=dict)  # row -> newest epoch that is known to be over
+
+    def enter(self, live: Live) -> Live:
+        """From now on the grant may be on its devices."""
+        self.live[live.row] = live
+        for device in live.devices:
+            self.occupants.setdefault(device, set()).add(live.row)
+        return live
+
+    def leave(self, live: Live) -> None:
+        """It is gone for good."""
+        self.vacate(live, live.devices)
+        self.live.pop(live.row, None)
+        self.over[live.row] = live.epoch
+
+    def vacate(self, live: Live, devices: Iterable[int]) -> None:
+        """It is not on these devices any more."""
+        for device in devices:
+            self.occupants[device].discard(live.row)
+            if not self.occupants[device]:
+                del self.occupants[device]
+
+    def on(self, devices: Iterable[int]) -> set[int]:
+        """Rows that may be on these devices."""
+        return {row for device in devices for row in self.occupants.get(device, ())}

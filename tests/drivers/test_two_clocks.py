@@ -1,0 +1,126 @@
+"""One scheduler, two clocks: through orders and reports without delay, every number is what it is on virtual time, byte for byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.policies.gavel.tiny_world import table, trace
+from tests.simulator.workloads import Workload, workloads
+
+from gantline.conformance.scenarios import some_jobs
+from gantline.core.cluster import Node
+from gantline.core.errors import RefusedError
+from gantline.core.node_events import NodeEvent
+from gantline.policies.registry import make_policy, policy_names
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+
+EVENTS = (
+    NodeEvent(90.0, "node0", "down"),
+    NodeEvent(150.0, "node2", "drain"),
+    NodeEvent(260.0, "node0", "up"),
+    NodeEvent(400.0, "new", "join", Node("new", "gpu", 4)),
+    NodeEvent(700.0, "node2", "up"),
+    NodeEvent(820.0, "node1", "down"),
+)
+OPTIONS: dict[str, dict[str, Any]] = {
+    "events": {},
+    "rounds": {"round": 60.0},
+    "consolidated": {"placement": "consolidated", "round": 30.0},
+    "random placement": {"placement": "random", "seed": 5},
+    "skew": {"placement": "skew:0.4", "regime": "tiresias"},
+    "load limit": {"admission": "load-limit:1.2", "round": 60.0},
+    "quota": {"admission": "quota:user=8,queue=12"},
+    "noisy": {"estimates": "noisy:1.0", "seed": 3},
+    "noisy in rounds": {"estimates": "noisy:1.0", "seed": 4, "round": 45.0},
+    "history": {"estimates": "history"},
+    "costs": {"costs": "start=5,resume=15,resize=7,move=9,checkpoint=90"},
+    "minimum run": {"min_run": 100.0},
+    "late decisions": {"latency": 7.0, "costs": "10"},
+    "late decisions in rounds": {"latency": 70.0, "round": 60.0},
+    "nodes": {"node_events": EVENTS, "costs": "resume=10,checkpoint=60"},
+    "nodes in rounds": {"node_events": EVENTS, "costs": "resume=10,checkpoint=60", "round": 60.0, "placement": "random"},
+    "nodes, late": {"node_events": EVENTS, "latency": 20.0},
+    "blox": {"regime": "blox", "round": 300.0, "placement": "consolidated"},
+    "blox with nodes": {"regime": "blox", "round": 300.0, "node_events": EVENTS},
+    "tiresias": {"regime": "tiresias"},
+    "tracked": {"track": (3, 6), "round": 60.0},
+    "until": {"until": 500.0},
+    "until in rounds": {"until": 507.0, "round": 60.0},
+    "stepping": {"round": 60.0, "step_all": True},
+}
+POLICIES: dict[str, dict[str, Any]] = {
+    "fifo": {"backfill": "easy"},
+    "las": {"service": "gpu-time"},
+    "srtf": {},
+    "tiresias": {"limits": (100.0, 1000.0), "promote": 2.0},
+    "allox.srpt": {},
+    "fair-share": {},
+    "voda.afs_l": {},
+    "gavel.max_min_fairness": {},
+}
+
+
+def told(run: Run) -> tuple[str, str, int]:
+    """The per-job file, all that was held, and what the policy lost."""
+    return run.jobs.write_csv(), run.summary["log_hash"], run.summary["incidents"]
+
+
+def both(*what: Any, **options: Any) -> tuple[Run, Run]:
+    return simulate(*what, **options), simulate(*what, **options, executor="acknowledged")
+
+
+def assert_same(*what: Any, **options: Any) -> None:
+    virtual, acknowledged = both(*what, **options)
+    assert acknowledged.jobs.write_csv() == virtual.jobs.write_csv()
+    assert acknowledged.summary["log_hash"] == virtual.summary["log_hash"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_every_option(options: dict[str, Any], policy: str) -> None:
+    assert_same(list(some_jobs("two clocks")), "4x4", make_policy(policy, POLICIES[policy]), **options)
+
+
+@pytest.mark.parametrize("name", [name for name in policy_names() if name != "recorded"])  # that one decides in an imitation only
+def test_every_registered_policy(name: str) -> None:
+    jobs = trace(("big", 400.0, 0.0), ("small", 300.0, 0.0), ("big", 200.0, 10.0), ("small", 90.0, 40.0), ("big", 60.0, 200.0))
+    assert_same(jobs, "v100:1,k80:1", name, throughputs=table(), round=30.0, costs="resume=3,move=2")
+
+
+@pytest.mark.parametrize("policy", ["srtf", "allox", "allox.srpt", "drf-ext", "gavel.max_min_fairness_perf"])
+def test_jobs_with_alternatives(policy: str) -> None:
+    jobs = [{**job, "options": f"gpu:{job['gpus']}={job['duration']}|cpu:0/4={2 * job['duration']}"} for job in some_jobs("ways")]
+    assert_same(jobs, "2x8,cpu:2x0/8c", policy, costs="resume=3,move=2")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    workload=workloads(whole=False),
+    policy=st.sampled_from(["fifo", "srtf", "las", "tiresias", "fair-share", "drf-sjf"]),
+    options=st.sampled_from([OPTIONS[name] for name in ("events", "rounds", "costs", "noisy", "late decisions", "tiresias")]),
+)
+def test_random_workloads(workload: Workload, policy: str, options: dict[str, Any]) -> None:
+    assert_same(workload.records, workload.spec, policy, **options)
+
+
+@pytest.mark.parametrize("policy", ["las", "tiresias"])
+def test_a_stop_keeps_what_was_attained(policy: str) -> None:
+    """Four jobs on two devices take turns; a stop that erased service would let the first two run through."""
+    jobs = [{"job": f"j{k}", "arrival": 10.0 * k, "gpus": 1, "duration": 400.0 - 30.0 * k} for k in range(4)]
+    settings = {"limits": (100.0,)} if policy == "tiresias" else {}
+    virtual, acknowledged = both(jobs, "1x2", policy, settings=settings)
+
+    assert told(acknowledged) == told(virtual)
+    assert acknowledged.summary["decisions"] <= virtual.summary["decisions"]
+    if policy == "las":
+        assert acknowledged.jobs["finish"].to_list() == [720.0, 710.0, 680.0, 640.0]
+
+
+@pytest.mark.parametrize("regime", ["gavel", "irfsim"])
+def test_an_imitation_has_no_executor_and_says_so(regime: str) -> None:
+    with pytest.raises(RefusedError, match="is run by a loop of its own"):
+        simulate([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}], "1x1", "fifo", regime=regime, executor="acknowledged")
