@@ -46,7 +46,7 @@ def a_network(seed: int) -> Application:
 
 def some_jobs(columns: Configurations, count: int) -> tuple[list[Job], list[Grant | None]]:
     """Jobs in the middle of their lives, each with a configuration of its own."""
-    draw, fitter = np.random.default_rng(count), Fitter("converged")
+    draw, fitter = np.random.default_rng(count), Fitter("compiled")
     networks = [a_network(seed) for seed in range(5)]
     jobs: list[Job] = []
     held: list[Grant | None] = []
@@ -92,7 +92,7 @@ def runs(data: Path) -> None:
     print(f"\n{'workload':<28}{'jobs':>6}{'CPU s':>8}{'rounds':>8}{'ms each':>9}{'fits':>7}{'mean JCT h':>12}")
     clusters = {"short_phoebe_first13": "rtx:3x8,dgx-ext:2x8,quad:1x4", "philly/workload-1": "aws:6x4,rtx:3x8,dgx-ext:2x8"}
     for name, cluster in clusters.items():
-        for fit in ("artifact", "converged"):
+        for fit in ("artifact", "compiled"):
             trace = import_trace("pollux", data / "workloads" / f"{name}.csv")
             begin = time.process_time()
             told = simulate(trace, cluster, "sia", settings={"fit": fit}, regime="sia", profiles=data / "profiles").summary

@@ -18,7 +18,7 @@ class Recorded(Policy):
     name: ClassVar[str] = "recorded"
 
     table: str = field(default="", metadata={"help": "CSV file with t_s, name, gpu_type, nodes, gpus; regime shockwave: round, jobs"})
-    fit: str = field(default="artifact", metadata={"help": "regime sia: how models are fitted, 'artifact' or 'converged'"})
+    fit: str = field(default="artifact", metadata={"help": "regime sia: how models are fitted, 'artifact' or 'compiled'"})
 
     def for_regime(self, regime: str) -> Recorded:
         if regime not in _REGIMES:

@@ -141,7 +141,7 @@ def test_nodes_of_six_and_one_type_in_two_sizes_are_used_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"fit": "converged"}, {"placement": "fast"}, {"projection": False}, {"batch_cap": False}, {"p": 0.0}, {"p": 0.5}]
+    "settings", [{"fit": "compiled"}, {"placement": "fast"}, {"projection": False}, {"batch_cap": False}, {"p": 0.0}, {"p": 0.5}]
 )
 def test_every_setting_runs_to_the_end(settings: dict[str, object]) -> None:
     found = run([job(f"job{k}", 30.0 * k, batch_size=128) for k in range(4)], noise=4.0, **settings)

@@ -21,7 +21,7 @@ _ARTIFACT_TOLERANCE = 1e-5
 
 FITS: dict[str, Callable[[Observations], SpeedModel]] = {
     "artifact": lambda seen: fit_like_artifact(seen, _ARTIFACT_TOLERANCE),
-    "converged": fit,
+    "compiled": fit,
 }
 
 

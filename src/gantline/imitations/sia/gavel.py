@@ -2,7 +2,8 @@
 
 Every job keeps the GPUs and the batch of the trace (Sia's "TunedJobs"). The round mechanism is that of Gavel's paper (OSDI 2020, sections 4
 and 5): priority is the share that a job should have of a type over the share of its rounds that it has had, the highest goes first, and
-what is left idle goes to whoever fits. Speeds are measured, and normalised by each job's slowest type.
+what is left idle goes to whoever fits. Speeds are measured, and normalised by each job's slowest type. The program is solved by an interior
+point method without crossover, as the artifact's solver does, so jobs that are alike have equal shares.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class GavelScheduler:
             np.zeros(n * kinds),
             (speeds > 0).astype(np.float64).ravel(),
         )
-        return solve(program).x.reshape(n, kinds)
+        return solve(program, "interior").x.reshape(n, kinds)
 
     def _give(self, jobs: Sequence[Job], rank: Floats, free: list[int], chosen: list[Grant | None]) -> None:
         """Pairs of job and class by descending rank, for jobs that have nothing yet."""

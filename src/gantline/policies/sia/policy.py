@@ -12,7 +12,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.policies.sia.by_options import decide
 from gantline.policies.sia.matrix import check_power
 
-FITS = ("artifact", "converged")
+FITS = ("artifact", "compiled")
 PLACEMENTS = ("sticky", "fast")
 
 
@@ -35,7 +35,7 @@ class Sia(Policy):
     projection: bool = field(default=True, metadata={"help": "whether types that a job has not run on are projected from others"})
     share_limit: bool = field(default=True, metadata={"help": "whether the most replicas are those of the type on which it ran widest"})
     batch_cap: bool = field(default=True, metadata={"help": "whether adaptive jobs are thought to stay below the batch asked for"})
-    fit: str = field(default="artifact", metadata={"help": "how models are fitted: 'artifact' stops where the artifact does, 'converged'"})
+    fit: str = field(default="artifact", metadata={"help": "how models are fitted: 'artifact' stops where the artifact does, 'compiled'"})
     placement: str = field(default="sticky", metadata={"help": "'sticky' moves as few as it can, 'fast' places everyone anew each round"})
 
     def __post_init__(self) -> None:
