@@ -49,3 +49,17 @@ def test_gavel_on_tuned_jobs_comes_near_the_recorded_run() -> None:
     theirs = pl.read_csv(folder / "results" / "gavel_phoebe13.jobs.csv")
     assert found.summary["average_jct"] == pytest.approx(theirs["jct_s"].mean(), rel=0.05)
     assert found.summary["gpu_hours"] == pytest.approx(theirs["attained_gpu_s"].sum() / 3600, rel=0.05)
+
+
+def test_the_published_pipeline_runs_in_whole_replicas(tmp_path: Path) -> None:
+    """GPT with 2.8 billion parameters: two stages on A100, eight on RTX 2080 Ti, 48 micro-batches a replica."""
+    folder = reference("sia")
+    path = tmp_path / "gpt.csv"
+    path.write_text("name,time,application,num_replicas,batch_size\ngpt,0,gpt_pmp,2,384\ncifar,10,cifar10,4,1024\n")
+    trace = import_trace("pollux", path)
+    assert trace.frame["kind"].to_list() == ["hybrid", ""]
+    found = simulate(trace, "rtx:3x8,dgx-ext:2x8,quad:1x4", "sia", regime="sia", profiles=folder / "profiles")
+    held = found.allocations.filter(pl.col("job") == "gpt").select("type", "gpus").unique().rows()
+    assert all(gpus % {"dgx-ext": 2, "rtx": 8}[kind] == 0 for kind, gpus in held)
+    assert max(gpus for _, gpus in held) == 16
+    assert found.jobs["state"].to_list() == ["completed", "completed"]
