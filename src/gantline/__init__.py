@@ -16,6 +16,8 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "simulate": "gantline.simulator.simulate",
+    "compare": "gantline.experiment.python",
+    "sweep": "gantline.experiment.python",
     "Run": "gantline.simulator.run",
     "RunSpec": "gantline.simulator.spec",
     "Trace": "gantline.workload.trace",
@@ -38,11 +40,15 @@ _EXPORTS = {
     "Costs": "gantline.performance.costs",
     "GantlineError": "gantline.core.errors",
 }
+#: what comes along with a name: the figures of a run
+_WITH = {"simulate": "gantline.report.plots", "Run": "gantline.report.plots"}
 __all__ = [*_EXPORTS]
 
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
+        if name in _WITH:
+            import_module(_WITH[name])
         return getattr(import_module(_EXPORTS[name]), name)
     raise AttributeError(f"module 'gantline' has no attribute '{name}'")
 

@@ -29,7 +29,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_sweep_writes_a_folder_that_can_be_run_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", *DAY, "--policy", "fifo,srtf", "--load", "0.5,0.9", "--out", "s"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 5
+    told = capsys.readouterr().out.splitlines()
+    assert len(told) == 5
+    assert told[0].split("\t")[:4] == ["policy", "load", "runs", "jct_mean"]
     assert pl.read_parquet("s/results.parquet").height == 4
     assert (folder / "s" / "figures" / "jct-load.png").stat().st_size > 1000
     assert main(["experiment", "run", "s/experiment.yaml", "-o", "t"]) == 0
@@ -50,7 +52,7 @@ def test_sweep_lists_failures_and_says_so_by_its_code(capsys: pytest.CaptureFixt
     captured = capsys.readouterr()
     assert "failed: srtf seed=0: --estimates: policy 'srtf' needs remaining" in captured.err
     assert "1 of 2 runs failed" in captured.err
-    assert captured.out.splitlines()[1].endswith("done")
+    assert [line.split("\t")[:2] for line in captured.out.splitlines()[1:]] == [["fifo", "1"], ["srtf", "0"]]
 
 
 def test_a_policy_of_ones_own_can_be_swept(folder: Path) -> None:

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report.example_runs import example_run
 
-from gantline.core.errors import UsageError
+from gantline.core.errors import GantlineError, UsageError
 from gantline.report import figures
 from gantline.report.figures import DARK, LIGHT
 from gantline.report.figures.chart import spread_apart
 from gantline.report.figures.comparison import not_dominated
 from gantline.report.figures.durations import log_duration_axis, unit_for
-from gantline.report.figures.with_matplotlib import draw, save
+from gantline.report.figures.with_matplotlib import Look, draw, save
 from gantline.report.figures.with_plotly import figure
 from gantline.report.metrics import measure
 
@@ -215,3 +215,15 @@ def test_names_are_text_in_both_libraries(tmp_path):
     spec = figure(chart)
     assert "&lt;b&gt;$x^{$&lt;/b&gt;" in spec["layout"]["yaxis"]["ticktext"]
     assert spec["data"][0]["name"] == "&lt;b&gt;$x^{$&lt;/b&gt;"
+
+
+def test_a_figure_fits_a_column_of_a_paper() -> None:
+    chart = figures.jct_against_load(LOADS.with_columns(runs=pl.Series([5, 7, 7, 7])))
+    assert chart.notes == ("Points: means of 5 to 7 runs; bands: 95 % intervals of the mean over seeds.",)
+    drawn = draw(chart, look=Look.of(preset="column", title=""))
+    assert drawn.get_size_inches()[0] == pytest.approx(3.33)
+    assert drawn.get_suptitle() == ""
+    assert Look.of("5x3", 12, "Mine") == Look(5.0, 3.0, 12.0, "Mine")
+    for wrong in ({"size": "wide"}, {"font": 1.0}, {"preset": "colum"}):
+        with pytest.raises(GantlineError):
+            Look.of(**wrong)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gantline.core.errors import UsageError
+from gantline.core.fields import key_values
 from gantline.core.units import seconds
 
 PolicyName = Annotated[str, Parameter(help="A name from 'gantline policy list', or FILE.py:CLASS.")]
@@ -32,15 +33,7 @@ def spread_settings(tokens: Sequence[str]) -> list[str]:
 
 def settings_of(pairs: Sequence[str] | None, where: str = "--set") -> dict[str, str]:
     """Parameters from ``key=value`` texts."""
-    found: dict[str, str] = {}
-    for pair in pairs or ():
-        key, sign, value = pair.partition("=")
-        if not sign or not key.strip():
-            raise UsageError(f"'{pair}' is not a setting", where=where, fix=f"write {where} key=value")
-        if key.strip() in found:
-            raise UsageError(f"'{key.strip()}' is set twice", where=where, fix="keep one of them")
-        found[key.strip()] = value
-    return found
+    return key_values(pairs or (), where)
 
 
 def time_of(text: str | None, where: str, *, above: bool = False) -> float | None:

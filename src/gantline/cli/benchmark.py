@@ -38,10 +38,10 @@ def benchmark(
     """Run the public benchmark and print its tables, or write its page."""
     import polars as pl
 
-    from gantline.cli.run_options import policies_of
     from gantline.cli.sweeping import kept_or_not, run_watched
     from gantline.experiment.benchmark import SEEDS, all_policies, benchmark_cases, hopeless, tables_of
     from gantline.experiment.benchmark_page import benchmark_page, table_section
+    from gantline.experiment.grid import policies_of
     from gantline.experiment.whole_files import write_text
 
     chosen = (policies_of(policy) if policy else all_policies()) + policies_of(also or [])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from gantline.cli.console import Column, Form, Sheet, show, show_json
-from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, policies_of, seeds_of
+from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, seeds_of
 from gantline.cli.trace_options import TraceName
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def compare(
     from gantline.experiment.compare import METRICS
     from gantline.experiment.compare import compare as compare_runs
     from gantline.experiment.comparison_files import store_comparisons
-    from gantline.experiment.grid import Grid
+    from gantline.experiment.grid import Grid, policies_of
 
     base = options.base(trace)
     grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))

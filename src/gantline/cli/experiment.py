@@ -32,6 +32,7 @@ def run(
 ) -> int:
     """Run an experiment: its sweep, its comparison, its figures."""
     from gantline.cli.compare import show_comparisons
+    from gantline.cli.means_table import show_means
     from gantline.cli.sweep import show_results
     from gantline.cli.sweeping import run_watched, tell_failures, write_figures
     from gantline.experiment.charts import charts_of
@@ -49,7 +50,7 @@ def run(
         store_comparisons(found, out)
         show_comparisons(found, output)
     else:
-        show_results(sweep, output)
+        show_results(sweep, output) if output != "table" else show_means(sweep)
     say(f"results are in {out}")
     return tell_failures(sweep)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from gantline.core.errors import NotFoundError, UsageError, near
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from gantline.report.figures import Chart
     from gantline.workload.trace import Trace
 
@@ -69,30 +67,6 @@ def chart_of_runs(name: str, runs: Sequence[Any], by: str) -> Chart:
         "fragmentation": figures.fragmentation_over_time,
         "fairness": figures.fairness_per_user,
     }[name](runs)
-
-
-def chart_of_sweep(name: str, results: pl.DataFrame, by: str, metrics: Sequence[str], where: Mapping[str, str]) -> Chart:
-    """One figure of a sweep's results, of the runs that stand at the values of the axes in `where`."""
-    import polars as pl
-
-    from gantline.experiment.charts import at_values, chart_against, named_curves, require_axis, trade_off
-    from gantline.report.figures import boxes_over_seeds
-    from gantline.report.metrics import BY_KEY
-
-    for metric in metrics:
-        if metric not in BY_KEY:
-            raise NotFoundError(f"no metric '{metric}'", where="--metric", fix=near(metric, BY_KEY))
-    done = at_values(results.filter(pl.col("state") == "done"), where)
-    if done.is_empty():
-        raise UsageError("there is no run to draw", where=f"plot {name}", fix="run the sweep again, or choose others with --where")
-    first = metrics[0] if metrics else "jct_mean"
-    if name == "load":
-        require_axis(done, by or "load")
-        return chart_against(done, by or "load", first)
-    if name == "seeds":
-        require_axis(done, "seed")
-        return boxes_over_seeds(named_curves(done).select("name", value=first), first)
-    return trade_off(done, first, metrics[1] if len(metrics) > 1 else "")
 
 
 def save_trace_figures(trace: Trace, folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from gantline.cli.arguments import settings_of
 from gantline.cli.console import say
-from gantline.cli.figures import RUN_FIGURES, SWEEP_FIGURES, chart_of_runs, chart_of_sweep, check_figure, plotting
+from gantline.cli.figures import RUN_FIGURES, SWEEP_FIGURES, chart_of_runs, check_figure, plotting
 from gantline.core.errors import UsageError
 
 
@@ -41,6 +41,10 @@ def plot(
     where: Annotated[
         list[str] | None, Parameter(negative="", help="Figures of sweeps: runs with this value of an axis only, load=0.9; may be repeated.")
     ] = None,
+    size: Annotated[str | None, Parameter(help="Inches: 5x3, or a width, 3.33.")] = None,
+    font: Annotated[float | None, Parameter(help="Points of the text.")] = None,
+    title: Annotated[str | None, Parameter(help="Another title; '' for none.")] = None,
+    preset: Annotated[str, Parameter(help="column (of a two-column paper), text (both columns) or slide.", show_default=False)] = "",
     dark: Annotated[bool, Parameter(negative="", help="Light on dark.")] = False,
 ) -> None:
     """Write a figure of stored runs or of a sweep as PNG, SVG or PDF."""
@@ -49,9 +53,10 @@ def plot(
         raise UsageError("nothing to draw", where=f"plot {figure}", fix="name one or more run directories, or the folder of a sweep")
     with plotting():
         from gantline.report.figures import DARK, LIGHT
-        from gantline.report.figures.with_matplotlib import save
+        from gantline.report.figures.with_matplotlib import Look, save
 
         if figure in SWEEP_FIGURES:
+            from gantline.experiment.charts import chart_of_sweep
             from gantline.experiment.folder import read_results
 
             if len(folders) > 1:
@@ -61,5 +66,5 @@ def plot(
             from gantline.report.rundir import read_run
 
             chart = chart_of_runs(figure, [read_run(folder) for folder in folders], by)
-        save(chart, out, theme=DARK if dark else LIGHT)
+        save(chart, out, theme=DARK if dark else LIGHT, look=Look.of(size, font, title, preset))
     say(f"note: wrote {out}")

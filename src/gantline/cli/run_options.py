@@ -15,7 +15,6 @@ from gantline.core.errors import UsageError
 from gantline.simulator.spec import OPTIONS, Option, RunSpec
 
 if TYPE_CHECKING:
-    from gantline.experiment.grid import PolicyChoice
     from gantline.experiment.setting import Setting
 
 Policies = Annotated[
@@ -76,20 +75,6 @@ class RunOptions(TraceOptions, _flags(single=False)):  # type: ignore[misc]
         from gantline.experiment.setting import Setting
 
         return Setting(self.source(trace), self.cluster, policy="fifo", **_given(self))
-
-
-def policies_of(texts: Sequence[str]) -> tuple[PolicyChoice, ...]:
-    """Policies from ``fifo``, ``fifo,las`` and ``tiresias limits=3600,36000 promote=2``."""
-    from gantline.experiment.grid import PolicyChoice
-
-    found = []
-    for text in texts:
-        name, *settings = text.split()
-        if settings:
-            found.append(PolicyChoice(name, settings_of(settings, f"--policy '{name} ...'")))
-        else:
-            found += [PolicyChoice(part) for part in name.split(",") if part]
-    return tuple(found)
 
 
 def seeds_of(text: str | None, default: int) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from gantline.cli.console import Column, Form, Sheet, show, show_json
-from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, policies_of, seeds_of
+from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, seeds_of
 from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
 
@@ -38,6 +38,7 @@ def saturate(
 ) -> None:
     """Search for the load at which a policy saturates."""
     from gantline.cli.sweeping import kept_or_not, run_watched
+    from gantline.experiment.grid import policies_of
     from gantline.experiment.saturation import find_saturation, runner
     from gantline.report.metrics import BY_KEY
     from gantline.report.numbers import spell

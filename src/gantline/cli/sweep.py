@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from gantline.cli.arguments import time_of
 from gantline.cli.console import Column, Form, Sheet, say, show
-from gantline.cli.run_options import Limit, Policies, RunOptions, Seeds, Workers, numbers_of, policies_of, seeds_of, varied_of
+from gantline.cli.run_options import Limit, Policies, RunOptions, Seeds, Workers, numbers_of, seeds_of, varied_of
 from gantline.cli.trace_options import TraceName
 
 if TYPE_CHECKING:
@@ -48,16 +48,20 @@ def sweep(
     output: Form = "table",
 ) -> int:
     """Run every combination of policies, loads, seeds and other values."""
+    from gantline.cli.means_table import show_means
     from gantline.cli.sweeping import run_watched, tell_failures, write_figures
     from gantline.experiment.charts import charts_of
     from gantline.experiment.experiment import Experiment, write_experiment
-    from gantline.experiment.grid import Grid
+    from gantline.experiment.grid import Grid, policies_of
 
     grid = Grid(options.base(trace), policies_of(policy), numbers_of(load, "--load"), seeds_of(seeds, 1), varied_of(vary))
     found = run_watched(grid.cases(), out, workers, keep_runs=keep_runs, limit=time_of(limit, "--limit", above=True) or math.inf)
     write_experiment(Experiment(grid, title=f"sweep of {trace}"), out / "experiment.yaml")
     write_figures(charts_of(found.results), out / "figures")
-    show_results(found, output)
+    if output == "table":
+        show_means(found)
+    else:
+        show_results(found, output)
     say(f"results are in {out / 'results.parquet'}")
     return tell_failures(found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gantline.core.errors import UsageError
@@ -135,6 +135,19 @@ def amounts(value: Any, where: str) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{key}={amount}" for key, amount in value.items())
     return str(path(value, where))
+
+
+def key_values(pairs: Iterable[str], where: str) -> dict[str, str]:
+    """Names with values from ``key=value`` texts."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(f"'{pair}' is not a setting", where=where, fix=f"write {where} key=value")
+        if key.strip() in found:
+            raise UsageError(f"'{key.strip()}' is set twice", where=where, fix="keep one of them")
+        found[key.strip()] = value
+    return found
 
 
 def plain_values(given: Mapping[str, Any]) -> dict[str, Any]:

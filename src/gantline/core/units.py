@@ -39,7 +39,13 @@ def human_seconds(value: float) -> str:
     """A time in the unit a person would choose: ``2.3 h``."""
     if not math.isfinite(value):
         return "-"
-    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h")):
+    size, unit = unit_of_seconds(value)
+    return f"{value / size:.1f} {unit}"
+
+
+def unit_of_seconds(value: float) -> tuple[float, str]:
+    """The unit in which a person would tell this time, with its seconds."""
+    for limit, size, unit in ((120, 1.0, "s"), (7200, 60.0, "min"), (172800, 3600.0, "h")):
         if abs(value) < limit:
-            return f"{value / size:.1f} {unit}"
-    return f"{value / 86400:.1f} d"
+            return size, unit
+    return 86400.0, "d"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from gantline.experiment.bootstrap import FEWEST, bootstrap
 from gantline.experiment.results import same_runs
 from gantline.report.doubts import MARK
 from gantline.report.figures import Chart, boxes_over_seeds, jct_against_load, pareto_front
+from gantline.report.metrics import BY_KEY
 
 FEWEST_IN_TRADE_OFF = 3
 
@@ -28,6 +29,26 @@ def charts_of(results: pl.DataFrame, load: str = "load", unit: str = "") -> list
     if not varies(done, load) and named_curves(done)["name"].n_unique() >= FEWEST_IN_TRADE_OFF:
         found.append(trade_off(done))
     return found
+
+
+def chart_of_sweep(name: str, results: pl.DataFrame, by: str, metrics: Sequence[str], where: Mapping[str, Any]) -> Chart:
+    """One figure of a sweep's results, of the runs that stand at the values of the axes in `where`."""
+    if name not in ("load", "seeds", "pareto"):
+        raise NotFoundError(f"no figure '{name}' of a sweep", where="plot", fix=near(name, ("load", "seeds", "pareto")))
+    for metric in metrics:
+        if metric not in BY_KEY:
+            raise NotFoundError(f"no metric '{metric}'", where="--metric", fix=near(metric, BY_KEY))
+    done = at_values(results.filter(pl.col("state") == "done"), where)
+    if done.is_empty():
+        raise UsageError("there is no run to draw", where=f"plot {name}", fix="run the sweep again, or choose others with --where")
+    first = metrics[0] if metrics else "jct_mean"
+    if name == "load":
+        require_axis(done, by or "load")
+        return chart_against(done, by or "load", first)
+    if name == "seeds":
+        require_axis(done, "seed")
+        return boxes_over_seeds(named_curves(done).select("name", value=first), first)
+    return trade_off(done, first, metrics[1] if len(metrics) > 1 else "")
 
 
 def chart_against(results: pl.DataFrame, load: str, metric: str = "jct_mean", unit: str = "") -> Chart:
@@ -49,7 +70,8 @@ def points_against(results: pl.DataFrame, load: str, metric: str = "jct_mean") -
     for (name, value), group in named.group_by(["name", load], maintain_order=True):
         values = group.unique("log_hash", maintain_order=True)[metric].drop_nans().to_numpy()  # a run that seeds repeat is one
         interval = bootstrap(values[None, :])
-        rows.append({"name": name, "load": float(value), "value": interval.value, "low": interval.low, "high": interval.high})
+        found = {"value": interval.value, "low": interval.low, "high": interval.high, "runs": interval.samples}
+        rows.append({"name": name, "load": float(value), **found})
     points = pl.DataFrame(rows).filter(pl.col("value").is_finite())
     fewest = named.group_by(["name", load]).agg(len=pl.col("log_hash").n_unique())["len"].min()
     enough = bool(np.isfinite(points["low"].to_numpy()).all()) and fewest is not None and fewest >= FEWEST  # type: ignore[operator]
@@ -65,7 +87,7 @@ def named_curves(results: pl.DataFrame, but: tuple[str, ...] = ("seed",)) -> pl.
     return named.with_columns(name=pl.when(doubtful).then(pl.col("name") + MARK).otherwise(pl.col("name")))
 
 
-def at_values(results: pl.DataFrame, where: Mapping[str, str]) -> pl.DataFrame:
+def at_values(results: pl.DataFrame, where: Mapping[str, Any]) -> pl.DataFrame:
     """The runs that stand at these values of axes, which are given as text."""
     for axis, value in where.items():
         known = [name for name in ("policy", *axes_of(results)) if varies(results, name)]

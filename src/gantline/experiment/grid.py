@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from gantline.core.errors import UsageError, near
+from gantline.core.fields import key_values
 from gantline.experiment.setting import Setting
 
 
@@ -24,6 +25,18 @@ class PolicyChoice:
         """Its name, or the policy with what was set."""
         told = " ".join(f"{key}={value}" for key, value in self.settings.items())
         return self.name or f"{self.policy} {told}".strip()
+
+
+def policies_of(texts: Sequence[str]) -> tuple[PolicyChoice, ...]:
+    """Policies from ``fifo``, ``fifo,las`` and ``tiresias limits=3600,36000 promote=2``."""
+    found = []
+    for text in texts:
+        name, *settings = text.split()
+        if settings:
+            found.append(PolicyChoice(name, key_values(settings, f"--policy '{name} ...'")))
+        else:
+            found += [PolicyChoice(part) for part in name.split(",") if part]
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ DIR/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -21,6 +22,9 @@ from gantline.experiment.records import Record, store_failure
 from gantline.experiment.results import results_frame
 from gantline.experiment.task import DISK_FULL, FAILED, Outcome, Task
 from gantline.experiment.whole_files import DiskFullError
+
+if TYPE_CHECKING:
+    from gantline.report.figures import Chart
 
 OnOutcome = Callable[[int, int, Case, Outcome], None]
 """Called after each run: how many are done, of how many, which case, how it ended."""
@@ -39,6 +43,22 @@ class Sweep:
     def results(self) -> pl.DataFrame:
         """A row per case: axes, state, summary, metrics."""
         return results_frame(self.cases, self.records)
+
+    @property
+    def means(self) -> pl.DataFrame:
+        """A row per policy and place of the axes other than seed: means, and intervals where there are runs enough."""
+        from gantline.experiment.means import means_of
+
+        return means_of(self.results)
+
+    def plot(self, figure: str = "load", *, by: str = "", metrics: Sequence[str] = (), where: Mapping[str, Any] | None = None) -> Chart:
+        """A figure of the results: "load" (a metric against an axis), "seeds" or "pareto"."""
+        from gantline.experiment.charts import chart_of_sweep
+
+        return chart_of_sweep(figure, self.results, by, metrics, where or {})
+
+    def _repr_html_(self) -> str:
+        return str(self.means._repr_html_())
 
     @property
     def failures(self) -> list[tuple[Case, str]]:

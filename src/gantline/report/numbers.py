@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from gantline.core.units import human_seconds
+from gantline.core.units import human_seconds, unit_of_seconds
 from gantline.report.metrics.catalogue import METRICS, Metric
 
 UNKNOWN = "–"
@@ -27,6 +27,16 @@ def spell(metric: Metric, value: float) -> str:
         return f"{value:,.2f}"
     digits = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{digits} {metric.unit}" if metric.unit in ("h", "kWh", "jobs") else digits
+
+
+def speller(metric: Metric, values: Sequence[float]) -> Callable[[float], str]:
+    """How to write these values, and others like them, in one unit: times in that of the middle one."""
+    known = sorted(abs(value) for value in values if math.isfinite(value) and value)
+    if metric.unit != "s" or not known:
+        return lambda value: spell(metric, value)
+    size, unit = unit_of_seconds(known[len(known) // 2])
+    digits = 1 if known[0] / size >= 1 else 2 if known[0] / size >= 0.1 else 3
+    return lambda value: f"{value / size:,.{digits}f} {unit}" if math.isfinite(value) else UNKNOWN
 
 
 def known_metrics(measures: Sequence[Mapping[str, float]]) -> list[Metric]:

@@ -29,7 +29,14 @@ _STATES = {
 
 @dataclass
 class Run:
-    """What a simulation found out. Frames are built when they are first looked at."""
+    """What a simulation found out. Frames are built when they are first looked at.
+
+    `summary`: the numbers of the run, by name. `jobs`, `allocations`, `events`, `series`: polars frames.
+    `plot`: figures, such as `run.plot.gantt()` and `run.plot.jct_cdf()` (`gantline.report.plots`).
+
+    >>> run = gantline.simulate("day", "8x8", "srtf")
+    >>> run.summary["average_jct"], run.jobs.filter(pl.col("user") == "ada"), run.plot.timeline()
+    """
 
     summary: dict[str, Any]
     tables: Tables

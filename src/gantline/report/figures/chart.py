@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,15 +110,42 @@ class Panel:
     height: float = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Chart:
-    """A figure: panels one above the other (sharing the time axis) or side by side, and notes on what was left out."""
+    """A figure: panels one above the other (sharing the time axis) or side by side, and notes on what was left out.
+
+    It draws itself in a notebook, where matplotlib is installed; `save` writes it as a file.
+    """
 
     name: str
     title: str
     panels: tuple[Panel, ...]
     notes: tuple[str, ...] = ()
     beside: bool = False
+
+    def save(self, path: str | Path, *, dark: bool = False, **look: Any) -> Path:
+        """Write it as PNG, SVG or PDF, by the ending; `look` is as in `with_matplotlib.Look`: size, font, title, preset.
+
+        >>> chart.save("figure.pdf", preset="column", title="")
+        """
+        from gantline.report.figures.palette import DARK, LIGHT
+        from gantline.report.figures.with_matplotlib import Look, save
+
+        return save(self, Path(path), DARK if dark else LIGHT, look=Look.of(**look))
+
+    def __repr__(self) -> str:
+        return f"Chart('{self.name}': {self.title})"
+
+    def _repr_svg_(self) -> str | None:
+        import io
+
+        try:
+            from gantline.report.figures.with_matplotlib import draw
+        except ModuleNotFoundError:
+            return None
+        held = io.StringIO()
+        draw(self).savefig(held, format="svg")
+        return held.getvalue()
 
 
 def floats(values: Sequence[float] | NDArray[np.float64]) -> Floats:

@@ -21,7 +21,9 @@ def boxes_over_seeds(points: pl.DataFrame, metric: str = "jct_mean") -> Chart:
         boxes.append(Box(str(name), float(index), values, colour=index))
         ticks.append((float(index), brief(str(name))))
     x = Axis("policy", low=-0.6, high=len(boxes) - 0.4, ticks=tuple(ticks))
-    note = "Box: middle half; line: median; whiskers: smallest and largest; points: single seeds."
+    counts = sorted({box.values.size for box in boxes})
+    runs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    note = f"{runs} runs each. Box: middle half; line: median; whiskers: smallest and largest; points: single seeds."
     return Chart(f"seeds-{metric}", f"{known.title} over seeds", (Panel(x, axis, tuple(boxes)),), (note,))
 
 

@@ -53,7 +53,7 @@ def distribution_chart(name: str, title: str, label: str, what: str, samples: di
 def jct_against_load(points: pl.DataFrame, load: str = "load", unit: str = "jobs/h", metric: str = "jct_mean") -> Chart:
     """Mean completion time, or another metric, against load: a curve per policy with its interval.
 
-    ``points`` has the columns ``name``, ``load``, ``value`` and, where known, ``low`` and ``high`` (all times in seconds).
+    ``points`` has the columns ``name``, ``load``, ``value`` and, where known, ``low``, ``high`` (all times in seconds) and ``runs``.
     """
     known = BY_KEY[metric]
     axis, scale = metric_axis(known, floats(points["value"].to_numpy()), from_zero=True)
@@ -66,9 +66,19 @@ def jct_against_load(points: pl.DataFrame, load: str = "load", unit: str = "jobs
         x, y = floats(ordered["load"].to_numpy()), floats(ordered["value"].to_numpy()) / scale
         lines.append(Line(brief(name), x, y, colour=index, markers=True, low=low, high=high))
     panel = Panel(Axis(load, unit), axis, tuple(lines), legend="direct")
-    notes = ("Bands are intervals over seeds.",) if banded else ()
+    notes = (_basis(points, banded),) if "runs" in points.columns else ()
     name = "jct-load" if metric == "jct_mean" else f"{metric}-load"
     return Chart(name, f"{known.title} against {load}", (panel,), notes)
+
+
+def _basis(points: pl.DataFrame, banded: bool) -> str:
+    """What a point is the mean of, and what the band is."""
+    counts = points["runs"].to_list()
+    fewest, most = min(counts), max(counts)
+    runs = f"{most}" if fewest == most else f"{fewest} to {most}"
+    if most == 1:
+        return "Each point is one run."
+    return f"Points: means of {runs} runs{'; bands: 95 % intervals of the mean over seeds' if banded else ', too few for an interval'}."
 
 
 def _by_name(points: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:

@@ -1,7 +1,7 @@
 """Colours that colour-blind readers can tell apart, on white and on black.
 
 The hues follow Okabe and Ito's set, darkened on white and lightened on black until each stands out at three to one. A
-test simulates the common kinds of colour blindness. From the fifth series on, dashes tell lines apart as well.
+test simulates the common kinds of colour blindness. Dashes and shapes tell series apart as well, for those who see no colour.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ DARK = Theme(
 )
 THEMES = {"light": LIGHT, "dark": DARK}
 
-DASHES = ("solid", "dash", "dot", "dashdot")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+MARKS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
 
 RASTER = (
     "#0072b2",
@@ -75,5 +76,10 @@ def series_colour(theme: Theme, index: int) -> str:
 
 
 def dash(index: int) -> str:
-    """Solid for the first four series, then a different dash for each next four."""
-    return DASHES[index // 4 % len(DASHES)]
+    """The dash of the series with this number: colour is never the only thing that tells two lines apart."""
+    return DASHES[index % len(DASHES)]
+
+
+def mark(index: int) -> str:
+    """The shape of the points of the series with this number."""
+    return MARKS[index % len(MARKS)]

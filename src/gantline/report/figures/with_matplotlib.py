@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -16,9 +17,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from gantline.core.errors import UsageError
+from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.report.figures.chart import Axis, Bars, Box, Chart, Layer, Line, Panel, Points, Raster, spread_apart
-from gantline.report.figures.palette import LIGHT, Theme, dash, series_colour
+from gantline.report.figures.palette import LIGHT, Theme, dash, mark, series_colour
 
 WIDTH, PANEL_HEIGHT = 7.2, 3.0
 _LINE_OF_TEXT = 90
@@ -32,15 +33,64 @@ _STYLE: Any = {
     "pdf.fonttype": 42,
     "text.parse_math": False,  # names of jobs and users are text, dollar signs included
 }
-_LINE_STYLES = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)), "dashdot": (0, (5, 2, 1, 2))}
+_LINE_STYLES = {
+    "solid": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.5)), "dashdot": (0, (5, 2, 1, 2)),
+    "longdash": (0, (9, 2)), "longdashdot": (0, (9, 2, 1, 2)),
+}  # fmt: skip
+_MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "triangle-down": "v", "cross": "X"}
 
 
-def draw(chart: Chart, theme: Theme = LIGHT) -> Figure:
+@dataclass(frozen=True)
+class Look:
+    """What a reader may choose: inches (None: as the panels need), points of the text, another title ("": none)."""
+
+    width: float = WIDTH
+    height: float | None = None
+    font: float = 9.5
+    title: str | None = None
+
+    @staticmethod
+    def of(size: str | tuple[float, float] | None = None, font: float | None = None, title: str | None = None, preset: str = "") -> Look:
+        """From a preset and what is changed about it: ``size`` is ``5x3`` or ``5`` in inches, as text or as numbers."""
+        if preset not in PRESETS:
+            raise NotFoundError(f"no preset '{preset}'", where="--preset", fix=near(preset, [name for name in PRESETS if name]))
+        look = PRESETS[preset]
+        if size is not None:
+            width, height = _inches(size)
+            look = replace(look, width=width, height=height)
+        if font is not None:
+            if not 3 <= font <= 40:
+                raise UsageError(f"{font:g} points cannot be read", where="--font", fix="write 8 to 12")
+            look = replace(look, font=font)
+        return look if title is None else replace(look, title=title)
+
+
+#: column: one column of a two-column paper (ACM, USENIX); text: both columns; slide: half of a slide
+PRESETS: dict[str, Look] = {"": Look(), "column": Look(3.33, None, 7.0), "text": Look(7.0, None, 8.0), "slide": Look(6.0, 4.0, 13.0)}
+
+
+def _inches(size: str | tuple[float, float]) -> tuple[float, float | None]:
+    try:
+        parts = [float(part) for part in (size.split("x") if isinstance(size, str) else size)]
+    except ValueError:
+        parts = []
+    if len(parts) not in (1, 2) or not all(0.5 <= part <= 60 for part in parts):
+        raise UsageError(f"'{size}' is not a size in inches", where="--size", fix="write 5x3, or 3.33")
+    return parts[0], parts[1] if len(parts) > 1 else None
+
+
+def draw(chart: Chart, theme: Theme = LIGHT, look: Look | None = None) -> Figure:
     """The chart as a matplotlib figure."""
-    with mpl.rc_context(_STYLE):
+    look = look or Look()
+    scale = look.font / _STYLE["font.size"]
+    if look.title is not None:
+        chart = replace(chart, title=look.title)
+    with mpl.rc_context(_STYLE | {"font.size": look.font, "lines.scale_dashes": True}):
         count = len(chart.panels)
         ratios = [panel.height for panel in chart.panels]
-        size = (WIDTH, PANEL_HEIGHT * max(ratios)) if chart.beside else (WIDTH, PANEL_HEIGHT * sum(ratios) * 0.9 + 0.5)
+        part = PANEL_HEIGHT * min(1.0, max(0.62, look.width / WIDTH))  # a narrow figure is lower, but not too low to read
+        tall = part * max(ratios) if chart.beside else part * sum(ratios) * 0.9 + 0.5 * scale
+        size = (look.width, look.height or tall)
         figure = Figure(figsize=size, layout="constrained", facecolor=theme.ground)
         grid = figure.subplots(
             1 if chart.beside else count,
@@ -51,13 +101,16 @@ def draw(chart: Chart, theme: Theme = LIGHT) -> Figure:
         )
         for position, (axes, panel) in enumerate(zip(grid.flat, chart.panels)):
             _draw_panel(axes, panel, theme, bottom=chart.beside or position == count - 1)
-        figure.suptitle(chart.title, color=theme.text, fontsize=11.5, x=0.01, ha="left", fontweight="bold")
+        if chart.title:
+            wrapped = fill(chart.title, max(20, int(look.width * 72 / (0.62 * 11.5 * scale))))
+            figure.suptitle(wrapped, color=theme.text, fontsize=11.5 * scale, x=0.01, ha="left", fontweight="bold")
         if chart.notes:
-            figure.supxlabel(fill("  ".join(chart.notes), 130), color=theme.quiet, fontsize=7.5, x=0.01, ha="left")
+            signs = max(24, int(130 * look.width / WIDTH / scale))
+            figure.supxlabel(fill("  ".join(chart.notes), signs), color=theme.quiet, fontsize=7.5 * scale, x=0.01, ha="left")
         return figure
 
 
-def save(chart: Chart, path: Path, theme: Theme = LIGHT, dpi: int = 160) -> Path:
+def save(chart: Chart, path: Path, theme: Theme = LIGHT, dpi: int = 160, look: Look | None = None) -> Path:
     """Write the chart as PNG, SVG or PDF, by the ending of the name; equal charts give equal bytes."""
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")
@@ -66,7 +119,7 @@ def save(chart: Chart, path: Path, theme: Theme = LIGHT, dpi: int = 160) -> Path
     held = io.BytesIO()
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
     with mpl.rc_context(_STYLE):
-        draw(chart, theme).savefig(held, format=kind, dpi=dpi, metadata=dates)
+        draw(chart, theme, look).savefig(held, format=kind, dpi=dpi, metadata=dates)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     draft.write_bytes(held.getvalue())
@@ -102,7 +155,7 @@ def _draw_layer(axes: Axes, layer: Layer, theme: Theme) -> None:
     if isinstance(layer, Line):
         style = _LINE_STYLES[dash(layer.colour)]
         drawstyle = "steps-post" if layer.step else "default"
-        marker = "o" if layer.markers else None
+        marker = _MARKS[mark(layer.colour)] if layer.markers else None
         axes.plot(layer.x, layer.y, color=colour, lw=1.6, ls=style, drawstyle=drawstyle, marker=marker, ms=4, solid_joinstyle="round")
         if layer.low is not None and layer.high is not None:
             axes.fill_between(layer.x, layer.low, layer.high, color=colour, alpha=0.16, linewidth=0)
@@ -117,7 +170,7 @@ def _draw_layer(axes: Axes, layer: Layer, theme: Theme) -> None:
                 (6 * away, 5 * up),
                 textcoords="offset points",
                 color=tone,
-                fontsize=8.5,
+                fontsize="smaller",
                 zorder=4,
                 ha="left" if away > 0 else "right",
                 va="bottom" if up > 0 else "top",
@@ -193,7 +246,7 @@ def _legend(axes: Axes, handles: Iterable[Line2D | Patch], above: bool, theme: T
     if not shown:
         return
     where = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1.0), "ncols": min(len(shown), 5)} if above else {"loc": "lower right"}
-    axes.legend(handles=shown, frameon=False, labelcolor=theme.text, fontsize=8.5, handlelength=1.6, borderaxespad=0.2, **where)
+    axes.legend(handles=shown, frameon=False, labelcolor=theme.text, fontsize="smaller", handlelength=2.4, borderaxespad=0.2, **where)
 
 
 def _label_ends(axes: Axes, lines: list[Line], theme: Theme) -> None:
@@ -210,6 +263,6 @@ def _label_ends(axes: Axes, lines: list[Line], theme: Theme) -> None:
             textcoords="offset points",
             color=series_colour(theme, line.colour),
             va="center",
-            fontsize=8.5,
+            fontsize="smaller",
             annotation_clip=False,
         )

@@ -16,7 +16,7 @@ from PIL import Image
 
 from gantline.core.arrays import Floats
 from gantline.report.figures.chart import Axis, Bars, Box, Chart, Layer, Line, Panel, Points, Raster
-from gantline.report.figures.palette import LIGHT, Theme, dash, faded, series_colour
+from gantline.report.figures.palette import LIGHT, Theme, dash, faded, mark, series_colour
 
 PANEL_HEIGHT = 300
 SHARP_ROWS = 600
@@ -137,7 +137,7 @@ def _line(line: Line, theme: Theme) -> list[dict[str, Any]]:
         "y": numbers(line.y),
         "mode": "lines+markers" if line.markers else "lines",
         "line": {"color": colour, "width": 2, "dash": dash(line.colour), "shape": "hv" if line.step else "linear"},
-        "marker": {"color": colour, "size": 7},
+        "marker": {"color": colour, "size": 7, "symbol": mark(line.colour)},
         "name": line.name,
     }
     return [*traces, curve]

@@ -1,0 +1,187 @@
+"""`gantline.compare` and `gantline.sweep`: what the commands of the same names do, from Python.
+
+Results stay in a folder of their own; without one they live as long as the value that is returned.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from gantline.core.cluster import Cluster
+from gantline.core.errors import UsageError
+from gantline.experiment.backend import choose_backend
+from gantline.experiment.compare import METRICS, Comparison
+from gantline.experiment.compare import compare as compare_runs
+from gantline.experiment.comparison_files import differences_of, sentences_of, store_comparisons
+from gantline.experiment.grid import Grid, PolicyChoice, policies_of
+from gantline.experiment.setting import Setting
+from gantline.experiment.source import TraceSource
+from gantline.experiment.sweep import Sweep, run_sweep
+from gantline.simulator.signature import with_options
+
+if TYPE_CHECKING:
+    from gantline.workload.trace import Trace
+
+Policies = str | Sequence[str | PolicyChoice | tuple[str, Mapping[str, Any]]]
+_SEEDS_OF_A_GENERATOR = 5
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Policies compared with one of them: `frame` holds the differences, printing it gives the sentences."""
+
+    comparisons: tuple[Comparison, ...]
+    runs: Sweep
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """A row per policy and metric: both values, the relative change and its interval."""
+        return differences_of(self.comparisons)
+
+    @property
+    def sentences(self) -> list[str]:
+        """A sentence per policy: what it wins, what it loses, and over what the interval is."""
+        return sentences_of(self.comparisons)
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        told = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
+        return f"<ul>{told}</ul>{self.frame._repr_html_()}"
+
+
+@partial(with_options, single=False)
+def compare(
+    trace: Trace | str | Path | Mapping[str, Any] | TraceSource,
+    cluster: Cluster | str | Path,
+    policies: Policies,
+    *,
+    against: str = "",
+    metrics: Sequence[str] = METRICS,
+    seeds: int | Iterable[int] | None = None,
+    confidence: float = 0.95,
+    workers: int = 1,
+    folder: str | Path | None = None,
+    **options: Any,
+) -> Verdicts:
+    """Compare policies on the same jobs: paired differences, intervals, a verdict in words.
+
+    >>> found = compare("day", "8x8", "fifo,srtf,las", seeds=5, round="1m")
+    >>> print(found)
+    >>> found.frame
+
+    `trace`: as in `simulate`; a generator with settings is {"generate": "philly", "settings": {"jobs": 2000}},
+    a foreign log {"file": "log.txt", "format": "sacct"}.
+    `policies`: "fifo,las", or a list of names, of ("las", {"service": "gpu-time"}), of "FILE.py:CLASS".
+    `against`: the policy to compare with; by default the first. `seeds`: how many, or which; of a file one, of a generator five.
+    `workers`: processes side by side. `folder`: keep the runs here; what is there is not run again.
+    """
+    place = _Place.of(folder)
+    base = _setting(trace, cluster, options, place)
+    wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
+    found = place.run(Grid(base, _choices(policies), seeds=wanted), workers, keep_runs=False)
+    verdicts = Verdicts(tuple(compare_runs(found, against=against, metrics=metrics, confidence=confidence)), found)
+    if folder is not None:
+        store_comparisons(verdicts.comparisons, Path(folder))
+    return verdicts
+
+
+@partial(with_options, single=False)
+def sweep(
+    trace: Trace | str | Path | Mapping[str, Any] | TraceSource,
+    cluster: Cluster | str | Path,
+    policies: Policies,
+    *,
+    loads: Sequence[float] = (),
+    seeds: int | Iterable[int] = 1,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    workers: int = 1,
+    folder: str | Path | None = None,
+    keep_runs: bool = False,
+    **options: Any,
+) -> Sweep:
+    """Run policies x loads x seeds x any parameter. The result shows a table of means; `results` is the table of every run.
+
+    >>> found = sweep("steady", "16x8", "fifo,srtf", loads=[0.5, 0.7, 0.9], seeds=5, workers=4, folder="results")
+    >>> found.means
+    >>> found.plot("load")
+
+    `trace`, `policies`, `workers`, `folder`: as in `compare`. `loads`: what a generator calls its load, or factors on the arrivals
+    of a file. `vary`: other axes, {"round": ["1m", "5m"], "trace.jobs": [100, 200], "las.service": ["time", "gpu-time"]}.
+    """
+    place = _Place.of(folder)
+    base = _setting(trace, cluster, options, place)
+    grid = Grid(base, _choices(policies), tuple(loads), _seeds(seeds, 1), dict(vary or {}))
+    return place.run(grid, workers, keep_runs=keep_runs)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where runs are kept: a folder that was named, or one that goes away with the result."""
+
+    folder: Path
+    passing: bool
+
+    @staticmethod
+    def of(folder: str | Path | None) -> _Place:
+        return _Place(Path(tempfile.mkdtemp(prefix="gantline-")) / "sweep", True) if folder is None else _Place(Path(folder), False)
+
+    @property
+    def trace_file(self) -> Path:
+        """For jobs that come as a value: beside the folder, which holds nothing but runs."""
+        return self.folder.with_name(f"{self.folder.name}-trace.parquet")
+
+    def run(self, grid: Grid, workers: int, *, keep_runs: bool) -> Sweep:
+        found = run_sweep(grid.cases(), self.folder, backend=choose_backend(workers), keep_runs=keep_runs)
+        if self.passing:
+            weakref.finalize(found, shutil.rmtree, self.folder.parent, True)
+        return found
+
+
+def _setting(trace: Any, cluster: Any, options: Mapping[str, Any], place: _Place) -> Setting:
+    if isinstance(cluster, Cluster) and not cluster.spec:
+        raise UsageError("a comparison names its cluster", where="cluster", fix="write 8x4, or name a YAML file")
+    return Setting(_source(trace, place), cluster.spec if isinstance(cluster, Cluster) else str(cluster), "fifo", **options)
+
+
+def _source(trace: Any, place: _Place) -> TraceSource:
+    from gantline.workload.trace import Trace
+
+    if isinstance(trace, TraceSource):
+        return trace
+    if isinstance(trace, (str, Path, Mapping)):
+        return TraceSource.read(str(trace) if isinstance(trace, Path) else trace)
+    jobs = trace if isinstance(trace, Trace) else Trace.from_records(trace) if isinstance(trace, list) else Trace.from_frame(trace)
+    return TraceSource(file=str(jobs.save(place.trace_file)))
+
+
+def _choices(given: Policies) -> tuple[PolicyChoice, ...]:
+    found: list[PolicyChoice] = []
+    for one in [given] if isinstance(given, str) else given:
+        if isinstance(one, PolicyChoice):
+            found.append(one)
+        elif isinstance(one, str):
+            found += policies_of([one])
+        elif isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str):
+            found.append(PolicyChoice(one[0], dict(one[1])))
+        else:
+            raise UsageError(f"{one!r} is no policy by name", where="policies", fix="write 'las', ('las', {...}) or 'FILE.py:CLASS'")
+    return tuple(found)
+
+
+def _seeds(given: int | Iterable[int] | None, default: int) -> tuple[int, ...]:
+    if given is None:
+        return tuple(range(default))
+    return tuple(range(given)) if isinstance(given, int) else tuple(given)
