@@ -64,6 +64,11 @@ def test_a_job_that_is_late_is_served_before_all_others() -> None:
     assert plan[0].tolist() == [True, True, True]
 
 
+def test_of_jobs_that_are_alike_the_first_has_the_earliest_rounds() -> None:
+    plan = plan_window(two_jobs())
+    assert plan[0].tolist() > plan[1].tolist()
+
+
 def test_one_about_to_end_counts_more_still() -> None:
     late = priorities(np.array([2.0, 2.0]), np.array([100.0, 400.0]), largest=1.0, power=12.0, length=120.0)
     assert late.tolist() == [2.0**100, 2.0**12]

@@ -213,8 +213,19 @@ def fill_idle(w: Window, plan: Bools) -> Bools:
     return filled
 
 
+def settle_ties(w: Window, plan: Bools) -> Bools:
+    """Jobs that are alike change places until the one listed first has the earliest rounds: no plan is worse for it."""
+    alike: dict[tuple[float, ...], list[int]] = {}
+    for k, each in enumerate(zip(w.gang, w.epochs, w.done, w.duration, w.remaining, w.priority)):
+        alike.setdefault(tuple(map(float, each)), []).append(k)
+    settled = plan.copy()
+    for members in alike.values():
+        settled[members] = sorted((plan[k].tolist() for k in members), reverse=True)
+    return settled
+
+
 def plan_window(w: Window) -> Bools:
     """Who runs in which round of the window."""
     counts, _ = plan_counts(w)
     plan = rank_rounds(w, counts)
-    return fill_idle(w, pack_rounds(w, counts) if plan is None else plan)
+    return fill_idle(w, settle_ties(w, pack_rounds(w, counts) if plan is None else plan))
