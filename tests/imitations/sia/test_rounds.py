@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from tests.imitations.sia.worlds import held, job, profiles, run
 
+from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
+from gantline.imitations.sia.beliefs import Fitter
+from gantline.imitations.sia.reading import classes_of, read_jobs
+from gantline.imitations.sia.rounds import Rounds
+from gantline.performance.goodput.measured import Application, Profiles, StepTimes, Training
 from gantline.simulator.simulate import simulate
+from gantline.workload.trace import Trace
 
 
 def follow(tmp_path: Path, rows: str, jobs: list[dict[str, object]], **more: object):  # type: ignore[no-untyped-def]
@@ -201,3 +207,28 @@ def test_what_the_original_has_nothing_like_is_refused() -> None:
         simulate([job("a")], "slow:1x4", "sia", regime="sia", profiles=profiles(), costs="30")
     with pytest.raises(RefusedError, match="does not follow recorded"):
         simulate([job("a")], "slow:1x4", "recorded")
+
+
+def test_a_job_whose_model_finds_no_batch_still_runs() -> None:
+    """From 10 to 12 samples per GPU: a batch of 13 in two steps has 7 each, so none is valid."""
+    rows = {(1,): np.array([[10.0, 1.0, 0.001], [12.0, 1.1, 0.001]])}
+    course = Training(*(np.array(each) for each in ([13.0, 14.0], [[50.0]] * 2, [[50.0]] * 2, [[1.0]] * 2, [[1.0]] * 2)))
+    odd = Profiles({"net": Application("net", course, {"slow": StepTimes(rows)})}, "odd")
+    found = simulate([job("a")], "slow:1x1", "sia", regime="sia", profiles=odd)
+    assert found.jobs["state"].to_list() == ["completed"]
+
+
+def test_a_run_in_which_nobody_gets_anything_is_given_up_with_a_word() -> None:
+    jobs = [job("a", reserved="slow:4"), job("b", 1.0, kind="rigid", gpus=4, batch_size=64)]
+
+    class Nobody:
+        def decide(self, now: float, jobs: object, held: list[object]) -> list[None]:
+            return [None] * len(held)
+
+        def next_change(self, now: float) -> float:
+            return now
+
+    classes = classes_of(parse_cluster("slow:1x4"))
+    rounds = Rounds(read_jobs(Trace.from_records(jobs), profiles(), classes, Fitter(), 30.0), classes, Nobody())  # type: ignore[arg-type]
+    rounds.run()
+    assert rounds.stalled

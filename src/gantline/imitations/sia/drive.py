@@ -9,6 +9,7 @@ import numpy as np
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.policy import Policy
 from gantline.drivers.virtual import Simulation
+from gantline.engine.lost_turns import Incident
 from gantline.imitations.sia.beliefs import Fitter
 from gantline.imitations.sia.deciding import SiaScheduler
 from gantline.imitations.sia.gavel import GavelScheduler
@@ -51,10 +52,13 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         on_progress=simulation.on_progress,
     )
     rounds.run()
+    if rounds.stalled:
+        told = Incident(rounds.now, rounds.decisions, "jobs wait, but nobody was given anything for long: given up")
+        simulation.engine.incidents.append(told)
     write_result(simulation, rounds)
     there = np.array(rounds.contention or [0])
-    told = {"contention_mean": float(there.mean()), "contention_max": int(there.max()), "estimates": "fitted", "fit": fitter.method}
-    return told | fitter.summary()
+    summary = {"contention_mean": float(there.mean()), "contention_max": int(there.max()), "estimates": "fitted", "fit": fitter.method}
+    return summary | fitter.summary()
 
 
 def _scheduler(policy: Policy, jobs: list[Job], classes: tuple[NodeClass, ...]) -> Scheduler:

@@ -169,17 +169,13 @@ def _fill(
                 widest = max(widest, most[j, k])
                 if first < 0 and known[j, k]:
                     first = k
-        least, seen = np.inf, -1
+        least = np.inf
         for c in range(group.size):
             k = group[c]
-            if single[j, k] <= 0.0 or not regular[c] or gpus[c] % unit[j, k] != 0:
+            if first < 0 or single[j, k] <= 0.0 or not regular[c] or gpus[c] % unit[j, k] != 0:
                 continue
             replicas = gpus[c] // unit[j, k]
-            if first < 0:
-                if k != seen:  # the least configuration of a class comes first
-                    seen = k
-                    out[j, c] = unit[j, k]
-            elif replicas <= (widest if shared else most[j, k]):
+            if replicas <= (widest if shared else most[j, k]):
                 if known[j, k]:
                     out[j, c] = _goodput(model[j, k], noise[j], nodes[c], replicas, fixed[j], limits[j, k], work)
                 elif projection:
@@ -188,13 +184,15 @@ def _fill(
                     out[j, c] = there * (single[j, k] / single[j, first])
                 if out[j, c] > 0.0:
                     least = min(least, out[j, c])
-        if not projection and first >= 0 and least < np.inf:  # what is not projected is offered at its least, to be tried at all
+        nothing = least == np.inf  # it has never run, or its model finds no batch: the least of each class, all alike
+        if nothing or not projection:  # what is not projected is offered at the row's least, to be tried at all
             seen = -1
-            for c in range(group.size):
+            for c in range(group.size):  # the least configuration of a class comes first
                 k = group[c]
-                if k != seen and single[j, k] > 0.0 and not known[j, k] and regular[c] and gpus[c] % unit[j, k] == 0:
+                if k != seen and single[j, k] > 0.0 and regular[c] and gpus[c] % unit[j, k] == 0:
                     seen = k
-                    out[j, c] = least
+                    if nothing or not known[j, k]:
+                        out[j, c] = unit[j, k] if nothing else least
 
 
 @kernel

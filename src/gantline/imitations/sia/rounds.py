@@ -24,6 +24,9 @@ class Grant(NamedTuple):
     parts: Parts = ()
 
 
+_PATIENCE = 1000  # rounds in which jobs wait and nobody has anything, after which a run is given up
+
+
 class Scheduler(Protocol):
     """Who gets what at the end of a round."""
 
@@ -58,6 +61,7 @@ class Rounds:
     until: float = math.inf
     now: float = 0.0
     decisions: int = 0
+    stalled: bool = False  # given up, because jobs waited and got nothing for long
     spells: list[Spell] = field(default_factory=list)
     contention: list[int] = field(default_factory=list)
     on_progress: Callable[[float, int, int], None] | None = None
@@ -71,12 +75,17 @@ class Rounds:
 
     def run(self) -> None:
         """Run until every job has finished, nothing can happen any more, or the time is up."""
+        idle = 0
         while self._active or self._arrived < len(self.jobs):
             following = self._next_round()
             if following > self.until or following == math.inf:
                 break
             self._advance(following)
             self._decide()
+            idle = idle + 1 if self._active and not self._grant else 0
+            self.stalled = idle > _PATIENCE
+            if self.stalled:
+                break
             if self.on_progress is not None and self.decisions % 64 == 0:
                 self.on_progress(self.now, self._arrived, len(self._active))
         self._close()
