@@ -49,6 +49,7 @@ _KNOWN = {
     "irfsim-known": "irfsim_known",
     "shockwave": "shockwave",
     "sia": "sia",
+    "pollux": "pollux",
 }
 
 

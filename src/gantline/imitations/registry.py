@@ -22,6 +22,7 @@ _KNOWN = {
     "irfsim-known": ("irfsim.drive", "drive"),
     "shockwave": ("shockwave.drive", "drive"),
     "sia": ("sia.drive", "drive"),
+    "pollux": ("pollux.drive", "drive"),
 }
 
 

@@ -28,6 +28,8 @@ _KNOWN = {
     "es": "gantline.policies.allox.shared:EqualShare",
     "fs": "gantline.policies.allox.shared:FairShare",
     "fair-share": "gantline.policies.fair_share:FairShare",
+    "optimus": "gantline.policies.optimus:Optimus",
+    "pollux": "gantline.policies.pollux.policy:Pollux",
     "recorded": "gantline.policies.recorded:Recorded",
     "shockwave": "gantline.policies.shockwave.policy:Shockwave",
     "sia": "gantline.policies.sia.policy:Sia",

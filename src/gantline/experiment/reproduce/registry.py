@@ -22,6 +22,7 @@ _STUDIES = {
     "gavel-hierarchy": f"{_HOME}.gavel_hierarchy:GavelHierarchy",
     "gavel-cost": f"{_HOME}.gavel_cost:GavelCost",
     "gavel-estimation": f"{_HOME}.gavel_estimation:GavelEstimation",
+    "pollux-load": f"{_HOME}.pollux_load:PolluxLoad",
     "gavel-rounds": f"{_HOME}.gavel_rounds:GavelRounds",
 }
 

@@ -1,0 +1,136 @@
+"""How jobs advance: the original's inner loop, compiled.
+
+A job burns its restart delay, then trains in segments that end with an epoch or with the interval. At the end of an epoch the
+segment's length is rounded to whole seconds while the progress is exact, and the batch is chosen anew after every segment.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import kernel
+from gantline.imitations.pollux.applications import Courses
+from gantline.performance.goodput.batch import ACCUMULATION, BASE, GOODPUT, LOCAL, LOCAL_LEAST, choose, cut, split
+from gantline.performance.goodput.efficiency import gain
+from gantline.performance.goodput.observations import BATCH, LOG_COMPUTE, LOG_STEP, NODES, REPLICAS
+
+RESTART: Final = 30.0  # seconds that a start or a restart takes
+
+# F: float columns of jobs
+SUBMIT, PROGRESS, DELAY, LEFT, SERVICE, SECONDS, FINISH, SQUARE, VARIANCE, LOCAL_NOW, STEPS_NOW, WANTED, SLOWED = range(13)
+F_COLUMNS: Final = 13
+# I: integer columns of jobs; MOST is the largest number of devices it has run on, MODEL whether its speed has been fitted
+APP, EPOCH, DEVICES, SPAN, TIMES, RESTARTS, MOST, SEEN, MODEL = range(9)
+I_COLUMNS: Final = 9
+
+
+class Jobs(NamedTuple):
+    """All jobs, in the order of their file."""
+
+    F: Floats
+    I: Ints
+    model: Floats  # [job, 7]
+    seen: Floats  # [job, row, 5]: what each has shown of its speed
+    learns: bool  # whether speeds are fitted at all
+    out: Floats  # to work with
+
+
+@kernel
+def set_batch(jobs: Jobs, courses: Courses, j: int) -> None:
+    """Choose local batch and accumulation for the job's placement: what was asked for, or the best by its model."""
+    F, I, out = jobs.F, jobs.I, jobs.out
+    limits, devices = courses.limits[I[APP, j]], I[DEVICES, j]
+    wanted = F[WANTED, j]
+    if wanted <= 0.0 and I[MODEL, j] == 1:
+        choose(jobs.model[j], F[SQUARE, j], F[VARIANCE, j], I[SPAN, j], devices, limits, out)
+        if out[GOODPUT] > 0.0:
+            cut(devices, limits, out)
+            F[LOCAL_NOW, j], F[STEPS_NOW, j] = out[LOCAL], out[ACCUMULATION]
+            return
+    if wanted <= 0.0:
+        wanted = max(limits[BASE], limits[LOCAL_LEAST] * devices)
+    split(wanted, devices, limits, out)
+    F[LOCAL_NOW, j], F[STEPS_NOW, j] = out[LOCAL], out[ACCUMULATION]
+
+
+@kernel
+def place_of_time(jobs: Jobs, courses: Courses, j: int) -> int:
+    """Where the job's step time is in the table of times; batches below the least count as that."""
+    below = jobs.F[LOCAL_NOW, j] - courses.limits[jobs.I[APP, j], LOCAL_LEAST]
+    return int(jobs.I[TIMES, j] + max(below, 0.0))
+
+
+@kernel
+def read_noise(jobs: Jobs, courses: Courses, j: int, batch: float) -> None:
+    """Gradient statistics at a total batch in the present epoch, linear between the batches that were measured."""
+    F, I = jobs.F, jobs.I
+    app, epoch = I[APP, j], I[EPOCH, j]
+    batches, square, variance = courses.batches[app], courses.square[app], courses.variance[app]
+    k = 0
+    while k + 1 < batches.size and batches[k + 1] <= batch:
+        k += 1
+    if batch <= batches[0] or k + 1 >= batches.size or batches[k + 1] == np.inf:
+        F[SQUARE, j], F[VARIANCE, j] = square[k, epoch], variance[k, epoch]
+        return
+    part = (batch - batches[k]) / (batches[k + 1] - batches[k])
+    F[SQUARE, j] = square[k, epoch] + part * (square[k + 1, epoch] - square[k, epoch])
+    F[VARIANCE, j] = variance[k, epoch] + part * (variance[k + 1, epoch] - variance[k, epoch])
+
+
+@kernel
+def note_speed(jobs: Jobs, j: int, step: float, sync: float) -> bool:
+    """Remember a speed that was not seen yet on so many nodes and devices with this batch; whether it was new."""
+    F, I = jobs.F, jobs.I
+    seen, count = jobs.seen[j], I[SEEN, j]
+    for i in range(count):
+        if seen[i, NODES] == I[SPAN, j] and seen[i, REPLICAS] == I[DEVICES, j] and seen[i, BATCH] == F[LOCAL_NOW, j]:
+            return False
+    row = seen[count]
+    row[NODES], row[REPLICAS], row[BATCH] = I[SPAN, j], I[DEVICES, j], F[LOCAL_NOW, j]
+    row[LOG_COMPUTE], row[LOG_STEP] = np.log(max(step - sync, 1e-8)), np.log(step)
+    I[SEEN, j] = count + 1
+    I[MOST, j] = max(I[MOST, j], I[DEVICES, j])
+    return True
+
+
+@kernel
+def advance(jobs: Jobs, courses: Courses, times: Floats, rows: Ints, first: int, end: float, interference: float) -> int:
+    """Let the jobs of ``rows`` from the ``first`` on use up their seconds; -1, or the place of one whose time or model is wanted first."""
+    F, I = jobs.F, jobs.I
+    for place in range(first, rows.size):
+        j = rows[place]
+        app, devices = I[APP, j], I[DEVICES, j]
+        burnt = min(F[DELAY, j], F[LEFT, j])
+        F[DELAY, j] -= burnt
+        F[LEFT, j] -= burnt
+        F[SERVICE, j] += devices * burnt
+        F[SECONDS, j] += burnt
+        while F[LEFT, j] > 0.0 and I[EPOCH, j] < courses.epochs[app]:
+            local, steps = F[LOCAL_NOW, j], F[STEPS_NOW, j]
+            at = place_of_time(jobs, courses, j)
+            step, sync = times[0, at], times[1, at]
+            if np.isnan(step) or (jobs.learns and note_speed(jobs, j, step, sync)):
+                return place
+            total = devices * local * (steps + 1.0)
+            read_noise(jobs, courses, j, total)
+            rate = gain(F[SQUARE, j], F[VARIANCE, j], total / courses.limits[app, BASE]) / (step + steps * (step - sync))
+            if F[SLOWED, j] > 0.0:
+                rate *= 1.0 - interference
+            edge, used = courses.edges[app, I[EPOCH, j]], F[LEFT, j]
+            if F[PROGRESS, j] + rate * used < edge:
+                F[PROGRESS, j] += rate * used
+                F[LEFT, j] = 0.0
+            else:
+                used = np.rint((edge - F[PROGRESS, j]) / rate)
+                F[PROGRESS, j] = edge
+                F[LEFT, j] -= used
+                I[EPOCH, j] += 1
+                if I[EPOCH, j] == courses.epochs[app]:
+                    F[FINISH, j] = end - F[LEFT, j]
+            F[SERVICE, j] += devices * used
+            F[SECONDS, j] += used
+            set_batch(jobs, courses, j)
+    return -1

@@ -1,0 +1,127 @@
+"""The loop of `--regime pollux`: Tiresias, Optimus and Pollux in the clock of Pollux' simulator (docs/policies/pollux.md)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import RefusedError, UsageError, near
+from gantline.drivers.virtual import Simulation
+from gantline.imitations.pollux import clock as k
+from gantline.imitations.pollux.loop import Decider, Loop
+from gantline.imitations.pollux.optimus import Optimus
+from gantline.imitations.pollux.pollux import Pollux
+from gantline.imitations.pollux.reading import Asked, make_jobs, node_sizes, read_asked
+from gantline.imitations.pollux.result import belief_errors, write_result
+from gantline.imitations.pollux.speedups import Beliefs
+from gantline.imitations.pollux.tiresias import LIMIT, Tiresias
+from gantline.performance.costs import Costs
+from gantline.policies.optimus import Optimus as OptimusPolicy
+from gantline.policies.pollux.policy import Pollux as PolluxPolicy
+from gantline.policies.tiresias import Tiresias as TiresiasPolicy
+from gantline.workload.trace import Trace
+
+_WHERE = "--regime pollux"
+_KNOWN = ("optimus", "pollux", "tiresias")
+
+
+def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
+    """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells how beliefs fared."""
+    policy, state = simulation.engine.policy, simulation.state
+    _refuse_what_it_has_not(simulation)
+    if simulation.profiles is None:
+        raise UsageError("needs measured profiles", where=_WHERE, fix="give --profiles DIR, a folder per application")
+    kind, sizes = node_sizes(state.tables.cluster)
+    asked = read_asked(trace, simulation.profiles, kind, sizes)
+    learns = isinstance(policy, PolluxPolicy)
+    loop = Loop(make_jobs(state.tables, asked, learns), asked.applications, state.regime.round, on_interval=_reporter(simulation))
+    if isinstance(policy, PolluxPolicy):
+        loop.interference, loop.artifact_fit = policy.interference, policy.fit == "artifact"
+    loop.run(_decider(simulation, asked, sizes, loop))
+    write_result(simulation, loop)
+    told: dict[str, Any] = {"unmeasured_shapes": asked.applications.unmeasured}
+    if learns:
+        told |= {"estimates": "fitted", "fits": loop.fits} | belief_errors(loop)
+    return told
+
+
+def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> Decider:
+    policy, capacity = simulation.engine.policy, sizes.tolist()
+    if isinstance(policy, TiresiasPolicy):
+        if len(policy.limits) > 1 or policy.gittins or math.isfinite(policy.promote) or policy.service != "gpu-time":
+            raise RefusedError("its Tiresias has two queues and nothing else to set", where=_WHERE, fix="set limits=57600, or nothing")
+        return Tiresias(asked.devices, capacity, policy.limits[0] if policy.limits else LIMIT)
+    if isinstance(policy, OptimusPolicy):
+        return _optimus(asked, capacity, loop)
+    if isinstance(policy, PolluxPolicy):
+        beliefs = Beliefs(len(asked.app), int(sizes.sum()), int(sizes.max()))
+        courses = asked.applications.courses
+
+        def speedups(rows: Ints, most: Ints, fair: int) -> Floats:
+            return beliefs.speedups(loop.jobs, courses, rows, most, fair)
+
+        limits = asked.applications.limits
+        fits = np.array([limits[app].most // limits[app].local_least for app in asked.app], dtype=np.int64)
+        limit = np.where(asked.pinned > 0.0, 1, np.maximum(fits, 1))
+        return Pollux(
+            lambda: loop.jobs,
+            speedups,
+            limit,
+            sizes,
+            policy.p,
+            policy.restart,
+            policy.avoid,
+            policy.size,
+            policy.generations,
+            simulation.state.seed,
+        )
+    raise RefusedError(
+        f"Pollux' simulator has no policy '{policy.name or type(policy).__name__}'",
+        where=_WHERE,
+        fix=f"{near(policy.name, _KNOWN)}; it has {', '.join(_KNOWN)}",
+    )
+
+
+def _optimus(asked: Asked, capacity: list[int], loop: Loop) -> Optimus:
+    """Its oracle: step times and steps to come, once per application and batch."""
+    kinds = list(zip(asked.app.tolist(), asked.batch.tolist()))
+    times, left = {}, {}
+    for app, batch in dict.fromkeys(kinds):
+        limits = asked.applications.limits[app]
+        most = max(int(batch // limits.local_least), 1)
+        times[app, batch] = asked.applications.predicted(app, batch, min(most, sum(capacity)))
+        left[app, batch] = asked.applications.remaining(app, batch)
+    alone = {job for job, batch in enumerate(asked.pinned.tolist()) if batch > 0.0}
+    epoch = loop.jobs.I[k.EPOCH]
+    return Optimus(
+        capacity,
+        lambda job: times[kinds[job]][:2] if job in alone else times[kinds[job]],
+        lambda job: float(left[kinds[job]][epoch[job]]),
+    )
+
+
+def _reporter(simulation: Simulation) -> Any:
+    told = simulation.on_progress
+    return None if told is None else lambda now, arrived, active: told(now, arrived, active)
+
+
+def _refuse_what_it_has_not(simulation: Simulation) -> None:
+    """It knows neither failures nor costs of ours, admission, late decisions or an early end."""
+    state = simulation.state
+    given = {
+        "--node-events": bool(simulation.node_events),
+        "--decision-latency": simulation.latency > 0,
+        "--admission": simulation.admission.name != "accept-all",
+        "--costs": state.costs != Costs(),
+        "--min-run": state.min_run > 0,
+        "--track": simulation.track is not None,
+        "--until": math.isfinite(simulation.until),
+        "--record": simulation.engine.recorder is not None,
+    }
+    for name in [name for name, is_given in given.items() if is_given]:
+        raise RefusedError(f"Pollux' simulator has nothing like {name}", where=_WHERE, fix=f"leave {name} out, or use another --regime")
+    if not state.regime.round > 0:
+        raise UsageError("intervals take no time", where="--round", fix="use 60")

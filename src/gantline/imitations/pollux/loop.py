@@ -1,0 +1,152 @@
+"""The original's outer loop: advance every job by one interval, ask the policy, place whoever's nodes changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from gantline.core.arrays import Ints
+from gantline.imitations.pollux import clock as k
+from gantline.imitations.pollux.applications import Applications
+from gantline.imitations.pollux.placing import Nodes, shape_of
+from gantline.performance.goodput.fit import WORK, fit_like_artifact, fit_rows
+from gantline.performance.goodput.observations import Observations
+
+
+class Decider(Protocol):
+    """A policy: who gets which nodes."""
+
+    def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]: ...
+
+
+@dataclass
+class Span:
+    """A time in which a job held nodes."""
+
+    job: int
+    begin: float
+    end: float
+    nodes: Nodes
+    finished: bool = False
+
+
+@dataclass
+class Loop:
+    """One run."""
+
+    jobs: k.Jobs
+    applications: Applications
+    interval: float = 60.0
+    interference: float = 0.0
+    artifact_fit: bool = False
+    on_interval: Callable[[float, int, int], None] | None = None
+    held: dict[int, Nodes] = field(default_factory=dict)
+    since: dict[int, float] = field(default_factory=dict)
+    spans: list[Span] = field(default_factory=list)
+    first: dict[int, float] = field(default_factory=dict)  # when each job first got devices
+    now: float = 0.0
+    decisions: int = 0
+    fits: int = 0
+    _fitted: dict[bytes, tuple[float, ...]] = field(default_factory=dict)
+
+    def run(self, policy: Decider) -> None:
+        """Run until every job has finished."""
+        F = self.jobs.F
+        submit, count = F[k.SUBMIT], F.shape[1]
+        arrived = 0
+        active: list[int] = []
+        while arrived < count or active:
+            if not active and submit[arrived] > self.now + self.interval:  # nobody is there: go to the interval of the next
+                self.now += self.interval * int((submit[arrived] - self.now) // self.interval)
+            self._advance([job for job in active if self.held[job]])
+            self.now += self.interval
+            finish = self.jobs.F[k.FINISH]
+            for job in [job for job in active if finish[job] == finish[job]]:
+                self._end(job, float(finish[job]), finished=True)
+                del self.held[job]
+            active = [job for job in active if finish[job] != finish[job]]
+            while arrived < count and submit[arrived] <= self.now:
+                active.append(arrived)
+                self.held[arrived] = ()
+                arrived += 1
+            if not active:
+                continue
+            wanted = policy.decide(self.now, active, self.held)
+            self.decisions += 1
+            for job in active:
+                nodes = wanted.get(job, ())
+                if nodes != self.held[job]:
+                    self._place(job, nodes)
+            if self.interference > 0.0:
+                self._find_interference(active)
+            if self.on_interval is not None:
+                self.on_interval(self.now, arrived, len(active))
+
+    def _place(self, job: int, nodes: Nodes) -> None:
+        F, I = self.jobs.F, self.jobs.I
+        if self.held[job]:
+            self._end(job, self.now, finished=False)
+        self.held[job] = nodes
+        I[k.DEVICES, job] = len(nodes)
+        if not nodes:
+            return
+        self.since[job] = self.now
+        self.first.setdefault(job, self.now)
+        shape = shape_of(nodes)
+        I[k.SPAN, job] = len(shape)
+        I[k.TIMES, job] = self.applications.row(int(I[k.APP, job]), shape)
+        k.set_batch(self.jobs, self.applications.courses, job)
+        F[k.DELAY, job] = k.RESTART
+        I[k.RESTARTS, job] += 1  # from -1: the first start is none
+
+    def _end(self, job: int, at: float, finished: bool) -> None:
+        self.spans.append(Span(job, self.since.pop(job), at, self.held[job], finished))
+
+    def _advance(self, running: list[int]) -> None:
+        if not running:
+            return
+        rows = np.array(running, dtype=np.int64)
+        self.jobs.F[k.LEFT, rows] = self.interval
+        end, place = self.now + self.interval, 0
+        while True:
+            place = k.advance(self.jobs, self.applications.courses, self.applications.times, rows, place, end, self.interference)
+            if place < 0:
+                return
+            job = int(rows[place])
+            at = k.place_of_time(self.jobs, self.applications.courses, job)
+            if self.applications.lacks(at):
+                self.applications.fill(int(self.jobs.I[k.APP, job]), shape_of(self.held[job]), at)
+            else:
+                self._fit(job)
+
+    def _fit(self, job: int) -> None:
+        """Fit the job's model to all it has shown; equal rows have equal models."""
+        count = int(self.jobs.I[k.SEEN, job])
+        rows = self.jobs.seen[job, :count]
+        known = rows.tobytes()
+        if known not in self._fitted:
+            self.fits += 1
+            if self.artifact_fit:
+                model = fit_like_artifact(Observations(rows)).parameters
+            else:
+                model = np.zeros(7)
+                fit_rows(rows, model, np.zeros(WORK), False)
+            self._fitted[known] = tuple(model.tolist())
+        self.jobs.model[job] = self._fitted[known]
+        self.jobs.I[k.MODEL, job] = 1
+        if count == self.jobs.seen.shape[1]:
+            self.jobs = self.jobs._replace(seen=np.concatenate((self.jobs.seen, np.zeros_like(self.jobs.seen)), axis=1))
+
+    def _find_interference(self, active: list[int]) -> None:
+        """Jobs on several nodes that share one with another such job are slowed down until the next decision."""
+        spanning = [job for job in active if len(set(self.held[job])) > 1]
+        guests: dict[int, int] = {}
+        for job in spanning:
+            for node in set(self.held[job]):
+                guests[node] = guests.get(node, 0) + 1
+        slowed: Ints = np.array([job for job in spanning if any(guests[node] > 1 for node in self.held[job])], dtype=np.int64)
+        self.jobs.F[k.SLOWED] = 0.0
+        self.jobs.F[k.SLOWED, slowed] = 1.0

@@ -1,0 +1,51 @@
+"""Optimus (EuroSys 2018) in Pollux' simulator, with an oracle: devices one by one to whoever gains most remaining time by one more."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gantline.core.arrays import Floats
+from gantline.imitations.pollux.placing import Nodes, free_devices, take
+
+
+@dataclass
+class Optimus:
+    """What the oracle says of each job: seconds a step by devices, and the steps to come."""
+
+    capacity: Sequence[int]
+    step_time: Callable[[int], Floats]  # of a job: index is devices, its length is one more than it may have
+    remaining: Callable[[int], float]
+
+    def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
+        """Who gets which nodes; jobs that are not named get none."""
+        sizes = self._sizes(active)
+        kept = {job: held[job] for job, size in sizes.items() if len(held[job]) == size}
+        free = free_devices(self.capacity, kept.values())
+        found = dict(kept)
+        for job in sorted((job for job in sizes if job not in kept), key=sizes.__getitem__):
+            found[job] = take(free, sizes[job])
+        return found
+
+    def _sizes(self, active: Sequence[int]) -> dict[int, int]:
+        """One device each while there are any, then the one that saves most, again and again."""
+        left = sum(self.capacity)
+        sizes = dict.fromkeys(active[:left], 1)
+        left -= len(sizes)
+        gains: list[tuple[float, int, int]] = []
+        for place, job in enumerate(sizes):
+            self._offer(gains, job, place, 1)
+        while left and gains:
+            _, place, job = heapq.heappop(gains)
+            sizes[job] += 1
+            left -= 1
+            self._offer(gains, job, place, sizes[job])
+        return sizes
+
+    def _offer(self, gains: list[tuple[float, int, int]], job: int, place: int, size: int) -> None:
+        times = self.step_time(job)
+        if size + 1 < len(times):
+            gain = float(times[size] - times[size + 1]) * self.remaining(job)
+            if gain > 0.0:
+                heapq.heappush(gains, (-gain, place, job))

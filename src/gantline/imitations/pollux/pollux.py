@@ -1,0 +1,81 @@
+"""Pollux' policy in its own simulator: a population search every interval, begun with the best allocations of the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.rng import stream
+from gantline.imitations.pollux.clock import MOST, RESTART, RESTARTS, SERVICE, SUBMIT, Jobs
+from gantline.imitations.pollux.placing import Nodes
+from gantline.solvers.allocation_search.search import Demand, Found, search
+
+MOST_DEVICES = 64  # of one job, whatever the cluster
+MOST_NODES = 16
+
+
+@dataclass
+class Pollux:
+    """The population of the last decision, and how to judge jobs."""
+
+    jobs: Callable[[], Jobs]
+    speedups: Callable[[Ints, Ints, int], Floats]  # of some jobs up to their limits, relative to a fair share
+    limit: Ints  # devices per job that batches allow
+    capacity: Ints
+    power: float = -1.0
+    restart: float = RESTART
+    avoid: bool = True
+    size: int = 100
+    generations: int = 100
+    seed: int = 0
+    decisions: int = 0
+    known: dict[int, int] = field(default_factory=dict)  # job -> its row in the last population
+    front: Ints | None = None
+
+    def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
+        """Who gets which nodes; jobs that are not named get none."""
+        jobs, nodes = self.jobs(), len(self.capacity)
+        F, I = jobs.F, jobs.I
+        order = sorted(active, key=lambda job: (F[SERVICE, job], F[SUBMIT, job]))
+        rows = np.array(order, dtype=np.int64)
+        devices = int(self.capacity.sum())
+        most = np.minimum(np.minimum(np.maximum(2 * I[MOST, rows], 1), min(MOST_DEVICES, devices)), self.limit[rows])
+        age = now - F[SUBMIT, rows]
+        penalty = np.maximum(age - self.restart * I[RESTARTS, rows].clip(0), 0.0) / np.maximum(age + self.restart, 1e-9)
+        present = np.zeros((len(order), nodes), dtype=np.int64)
+        for place, job in enumerate(order):
+            for node in held[job]:
+                present[place, node] += 1
+        speedup = self.speedups(rows, most, -(-devices // len(order)))
+        demand = Demand(present, most, speedup, penalty, nodes / devices, self.power)
+        found = search(
+            demand,
+            self.capacity,
+            int(stream(self.seed, self.decisions, "pollux").integers(1 << 63)),
+            start=self._start(order, nodes),
+            size=self.size,
+            generations=self.generations,
+            avoid=self.avoid,
+            most_nodes=MOST_NODES,
+        )
+        self.decisions += 1
+        self._keep(order, found)
+        return {job: tuple(np.repeat(np.arange(nodes), found.best[place]).tolist()) for place, job in enumerate(order)}
+
+    def _keep(self, order: list[int], found: Found) -> None:
+        self.known = {job: place for place, job in enumerate(order)}
+        self.front = found.front
+
+    def _start(self, order: list[int], nodes: int) -> Ints | None:
+        """The front of the last decision, rows by job; new jobs have nothing."""
+        if self.front is None:
+            return None
+        start = np.zeros((len(self.front), len(order), nodes), dtype=np.int64)
+        both = [(place, self.known[job]) for place, job in enumerate(order) if job in self.known]
+        if both:
+            here, there = zip(*both)
+            start[:, list(here)] = self.front[:, list(there)]
+        return start

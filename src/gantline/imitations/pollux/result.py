@@ -1,0 +1,81 @@
+"""What the loop found out, in the tables and the log of a run, and how wrong the fitted models were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason
+from gantline.drivers.virtual import Simulation
+from gantline.engine import log as g
+from gantline.imitations.pollux import clock as k
+from gantline.imitations.pollux.loop import Loop
+from gantline.performance.goodput.measured import packed_shape
+from gantline.performance.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS
+from gantline.performance.goodput.speed_model import step_time
+
+_ELSEWHERE = (1, 2, 4, 8, 16)  # devices at which beliefs are compared with the truth
+
+
+def write_result(simulation: Simulation, loop: Loop) -> None:
+    """Fill in starts, ends, service, restarts and the intervals in which devices were held."""
+    state, t = simulation.state, simulation.state.tables
+    F, I, jobs = t.F, t.I, loop.jobs
+    F[c.SERVICE], F[c.GPUTIME], F[c.FINISH] = jobs.F[k.SECONDS], jobs.F[k.SERVICE], jobs.F[k.FINISH]
+    I[c.RESTARTS] = I[c.PREEMPTIONS] = np.maximum(jobs.I[k.RESTARTS], 0)
+    F[c.FIRST_START] = F[c.MARK] = [loop.first.get(job, np.nan) for job in range(F.shape[1])]
+    F[c.DONE] = F[c.SAFE] = F[c.WORK]
+    I[c.PHASE] = int(Phase.COMPLETED)
+    state.now = max((span.end for span in loop.spans), default=loop.now)
+    simulation.engine.decisions = loop.decisions
+    _write_log(simulation, loop)
+
+
+def _write_log(simulation: Simulation, loop: Loop) -> None:
+    """One interval per span; a node's devices are given out from the lowest number that is free."""
+    t, log = simulation.state.tables, simulation.state.log
+    spans = sorted(loop.spans, key=lambda span: (span.begin, span.job))
+    sizes = np.array([len(span.nodes) for span in spans], dtype=np.int64)
+    n, total = len(spans), int(sizes.sum())
+    log.reserve(n, total)
+    first = t.cluster.first_device.tolist()
+    free_from = [[-np.inf] * node.gpus for node in t.cluster.nodes]
+    held: list[int] = []
+    for span in spans:
+        for node in span.nodes:
+            seat = next(place for place, since in enumerate(free_from[node]) if since <= span.begin)
+            free_from[node][seat] = span.end
+            held.append(first[node] + seat)
+    log.LI[g.L_ROW, :n] = [span.job for span in spans]
+    log.LI[g.L_OPTION, :n] = [int(t.I[c.OPTION_FIRST, span.job]) for span in spans]
+    log.LI[g.L_REASON, :n] = [int(Reason.FINISHED if span.finished else Reason.RESIZED) for span in spans]
+    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n], log.LI[g.L_NODE, :n] = np.cumsum(sizes) - sizes, sizes, -1
+    log.LF[g.L_START, :n], log.LF[g.L_END, :n] = [span.begin for span in spans], [span.end for span in spans]
+    log.LD[:total] = held
+    log.LN[:] = n, total
+
+
+def belief_errors(loop: Loop) -> dict[str, Any]:
+    """Mean relative error of step times, as the last models see them: where a job has been, and on 1 to 16 devices, packed."""
+    jobs, there, elsewhere = loop.jobs, [], []
+    for job in np.flatnonzero(jobs.I[k.MODEL] == 1).tolist():
+        model, app = jobs.model[job], int(jobs.I[k.APP, job])
+        rows = jobs.seen[job, : jobs.I[k.SEEN, job]]
+        for row in rows:
+            there.append(_error(step_time(model, int(row[NODES]), int(row[REPLICAS]), row[BATCH], 0), float(np.exp(row[LOG_STEP]))))
+        local = float(rows[-1, BATCH])
+        for devices in _ELSEWHERE:
+            shape = packed_shape(devices, loop.applications.per_node)
+            elsewhere.append(_error(step_time(model, len(shape), devices, local, 0), loop.applications.step_time(app, shape, local, 0.0)))
+    return {"belief_error_seen": _mean(there), "belief_error_elsewhere": _mean(elsewhere)}
+
+
+def _error(believed: float, true: float) -> float:
+    return abs(believed / true - 1.0)
+
+
+def _mean(errors: list[float]) -> float | None:
+    return float(np.mean(errors)) if errors else None

@@ -1,0 +1,1 @@
+"""Pollux (OSDI 2021): allocations by a population search over goodput."""

@@ -1,0 +1,138 @@
+"""Pollux where a job's sizes and speeds are listed: any regime but that of its own simulator.
+
+Each device type is a pool of its own. A job's speedup on so many devices is its speed there over that on its fair share of the pool;
+devices beyond the largest size that it may have are worth nothing, and it does not get them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.plan import Assignments, Plan
+from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.curves import Curves
+from gantline.policies.elastic.pools import Pool, pools
+from gantline.solvers.allocation_search.search import Demand, search
+
+_MOST_NODES = 16
+
+
+def decide(snapshot: Snapshot, power: float, restart: float, avoid: bool, size: int, generations: int) -> Plan:
+    """Search each pool, begun with the best allocations of the last decision."""
+    jobs = snapshot.jobs
+    memory: dict[str, Any] = snapshot.memory or {}
+    kept: dict[str, Any] = {}
+    job: list[int] = np.flatnonzero(jobs.gpus == 0).tolist()  # who wants no devices runs as it asks
+    devices: list[tuple[int, ...]] = [()] * len(job)
+    option, kind = [0] * len(job), [-1] * len(job)
+    for pool in pools(snapshot):
+        room = _rooms(pool)
+        nodes = sorted(room)
+        capacity = np.array([len(room[node]) for node in nodes], dtype=np.int64)
+        order = np.lexsort((pool.of(jobs.arrival), pool.of(jobs.attained_gpu)))
+        demand = _demand(pool, order, nodes, int(capacity.sum()), restart, power)
+        names = [jobs.ids[pool.jobs[place]] for place in order]
+        seed = int(snapshot.rng(f"pollux/{pool.kind}").integers(1 << 63))
+        start = _start(memory.get(str(pool.kind)), names, nodes)
+        found = search(demand, capacity, seed, start=start, size=size, generations=generations, avoid=avoid, most_nodes=_MOST_NODES)
+        kept[str(pool.kind)] = {"jobs": names, "nodes": nodes, "front": found.front.astype(np.int8)}
+        placed = _devices(pool, order, found.best, nodes, room)
+        for place, held in placed.items():
+            entry = int(pool.curves.at_most(np.full(len(pool), len(held), dtype=np.int64))[place])
+            job.append(int(pool.jobs[place]))
+            devices.append(held)
+            option.append(int(pool.curves.option[entry]))
+            kind.append(pool.kind)
+    gpus = np.array([len(held) if held else -1 for held in devices], dtype=np.int64)
+    return Plan.assign(Assignments(job, option=option, gpus=gpus, type=kind, devices=devices), memory=kept)
+
+
+def _rooms(pool: Pool) -> dict[int, list[int]]:
+    """Per node of the pool's type the devices that its jobs may share: free ones and their own."""
+    cluster, jobs = pool.snapshot.cluster, pool.snapshot.jobs
+    mine = {int(jobs.rows[place]) for place in pool.jobs}
+    found: dict[int, list[int]] = {}
+    for device, (node, holder) in enumerate(zip(cluster.device_node.tolist(), cluster.device_holder.tolist())):
+        if cluster.node_type[node] == pool.kind and cluster.node_up[node] and (holder == -1 or holder in mine):
+            found.setdefault(node, []).append(device)
+    return found
+
+
+def _demand(pool: Pool, order: Ints, nodes: list[int], devices: int, restart: float, power: float) -> Demand:
+    snapshot, curves = pool.snapshot, pool.curves
+    jobs = snapshot.jobs
+    place_of = {node: place for place, node in enumerate(nodes)}
+    present = np.zeros((len(order), len(nodes)), dtype=np.int64)
+    for row, place in enumerate(order):
+        for device in jobs.devices(int(pool.jobs[place])):
+            node = int(snapshot.cluster.device_node[device])
+            if node in place_of:
+                present[row, place_of[node]] += 1
+    speed = _speeds(curves, devices)[order]
+    fair = max(-(-devices // max(len(order), 1)), 1)
+    base = speed[:, min(fair, devices)]
+    base = np.where(base > 0.0, base, speed.max(axis=1, initial=0.0))  # a fair share too small to run on: its best
+    speedup = np.divide(speed, base[:, None], out=np.zeros_like(speed), where=base[:, None] > 0.0)
+    age = snapshot.now - pool.of(jobs.arrival)[order]
+    penalty = np.maximum(age - restart * pool.of(jobs.restarts)[order], 0.0) / np.maximum(age + restart, 1e-9)
+    penalty = np.where(present.any(axis=1), penalty, 1.0)  # whoever holds nothing has nothing to restart
+    both = np.repeat(speedup[:, None, :], 2, axis=1)
+    return Demand(present, curves.most[order], both, penalty, len(nodes) / max(devices, 1), power)
+
+
+def _speeds(curves: Curves, devices: int) -> Floats:
+    """Speed [job, devices]: that of the largest size within so many devices."""
+    found = np.zeros((len(curves), devices + 1))
+    for job in range(len(curves)):
+        for entry in range(int(curves.first[job]), int(curves.first[job + 1])):
+            found[job, int(curves.size[entry]) :] = curves.rate[entry]
+    return found
+
+
+def _start(memory: dict[str, Any] | None, names: list[str], nodes: list[int]) -> Ints | None:
+    """The front of the last decision, where jobs and nodes are still there."""
+    if memory is None or not len(memory["front"]):
+        return None
+    front: Ints = np.asarray(memory["front"], dtype=np.int64)
+    start = np.zeros((len(front), len(names), len(nodes)), dtype=np.int64)
+    known = {name: place for place, name in enumerate(memory["jobs"])}
+    columns = [(here, memory["nodes"].index(node)) for here, node in enumerate(nodes) if node in memory["nodes"]]
+    for here, name in enumerate(names):
+        if name in known:
+            for column, old in columns:
+                start[:, here, column] = front[:, known[name], old]
+    return start
+
+
+def _devices(pool: Pool, order: Ints, best: Ints, nodes: list[int], room: dict[int, list[int]]) -> dict[int, tuple[int, ...]]:
+    """Exact devices: each job keeps its own where it stays on a node, and gets the lowest others; never more than a size it may have."""
+    jobs, curves = pool.snapshot.jobs, pool.curves
+    wanted: dict[int, dict[int, int]] = {}
+    for row, place in enumerate(order.tolist()):
+        entry = int(curves.at_most(np.full(len(pool), best[row].sum(), dtype=np.int64))[place])
+        left = int(curves.size[entry]) if entry >= 0 else 0
+        parts = {}
+        for node, count in zip(nodes, best[row].tolist()):
+            taken = min(count, left)
+            left -= taken
+            if taken:
+                parts[node] = taken
+        if parts:
+            wanted[place] = parts
+    taken_by: dict[int, list[int]] = {place: [] for place in wanted}
+    free = {node: list(devices) for node, devices in room.items()}
+    for place, parts in wanted.items():
+        for device in jobs.devices(int(pool.jobs[place])):
+            node = int(pool.snapshot.cluster.device_node[device])
+            if parts.get(node, 0) > 0 and device in free.get(node, []):
+                free[node].remove(device)
+                taken_by[place].append(device)
+                parts[node] -= 1
+    for place, parts in wanted.items():
+        for node, count in parts.items():
+            taken_by[place] += free[node][:count]
+            free[node] = free[node][count:]
+    return {place: tuple(sorted(held)) for place, held in taken_by.items()}

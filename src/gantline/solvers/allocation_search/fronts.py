@@ -1,0 +1,96 @@
+"""Two objectives at once: who is dominated by nobody, and how crowded it is there (Deb et al., NSGA-II, 2002).
+
+Both objectives are minimised. Sorted by the first and then the second, the members of a front follow one another with a falling
+second objective, so one pass finds all fronts and another all crowding distances.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import kernel
+
+
+@kernel
+def sort_by_objectives(objective: Floats, order: Ints, count: int) -> None:
+    """Sort the first ``count`` of ``order`` by (first, second) objective; equals keep their order (shell sort with a tie rule)."""
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            mine = order[i]
+            a, b = objective[mine, 0], objective[mine, 1]
+            j = i
+            while j >= gap:
+                other = order[j - gap]
+                c, d = objective[other, 0], objective[other, 1]
+                if c < a or (c == a and (d < b or (d == b and other < mine))):
+                    break
+                order[j] = other
+                j -= gap
+            order[j] = mine
+        gap //= 3
+
+
+@kernel
+def dominates(objective: Floats, a: int, b: int) -> bool:
+    """Whether one is nowhere worse and somewhere better."""
+    x, y, u, v = objective[a, 0], objective[a, 1], objective[b, 0], objective[b, 1]
+    return bool(x <= u and y <= v and (x < u or y < v))
+
+
+@kernel
+def find_fronts(objective: Floats, order: Ints, count: int, rank: Ints, last: Ints) -> int:
+    """The front of each of ``order`` (sorted by objectives) into ``rank``; how many fronts there are. ``last`` is room to work."""
+    found = 0
+    for i in range(count):
+        one = order[i]
+        low, high = 0, found  # the first front whose last member does not dominate this one
+        while low < high:
+            middle = (low + high) // 2
+            if dominates(objective, last[middle], one):
+                low = middle + 1
+            else:
+                high = middle
+        rank[one] = low
+        last[low] = one
+        found = max(found, low + 1)
+    return found
+
+
+@kernel
+def crowding(objective: Floats, order: Ints, count: int, rank: Ints, front: int, distance: Floats, members: Ints) -> int:
+    """Crowding distances within a front; how many members it has. Repeated objectives count 0, the ends infinity."""
+    size, distinct = 0, 0
+    for i in range(count):
+        one = order[i]
+        if rank[one] != front:
+            continue
+        size += 1
+        distance[one] = 0.0
+        if distinct > 0:
+            before = members[distinct - 1]
+            if objective[before, 0] == objective[one, 0] and objective[before, 1] == objective[one, 1]:
+                continue
+        members[distinct] = one
+        distinct += 1
+    if size <= 2:
+        for i in range(count):
+            if rank[order[i]] == front:
+                distance[order[i]] = np.inf
+        return size
+    first, final = members[0], members[distinct - 1]
+    width = objective[final, 0] - objective[first, 0]
+    height = objective[first, 1] - objective[final, 1]
+    distance[first] = distance[final] = np.inf
+    for i in range(1, distinct - 1):
+        before, after = members[i - 1], members[i + 1]
+        gap = 0.0
+        if width > 0.0:
+            gap += (objective[after, 0] - objective[before, 0]) / width
+        if height > 0.0:
+            gap += (objective[before, 1] - objective[after, 1]) / height
+        distance[members[i]] = gap
+    return size

@@ -1,0 +1,146 @@
+"""Pollux' own workloads (OSDI 2021, section 5.1), draw for draw: the same seed gives the same jobs as the original's files.
+
+Rows come from a list of jobs of Philly (``table``: timestamp, duration, num_gpus, gpu_time), of which those that arrive from two to ten
+o'clock are taken, all days folded on one. GPU-hours decide what a job trains. Devices and batch are what a user would tune them to,
+or (``realistic``) the devices that the row had. Without a table the rows are drawn from the generator `philly`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import TraceError
+from gantline.workload.generators.given import Reader, read_given
+from gantline.workload.generators.quantities import fault, truth, whole, word
+from gantline.workload.generators.table import as_trace
+from gantline.workload.importers.pollux import GPU_SECONDS
+from gantline.workload.trace import Trace
+from gantline.workload.unpack import unpack
+
+_OPENS, _CLOSES = 2 * 3600, 10 * 3600  # of the day
+_SHORTEST, _LARGEST = 60.0, 1000.0 * 3600.0  # seconds of a job, GPU-seconds
+_HOURS = 3600.0
+
+#: (devices, batch) with a speedup of half to four fifths per device and less than twelve hours, by the published profiles
+CONFIGURATIONS: Mapping[str, tuple[tuple[int, int], ...]] = {
+    "cifar10": ((6, 2048), (8, 2048), (12, 4096), (16, 4096)),
+    "ncf": ((1, 32768),),
+    "deepspeech2": ((6, 320), (8, 320), (12, 640)),
+    "bert": ((6, 384), (8, 384), (12, 384), (16, 384)),
+    "yolov3": ((4, 64),),
+    "imagenet": ((24, 3200), (32, 6400), (48, 6400)),
+}
+BASE: Mapping[str, int] = {"cifar10": 128, "ncf": 256, "deepspeech2": 20, "bert": 12, "yolov3": 8, "imagenet": 200}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The jobs to draw from."""
+
+    submit: Floats  # seconds after the window opens
+    gpus: Ints
+    duration: Floats
+    gpu_seconds: Floats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolluxSettings:
+    """``jobs`` in eight hours; ``table`` is a list of Philly's jobs; ``realistic`` keeps the devices that its rows had."""
+
+    jobs: int = 160
+    table: str = ""
+    realistic: bool = False
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise fault("jobs", f"{self.jobs} is not above zero")
+
+
+_READERS: dict[str, Reader] = {"jobs": whole, "table": word, "realistic": truth}
+
+
+def pollux(seed: int, given: Mapping[str, object]) -> Trace:
+    """The workload of a seed; the original's workload-6 is seed 6."""
+    settings = PolluxSettings(**read_given(given, _READERS))
+    rows = read_rows(Path(settings.table)) if settings.table else _own_rows(seed, settings.jobs)
+    if len(rows.submit) < settings.jobs:
+        raise fault("jobs", f"{settings.jobs} of {len(rows.submit)} rows cannot be drawn", "give fewer jobs, or a longer table")
+    first, second, third = (random.Random(seed + offset) for offset in (0, 3, 4))
+    picked = np.random.RandomState(first.randint(0, 2**32)).choice(len(rows.submit), settings.jobs, replace=False)
+    drawn = []
+    for row in picked.tolist():
+        app = _application(rows.gpu_seconds[row] / _HOURS, first)
+        devices, batch = first.choice(CONFIGURATIONS[app])
+        if app == "deepspeech2" and second.randint(0, 1) == 1:
+            app = "bert"
+            devices, batch = second.choice(CONFIGURATIONS[app])
+        if settings.realistic:
+            devices = _real_devices(rows, row, app, third)
+            batch = BASE[app] * devices
+        drawn.append((float(rows.submit[row]), app, devices, batch))
+    drawn.sort(key=lambda job: job[0])
+    submit, app, gpus, batch = (list(column) for column in zip(*drawn))
+    columns = {
+        "job": pl.Series([f"{name}-{number}" for number, name in enumerate(app)]),
+        "arrival": pl.Series(submit, dtype=pl.Float64),
+        "gpus": pl.Series(gpus, dtype=pl.Int64),
+        "duration": pl.Series([GPU_SECONDS[name] / count for name, count in zip(app, gpus)], dtype=pl.Float64),
+        "app": pl.Series(app),
+        "model": pl.Series(app),
+        "batch_size": pl.Series(batch, dtype=pl.Int64),
+    }
+    return as_trace(columns, f"pollux seed={seed}", ("durations are nominal: seconds on one T4 divided by the GPUs",))
+
+
+def _application(gpu_hours: float, chance: random.Random) -> str:
+    if gpu_hours < 1:
+        return chance.choice(("cifar10", "ncf"))
+    return "deepspeech2" if gpu_hours < 10 else "yolov3" if gpu_hours < 100 else "imagenet"
+
+
+def _real_devices(rows: Rows, row: int, app: str, chance: random.Random) -> int:
+    """The row's own devices; for the two largest applications those of any job of that class that took a day at most."""
+    if app not in ("yolov3", "imagenet"):
+        return int(rows.gpus[row])
+    low, high = (10.0, 100.0) if app == "yolov3" else (100.0, np.inf)
+    hours = rows.gpu_seconds / _HOURS
+    alike = (hours >= low) & (hours < high) & (rows.duration <= 24 * _HOURS)
+    return int(chance.choice(rows.gpus[alike].tolist()))
+
+
+def read_rows(path: Path) -> Rows:
+    """The rows of the window, from a list with the columns timestamp, duration, num_gpus and gpu_time."""
+    frame = pl.read_csv(unpack(path), infer_schema_length=None)
+    for name in ("timestamp", "duration", "num_gpus", "gpu_time"):
+        if name not in frame.columns:
+            raise TraceError(f"has no column '{name}'", file=str(path), line=1, fix="timestamp,duration,num_gpus,gpu_time")
+    moment = frame["timestamp"].cast(pl.String).str.to_datetime(strict=False)
+    frame = frame.with_columns(moment.alias("moment")).drop_nulls("moment")
+    frame = frame.filter((pl.col("duration") >= _SHORTEST) & (pl.col("gpu_time") < _LARGEST))
+    hour, minute, second = (getattr(pl.col("moment").dt, part)().cast(pl.Int64) for part in ("hour", "minute", "second"))
+    frame = frame.with_columns((hour * 3600 + minute * 60 + second).alias("clock"))
+    frame = frame.filter((pl.col("clock") >= _OPENS) & (pl.col("clock") < _CLOSES))
+    return Rows(
+        frame["clock"].to_numpy().astype(np.float64) - _OPENS,
+        frame["num_gpus"].to_numpy().astype(np.int64),
+        frame["duration"].to_numpy().astype(np.float64),
+        frame["gpu_time"].to_numpy().astype(np.float64),
+    )
+
+
+def _own_rows(seed: int, jobs: int) -> Rows:
+    """Rows like Philly's: arrivals of many days folded into the window."""
+    from gantline.workload.generators.philly import philly
+
+    frame = philly(seed, {"jobs": max(6 * jobs, 2000)}).frame
+    duration, gpus = frame["duration"].to_numpy().astype(np.float64), frame["gpus"].to_numpy().astype(np.int64)
+    clock = frame["arrival"].to_numpy().astype(np.float64) % (_CLOSES - _OPENS)
+    kept = (duration >= _SHORTEST) & (duration * gpus < _LARGEST)
+    return Rows(np.floor(clock[kept]), gpus[kept], duration[kept], (duration * gpus)[kept])

@@ -1,0 +1,159 @@
+"""Pollux' clock on the profiles that ship with Gantline: whole seconds at epoch ends, restarts, refusals."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
+from gantline.files.profiles import read_profiles
+from gantline.performance.costs import Costs
+from gantline.performance.goodput.batch import BatchLimits, split_batch
+from gantline.performance.goodput.efficiency import gain
+from gantline.performance.goodput.measured import Application, packed_shape
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+from gantline.workload.trace import Trace
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+PROFILES = EXAMPLES / "profiles"
+
+
+def job(name: str, arrival: float, gpus: int, app: str = "vision", batch: int = 512) -> dict[str, Any]:
+    return {"job": name, "arrival": arrival, "gpus": gpus, "duration": 100.0, "app": app, "batch_size": batch}
+
+
+def run(jobs: list[dict[str, Any]], policy: str = "tiresias", cluster: str = "small:4x4", **options: Any) -> Run:
+    return simulate(Trace.from_records(jobs), cluster, policy, regime="pollux", profiles=PROFILES, **options)
+
+
+def seconds_alone(app: Application, shape: tuple[int, ...], batch: float) -> float:
+    """Seconds of training on one shape from begin to end, every epoch rounded; as long as no interval cuts an epoch short."""
+    training, times = app.training, app.on("small")
+    limits = BatchLimits(training.base, training.most, times.local_least, times.local_most)
+    local, steps = split_batch(batch, sum(shape), limits)
+    total = sum(shape) * local * (steps + 1)
+    step, sync = (float(column[0]) for column in times.lookup(shape, local))
+    now, progress, edge_of_interval = 0.0, 0.0, 30.0  # the first interval has thirty seconds left after the start
+    for epoch in range(training.epochs):
+        rate = gain(*training.noise(total, epoch), total / training.base) / (step + steps * (step - sync))
+        while progress + rate * (edge_of_interval - now) < training.edges[epoch]:
+            progress += rate * (edge_of_interval - now)
+            now, edge_of_interval = edge_of_interval, edge_of_interval + 60.0
+        now += round((training.edges[epoch] - progress) / rate)
+        progress = float(training.edges[epoch])
+        if now == edge_of_interval:
+            edge_of_interval += 60.0
+    return now
+
+
+@pytest.mark.parametrize(("gpus", "batch"), [(1, 64), (4, 512), (6, 1024)])
+def test_one_job_takes_its_wait_its_start_and_its_epochs(gpus: int, batch: int) -> None:
+    found = run([job("a", 10.0, gpus, batch=batch)])
+    app = read_profiles(PROFILES)["vision"]
+    assert found.jobs["first_start"][0] == 60.0
+    assert found.jobs["finish"][0] == 90.0 + seconds_alone(app, packed_shape(gpus, 4), batch)
+    assert found.jobs["gpu_seconds"][0] == gpus * (found.jobs["finish"][0] - 60.0)
+    assert found.jobs["restarts"][0] == 0
+
+
+def test_a_job_that_does_not_fit_is_skipped_and_nobody_moves() -> None:
+    found = run([job("wide", 0.0, 12), job("wider", 1.0, 8), job("slim", 2.0, 4)])
+    start = dict(zip(found.jobs["job"].to_list(), found.jobs["first_start"].to_list()))
+    assert start["wide"] == start["slim"] == 60.0
+    assert start["wider"] > 60.0
+    assert found.allocations["reason"].to_list().count("finished") == 3
+
+
+def test_after_its_share_a_job_gives_way_and_comes_back() -> None:
+    found = run([job("long", 0.0, 16, "speech", 256), job("new", 100.0, 16)], settings={"limits": "6000"})
+    assert found.jobs.filter(pl.col("job") == "long")["restarts"][0] == 1
+    spans = found.allocations.filter(pl.col("job") == "long")
+    assert spans["reason"].to_list() == ["resized", "finished"]
+    assert spans["end"][0] == 480.0  # 6,000 GPU-seconds on sixteen devices: seen at the seventh interval
+
+
+def test_devices_are_never_held_twice_and_times_are_whole_seconds() -> None:
+    for policy in ("tiresias", "optimus", "pollux"):
+        found = simulate(EXAMPLES / "goodput_jobs.csv", "small:4x4", policy, settings=small(policy), regime="pollux", profiles=PROFILES)
+        held = found.allocations.explode("devices").sort("devices", "start")
+        same = held["devices"][1:] == held["devices"][:-1]
+        assert (held["start"][1:] >= held["end"][:-1]).filter(same).all()
+        assert found.summary["completed"] == 24
+        assert all(value == math.floor(value) for value in found.jobs["finish"].to_list())
+
+
+def small(policy: str) -> dict[str, Any]:
+    return {"size": 20, "generations": 10} if policy == "pollux" else {}
+
+
+def test_pollux_beats_both_on_the_shipped_jobs_and_is_the_same_for_the_same_seed() -> None:
+    mean, logs = {}, {}
+    for policy in ("tiresias", "optimus", "pollux", "pollux"):
+        found = simulate(EXAMPLES / "goodput_jobs.csv", "small:4x4", policy, settings=small(policy), regime="pollux", profiles=PROFILES)
+        mean[policy] = found.summary["average_jct"]
+        logs.setdefault(policy, set()).add(found.summary["log_hash"])
+    assert mean["pollux"] < 0.85 * min(mean["tiresias"], mean["optimus"])
+    assert len(logs["pollux"]) == 1
+
+
+def test_interference_slows_jobs_that_span_a_shared_node_down_and_avoidance_keeps_them_apart() -> None:
+    found = {}
+    for avoid, slower in ((True, 0.0), (True, 0.9), (False, 0.0), (False, 0.9)):
+        how = {"avoid": avoid, "interference": slower, **small("pollux")}
+        found[avoid, slower] = simulate(
+            EXAMPLES / "goodput_jobs.csv", "small:8x2", "pollux", settings=how, regime="pollux", profiles=PROFILES
+        ).summary
+    assert found[True, 0.0]["log_hash"] == found[True, 0.9]["log_hash"]
+    assert found[False, 0.9]["average_jct"] > 1.02 * found[False, 0.0]["average_jct"]
+
+
+def test_both_fits_serve() -> None:
+    for fit in ("compiled", "artifact"):
+        found = run([job("a", 0.0, 1), job("b", 30.0, 1, "speech", 64)], "pollux", settings={"fit": fit, **small("pollux")})
+        assert found.summary["fits"] > 2
+        assert found.summary["belief_error_seen"] < 0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "told"),
+    [
+        ({"policy": "fifo"}, RefusedError, "no policy 'fifo'"),
+        ({"cluster": "small:2x4,large:1x8"}, UsageError, "devices of one type"),
+        ({"cluster": "tiny:2x4"}, GantlineError, "no profile of 'vision' on 'tiny'"),
+        ({"costs": Costs(start=5.0)}, RefusedError, "nothing like --costs"),
+        ({"until": 100.0}, RefusedError, "nothing like --until"),
+        ({"settings": {"gittins": True}}, RefusedError, "two queues"),
+    ],
+)
+def test_what_it_has_not_is_refused(change: dict[str, Any], error: type[GantlineError], told: str) -> None:
+    with pytest.raises(error, match=told):
+        run([job("a", 0.0, 1)], **change)
+
+
+def test_jobs_without_a_profile_or_a_batch_are_named() -> None:
+    with pytest.raises(TraceError, match="job 'a': no profile of 'bert'"):
+        run([job("a", 0.0, 1, "bert")])
+    lacking = job("a", 0.0, 1)
+    del lacking["batch_size"]
+    with pytest.raises(TraceError, match="its application and its batch"):
+        run([lacking])
+    with pytest.raises(UsageError, match="needs measured profiles"):
+        simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "pollux", regime="pollux")
+    with pytest.raises(RefusedError, match="regime 'default' does not use profiles"):
+        simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "fifo", profiles=PROFILES)
+
+
+def test_the_generator_needs_no_list_of_jobs() -> None:
+    from gantline.workload.generators.registry import generate
+
+    trace = generate("pollux", seed=2, jobs=40)
+    assert len(trace) == 40
+    assert np.diff(trace.frame["arrival"].to_numpy()).min() >= 0.0
+    with pytest.raises(GantlineError, match="'jobs': 0 is not above zero"):
+        generate("pollux", jobs=0)

@@ -1,0 +1,63 @@
+"""`--regime pollux` ends every job of Tiresias and Optimus in the second that was published, and Pollux on the published average."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.simulator.references import reference
+
+from gantline.files.profiles import read_profiles
+from gantline.performance.goodput.measured import Profiles
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+from gantline.workload.generators.pollux import pollux
+from gantline.workload.importers.pollux import read
+
+FOLDERS = {"0.5": "workloads-0.5", "1.0": "workloads", "1.5": "workloads-1.5", "2.0": "workloads-2.0"}
+JOBS = {"workloads-0.5": 80, "workloads": 160, "workloads-1.5": 240, "workloads-2.0": 320, "workloads-realistic": 160}
+
+
+@cache
+def profiles(path: Path) -> Profiles:
+    return read_profiles(path)
+
+
+def replay(policy: str, load: str, number: int, **settings: Any) -> tuple[Run, dict[str, float]]:
+    """A run, and the published completion times of its jobs."""
+    told = json.loads((reference("pollux") / f"published_results-jobload/{policy}-{load}.json").read_text())["jcts"]
+    published = next(jobs for name, jobs in told.items() if Path(name).stem == f"workload-{number}")
+    trace = read(reference("pollux") / FOLDERS[load] / f"workload-{number}.csv")
+    run = simulate(trace, "aws:16x4", policy, settings=settings, regime="pollux", profiles=profiles(reference("sia/profiles")))
+    return run, published
+
+
+@pytest.mark.parametrize("policy", ["tiresias", "optimus"])
+@pytest.mark.parametrize(("load", "numbers"), [("0.5", range(1, 9)), ("1.0", range(1, 9)), ("1.5", (2, 5)), ("2.0", (6,))])
+def test_every_job_ends_in_its_published_second(policy: str, load: str, numbers: range) -> None:
+    for number in numbers:
+        run, published = replay(policy, load, number)
+        assert dict(zip(run.jobs["job"].to_list(), run.jobs["jct"].to_list())) == published
+
+
+def test_pollux_comes_close_to_the_published_average_with_a_quarter_of_the_generations() -> None:
+    run, published = replay("pollux", "0.5", 5, generations=25)
+    found = dict(zip(run.jobs["job"].to_list(), run.jobs["jct"].to_list()))
+    assert run.summary["average_jct"] == pytest.approx(np.mean(list(published.values())), rel=0.06)
+    small = [name for name in found if name.startswith("ncf")]
+    assert sum(found[name] == published[name] for name in small) >= 0.95 * len(small)
+    assert 3.0 < run.summary["restarts"] / len(found) < 5.5
+    assert run.summary["belief_error_seen"] < run.summary["belief_error_elsewhere"] < 0.5
+
+
+@pytest.mark.parametrize("folder", JOBS)
+def test_the_generator_gives_the_published_workloads(folder: str) -> None:
+    given = {"jobs": JOBS[folder], "table": str(reference("pollux/philly_jobs.csv.gz")), "realistic": folder.endswith("realistic")}
+    for number in range(1, 9):
+        columns = ["job", "arrival", "app", "gpus", "batch_size"]
+        published = read(reference("pollux") / folder / f"workload-{number}.csv").frame
+        assert pollux(number, given).frame.select(columns).rows() == published.select(columns).rows()

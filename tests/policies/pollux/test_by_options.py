@@ -1,0 +1,70 @@
+"""Pollux and Optimus on the engine, where sizes and speeds are listed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from gantline.core.errors import UsageError
+from gantline.simulator.simulate import simulate
+
+SMALL = {"size": 20, "generations": 15}
+
+
+def elastic(name: str, arrival: float, duration: float, curve: dict[int, float]) -> dict[str, Any]:
+    """A job whose duration on so many devices is listed."""
+    options = "|".join(f"gpu:{gpus}={duration / speed:g}" for gpus, speed in curve.items())
+    return {"job": name, "arrival": arrival, "gpus": min(curve), "duration": duration, "options": options,
+            "min_gpus": min(curve), "max_gpus": max(curve)}  # fmt: skip
+
+
+LINEAR = {gpus: float(gpus) for gpus in range(1, 9)}
+FLAT = {gpus: 1.0 + 0.02 * (gpus - 1) for gpus in range(1, 9)}
+
+
+def sizes(run: Any, name: str) -> list[int]:
+    return run.allocations.filter(pl.col("job") == name)["gpus"].to_list()
+
+
+@pytest.mark.parametrize(("policy", "settings"), [("optimus", {}), ("pollux", {**SMALL, "p": 1.0})])
+def test_devices_go_where_they_help(policy: str, settings: dict[str, Any]) -> None:
+    run = simulate(
+        [elastic("scales", 0.0, 4000.0, LINEAR), elastic("stays", 0.0, 4000.0, FLAT)], "2x4", policy, settings=settings, round=60.0
+    )
+    assert max(sizes(run, "scales")) > max(sizes(run, "stays")[:1])
+    assert run.summary["completed"] == 2
+
+
+def test_a_job_alone_gets_the_whole_cluster() -> None:
+    for policy, settings in (("optimus", {}), ("pollux", SMALL)):
+        run = simulate([elastic("alone", 0.0, 4000.0, LINEAR)], "2x4", policy, settings=settings, round=60.0)
+        assert sizes(run, "alone")[-1] == 8
+
+
+def test_equal_jobs_get_equal_parts_and_stay_there() -> None:
+    jobs = [elastic(f"job{k}", 0.0, 3000.0, LINEAR) for k in range(4)]
+    run = simulate(jobs, "4x2", "pollux", settings=SMALL, round=60.0)
+    assert [sizes(run, f"job{k}")[0] for k in range(4)] == [2, 2, 2, 2]
+    assert run.summary["restarts"] == 0
+
+
+def test_a_high_power_serves_the_sum_and_a_low_one_the_slowest() -> None:
+    jobs = [elastic("scales", 0.0, 9000.0, LINEAR), *(elastic(f"stays{k}", 0.0, 9000.0, FLAT) for k in range(3))]
+    first = {p: simulate(jobs, "2x4", "pollux", settings={**SMALL, "p": p}, round=60.0) for p in (-5.0, 1.0)}
+    assert sizes(first[1.0], "scales")[0] >= sizes(first[-5.0], "scales")[0]
+
+
+def test_jobs_that_span_nodes_keep_apart() -> None:
+    jobs = [elastic(f"wide{k}", 0.0, 6000.0, {4: 4.0}) for k in range(3)]
+    run = simulate(jobs, "6x2", "pollux", settings=SMALL, round=60.0)
+    begin = run.allocations.filter(pl.col("start") == 0.0)
+    nodes = [node for row in begin["nodes"].to_list() for node in row]
+    assert len(nodes) == len(set(nodes)) == 6
+
+
+@pytest.mark.parametrize("settings", [{"p": float("nan")}, {"size": 1}, {"fit": "best"}, {"interference": 1.0}, {"restart": -1.0}])
+def test_impossible_parameters_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="policy 'pollux'"):
+        simulate([elastic("a", 0.0, 10.0, LINEAR)], "1x4", "pollux", settings=settings)

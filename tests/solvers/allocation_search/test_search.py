@@ -1,0 +1,142 @@
+"""The population search: possible allocations, the best of small worlds, the same answer for the same seed."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gantline.core.arrays import Ints
+from gantline.core.errors import UsageError
+from gantline.solvers.allocation_search.fronts import crowding, find_fronts, sort_by_objectives
+from gantline.solvers.allocation_search.search import Demand, search
+from gantline.solvers.allocation_search.variation import Rules, Scratch, repair
+from gantline.solvers.allocation_search.words import fields_for, pack, unpack
+
+
+def demand(jobs: int, nodes: int, per_node: int, *, power: float = -1.0, seed: int = 0, present: Ints | None = None) -> Demand:
+    """Jobs that scale to different degrees, a little worse across nodes."""
+    rng = np.random.default_rng(seed)
+    devices = nodes * per_node
+    bend = rng.uniform(0.4, 1.0, jobs)
+    speedup = np.zeros((jobs, 2, devices + 1))
+    speedup[:, 0] = np.arange(devices + 1)[None, :] ** bend[:, None]
+    speedup[:, 1] = 0.8 * speedup[:, 0]
+    speedup[:, :, 0] = 0.0
+    most = rng.integers(1, devices + 1, jobs)
+    now = np.zeros((jobs, nodes), dtype=np.int64) if present is None else present
+    return Demand(now, most, speedup, rng.uniform(0.5, 1.0, jobs), 1.0 / per_node, power)
+
+
+def plain_objective(world: Demand, rows: Ints) -> float:
+    """The power mean, written down as it is read."""
+    values = []
+    for j, row in enumerate(rows):
+        spans = int((row > 0).sum() > 1)
+        value = world.speedup[j, spans, row.sum()] * world.scale
+        values.append(value * (1.0 if (row == world.present[j]).all() else world.penalty[j]) + 1e-3)
+    if world.power == 0.0:
+        return float(-np.exp(np.mean(np.log(values))))
+    return float(-(np.mean(np.array(values) ** world.power) ** (1.0 / world.power)))
+
+
+def is_possible(rows: Ints, capacity: Ints, most: Ints, avoid: bool) -> bool:
+    spanning = (rows > 0).sum(axis=1) > 1
+    apart = not avoid or bool(((rows[spanning] > 0).sum(axis=0) <= 1).all())
+    return bool((rows.sum(axis=0) <= capacity).all() and (rows.sum(axis=1) <= most).all() and apart)
+
+
+@given(st.integers(1, 40), st.integers(1, 42), st.integers(0, 1000))
+@settings(deadline=None)
+def test_rows_survive_being_packed(nodes: int, most: int, seed: int) -> None:
+    rows = np.random.default_rng(seed).integers(0, most + 1, (3, 5, nodes))
+    fields = fields_for(nodes, most)
+    assert (unpack(pack(rows, fields), fields) == rows).all()
+
+
+@given(st.integers(1, 9), st.integers(1, 20), st.sampled_from([1, 4, 5, 6, 8]), st.booleans(), st.integers(0, 10_000))
+@settings(deadline=None, max_examples=60)
+def test_repair_makes_any_allocation_possible_and_adds_nothing(jobs: int, nodes: int, per_node: int, avoid: bool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    capacity = rng.integers(1, per_node + 1, nodes)
+    rows = np.minimum(rng.integers(0, per_node + 1, (jobs, nodes)) * rng.integers(0, 2, (jobs, nodes)), capacity)
+    most = rng.integers(1, nodes * per_node + 1, jobs)
+    fields = fields_for(nodes, per_node)
+    words = pack(rows, fields)
+    room = [np.zeros(nodes, dtype=np.int64) for _ in range(2)]
+    scratch = Scratch(np.zeros((jobs, fields.words), dtype=np.uint64), *room, np.zeros(fields.words, dtype=np.uint64))
+    repair(np.array([seed], dtype=np.uint64), fields, Rules(avoid, 16), words, pack(capacity, fields), most, scratch)
+    after = unpack(words, fields)
+    assert is_possible(after, capacity, most, avoid)
+    assert (after <= rows).all()
+    assert (after.sum() == 0) == (rows.sum() == 0)
+
+
+@pytest.mark.parametrize("power", [-1.0, 0.0, 1.0])
+def test_the_best_of_a_small_world_is_found(power: float) -> None:
+    capacity = np.array([2, 2])
+    world = demand(3, 2, 2, power=power, present=np.array([[2, 0], [0, 1], [0, 0]]))
+    found = search(world, capacity, 7, size=40, generations=40)
+    cells = product(range(3), repeat=6)
+    every = (np.array(cell).reshape(3, 2) for cell in cells)
+    best = min(plain_objective(world, rows) for rows in every if is_possible(rows, capacity, world.most, True))
+    assert found.objective[0] == pytest.approx(best)
+    assert plain_objective(world, found.best) == pytest.approx(best)
+
+
+@pytest.mark.parametrize(("nodes", "per_node"), [(16, 4), (5, 8), (33, 2)])
+def test_answers_are_possible_and_depend_on_the_seed_alone(nodes: int, per_node: int) -> None:
+    capacity, world = np.full(nodes, per_node), demand(12, nodes, per_node)
+    found, again, other = (search(world, capacity, seed, size=20, generations=10) for seed in (3, 3, 4))
+    assert is_possible(found.best, capacity, world.most, True)
+    assert (found.best == again.best).all()
+    assert (found.front == again.front).all()
+    assert not (found.front.shape == other.front.shape and (found.front == other.front).all())
+    assert found.objective[0] == pytest.approx(plain_objective(world, found.best))
+
+
+def test_a_search_goes_on_where_the_last_one_ended() -> None:
+    capacity, world = np.full(8, 4), demand(10, 8, 4)
+    first = search(world, capacity, 1, size=30, generations=10)
+    second = search(world, capacity, 2, start=first.front, size=30, generations=10)
+    assert second.objective[0] <= first.objective[0]
+
+
+def test_one_job_with_one_device_ends_when_all_ways_are_known() -> None:
+    world = Demand(np.zeros((1, 3), dtype=np.int64), np.array([1]), np.ones((1, 2, 13)), np.ones(1))
+    found = search(world, np.full(3, 4), 1, size=10, generations=50)
+    assert found.generations < 50
+    assert found.best.sum() == 1
+
+
+def test_nodes_that_are_too_large_are_refused() -> None:
+    with pytest.raises(UsageError, match="a node has 64 devices"):
+        fields_for(2, 64)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40))
+@settings(deadline=None)
+def test_fronts_are_those_of_the_definition(points: list[tuple[int, int]]) -> None:
+    objective = np.array(points, dtype=np.float64)
+    n = len(points)
+    order, rank, room = np.arange(n), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    sort_by_objectives(objective, order, n)
+    assert [points[i] for i in order] == sorted(points)
+    find_fronts(objective, order, n, rank, room)
+    left, front = set(range(n)), 0
+    while left:
+        free = {
+            i for i in left if not any(points[j] != points[i] and points[j] <= points[i] and points[j][1] <= points[i][1] for j in left)
+        }
+        assert {i for i in left if rank[i] == front} == free
+        left, front = left - free, front + 1
+
+
+def test_the_ends_of_a_front_are_never_crowded_and_copies_always() -> None:
+    objective = np.array([(0.0, 4.0), (1.0, 2.0), (1.0, 2.0), (2.0, 1.0), (4.0, 0.0)])
+    order, rank, distance = np.arange(5), np.zeros(5, dtype=np.int64), np.zeros(5)
+    assert crowding(objective, order, 5, rank, 0, distance, np.zeros(5, dtype=np.int64)) == 5
+    assert distance.tolist() == [np.inf, 2 / 4 + 3 / 4, 0.0, 3 / 4 + 2 / 4, np.inf]
