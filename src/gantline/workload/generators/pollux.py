@@ -86,15 +86,15 @@ def pollux(seed: int, given: Mapping[str, object]) -> Trace:
             batch = BASE[app] * devices
         drawn.append((float(rows.submit[row]), app, devices, batch))
     drawn.sort(key=lambda job: job[0])
-    submit, app, gpus, batch = (list(column) for column in zip(*drawn))
+    submit, apps, sizes, batches = (list(column) for column in zip(*drawn))
     columns = {
-        "job": pl.Series([f"{name}-{number}" for number, name in enumerate(app)]),
+        "job": pl.Series([f"{name}-{number}" for number, name in enumerate(apps)]),
         "arrival": pl.Series(submit, dtype=pl.Float64),
-        "gpus": pl.Series(gpus, dtype=pl.Int64),
-        "duration": pl.Series([GPU_SECONDS[name] / count for name, count in zip(app, gpus)], dtype=pl.Float64),
-        "app": pl.Series(app),
-        "model": pl.Series(app),
-        "batch_size": pl.Series(batch, dtype=pl.Int64),
+        "gpus": pl.Series(sizes, dtype=pl.Int64),
+        "duration": pl.Series([GPU_SECONDS[name] / count for name, count in zip(apps, sizes)], dtype=pl.Float64),
+        "app": pl.Series(apps),
+        "model": pl.Series(apps),
+        "batch_size": pl.Series(batches, dtype=pl.Int64),
     }
     return as_trace(columns, f"pollux seed={seed}", ("durations are nominal: seconds on one T4 divided by the GPUs",))
 
