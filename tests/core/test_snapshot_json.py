@@ -345,3 +345,11 @@ def test_a_mistake_in_a_plan_is_named_by_its_path(document: Any, parts: list[str
         decode_plan(document)
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_a_cluster_given_by_its_short_form_has_its_nodes() -> None:
+    by_hand = decode_snapshot({"cluster": {"spec": "2x4"}, "jobs": [{"id": "a", "gpus": 2, "devices": [4, 5]}]})
+    assert by_hand.cluster.gpus == 8
+    assert by_hand.jobs.devices(0) == (4, 5)
+    with pytest.raises(UsageError, match="2y4"):
+        decode_snapshot({"cluster": {"spec": "2y4"}})

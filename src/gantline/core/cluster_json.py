@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -23,7 +24,7 @@ def encode_cluster(cluster: Cluster) -> str | dict[str, Any]:
     short = _short_form(cluster.spec)
     if short is not None and short.nodes == cluster.nodes and not cluster.links:
         return cluster.spec
-    found: dict[str, Any] = {"spec": cluster.spec, "nodes": [_encode_node(node) for node in cluster.nodes]}
+    found: dict[str, Any] = {"spec": cluster.spec, "nodes": [encode_node(node) for node in cluster.nodes]}
     if cluster.links:
         found["links"] = [{"a": k.a, "b": k.b, "bandwidth": json_number(k.bandwidth), "kind": k.kind} for k in cluster.links]
     return found
@@ -38,13 +39,18 @@ def decode_cluster(reader: Reader) -> Cluster:
         return parse_cluster(value)
     inner = Reader(value, reader.at("cluster"))
     inner.only(("spec", "nodes", "links"))
-    nodes = tuple(_decode_node(Reader(item, path), number) for number, (item, path) in enumerate(inner.items("nodes")))
-    links = []
-    for item, path in inner.items("links"):
+    if "nodes" not in inner and "spec" in inner:  # written by hand: the short form says which nodes there are
+        short = parse_cluster(inner.text("spec"))
+        return Cluster(short.nodes, tuple(_links(inner)), spec=short.spec)
+    nodes = tuple(decode_node(Reader(item, path), number) for number, (item, path) in enumerate(inner.items("nodes")))
+    return Cluster(nodes, tuple(_links(inner)), spec=inner.text("spec", ""))
+
+
+def _links(reader: Reader) -> Iterator[Link]:
+    for item, path in reader.items("links"):
         one = Reader(item, path)
         one.only(_LINK_KEYS)
-        links.append(Link(one.text("a"), one.text("b"), one.number("bandwidth", 0.0), one.text("kind", "network")))
-    return Cluster(nodes, tuple(links), spec=inner.text("spec", ""))
+        yield Link(one.text("a"), one.text("b"), one.number("bandwidth", 0.0), one.text("kind", "network"))
 
 
 def encode_nodes(tables: Tables) -> dict[str, Any]:
@@ -107,13 +113,13 @@ def _take_side_demands(tables: Tables) -> None:
         tables.NF[c.N_MEMORY, I[c.NODE, row]] -= F[c.O_MEMORY, I[c.OPTION, row]]
 
 
-def _encode_node(node: Node) -> dict[str, Any]:
+def encode_node(node: Node) -> dict[str, Any]:
     blank = Node(node.name)
     changed = {key: getattr(node, key) for key in _NODE_KEYS[1:] if getattr(node, key) != getattr(blank, key)}
     return {"name": node.name, **changed}
 
 
-def _decode_node(reader: Reader, number: int) -> Node:
+def decode_node(reader: Reader, number: int) -> Node:
     reader.only(_NODE_KEYS)
     return Node(
         reader.text("name", f"node{number}"),

@@ -18,7 +18,7 @@ class Reason(IntEnum):
     TOO_LARGE = 7  # larger than the whole cluster
     QUOTA = 8  # its user or queue is at the quota
     LOAD_LIMIT = 9  # admission waits until the load falls
-    RESERVED = 10  # would delay a reservation
+    HELD = 10  # kept out until it is released
     DEFERRED = 11  # the policy chose not to run it now
     PREEMPTED = 12  # stopped for a job that ranks higher
     MOVED = 13
@@ -30,10 +30,10 @@ class Reason(IntEnum):
     LEASE_ENDED = 19
     REFUSED = 20  # refused at admission, with a counter-offer where there is one
     END = 21  # the simulation ended here
-    POLICY_FAILED = 22
-    MINIMUM_RUN = 23  # others may not be stopped yet
+    POLICY_FAILED = 22  # the policy lost its turn before it looked at the job
+    CANCELLED = 23
     LIMIT = 24  # a run limit (profiling) was reached
-    DEMOTED = 25
+    REQUEUED = 25
 
 
 _SENTENCES = {
@@ -47,7 +47,7 @@ _SENTENCES = {
     Reason.TOO_LARGE: "asks for more devices than the cluster has",
     Reason.QUOTA: "its user or queue is at the quota",
     Reason.LOAD_LIMIT: "admission waits until the load on the cluster falls",
-    Reason.RESERVED: "running it now would delay a reservation",
+    Reason.HELD: "is held until it is released",
     Reason.DEFERRED: "the policy chose not to run it now",
     Reason.PREEMPTED: "was stopped for a job that ranks higher",
     Reason.MOVED: "was moved to other devices",
@@ -60,9 +60,9 @@ _SENTENCES = {
     Reason.REFUSED: "was refused at admission",
     Reason.END: "the simulation ended while it ran",
     Reason.POLICY_FAILED: "the policy lost its turn, the last valid plan stands",
-    Reason.MINIMUM_RUN: "those who run have not reached their minimum run time",
+    Reason.CANCELLED: "was cancelled",
     Reason.LIMIT: "reached the limit of its run",
-    Reason.DEMOTED: "was demoted",
+    Reason.REQUEUED: "was put back into the queue",
 }
 
 

@@ -45,6 +45,29 @@ class Tables:
     def __post_init__(self) -> None:
         self.lent: Lent = lend(self)  # what snapshots may read
 
+    def add_row(self, name: str) -> int:
+        """A blank row for a new job; the matrices grow by doubling, and blank rows never arrive."""
+        row = len(self.ids)
+        if row == self.F.shape[1]:
+            blank = Tables.empty(self.cluster, max(2 * row, 16))
+            blank.F[c.ARRIVAL] = np.inf
+            blank.F[:, :row], blank.I[:, :row] = self.F, self.I
+            self.F, self.I = blank.F, blank.I
+            more = blank.F.shape[1] - row
+            self.metrics = {key: np.concatenate([column, np.full(more, np.nan)]) for key, column in self.metrics.items()}
+            if self.listed is not None:
+                self.listed = np.concatenate([self.listed, np.arange(row, row + more)])
+            if self.steps is not None:
+                self.steps = np.concatenate([self.steps, np.full(more, np.nan)])
+        self.ids.append(name)
+        return row
+
+    def trim(self) -> None:
+        """Give up the room for more rows."""
+        n = len(self.ids)
+        if n < self.F.shape[1]:
+            self.F, self.I = self.F[:, :n].copy(), self.I[:, :n].copy()
+
     @staticmethod
     def empty(cluster: Cluster, rows: int = 0) -> Tables:
         """All nodes up and idle, `rows` blank jobs."""

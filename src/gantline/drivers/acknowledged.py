@@ -13,6 +13,8 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.inputs import Input
+from gantline.core.node_events import NodeEvent
 from gantline.core.phases import RUNNING
 from gantline.drivers.virtual import Simulation
 from gantline.engine.advance import arrive, next_finish
@@ -72,7 +74,8 @@ class Acknowledged(Simulation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.reconciler = Reconciler(self.state, self.engine.grants, self.executor or Prompt(self.state))
+        self.reconciler = Reconciler(self.state, self.engine.grants, self.executor or Prompt(self.state), apply=self.engine.apply)
+        self.engine.inputs.absorb = self.reconciler.absorb
 
     def run(self) -> None:
         """Run to the end, step by step: executors answer between two decisions."""
@@ -96,7 +99,7 @@ class Acknowledged(Simulation):
     def _over(self) -> bool:
         """Whether nobody is left and nothing is to come: machines may go on talking."""
         B = self.state.B
-        return bool(not B[B_ACTIVE] and B[B_NEXT] >= self.state.tables.F.shape[1] and self._next_event() == math.inf)
+        return bool(not B[B_ACTIVE] and B[B_NEXT] >= len(self.state.tables.ids) and self._next_event() == math.inf)
 
     def _next_news(self) -> float:
         """When something is to be done between two decisions."""
@@ -153,8 +156,11 @@ class Acknowledged(Simulation):
         self.reconciler.finished = 0
         return bool(self.state.B[B_FINISHED])
 
-    def _lose(self, node: int) -> None:
-        self.reconciler.node_lost(node)
+    def _took_in(self, value: Input) -> None:
+        if isinstance(value, NodeEvent) and value.kind == "down":
+            self.reconciler.node_lost(value.find(self.state.tables.cluster))
+        else:
+            self.reconciler.follow()
 
 
 def raise_estimates(state: State) -> None:

@@ -16,10 +16,11 @@ import numpy as np
 from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Input
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.reasons import Reason
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
 from gantline.engine.advance import admit, finish_due, next_finish, observe
@@ -27,7 +28,6 @@ from gantline.engine.agenda import Agenda
 from gantline.engine.engine import Engine
 from gantline.engine.grants import close_open_intervals
 from gantline.engine.lost_turns import Incident
-from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
 from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_NEXT, B_WAITING
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
@@ -45,7 +45,7 @@ class Simulation:
     estimates: Estimates = field(default_factory=Estimates)
     until: float = math.inf
     track: tuple[int, int] | None = None  # rows [low, high): the run ends when all of them have
-    node_events: tuple[NodeEvent, ...] = ()
+    node_events: tuple[Input, ...] = ()  # what comes from outside, in order of time: mostly nodes that change
     step_all: bool = False  # visit every round even if nothing can change (the check of skipping)
     latency: float = 0.0  # seconds from question to commit
     on_progress: Callable[[float, int, int], None] | None = None
@@ -142,7 +142,7 @@ class Simulation:
         self.state.now = until
 
     def _next_event(self) -> float:
-        """When the next node changes."""
+        """When the next input comes."""
         return self.node_events[self._next_node_event].time if self._next_node_event < len(self.node_events) else math.inf
 
     def _follow(self) -> None:
@@ -162,6 +162,8 @@ class Simulation:
         self._see()
         changed |= self._tidy_finished()
         entered = self._admit() if self._quota else state.active[state.B[B_ACTIVE] - state.B[B_ADMITTED] : state.B[B_ACTIVE]]
+        if state.withheld:
+            self.engine.inputs.keep_out()
         if self.estimates.learns and len(entered):
             self.estimates.on_arrival(state.tables, entered)
         self._seen = state.now
@@ -217,7 +219,7 @@ class Simulation:
     def _stalled(self) -> bool:
         state = self.state
         nothing_runs = math.isinf(next_finish(state.tables.F, state.tables.I, state.running, state.B))
-        return nothing_runs and state.B[B_NEXT] >= state.tables.F.shape[1] and self._next_node_event >= len(self.node_events)
+        return nothing_runs and state.B[B_NEXT] >= len(state.tables.ids) and self._next_node_event >= len(self.node_events)
 
     def _tracked_done(self) -> bool:
         if self.track is None or self.state.B[B_FINISHED] == 0:
@@ -225,7 +227,7 @@ class Simulation:
         return not np.isnan(self.state.tables.F[c.FINISH, self.track[0] : self.track[1]]).any()
 
     def _change_nodes(self) -> bool:
-        """Apply node events that are due, each at its own instant: who is done by then does not lose its work, who is not does."""
+        """Apply inputs that are due, each at its own instant: who is done by then does not lose its work, who is not does."""
         state, now, changed = self.state, self.state.now, False
         while self._next_node_event < len(self.node_events) and self.node_events[self._next_node_event].time <= now:
             event = self.node_events[self._next_node_event]
@@ -236,25 +238,15 @@ class Simulation:
                 self._finish_in_order()
             self._finish_due()
             changed = True
-            if event.kind == "join":
-                assert event.node is not None
-                join_node(state, event.node)
-                self._measure()
-                continue
-            number = event.find(state.tables.cluster)
-            up = state.tables.NI[c.N_UP, number] == 1
-            if event.kind == "down":  # also one that drains: gangs may still be there
-                self._lose(number)
-            elif event.kind == "drain" and up:
-                drain_node(state, number)
-            elif event.kind == "up" and not up:
-                return_node(state, number)
+            self.engine.apply(event)
+            self._took_in(event)
+            self._measure()
             self._note_down()
         state.now = now
         return changed
 
-    def _lose(self, node: int) -> None:
-        lose_node(self.state, node)
+    def _took_in(self, value: Input) -> None:
+        """An input has changed the tables; on virtual time that is all."""
 
     def _note_down(self) -> None:
         """Devices that are out of use from now on; those of a node that drains or is released count when their gangs are gone."""
@@ -268,7 +260,8 @@ class Simulation:
         state = self.state
         t = state.tables
         arrived = np.arange(state.B[B_NEXT])
-        held = arrived[t.I[c.PHASE][: state.B[B_NEXT]] == Phase.HELD]
+        held = arrived[(t.I[c.PHASE][: state.B[B_NEXT]] == Phase.HELD) & (t.I[c.REASON][: state.B[B_NEXT]] != Reason.HELD)]
+        t.I[c.REASON, held] = int(Reason.QUOTA)
         entering = self.admission.select(t, held, state.rows)
         for row in entering:
             admit(t.F, t.I, state.active, state.waiting, state.B, state.hist, row, state.now)

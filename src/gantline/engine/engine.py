@@ -15,6 +15,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.inputs import Input
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, Plan, Ranking, Refusal
 from gantline.core.policy import OrderPolicy, Policy
@@ -24,6 +25,7 @@ from gantline.engine import settings as s
 from gantline.engine.advance import rank_and_walk
 from gantline.engine.assign import assign
 from gantline.engine.grants import Grants
+from gantline.engine.inputs import Inputs
 from gantline.engine.log import L_REASON
 from gantline.engine.lost_turns import Incident, LostTurns, OverBudgetError, told
 from gantline.engine.node_changes import drain_node
@@ -61,6 +63,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         self.grants = Grants(self.state)
+        self.inputs = Inputs(self.state, self.grants)
         self.decisions = 0
         self.started = 0
         self.stopped = 0
@@ -77,6 +80,10 @@ class Engine:
     def asks_always(self) -> bool:
         """Whether the policy is asked although nobody waits; it may have something to say about those who run."""
         return not (self.order_only or (self._only_starts and not self.grants))
+
+    def apply(self, value: Input) -> bool:
+        """Take in what comes from outside: the only way in. Whether a policy could see a difference comes back."""
+        return self.inputs.apply(value)
 
     def decide(self) -> Plan | None:
         """One question to the policy; None: it lost its turn."""
@@ -101,6 +108,9 @@ class Engine:
         self.incidents.append(Incident(self.state.now, self.state.decision, f"{what}; its turn is lost, the last valid plan stands"))
         self.turns.lose(self.incidents[-1], late)
         self.valid_until = None
+        I, rows = self.state.tables.I, self.state.rows
+        fresh = rows[I[c.REASON][rows] == int(Reason.ARRIVED)]
+        I[c.REASON, fresh] = int(Reason.POLICY_FAILED)
 
     def commit(self, plan: Plan, rows: Any = None) -> None:
         """Make the plan true, gang by gang; `rows` are those of the plan's snapshot (default: the active ones now)."""
@@ -150,6 +160,8 @@ class Engine:
         refusals = tuple(replace(one, job=int(place[one.job])) for one in plan.refusals if there[one.job])
         standing = tuple(r if r.job < 0 else replace(r, job=int(place[r.job])) for r in plan.reservations if r.job < 0 or there[r.job])
         self.commit(replace(plan, refusals=refusals, reservations=standing), asked[there])
+        late = state.rows[~np.isin(state.rows, asked)]
+        state.tables.I[c.REASON, late[state.tables.I[c.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
 
     def _simple_options(self, rows: Ints, table: Assignments) -> Ints | None:
         """The options of a plan that the compiled path can commit; None: it is for the general path.

@@ -12,6 +12,9 @@ from enum import Enum
 from typing import Protocol
 
 from gantline.core.grant import Grant
+from gantline.core.inputs import News, Report
+
+__all__ = ["Executor", "News", "Order", "Report", "Verb"]
 
 
 class Verb(Enum):
@@ -19,16 +22,6 @@ class Verb(Enum):
 
     START = "start"  # run like this; what runs already goes on, changed to what the order says
     STOP = "stop"  # save, then give the devices up
-
-
-class News(Enum):
-    """What a report says of one grant."""
-
-    STARTED = "started"  # it runs
-    SAVED = "saved"  # told to stop, it has saved its work; its devices are not free yet
-    STOPPED = "stopped"
-    FINISHED = "finished"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +39,6 @@ class Order:
     grant: Grant | None = None  # what there is beyond a gang of its own: fraction, roles, batch; it may change while the gang runs
     pause: float = 0.0  # seconds from its start to its first progress that the cost model expects; virtual machines take that long
     revision: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What an executor says of one grant."""
-
-    news: News
-    row: int
-    epoch: int
-    time: float  # when that happened
-    done: float = 0.0  # work done: where it resumed, when it runs; what is saved, when it has stopped or failed
-    devices: tuple[int, ...] = ()  # where it is, if it still is anywhere: of use when nobody remembers having asked for it
 
 
 class Executor(Protocol):

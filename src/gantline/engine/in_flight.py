@@ -33,6 +33,8 @@ class InFlight:
             self._promise(row)
         for row in rows[(phase == PENDING) & (known >= 0)].tolist():
             self._withdraw(row)
+        for row in [row for row in self.promises if int(I[c.PHASE, row]) not in HOLDS]:  # held back or cancelled before it went out
+            self._withdraw(row)
 
     def adopt(self, row: int) -> None:
         """A grant that the tables already have when the loop begins: it may run, or have been about to."""
@@ -62,7 +64,7 @@ class InFlight:
         self._void(row)
         self._known[row] = -1
         live = self.reality.live.get(row)
-        if live is not None:
+        if live is not None and self.state.tables.I[c.PHASE, row] == PENDING:
             self.state.tables.I[c.PHASE, row] = CHECKPOINTING if live.started and not live.saved else STOPPING
 
     def _void(self, row: int) -> None:

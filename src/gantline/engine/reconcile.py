@@ -15,7 +15,7 @@ changes nothing but the time it takes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,7 +27,7 @@ from gantline.engine.gang import complete, set_due
 from gantline.engine.grants import Grants
 from gantline.engine.in_flight import HOLDS, InFlight
 from gantline.engine.log import L_END, L_START
-from gantline.engine.node_changes import fail_gang, lose_node
+from gantline.engine.node_changes import fail_gang
 from gantline.engine.ranks import B_ACTIVE, drop_sorted
 from gantline.engine.reality import Live, Promise, Reality
 from gantline.engine.state import State
@@ -42,6 +42,7 @@ class Reconciler:
     executor: Executor
     patience: float = 30.0  # seconds before an order is repeated
     silence: float = 120.0  # seconds without a word from a grant that runs, after which it is asked
+    apply: Callable[[Report], bool] | None = None  # how reports are taken in, if not by `absorb` directly
     reality: Reality = field(default_factory=Reality)
     finished: int = 0  # rows that have finished, counted by who likes to know
     surprises: int = 0  # reports that were no answer to an order
@@ -79,7 +80,7 @@ class Reconciler:
                 break
             finished = self.finished
             for report in reports:
-                seen |= self.absorb(report)
+                seen |= (self.apply or self.absorb)(report)
             if self.finished > finished and self.grants:
                 self.grants.forget_finished()
             self.in_flight.mark()
@@ -263,11 +264,10 @@ class Reconciler:
 
     # --- nodes ----------------------------------------------------------------------------------------------------------
     def node_lost(self, node: int) -> None:
-        """The node is gone: what it ran is over, and gangs that lost a part must be stopped on the others."""
+        """A node is gone, and the tables know: what it ran is over, and gangs that lost a part must be stopped on the others."""
         state, t = self.state, self.state.tables
         first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
         hit = [live for live in self.live.values() if node in live.nodes]
-        lose_node(state, node)
         self.executor.fail(node, frozenset(range(first, first + count)), state.now)
         for live in hit:
             gone = [device for device in live.devices if first <= device < first + count]

@@ -10,6 +10,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.cluster_now import ClusterNow
+from gantline.core.phases import Phase
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.tables import KernelTables, Tables
@@ -51,10 +52,9 @@ class State:
         self._kernel_tables: KernelTables | None = None
         self.grants: Grants | None = None  # set by the engine: who holds more than a gang of its own
         self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `checkpoints`
+        self.withheld: dict[int, Phase] = {}  # rows that somebody has put on hold or cancelled
         self.log = Log()
-        cpu_gangs = rows if (self.tables.options.I[c.O_GPUS] == 0).any() else 0
-        width = max(self.tables.NI.shape[1], self.tables.D.shape[1], len(self.tables.cluster.types), len(self.hist), 16) + cpu_gangs + 1
-        self.scratch: Ints = np.zeros((X_COUNT, width), dtype=np.int64)
+        self.scratch: Ints = np.zeros((X_COUNT, self._width()), dtype=np.int64)
         self.out: Ints = np.zeros(4, dtype=np.int64)
         self.SI: Ints = np.zeros(s.SI_COUNT, dtype=np.int64)
         self.SF = np.zeros(s.SF_COUNT)
@@ -70,6 +70,22 @@ class State:
         self.SF[s.S_DOUBLING] = self.costs.doubling
         self.SF[s.S_MIN_RUN] = self.min_run
         self.SF[s.S_CREDIT] = regime.round if regime.credit_round else 0.0
+
+    def _width(self) -> int:
+        """Columns of scratch space that a walk may need."""
+        t = self.tables
+        cpu_gangs = t.F.shape[1] if (t.options.I[c.O_GPUS] == 0).any() else 0
+        return int(max(t.NI.shape[1], t.D.shape[1], len(t.cluster.types), len(self.hist), 16) + cpu_gangs + 1)
+
+    def make_room(self) -> None:
+        """The tables have grown: so do the lists over them, by doubling as they do."""
+        rows, most = self.tables.F.shape[1], int(self.tables.I[c.SMALLEST].max(initial=0)) + 2
+        if rows >= len(self.active):
+            self.active, self.running, self.waiting = (_longer(each, rows + 1) for each in (self.active, self.running, self.waiting))
+        if most > len(self.hist):
+            self.hist = _longer(self.hist, 2 * most)
+        if self._width() > self.scratch.shape[1]:
+            self.scratch = np.zeros((X_COUNT, 2 * self._width()), dtype=np.int64)
 
     @property
     def rows(self) -> Ints:
@@ -110,6 +126,11 @@ class State:
     def kernel_tables(self) -> KernelTables:
         """The tables in the order in which every kernel takes them."""
         t = self.tables
-        if self._kernel_tables is None or self._kernel_tables[2] is not t.options.F or self._kernel_tables[5] is not t.NI:
-            self._kernel_tables = (t.F, t.I, t.options.F, t.options.I, t.NF, t.NI, t.D)
-        return self._kernel_tables
+        known = self._kernel_tables
+        if known is None or known[0] is not t.F or known[2] is not t.options.F or known[5] is not t.NI:
+            known = self._kernel_tables = (t.F, t.I, t.options.F, t.options.I, t.NF, t.NI, t.D)
+        return known
+
+
+def _longer(column: Ints, length: int) -> Ints:
+    return np.concatenate([column, np.zeros(length - len(column), dtype=column.dtype)])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gantline.admission.rules import AdmissionRule
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
@@ -49,6 +50,7 @@ def simulate(
     *,
     settings: Mapping[str, Any] | None = None,
     performance: Any = None,
+    inputs: Iterable[Input] = (),
     step_all: bool = False,
     record: bool = False,
     on_progress: Callable[[float, int, int], None] | None = None,
@@ -65,6 +67,7 @@ def simulate(
     `cluster`: 32x4 (nodes x GPUs), v100:4x8,k80:8x4, a YAML file, or a `Cluster`.
     `policy`: a registered name with `settings`, or a policy of one's own.
     `performance`: a model of how fast gangs run, in place of what the trace says.
+    `inputs`: what people want while it runs (`gantline.core.inputs`): jobs submitted beside the trace, cancelled, held, released, resized.
     `record`: keep every decision in the run. `step_all`: skip no round. `on_progress`: told the time, jobs ended, jobs in all.
     `on_lost`: told each turn that the policy lost.
     `spec`: options gathered before; those given here come first.
@@ -81,7 +84,8 @@ def simulate(
     guess: Estimates = find(spec, "estimates", place)
     price: Costs = find(spec, "costs", place)
     speeds: ThroughputTable | None = find(spec, "throughputs", place)
-    changes = tuple(sorted(find(spec, "node_events", place), key=lambda event: event.time))
+    wishes = tuple(inputs)
+    changes = tuple(sorted((*find(spec, "node_events", place), *wishes), key=lambda event: event.time))
     chosen = with_prices(chosen.for_regime(way.name), money)
     modelled = performance is not None or speeds is not None
     provided = frozenset({"rates", "deadlines"}) | (frozenset({"pairs", "scaling"}) if modelled else frozenset())
@@ -108,12 +112,13 @@ def simulate(
     counted: dict[str, Any] | None = None
     imitate = find_imitation(way.name)
     if imitate is not None:
-        if spec.executor != "instant":
-            what = f"regime '{way.name}' is run by a loop of its own, which has no executor"
+        if spec.executor != "instant" or wishes:
+            what = f"regime '{way.name}' is run by a loop of its own, which has no executor and takes no inputs"
             raise RefusedError(what, where="--executor", fix="leave that out, or use a regime that the engine runs")
         counted = imitate(simulation, jobs)
     else:
         simulation.run()
+        tables.trim()
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | (counted or {})
     summary |= estimation_summary(chosen, tables.performance, spec.seed)
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular

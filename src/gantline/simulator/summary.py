@@ -12,6 +12,7 @@ import gantline
 from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster
+from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy, parameters
 from gantline.performance.estimate_chain import Estimates
@@ -121,7 +122,7 @@ def _joined(simulation: Simulation, end: float) -> list[tuple[float, int]]:
     """Devices of nodes that were not there at the beginning: (time, how many there are from then on)."""
     found, count = [], 0
     for event in simulation.node_events:
-        if event.node is not None and event.kind == "join" and event.time <= end:
+        if isinstance(event, NodeEvent) and event.node is not None and event.kind == "join" and event.time <= end:
             count += event.node.gpus
             found.append((event.time, count))
     return found

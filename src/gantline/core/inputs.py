@@ -1,0 +1,118 @@
+"""What enters from outside, as values: jobs that are submitted and what people want of them, nodes that come and go, reports of executors.
+
+`Engine.apply` is the only way in. Each value says when it happened, and each is plain JSON: the list of them is the journal of a run, and
+folding it again gives the run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from gantline.core.cluster_json import decode_node, encode_node
+from gantline.core.errors import UsageError, near
+from gantline.core.json_reader import Reader, json_number
+from gantline.core.node_events import NodeEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """A job arrives. `job` is written as in the `jobs` of a snapshot (docs/snapshots.md); `work` is its true amount, where it is known."""
+
+    time: float
+    job: Mapping[str, Any]
+    work: float | None = None
+
+
+class Wish(Enum):
+    """What somebody wants of a job that is there."""
+
+    CANCEL = "cancel"  # it ends; what it holds is given back
+    HOLD = "hold"  # it is stopped, saved, and kept out until it is released
+    RELEASE = "release"
+    REQUEUE = "requeue"  # it is stopped and saved, or comes back after it failed or was cancelled, and waits like any other
+    RESIZE = "resize"  # it asks for another number of devices from now on
+
+
+@dataclass(frozen=True, slots=True)
+class JobWish:
+    """Somebody wants something of the job of that id."""
+
+    time: float
+    wish: Wish
+    job: str
+    gpus: int = 0  # RESIZE: what it asks for
+    min_gpus: int = 0  # RESIZE: zero: as `gpus`
+    max_gpus: int = 0
+
+
+class News(Enum):
+    """What a report says of one grant."""
+
+    STARTED = "started"  # it runs
+    SAVED = "saved"  # told to stop, it has saved its work; its devices are not free yet
+    STOPPED = "stopped"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an executor says of one grant."""
+
+    news: News
+    row: int
+    epoch: int
+    time: float  # when that happened
+    done: float = 0.0  # work done: where it resumed, when it runs; what is saved, when it has stopped or failed
+    devices: tuple[int, ...] = ()  # where it is, if it still is anywhere: of use when nobody remembers having asked for it
+
+
+Input = Submit | JobWish | NodeEvent | Report
+
+_WISHES = {wish.value: wish for wish in Wish}
+_NEWS = {news.value: news for news in News}
+_KINDS = ("submit", *_WISHES, "node", "report")
+
+
+def encode_input(value: Input) -> dict[str, Any]:
+    """The input as values that JSON can hold."""
+    head: dict[str, Any] = {"time": json_number(value.time)}
+    if isinstance(value, Submit):
+        return {"input": "submit", **head, "job": dict(value.job)} | ({} if value.work is None else {"work": json_number(value.work)})
+    if isinstance(value, JobWish):
+        sizes = {name: getattr(value, name) for name in ("gpus", "min_gpus", "max_gpus") if getattr(value, name)}
+        return {"input": value.wish.value, **head, "job": value.job, **sizes}
+    if isinstance(value, NodeEvent):
+        found = {"input": "node", **head, "name": value.name, "kind": value.kind}
+        return found if value.node is None else {**found, "node": encode_node(value.node)}
+    found = {"input": "report", **head, "news": value.news.value, "row": value.row, "epoch": value.epoch, "done": json_number(value.done)}
+    return {**found, "devices": list(value.devices)} if value.devices else found
+
+
+def decode_input(value: Mapping[str, Any]) -> Input:
+    """The input that `encode_input` wrote, or a person."""
+    reader = Reader(value, "input")
+    kind, time = reader.text("input"), reader.number("time", 0.0)
+    if kind == "submit":
+        reader.only(("input", "time", "job", "work"))
+        work = reader.number("work", 0.0) if "work" in reader else None
+        return Submit(time, dict(reader.raw("job") or {}), work)
+    if kind in _WISHES:
+        reader.only(("input", "time", "job", "gpus", "min_gpus", "max_gpus"))
+        sizes = [reader.whole(name, 0) for name in ("gpus", "min_gpus", "max_gpus")]
+        return JobWish(time, _WISHES[kind], reader.text("job"), *sizes)
+    if kind == "node":
+        reader.only(("input", "time", "name", "kind", "node"))
+        node = decode_node(Reader(reader.raw("node"), reader.at("node")), 0) if "node" in reader else None
+        return NodeEvent(time, reader.text("name"), reader.text("kind"), node)
+    if kind == "report":
+        reader.only(("input", "time", "news", "row", "epoch", "done", "devices"))
+        news = reader.text("news")
+        if news not in _NEWS:
+            raise UsageError(f"no news '{news}'", where=reader.at("news"), fix=near(news, _NEWS))
+        found = (_NEWS[news], reader.whole("row", 0), reader.whole("epoch", 0), time, reader.number("done", 0.0))
+        return Report(*found, tuple(reader.wholes("devices")))
+    raise UsageError(f"no input '{kind}'", where=reader.at("input"), fix=near(kind, _KINDS))

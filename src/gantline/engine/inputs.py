@@ -1,0 +1,223 @@
+"""What enters from outside changes the tables here, and nowhere else: jobs, what people want of them, nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gantline.core import columns as c
+from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.inputs import Input, JobWish, Report, Submit, Wish
+from gantline.core.job_json import NAMES, decode_job, default_options
+from gantline.core.json_reader import Reader
+from gantline.core.node_events import NodeEvent
+from gantline.core.option_json import decode_option
+from gantline.core.options import Option
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason, sentence
+from gantline.engine.advance import admit
+from gantline.engine.grants import Grants
+from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
+from gantline.engine.ranks import B_ACTIVE, B_NEXT, drop_sorted
+from gantline.engine.state import State
+
+#: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
+_SUBMITTED = frozenset({"id", "options", "metrics", *NAMES, "priority", "weight", "deadline", "estimate", "checkpoint"})
+_SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "consolidate"}
+_LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
+
+
+class RejectedError(RefusedError):
+    """A job that can never run here is refused when it is submitted; `reason` is the code from the closed list."""
+
+    def __init__(self, reason: Reason, job: str, fix: str) -> None:
+        super().__init__(f"job '{job}' {sentence(reason)}", where="submit", fix=fix)
+        self.reason = reason
+
+
+class Inputs:
+    """Applies inputs, one after the other; whether a policy could see a difference comes back."""
+
+    def __init__(self, state: State, grants: Grants) -> None:
+        self.state, self.grants = state, grants
+        self.heard: Callable[[Input], None] | None = None  # told every input: the journal
+        self.absorb: Callable[[Report], bool] | None = None  # set by who knows what reports mean
+        self._rows: dict[str, int] = {}
+
+    def apply(self, value: Input) -> bool:
+        """Take in one input, now."""
+        if isinstance(value, Report):
+            changed = self.absorb is not None and self.absorb(value)
+        elif isinstance(value, Submit):
+            changed = self._submit(value)
+        elif isinstance(value, JobWish):
+            changed = self._wish(value)
+        else:
+            changed = self._change_node(value)
+        if self.heard is not None:
+            self.heard(value)
+        return changed
+
+    # --- jobs -----------------------------------------------------------------------------------------------------------
+    def _submit(self, value: Submit) -> bool:
+        """A new row, which arrives at the next look; one that can never run gets none."""
+        state, t = self.state, self.state.tables
+        reader = Reader(value.job, "job")
+        reader.only(sorted(_SUBMITTED))
+        name, gpus = reader.text("id"), reader.whole("gpus", 1)
+        if self._find(name) is not None:
+            raise UsageError(f"there is a job '{name}' already", where="submit", fix="give every job its own id")
+        if state.B[B_NEXT] < len(t.ids):
+            raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
+        own = self._options(reader, name, gpus)
+        row, first = len(t.ids), len(t.options)
+        for option in own:
+            t.options.append(option)
+        t.add_row(name)
+        for key, column in NAMES.items():
+            t.I[column, row] = _code(getattr(t, _LISTS[key]), reader.text(key, ""))
+        decode_job(reader, t, row, value.time, own, first)
+        t.F[c.ARRIVAL, row] = t.F[c.SINCE, row] = value.time
+        t.I[c.PHASE, row] = int(Phase.FUTURE)
+        t.F[c.WORK, row] = float("inf") if value.work is None else value.work
+        if value.work is not None and "estimate" not in reader:
+            t.F[c.ESTIMATE, row] = value.work
+        state.make_room()
+        self._rows[name] = row
+        return True
+
+    def _options(self, reader: Reader, name: str, gpus: int) -> list[Option]:
+        """The ways in which it may run; it is rejected where none can ever be."""
+        cluster = self.state.tables.cluster
+        for item, path in reader.items("options"):
+            kind = Reader(item, path).text("type", cluster.types[0] if cluster.types else "")
+            if kind not in cluster.types:
+                raise RejectedError(Reason.NO_SUCH_TYPE, name, near(kind, cluster.types))
+        own = [decode_option(Reader(item, path), cluster.types) for item, path in reader.items("options")]
+        own = own or default_options(self.state.tables, gpus)
+        if not any(option.gpus <= cluster.gpus_of(cluster.types[option.type]) for option in own):
+            raise RejectedError(Reason.TOO_LARGE, name, "ask for less, or let nodes join first")
+        return own
+
+    def _find(self, name: str) -> int | None:
+        if len(self._rows) < len(self.state.tables.ids):
+            self._rows = {known: row for row, known in enumerate(self.state.tables.ids)}
+        return self._rows.get(name)
+
+    def _wish(self, value: JobWish) -> bool:
+        row = self._find(value.job)
+        if row is None:
+            raise NotFoundError(f"no job '{value.job}'", where=value.wish.value, fix=near(value.job, self._rows))
+        phase = Phase(int(self.state.tables.I[c.PHASE, row]))
+        if value.wish is Wish.RESIZE:
+            return self._resize(row, phase, value)
+        if value.wish is Wish.RELEASE:
+            return self._release(row, phase)
+        if value.wish is Wish.REQUEUE:
+            return self._requeue(row, phase, value.job)
+        if phase.terminal:
+            return False
+        kept, reason = (Phase.CANCELLED, Reason.CANCELLED) if value.wish is Wish.CANCEL else (Phase.HELD, Reason.HELD)
+        self.state.withheld[row] = kept
+        self._put_out(row, kept, reason)
+        return True
+
+    def _put_out(self, row: int, kept: Phase, reason: Reason) -> None:
+        """The row leaves the active ones; if it runs, its work is saved first."""
+        state, I = self.state, self.state.tables.I
+        if int(I[c.PHASE, row]) in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING):
+            self._stop(row, reason)
+        if Phase(int(I[c.PHASE, row])).active:
+            state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
+        I[c.PHASE, row], I[c.REASON, row] = int(kept), int(reason)
+        state.rebuild()
+
+    def _stop(self, row: int, reason: Reason) -> None:
+        """It gives up what it holds because somebody wants it to, which is no preemption."""
+        self.grants.stop(row, reason)
+        self.state.tables.I[c.PREEMPTIONS, row] -= 1
+        self.grants.refresh()
+
+    def keep_out(self) -> None:
+        """Whoever was held or cancelled before he was let in is kept out still."""
+        I = self.state.tables.I
+        for row, kept in self.state.withheld.items():
+            if int(I[c.PHASE, row]) not in (Phase.FUTURE, kept):
+                self._put_out(row, kept, Reason.HELD if kept is Phase.HELD else Reason.CANCELLED)
+
+    def _release(self, row: int, phase: Phase) -> bool:
+        if self.state.withheld.get(row) is not Phase.HELD:
+            return False
+        del self.state.withheld[row]
+        if phase is Phase.HELD:
+            self._let_in(row, Reason.ARRIVED)
+        return True
+
+    def _requeue(self, row: int, phase: Phase, name: str) -> bool:
+        if phase in (Phase.FAILED, Phase.CANCELLED):
+            self.state.withheld.pop(row, None)
+            self._let_in(row, Reason.REQUEUED)
+            return True
+        if phase in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING):
+            self._stop(row, Reason.REQUEUED)
+            self.state.rebuild()
+            return True
+        if phase.terminal:
+            raise RefusedError(f"job '{name}' is {phase.name.lower()}", where="requeue", fix="submit it again under another id")
+        return False
+
+    def _let_in(self, row: int, reason: Reason) -> None:
+        state, t = self.state, self.state.tables
+        admit(t.F, t.I, state.active, state.waiting, state.B, state.hist, row, state.now)
+        t.I[c.REASON, row] = int(reason)
+        t.F[c.SINCE, row] = state.now
+        state.rebuild()
+
+    def _resize(self, row: int, phase: Phase, value: JobWish) -> bool:
+        """It asks for another number of devices; what it holds stays until the policy says otherwise."""
+        t = self.state.tables
+        least, most = value.min_gpus or value.gpus, value.max_gpus or value.gpus
+        if not 0 < least <= value.gpus <= most:
+            raise UsageError(f"{least} to {most} GPUs around {value.gpus}", where="resize", fix="give 1 <= min <= gpus <= max")
+        if phase.terminal:
+            return False
+        old = [t.options[k] for k in range(int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_FIRST, row] + t.I[c.OPTION_COUNT, row]))]
+        was, rest = int(t.I[c.GPUS, row]), [option for option in old if option.gpus == 0]
+        performance = t.performance
+        kinds = list(dict.fromkeys(option.type for option in old if option.gpus > 0))
+        base = {kind: next(option for option in old if option.type == kind and option.gpus > 0) for kind in kinds}
+        rates = {kind: base[kind].rate * value.gpus / max(was, 1) if performance is None else base[kind].rate for kind in kinds}
+        fresh = [Option(kind, value.gpus, rates[kind], rates[kind], base[kind].cpus, base[kind].memory) for kind in kinds]
+        if not any(option.gpus <= t.cluster.gpus_of(t.cluster.types[option.type]) for option in (*fresh, *rest)):
+            raise RejectedError(Reason.TOO_LARGE, value.job, "ask for less, or let nodes join first")
+        t.I[c.OPTION_FIRST, row], t.I[c.OPTION_COUNT, row] = len(t.options), len(fresh) + len(rest)
+        for option in (*fresh, *rest):
+            t.options.append(option)
+        t.I[c.GPUS, row], t.I[c.MIN_GPUS, row], t.I[c.MAX_GPUS, row] = value.gpus, least, most
+        t.I[c.SMALLEST, row] = 0 if rest else value.gpus
+        self.state.make_room()
+        self.state.rebuild()
+        return True
+
+    # --- nodes ----------------------------------------------------------------------------------------------------------
+    def _change_node(self, value: NodeEvent) -> bool:
+        state = self.state
+        if value.kind == "join":
+            assert value.node is not None
+            join_node(state, value.node)
+            return True
+        number = value.find(state.tables.cluster)
+        up = state.tables.NI[c.N_UP, number] == 1
+        if value.kind == "down":  # also one that drains: gangs may still be there
+            lose_node(state, number)
+        elif value.kind == "drain" and up:
+            drain_node(state, number)
+        elif value.kind == "up" and not up:
+            return_node(state, number)
+        return True
+
+
+def _code(names: list[str], name: str) -> int:
+    """The code of a name, which is listed when it is new."""
+    if name not in names:
+        names.append(name)
+    return names.index(name)

@@ -1,0 +1,144 @@
+"""What enters from outside is a value: the same whether it is written, read back, or applied to a run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.engine.states import engine_of
+
+from gantline.core import columns as c
+from gantline.core.cluster import Node
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.core.inputs import Input, JobWish, News, Report, Submit, Wish, decode_input, encode_input
+from gantline.core.node_events import NodeEvent
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason
+from gantline.engine.inputs import RejectedError
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+
+EXAMPLES: list[Input] = [
+    Submit(3.0, {"id": "a", "gpus": 2, "user": "ana"}, work=50.0),
+    Submit(3.0, {"id": "a", "options": [{"type": "gpu", "gpus": 4}]}),
+    *(JobWish(5.0, wish, "a") for wish in Wish if wish is not Wish.RESIZE),
+    JobWish(5.0, Wish.RESIZE, "a", 4, 2, 8),
+    NodeEvent(7.0, "node0", "down"),
+    NodeEvent(8.0, "new", "join", Node("new", "gpu", 4, cpus=8.0)),
+    Report(News.STOPPED, 3, 2, 9.5, 12.25),
+    Report(News.STARTED, 3, 2, 9.5, 0.0, (4, 5)),
+]
+
+
+@pytest.mark.parametrize("value", EXAMPLES, ids=lambda value: encode_input(value)["input"])
+def test_an_input_survives_json(value: Input) -> None:
+    assert decode_input(json.loads(json.dumps(encode_input(value)))) == value
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ({"input": "cancle", "job": "a"}, "no input 'cancle'"),
+        ({"input": "cancel"}, "'job' is missing"),
+        ({"input": "cancel", "job": "a", "gpu": 3}, "unknown key 'gpu'"),
+        ({"input": "report", "news": "stoped", "row": 0, "epoch": 1}, "no news 'stoped'"),
+    ],
+)
+def test_a_mistake_is_told(written: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        decode_input(written)
+
+
+def job(name: str, gpus: int = 1, duration: float = 100.0, arrival: float = 0.0) -> dict[str, Any]:
+    return {"job": name, "arrival": arrival, "gpus": gpus, "duration": duration}
+
+
+def told(run: Run, name: str) -> tuple[str, float]:
+    row = run.jobs.filter(run.jobs["job"] == name).row(0, named=True)
+    return row["state"], row["finish"]
+
+
+def both_clocks(*what: Any, **options: Any) -> Run:
+    run, acknowledged = simulate(*what, **options), simulate(*what, executor="acknowledged", **options)
+    assert acknowledged.jobs.write_csv() == run.jobs.write_csv()
+    return run
+
+
+def test_a_job_is_submitted_beside_the_trace_and_the_tables_grow() -> None:
+    more = [Submit(10.0 + k, {"id": f"more{k}", "gpus": 1, "user": "bo"}, work=20.0) for k in range(40)]
+    run = both_clocks([job("a")], "1x4", "fifo", inputs=more)
+
+    assert run.jobs.height == 41
+    assert run.jobs["finish"].is_not_nan().all()
+    assert told(run, "more0") == ("completed", 30.0)
+    assert told(run, "more39")[1] > told(run, "more0")[1]
+    assert run.jobs["user"].to_list()[-1] == "bo"
+
+
+def test_a_cancelled_job_gives_back_what_it_holds() -> None:
+    run = both_clocks([job("a", 2), job("b", 2)], "1x2", "fifo", inputs=[JobWish(30.0, Wish.CANCEL, "a")])
+
+    assert told(run, "a")[0] == "cancelled"
+    assert told(run, "b") == ("completed", 130.0)
+    assert run.jobs["preemptions"].to_list() == [0, 0]
+
+
+def test_a_held_job_is_kept_out_until_it_is_released_and_keeps_its_work() -> None:
+    wishes = [JobWish(30.0, Wish.HOLD, "a"), JobWish(50.0, Wish.RELEASE, "a")]
+    run = both_clocks([job("a", 2), job("b", 2, 10.0)], "1x2", "fifo", inputs=wishes)
+
+    assert told(run, "b") == ("completed", 40.0)
+    assert told(run, "a") == ("completed", 120.0)
+
+
+def test_a_job_may_be_held_before_it_arrives() -> None:
+    wishes = [JobWish(5.0, Wish.HOLD, "b"), JobWish(60.0, Wish.RELEASE, "b"), JobWish(5.0, Wish.CANCEL, "c")]
+    run = both_clocks([job("a", 1, 30.0), job("b", 1, 10.0, 20.0), job("c", 1, 10.0, 21.0)], "1x2", "fifo", inputs=wishes)
+
+    assert told(run, "b") == ("completed", 70.0)
+    assert told(run, "c")[0] == "cancelled"
+
+
+def test_a_requeued_job_waits_like_any_other() -> None:
+    wishes = [JobWish(30.0, Wish.CANCEL, "a"), JobWish(40.0, Wish.REQUEUE, "a")]
+    run = both_clocks([job("a", 2), job("b", 2, 50.0, 10.0)], "1x2", "fifo", inputs=wishes)
+
+    assert told(run, "b") == ("completed", 80.0)
+    assert told(run, "a") == ("completed", 150.0)  # thirty of a hundred seconds were saved
+
+
+def test_a_job_that_asks_for_more_gets_it_when_the_policy_says_so() -> None:
+    run = both_clocks([job("a", 1), job("b", 2, 10.0, 5.0)], "1x2", "srtf", inputs=[JobWish(1.0, Wish.RESIZE, "b", 1)])
+
+    assert told(run, "b") == ("completed", 25.0)  # on one device, beside the other job, half as fast
+
+
+def test_what_cannot_be_is_refused_with_a_reason_and_nothing_is_queued() -> None:
+    engine = engine_of([job("a")], "1x2")
+    engine.state.B[3] = 1  # the trace's only job has arrived
+    before = len(engine.state.tables.ids)
+    with pytest.raises(RejectedError, match="asks for more devices than the cluster has") as large:
+        engine.apply(Submit(0.0, {"id": "huge", "gpus": 64}))
+    with pytest.raises(RejectedError, match="asks for a device type that the cluster does not have") as strange:
+        engine.apply(Submit(0.0, {"id": "strange", "options": [{"type": "tpu", "gpus": 1}]}))
+
+    assert (large.value.reason, strange.value.reason) == (Reason.TOO_LARGE, Reason.NO_SUCH_TYPE)
+    assert len(engine.state.tables.ids) == before
+    with pytest.raises(UsageError, match="there is a job 'a' already"):
+        engine.apply(Submit(0.0, {"id": "a"}))
+    with pytest.raises(NotFoundError, match="no job 'aa'"):
+        engine.apply(JobWish(0.0, Wish.CANCEL, "aa"))
+
+
+def test_a_finished_job_cannot_be_requeued() -> None:
+    engine = engine_of([job("a")], "1x2")
+    engine.state.tables.I[c.PHASE, 0] = int(Phase.COMPLETED)
+    with pytest.raises(RefusedError, match="job 'a' is completed"):
+        engine.apply(JobWish(0.0, Wish.REQUEUE, "a"))
+    assert engine.apply(JobWish(0.0, Wish.CANCEL, "a")) is False
+
+
+def test_an_imitation_takes_no_inputs() -> None:
+    with pytest.raises(RefusedError, match="takes no inputs"):
+        simulate([job("a")], "1x2", "fifo", regime="irfsim", inputs=[JobWish(0.0, Wish.CANCEL, "a")])

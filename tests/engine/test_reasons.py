@@ -1,0 +1,123 @@
+"""The list of reasons is closed, and every one of them can occur: here is how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gantline.core import columns as c
+from gantline.core.inputs import JobWish, Submit, Wish
+from gantline.core.node_events import NodeEvent
+from gantline.core.plan import Assignment, Misfit, Plan, Refusal
+from gantline.core.policy import Policy
+from gantline.core.reasons import Reason, sentence, slug
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.engine.inputs import RejectedError
+from gantline.simulator.outcome import carry_out
+from gantline.simulator.simulate import simulate
+
+SLUGS = {slug(reason): reason for reason in Reason}
+
+
+def job(name: str, gpus: int = 1, duration: float = 100.0, arrival: float = 0.0) -> dict[str, Any]:
+    return {"job": name, "arrival": arrival, "gpus": gpus, "duration": duration}
+
+
+@dataclass(frozen=True)
+class Answers(Policy):
+    """Answers as told: the k-th time with the k-th answer, then with the last; notes the reasons it sees."""
+
+    answers: tuple[Callable[[Snapshot], Plan], ...] = ()
+    seen: list[int] = field(default_factory=list)
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        self.seen.extend(snapshot.jobs.reason.tolist())
+        return self.answers[min(snapshot.decision, len(self.answers)) - 1](snapshot)
+
+
+def everybody(snapshot: Snapshot) -> Plan:
+    return Plan.rank(np.arange(len(snapshot.jobs), dtype=np.float64))
+
+
+def nobody(snapshot: Snapshot) -> Plan:
+    return Plan.rank(np.full(len(snapshot.jobs), np.inf))
+
+
+def broken(snapshot: Snapshot) -> Plan:
+    raise RuntimeError("no answer")
+
+
+def told(jobs: list[dict[str, Any]], cluster: str, policy: Any, *answers: Callable[[Snapshot], Plan], **options: Any) -> set[Reason]:
+    """Every reason that a policy saw, that ended an interval, or that stands at the end."""
+    chosen = Answers(answers) if policy is None else policy
+    run = simulate(jobs, cluster, chosen, **options)
+    found = {SLUGS[one] for one in run.allocations["reason"].to_list()} | {Reason(int(one)) for one in run.tables.I[c.REASON]}
+    return found | {Reason(one) for one in (chosen.seen if isinstance(chosen, Answers) else ())}
+
+
+def assigned(*rows: Assignment) -> Callable[[Snapshot], Plan]:
+    return lambda snapshot: Plan.assign([row for row in rows if row.job < len(snapshot.jobs)])
+
+
+def rejected(request: dict[str, Any]) -> set[Reason]:
+    with pytest.raises(RejectedError) as refused:
+        simulate([job("a")], "1x2", "fifo", inputs=[Submit(1.0, request)])
+    return {refused.value.reason}
+
+
+def blocked() -> set[Reason]:
+    jobs = [{"id": "large", "gpus": 4}, {"id": "small", "gpus": 1}]
+    instant = decode_snapshot({"cluster": "1x2", "jobs": jobs})
+    words = carry_out(instant, Plan.rank(np.array([0.0, 1.0]), misfit=Misfit.STOP, preempt=False))[1].why
+    return {reason for reason in Reason if sentence(reason) == words}
+
+
+TWO = [job("a", 2), job("b", 2, 50.0, 10.0)]
+ONE = [job("a")]
+HOW: dict[Reason, Callable[[], set[Reason]]] = {
+    Reason.NONE: lambda: told(ONE, "1x1", None, everybody, until=50.0),
+    Reason.ARRIVED: lambda: told(ONE, "1x1", None, everybody),
+    Reason.RESOURCES: lambda: told(TWO, "1x2", "fifo", until=50.0),
+    Reason.PRIORITY: lambda: told([job("a", 2, 10.0), job("b", 2)], "1x2", "srtf", until=5.0),
+    Reason.FRAGMENTED: lambda: told([job("a", 2), job("b", 2), job("c", 2)], "2x3", "fifo", placement="consolidated", until=5.0),
+    Reason.BLOCKED: blocked,
+    Reason.NO_SUCH_TYPE: lambda: rejected({"id": "b", "options": [{"type": "tpu", "gpus": 1}]}),
+    Reason.TOO_LARGE: lambda: rejected({"id": "b", "gpus": 3}),
+    Reason.QUOTA: lambda: told([job("a"), job("b")], "1x2", "fifo", admission="quota:user=1", until=50.0),
+    Reason.LOAD_LIMIT: lambda: told([job("a", 2), job("b", 2), job("c", 2)], "1x2", "fifo", admission="load-limit:1.0", until=50.0),
+    Reason.HELD: lambda: told(ONE, "1x1", "fifo", inputs=[JobWish(5.0, Wish.HOLD, "a")]),
+    Reason.DEFERRED: lambda: told(ONE, "1x1", None, nobody, until=50.0),
+    Reason.PREEMPTED: lambda: told(TWO, "1x2", "srtf"),
+    Reason.MOVED: lambda: told(ONE, "1x2", None, assigned(Assignment(0, devices=(0,))), assigned(Assignment(0, devices=(1,))), round=30.0),
+    Reason.RESIZED: lambda: told(ONE, "1x2", None, assigned(Assignment(0, gpus=1)), assigned(Assignment(0, gpus=2)), round=30.0),
+    Reason.NODE_LOST: lambda: told(ONE, "1x1", "fifo", node_events=[NodeEvent(5.0, "node0", "down")]),
+    Reason.FINISHED: lambda: told(ONE, "1x1", "fifo"),
+    Reason.STALE: lambda: told([job("a"), job("b", arrival=3.0)], "1x1", None, everybody, latency=5.0),
+    Reason.INFEASIBLE: lambda: told(ONE, "1x1", None, assigned(Assignment(0, devices=(7,))), until=50.0),
+    Reason.LEASE_ENDED: lambda: told(ONE, "1x1", None, assigned(Assignment(0, until=20.0)), assigned(), assigned(Assignment(0))),
+    Reason.REFUSED: lambda: told(ONE, "1x1", None, lambda snapshot: Plan(refusals=(Refusal(0, "too late"),))),
+    Reason.END: lambda: told(ONE, "1x1", "fifo", until=50.0),
+    Reason.POLICY_FAILED: lambda: told(ONE, "1x1", None, broken, everybody),
+    Reason.CANCELLED: lambda: told(ONE, "1x1", "fifo", inputs=[JobWish(5.0, Wish.CANCEL, "a")]),
+    Reason.LIMIT: lambda: told(ONE, "1x1", None, assigned(Assignment(0, purpose="profile", limit=5.0)), everybody),
+    Reason.REQUEUED: lambda: told(ONE, "1x1", "fifo", inputs=[JobWish(5.0, Wish.REQUEUE, "a")]),
+}
+
+
+def test_the_list_is_whole() -> None:
+    assert set(HOW) == set(Reason)
+    assert all(sentence(reason) for reason in Reason)
+
+
+@pytest.mark.parametrize("reason", HOW, ids=lambda reason: slug(reason))
+def test_it_can_occur(reason: Reason) -> None:
+    assert reason in HOW[reason]()
+
+
+def test_a_job_held_by_a_quota_is_not_told_the_load_limit() -> None:
+    assert Reason.LOAD_LIMIT not in HOW[Reason.QUOTA]()
