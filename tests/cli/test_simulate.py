@@ -216,3 +216,9 @@ def test_a_policy_that_promises_too_much_is_caught_by_stepping(cli: Cli, folder:
     assert told.code == 1
     assert "skipping rounds changed the result" in told.err
     assert told.json["completed"] == 5
+
+
+def test_a_trace_that_answers_nothing_is_said_to(cli: Cli, folder: Path) -> None:
+    told = cli("simulate", "jobs.csv", "--cluster", "16x8", "--policy", "fifo", "-o", "json")
+    assert "no job had to wait (utilisation " in told.err
+    assert "no job had to wait" not in cli(*BASE, "--policy", "fifo").err

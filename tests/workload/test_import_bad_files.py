@@ -20,6 +20,7 @@ from gantline.workload.importers.registry import IMPORTERS, find_importer, impor
 
 FIXTURES = Path(__file__).parent / "fixtures"
 EXCERPTS = {
+    "acme": "acme.csv",
     "blox": "blox.csv",
     "gavel": "gavel.trace",
     "helios": "helios.csv",

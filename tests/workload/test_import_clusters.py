@@ -151,3 +151,15 @@ def test_spot_jobs_multiply_workers_and_keep_their_class() -> None:
         ("13", 1, 0.5, 8.0, 0.0, "A10", "9"),
     ]
     assert trace.notes[:2] == ("dropped 1 of 5 jobs: no positive duration", "dropped 1 of 5 jobs: no GPUs")
+
+
+def test_acme_keeps_what_ran_on_gpus_and_when_it_really_started() -> None:
+    trace = import_trace("acme", FIXTURES / "acme.csv")
+    columns = ("job", "arrival", "gpus", "duration", "app", "outcome", "started", "memory")
+    assert trace.frame.select(columns).rows() == [
+        ("12", 0.0, 32, 3600.0, "Pretrain", "killed", 600.0, 3600.0),
+        ("13", 60.0, 1, 60.0, "Evaluation", "failed", 70.0, 120.0),
+    ]
+    assert trace.notes[0] == "dropped 1 of 4 jobs: never ran (no positive duration)"
+    assert import_trace("acme", FIXTURES / "acme.csv", {"cpu_jobs": "true"}).frame["gpus"].to_list() == [0, 32, 1]
+    assert import_trace("acme", FIXTURES / "acme.csv", {"kind": "pretrain"}).frame["job"].to_list() == ["12"]

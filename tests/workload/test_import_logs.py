@@ -151,3 +151,12 @@ def test_slurm_memory_in_gigabytes() -> None:
     assert memory_of("cpu=1,mem=64G") == pytest.approx(68.719476736)
     assert memory_of("mem=1000") == pytest.approx(1.048576)
     assert memory_of("cpu=1") is None
+
+
+def test_parts_of_heterogeneous_jobs_are_told(tmp_path: Path) -> None:
+    rows = ["JobID|Submit|Start|Elapsed|AllocTRES"]
+    rows += [f"7+{part}|2024-01-01T00:00:00|2024-01-01T00:01:00|00:10:00|gres/gpu={part + 1}" for part in (0, 1)]
+    (tmp_path / "log").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    trace = import_trace("sacct", tmp_path / "log")
+    assert trace.frame["started"].to_list() == [60.0, 60.0]
+    assert trace.notes[0].startswith("1 heterogeneous jobs have 2 parts")

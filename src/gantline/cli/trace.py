@@ -50,6 +50,21 @@ def import_trace(
     _write(lambda: read(format_, source, given), out)
 
 
+@app.command(help_epilogue="Formats: openb, pai, philly, sinfo (Slurm: sinfo -N -o '%N|%G|%c|%m').")
+def cluster(
+    format_: Annotated[str, Parameter(name="FORMAT", help="The format of the node list, from the list below.")],
+    source: Annotated[Path, Parameter(name="SRC", help="The node list.")],
+    out: Annotated[Path, Parameter(name="OUT", help="The YAML file that --cluster takes.")],
+    /,
+) -> None:
+    """Turn a node list into a cluster."""
+    from gantline.files.node_lists import cluster_text, read_node_list
+
+    found = read_node_list(format_, source)
+    out.write_text(cluster_text(found), encoding="utf-8")
+    say(f"note: wrote {len(found.nodes)} nodes with {sum(node.gpus for node in found.nodes)} GPUs to {out}")
+
+
 @app.command
 def check(
     source: Source,

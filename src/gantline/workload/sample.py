@@ -36,7 +36,8 @@ def scale(trace: Trace, *, load: float) -> Trace:
     """The same jobs at ``load`` times the rate: every time between arrivals is divided by the factor."""
     if not (math.isfinite(load) and load > 0):
         raise UsageError(f"load factor {load} is not above 0", fix="2 doubles the load, 0.5 halves it")
-    return _derive(trace, _arriving(trace, divide(trace.frame["arrival"], load)), f"load times {load:g}")
+    frame = _arriving(trace, divide(trace.frame["arrival"], load))
+    return _derive(trace, frame.drop("started", strict=False), f"load times {load:g}")
 
 
 def shift(trace: Trace, *, by: float) -> Trace:
@@ -61,10 +62,11 @@ def window(trace: Trace, *, start: float = 0.0, end: float = math.inf) -> Trace:
 
 
 def _arriving(trace: Trace, arrival: pl.Series) -> pl.DataFrame:
-    """The rows at new times of arrival; each deadline keeps its distance."""
+    """The rows at new times of arrival; deadlines and real starts keep their distance."""
     frame = trace.frame
-    if "deadline" in frame.columns:
-        frame = frame.with_columns(deadline=frame["deadline"] - frame["arrival"] + arrival)
+    for name in ("deadline", "started"):
+        if name in frame.columns:
+            frame = frame.with_columns((frame[name] - frame["arrival"] + arrival).alias(name))
     return frame.with_columns(arrival.alias("arrival"))
 
 

@@ -37,6 +37,8 @@ def read(
     }
     names = {"user": "user", "queue": "vc", "app": "jobname", "model": "model"}
     columns |= {native: text(raw, name) for native, name in names.items() if name in here}
+    if "start_time" in here:
+        columns["started"] = moment(raw, "start_time")
     if "cpu_num" in here:
         columns["cpus"] = number(raw, "cpu_num")
     if "batchsize" in here:

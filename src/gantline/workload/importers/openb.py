@@ -44,6 +44,7 @@ def read(
             "memory": number(raw, "memory_mib") * _GB_PER_MIB,
             "outcome": text(raw, "pod_phase").replace_strict(_OUTCOMES, default="", return_dtype=pl.String),
             "gpu_demand": divide(number(raw, "num_gpu") * number(raw, "gpu_milli"), 1000),
+            "started": number(raw, "scheduled_time"),
             "_spec": spec,
             "_placed": number(raw, "scheduled_time"),
         }

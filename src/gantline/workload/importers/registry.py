@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _HOME = "gantline.workload.importers"
 IMPORTERS: Mapping[str, tuple[str, str]] = {
+    "acme": (f"{_HOME}.acme:read", "Shanghai AI Laboratory's Acme: Seren and Kalos, language models (CSV)"),
     "blox": (f"{_HOME}.blox:read", "Blox workload: job_index, arrival_s, total_iterations, ... (CSV)"),
     "gavel": (f"{_HOME}.gavel:read", "Gavel and Shockwave traces: 10, 12 or 7 fields, tab separated"),
     "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log, and Lucid's logs (CSV)"),
@@ -39,7 +40,7 @@ IMPORTERS: Mapping[str, tuple[str, str]] = {
 _ALSO_CALLED: Mapping[str, str] = {
     "slurm": "sacct", "microsoft": "philly", "msr": "philly", "sensetime": "helios", "alibaba": "pai", "alibaba-2020": "pai",
     "alibaba-2023": "openb", "alibaba-2026": "spot", "adaptdl": "pollux", "sia": "pollux", "shockwave": "gavel", "muri": "tiresias",
-    "allox": "irfsim",
+    "allox": "irfsim", "seren": "acme", "kalos": "acme", "shanghai": "acme",
 }  # fmt: skip
 
 

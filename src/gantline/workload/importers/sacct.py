@@ -2,7 +2,7 @@
 
 Needed columns: JobID, Submit, and a run time (ElapsedRaw or Elapsed), and where GPUs are told: AllocTRES, ReqTRES,
 AllocGRES or ReqGRES. A good call:
-``sacct -a -P -X -S 2024-01-01 -o JobID,User,Account,Partition,Submit,Elapsed,Timelimit,State,AllocTRES,ReqTRES,Priority``.
+``sacct -a -P -X -S 2024-01-01 -o JobID,User,Account,Partition,Submit,Start,Elapsed,Timelimit,State,AllocTRES,ReqTRES,Priority``.
 Steps (``123.batch``) and array members that were never split off (``123_[5-9]``) are left out.
 """
 
@@ -54,12 +54,17 @@ def read(
     columns |= {"priority": number(raw, "Priority")} if "Priority" in here else {}
     columns |= {"time_limit": _each(raw, "Timelimit")} if "Timelimit" in here else {}
     columns |= _cpus_and_memory(raw, resources)
+    columns |= {"started": moment(raw, "Start")} if "Start" in here else {}
     columns |= {"attempts": number(raw, "Restarts") + 1} if "Restarts" in here else {}
     sieve = Sieve(pl.DataFrame(columns), raw)
     sieve.frame = sieve.frame.filter(~pl.col("job").str.contains(".", literal=True))
     sieve.total = len(sieve.frame)
     if sieve.total < len(raw.frame):
         sieve.note(f"left out {len(raw.frame) - sieve.total} steps of jobs (sacct -X leaves them out itself)")
+    parts = sieve.frame.filter(pl.col("job").str.contains(r"^\d+\+\d+$"))
+    if parts.height:
+        jobs = parts["job"].str.extract(r"^(\d+)").n_unique()
+        sieve.note(f"{jobs} heterogeneous jobs have {parts.height} parts (7+0, 7+1, ...), each a job of its own here: they may run apart")
     sieve.drop(pl.col("job").str.contains("[", literal=True), "array members that never started")
     sieve.drop(pl.col("arrival").is_null(), "no time of submission")
     sieve.drop(pl.col("_state").is_in(["PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING"]), "not finished")

@@ -69,6 +69,17 @@ def moment(raw: RawTable, name: str) -> pl.Series:
     return seconds.rename(name)
 
 
+def zoned_moment(raw: RawTable, name: str) -> pl.Series:
+    """As :func:`moment`, for logs whose dates carry their zone: where zones differ, all are counted in the first one."""
+    local = moment(raw, name)
+    zone = present(raw.frame[name]).str.extract(r"([+-]\d\d:?\d\d)$").fill_null("+00:00").str.replace(":", "")
+    if zone.n_unique() < 2:
+        return local
+    offset = zone.str.slice(1, 2).cast(pl.Float64) * 3600 + zone.str.slice(3, 2).cast(pl.Float64) * 60
+    signed = pl.select(pl.when(zone.str.starts_with("-")).then(-offset).otherwise(offset)).to_series()
+    return (local - signed + float(signed[0])).rename(name)
+
+
 def seconds_since_1970(cells: pl.Series) -> pl.Series:
     """Dates as numbers; null where a cell is no date. An offset such as ``+08:00`` is dropped: logs are local."""
     plain = cells.str.replace("T", " ").str.replace(r"(?:Z|[+-]\d\d:?\d\d)$", "")
