@@ -1,6 +1,7 @@
 // The floor: a hard-coded loop that only counts GPUs, for one fixed policy at a time.
 // Same semantics as Gantline in rounds with first-free placement, so both must give the same mean completion time.
-// It keeps those who run and those who wait in two lists sorted by key (keys of those who wait do not move) and merges them.
+// Policies that stop gangs: those who run and those who wait are two lists sorted by key (keys of those who wait do not move), merged.
+// FIFO, which never stops anybody: a queue per gang size and a heap of finishes.
 // usage: floor POLICY GPUS ROUND < rows of "arrival gpus duration", sorted by arrival
 #include <algorithm>
 #include <cmath>
@@ -8,7 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <limits>
+#include <queue>
 #include <vector>
 
 struct Job {
@@ -17,13 +20,55 @@ struct Job {
   bool runs = false;
 };
 
+const double inf = std::numeric_limits<double>::infinity();
+
+// Who fits starts, in order of arrival; whoever does not fit is passed. Decisions come back.
+long never_stop(std::vector<Job> &jobs, int total, double round_length) {
+  std::vector<std::deque<int>> queue(total + 1);
+  std::vector<int> sizes;  // that occur, rising
+  std::vector<bool> seen(total + 1, false);
+  for (auto &j : jobs) seen[j.gpus] = true;
+  for (int g = 1; g <= total; ++g)
+    if (seen[g]) sizes.push_back(g);
+  typedef std::pair<double, int> Finish;
+  std::priority_queue<Finish, std::vector<Finish>, std::greater<Finish>> finishes;
+  size_t next = 0, waiting = 0;
+  long decisions = 0;
+  int left = total;
+  double now = -round_length;
+  while (true) {
+    double due = finishes.empty() ? inf : finishes.top().first;
+    if (next < jobs.size()) due = std::min(due, jobs[next].arrival);
+    if (due == inf) return decisions;
+    now = std::max(std::ceil(due / round_length - 1e-9) * round_length, now + round_length);
+    for (; !finishes.empty() && finishes.top().first <= now; finishes.pop()) {
+      Job &j = jobs[finishes.top().second];
+      j.finish = finishes.top().first, left += j.gpus;
+    }
+    for (; next < jobs.size() && jobs[next].arrival <= now; ++next, ++waiting) queue[jobs[next].gpus].push_back((int)next);
+    if (!waiting) continue;
+    ++decisions;
+    while (true) {
+      int best = -1;
+      for (int g : sizes) {
+        if (g > left) break;
+        if (!queue[g].empty() && (best < 0 || queue[g].front() < best)) best = queue[g].front();
+      }
+      if (best < 0) break;
+      Job &j = jobs[best];
+      queue[j.gpus].pop_front(), --waiting, left -= j.gpus;
+      finishes.push({now + j.duration, best});
+    }
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc != 4) return 2;
   const char *policy = argv[1];
   const int total = atoi(argv[2]);
   const double round_length = atof(argv[3]);
   const bool fifo = !strcmp(policy, "fifo"), srtf = !strcmp(policy, "srtf"), las = !strcmp(policy, "las");
-  const double limit = 3600, inf = std::numeric_limits<double>::infinity();
+  const double limit = 3600;
   std::vector<Job> jobs;
   double a, d;
   int g;
@@ -41,7 +86,6 @@ int main(int argc, char **argv) {
   auto before = [&](int x, int y) { return jobs[x].key != jobs[y].key ? jobs[x].key < jobs[y].key : x < y; };
   auto rate = [&](Job &j) {
     double run = j.runs ? now - j.since : 0;
-    if (fifo) return j.runs ? -1.0 : j.arrival;
     if (srtf) return j.duration - (j.done + run);
     if (las) return j.service + run;
     return ((j.service + run) * j.gpus >= limit ? 1e12 : 0) + (j.first < 0 ? 1e11 + j.arrival : j.first);
@@ -51,7 +95,8 @@ int main(int argc, char **argv) {
     waiting.insert(std::upper_bound(waiting.begin(), waiting.end(), i, before), i);
     ++sizes[jobs[i].gpus];
   };
-  while (true) {
+  if (fifo) decisions = never_stop(jobs, total, round_length);
+  while (!fifo) {
     double due = wake;
     if (next < jobs.size()) due = std::min(due, jobs[next].arrival);
     if (due == inf) break;
@@ -120,7 +165,7 @@ int main(int argc, char **argv) {
     for (int i : running) {
       Job &j = jobs[i];
       wake = std::min(wake, j.since + (j.duration - j.done));
-      if (!fifo && !srtf && !las) {
+      if (!srtf && !las) {
         double left = limit - j.service * j.gpus;
         double at = j.since + left / j.gpus;
         if (left > 0 && at > now) wake = std::min(wake, at);
