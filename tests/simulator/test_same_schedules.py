@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.simulator.small_runs import fingerprint, small_run
+from tests.simulator.small_runs import draw, fingerprint, small_run
 
-from gantline.drivers import declared, dense
+from gantline.drivers import declared, dense, virtual
 from gantline.engine.dense import walk as w
 from gantline.policies.registry import make_policy
 from gantline.simulator.simulate import simulate
@@ -33,6 +33,17 @@ def test_records_and_tables_give_the_same_run(monkeypatch: pytest.MonkeyPatch) -
     assert [fingerprint(small_run(n, hard=False)) for n in numbers] == on_records
 
 
+@pytest.mark.parametrize("way", ["easy", "conservative"])
+def test_backfilling_on_records_equals_the_policy(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """`policies.backfill`, asked at every decision, is the oracle."""
+    policy = make_policy("fifo", {"backfill": way})
+    drawn = [(number, *draw(number, hard=False)) for number in range(2000, 2024)]
+    compiled = [simulate(trace, spec, policy, **more).summary["log_hash"] for _, trace, spec, _, more in drawn]
+    monkeypatch.setattr(virtual, "knows", lambda state, key: False)
+    asked = [simulate(trace, spec, policy, **more).summary["log_hash"] for _, trace, spec, _, more in drawn]
+    assert [drawn[k][0] for k in range(len(drawn)) if compiled[k] != asked[k]] == []
+
+
 def work_of(monkeypatch: pytest.MonkeyPatch, policy: str, jobs: int, gpus: int, **settings: Any) -> dict[str, float]:
     """Per decision: rows looked at, keys evaluated; per start: the same."""
     seen: list[Any] = []
@@ -52,7 +63,13 @@ def work_of(monkeypatch: pytest.MonkeyPatch, policy: str, jobs: int, gpus: int, 
 
 @pytest.mark.parametrize(
     ("policy", "settings", "rows", "keys"),
-    [("fifo", {"backfill": "skip"}, 2, 0.1), ("sjf", {}, 2, 0.1), ("srtf", {}, 8, 4), ("tiresias", {"compat": "none"}, 8, 4)],
+    [
+        ("fifo", {"backfill": "skip"}, 2, 0.1),
+        ("fifo", {"backfill": "easy"}, 60, 60),
+        ("sjf", {}, 2, 0.1),
+        ("srtf", {}, 8, 4),
+        ("tiresias", {"compat": "none"}, 8, 4),
+    ],
 )
 def test_a_decision_costs_what_changes(
     monkeypatch: pytest.MonkeyPatch, policy: str, settings: dict[str, Any], rows: float, keys: float

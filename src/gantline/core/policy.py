@@ -55,6 +55,7 @@ class LinearKey:
     first_start: float = 0.0  # first start, or infinity-like for those never started (they queue behind, by arrival)
     level_by: str = "attained_gpu"  # or "attained"
     thresholds: tuple[float, ...] = ()
+    promises: float = 0.0  # backfilling: how many who do not fit are promised a time (EASY: 1, conservative: infinity); 0: no backfilling
 
     @property
     def moves(self) -> bool:

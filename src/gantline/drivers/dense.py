@@ -19,6 +19,7 @@ from gantline.engine.dense import devices as d
 from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
 from gantline.engine.dense import walk as w
+from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import Devices, devices
 from gantline.engine.dense.gangs import Log, Setting
 from gantline.engine.dense.heap import DUE, Heaps, heaps
@@ -59,23 +60,32 @@ def fits_dense(state: State) -> bool:
     )
 
 
+def knows(state: State, key: LinearKey) -> bool:
+    """Whether a compiled loop can run this key here; backfilling is known on records only, and at the speed that was asked for."""
+    if not key.promises:
+        return True
+    OF = state.tables.options.F
+    return fits_dense(state) and bool((OF[c.O_RATE] == 1.0).all() and (OF[c.O_RATE_SPREAD] == 1.0).all())
+
+
 def run_on_records(simulation: Simulation, key: LinearKey) -> bool:
     """Run to the end without calling back, but to make room in the log; whether the bound in time cut it short."""
     state, engine = simulation.state, simulation.engine
     t, log = state.tables, state.log
     T, C = lc.clock(simulation)
-    qs, lane_of = queues(t.I[c.GPUS])
+    qs, lane_of = queues(t.I[c.GPUS], key.promises > 0.0)
     jobs = _records(state, lane_of)
     ds = devices(t.NI)
     width = min(int(t.NI[c.N_GPUS].sum()), jobs.f.shape[0]) + 1
     setting = Setting(state.SI, state.SF, t.options.F)
     declared = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
     work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), _motion(state, key))
+    plan = forecast(key.promises, jobs.f.shape[0], width)
     h, B = heaps(jobs.f.shape[0]), np.zeros(B_COUNT + 1, dtype=np.int64)
     code = lc.NEED_LOG
     while code == lc.NEED_LOG:
         log.reserve(2 * width + 65536, 2 * width + 65536)
-        code = run_dense(jobs, h, qs, ds, Log(log.LI, log.LF, log.LD, log.LN), setting, declared, work, B, T, C)
+        code = run_dense(jobs, h, qs, ds, Log(log.LI, log.LF, log.LD, log.LN), setting, declared, work, plan, B, T, C)
         if simulation.on_progress is not None:
             simulation.on_progress(float(T[lc.T_NOW]), int(B[B_NEXT]), int(B[B_ACTIVE]))
     _write_back(state, jobs, h, qs, ds, B[:B_COUNT])

@@ -33,6 +33,7 @@ from gantline.engine import settings as s
 from gantline.engine.advance import next_look
 from gantline.engine.dense import records as r
 from gantline.engine.dense import walk as w
+from gantline.engine.dense.backfill import INSTANT, Forecast, fill_gaps
 from gantline.engine.dense.devices import Devices
 from gantline.engine.dense.gangs import Log, Setting, complete, set_due
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put
@@ -89,7 +90,7 @@ def _arrive(jobs: Records, qs: Queues, key: Key, B: Ints, now: float, load_limit
         i[row, r.WHY] = _ARRIVED
         f[row, r.ADMITTED] = now
         f[row, r.KEY] = key_of(jobs, row, key, 0.0)
-        enter(qs, i[row, r.LANE], f[row, r.KEY], row)
+        enter(qs, i[row, r.LANE], f[row, r.KEY], row, max(f[row, r.ESTIMATE], INSTANT))
 
 
 @kernel
@@ -170,7 +171,18 @@ def _tracked_done(jobs: Records, low: int, high: int) -> bool:
 
 @kernel
 def run_dense(
-    jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Setting, key: Key, work: Pass, B: Ints, T: Floats, C: Ints
+    jobs: Records,
+    h: Heaps,
+    qs: Queues,
+    ds: Devices,
+    log: Log,
+    setting: Setting,
+    key: Key,
+    work: Pass,
+    plan: Forecast,
+    B: Ints,
+    T: Floats,
+    C: Ints,
 ) -> int:
     """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
     rows, room = jobs.f.shape[0], work.line.shape[1] + 64
@@ -207,7 +219,10 @@ def run_dense(
             C[C_DECISIONS] += 1
             if levels:
                 _change_levels(jobs, h, key, work, now)
-            walk(jobs, h, qs, ds, log, setting, key, work, now)
+            if plan.promises > 0.0:
+                fill_gaps(jobs, h, qs, ds, log, setting, work, plan, now)
+            else:
+                walk(jobs, h, qs, ds, log, setting, key, work, now)
         # 6. when to look again
         wake = h.key[DUE, 0] if h.size[DUE] > 0 else np.inf
         if preempt and qs.waiting[0] > 0:

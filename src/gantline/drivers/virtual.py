@@ -23,6 +23,7 @@ from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.reasons import Reason
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
+from gantline.drivers.dense import knows
 from gantline.engine.advance import admit, finish_due, next_finish, observe
 from gantline.engine.agenda import Agenda
 from gantline.engine.engine import Engine
@@ -90,7 +91,8 @@ class Simulation:
         )
         if not (plain and isinstance(policy, OrderPolicy)):
             return None
-        return policy.linear()
+        key = policy.linear()
+        return key if key is not None and knows(self.state, key) else None
 
     # --- the stepping loop ----------------------------------------------------------------------------------------------
     def _run_steps(self) -> None:

@@ -19,6 +19,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.policies.backfill import backfill
 
 _WAYS = ("none", "skip", "easy", "conservative")
+_PROMISES = {"easy": 1.0, "conservative": math.inf}
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,13 @@ class Fifo(OrderPolicy):
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
         return snapshot.jobs.arrival
 
-    def linear(self) -> LinearKey | None:
-        return LinearKey(arrival=1.0) if self.backfill in {"none", "skip"} else None
+    def linear(self) -> LinearKey:
+        return LinearKey(arrival=1.0, promises=_PROMISES.get(self.backfill, 0.0))
 
     def valid_until(self, snapshot: Snapshot) -> float:
         return math.inf
 
     def decide(self, snapshot: Snapshot) -> Plan:
         if self.backfill in {"easy", "conservative"}:
-            return backfill(snapshot, snapshot.jobs.arrival, promises=1 if self.backfill == "easy" else math.inf)
+            return backfill(snapshot, snapshot.jobs.arrival, _PROMISES[self.backfill])
         return super().decide(snapshot)

@@ -158,5 +158,6 @@ def complete(jobs: Records, h: Heaps, ds: Devices, log: Log, row: int, at: float
     jobs.i[row, r.SEGMENT] = -1
     jobs.i[row, r.STATE] = COMPLETED
     drop(h, DUE, row)
-    drop(h, RANK, row)
-    drop(h, LEVEL, row)
+    if h.size[RANK] > 0:  # the heaps of a policy that never stops anybody are empty
+        drop(h, RANK, row)
+        drop(h, LEVEL, row)

@@ -13,26 +13,31 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints, Ints32
 from gantline.core.jit import kernel
 
-# rows of `lane`: gang size, first place of its ring, size of the ring less one, place of the first job in it, jobs, why the last one waits
-SIZE, BASE, MASK, HEAD, COUNT, WHY, LANE_ROWS = range(7)
+# rows of `lane`: gang size, first place of its ring, size of the ring less one, place of the first job in it, jobs, why the last one waits;
+# for backfilling: the next job to look at, the instant before which nobody of this size can start
+SIZE, BASE, MASK, HEAD, COUNT, WHY, CURSOR, HINT, LANE_ROWS = range(9)
 
 
 class Queues(NamedTuple):
     lane: Ints  # (what, lane), lanes by rising size
     key: Floats
     row: Ints32
+    length: Floats  # for backfilling: how long it takes, by its estimate
+    least: Floats  # for backfilling: the shortest of it and all behind it
     waiting: Ints  # how many in all
 
 
-def queues(needs: Ints) -> tuple[Queues, Ints]:
-    """Empty lanes for rows of these sizes, and the lane of every row."""
+def queues(needs: Ints, lengths: bool = False) -> tuple[Queues, Ints]:
+    """Empty lanes for rows of these sizes, and the lane of every row; `lengths`: they are needed, for backfilling."""
     sizes, lane_of, members = np.unique(needs, return_inverse=True, return_counts=True)
-    rings = 1 << np.ceil(np.log2(np.maximum(members, 2))).astype(np.int64)
+    ring = 1 << np.ceil(np.log2(np.maximum(members, 2))).astype(np.int64)
     lane = np.zeros((LANE_ROWS, len(sizes)), dtype=np.int64)
-    lane[SIZE], lane[MASK] = sizes, rings - 1
-    lane[BASE] = np.cumsum(rings) - rings
-    room = int(rings.sum())
-    return Queues(lane, np.empty(room), np.empty(room, dtype=np.int32), np.zeros(1, dtype=np.int64)), lane_of.astype(np.int64)
+    lane[SIZE], lane[MASK] = sizes, ring - 1
+    lane[BASE] = np.cumsum(ring) - ring
+    room = int(ring.sum())
+    length, least = np.empty((2, room if lengths else 0))
+    rings = Queues(lane, np.empty(room), np.empty(room, dtype=np.int32), length, least, np.zeros(1, dtype=np.int64))
+    return rings, lane_of.astype(np.int64)
 
 
 @kernel
@@ -51,29 +56,57 @@ def first_behind(q: Queues, lane: int, key: float, row: int) -> int:
 
 
 @kernel
-def enter(q: Queues, lane: int, key: float, row: int) -> None:
+def place(q: Queues, lane: int, number: int) -> int:
+    """Where the ring keeps the job of that number, counted from the first."""
+    return int(q.lane[BASE, lane] + ((q.lane[HEAD, lane] + number) & q.lane[MASK, lane]))
+
+
+@kernel
+def _copy(q: Queues, lane: int, to: int, number: int) -> None:
+    here, there = place(q, lane, number), place(q, lane, to)
+    q.key[there] = q.key[here]
+    q.row[there] = q.row[here]
+    if q.length.shape[0] > 0:
+        q.length[there] = q.length[here]
+        q.least[there] = q.least[here]
+
+
+@kernel
+def _mind_the_least(q: Queues, lane: int, number: int) -> None:
+    """The job of that number is new, or those behind it have changed: what is shortest from there on, back to where nothing changes."""
+    while number >= 0:
+        at, least = place(q, lane, number), np.inf
+        if number + 1 < q.lane[COUNT, lane]:
+            least = q.least[place(q, lane, number + 1)]
+        least = min(least, q.length[at])
+        if q.least[at] == least:
+            break
+        q.least[at] = least
+        number -= 1
+
+
+@kernel
+def enter(q: Queues, lane: int, key: float, row: int, length: float) -> None:
     """Put a row where it belongs in its lane."""
-    base, mask, head, count = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane], q.lane[COUNT, lane]
-    last = base + ((head + count - 1) & mask)
-    place = count
+    count = q.lane[COUNT, lane]
+    last, number = place(q, lane, count - 1), count
     if count > 0 and (q.key[last] > key or (q.key[last] == key and q.row[last] > row)):
-        place = first_behind(q, lane, key, row)
-    if place < count - place:
-        head = (head - 1) & mask
-        q.lane[HEAD, lane] = head
-        for k in range(place):
-            to, source = base + ((head + k) & mask), base + ((head + k + 1) & mask)
-            q.key[to] = q.key[source]
-            q.row[to] = q.row[source]
+        number = first_behind(q, lane, key, row)
+    if number < count - number:
+        q.lane[HEAD, lane] = (q.lane[HEAD, lane] - 1) & q.lane[MASK, lane]
+        for k in range(number):
+            _copy(q, lane, k, k + 1)
     else:
-        for k in range(count, place, -1):
-            to, source = base + ((head + k) & mask), base + ((head + k - 1) & mask)
-            q.key[to] = q.key[source]
-            q.row[to] = q.row[source]
-    at = base + ((head + place) & mask)
+        for k in range(count, number, -1):
+            _copy(q, lane, k, k - 1)
+    at = place(q, lane, number)
     q.key[at] = key
     q.row[at] = row
     q.lane[COUNT, lane] = count + 1
+    if q.length.shape[0] > 0:
+        q.length[at] = length
+        q.least[at] = -1.0
+        _mind_the_least(q, lane, number)
     q.waiting[0] += 1
 
 
@@ -83,6 +116,23 @@ def leave(q: Queues, lane: int) -> None:
     q.lane[HEAD, lane] = (q.lane[HEAD, lane] + 1) & q.lane[MASK, lane]
     q.lane[COUNT, lane] -= 1
     q.waiting[0] -= 1
+
+
+@kernel
+def remove(q: Queues, lane: int, key: float, row: int) -> None:
+    """Take a row out of its lane, wherever it stands."""
+    number, count = first_behind(q, lane, key, row), q.lane[COUNT, lane]
+    if number < count - number:
+        for k in range(number, 0, -1):
+            _copy(q, lane, k, k - 1)
+        q.lane[HEAD, lane] = (q.lane[HEAD, lane] + 1) & q.lane[MASK, lane]
+    else:
+        for k in range(number, count - 1):
+            _copy(q, lane, k, k + 1)
+    q.lane[COUNT, lane] = count - 1
+    q.waiting[0] -= 1
+    if q.length.shape[0] > 0:
+        _mind_the_least(q, lane, number - 1)
 
 
 @kernel
@@ -106,8 +156,30 @@ def key_behind(q: Queues, key: float, row: int) -> float:
     """The key of the first who waits and ranks behind (key, row); infinity: nobody."""
     found = np.inf
     for lane in range(q.lane.shape[1]):
-        place = first_behind(q, lane, key, row)
-        if place < q.lane[COUNT, lane]:
-            at = q.lane[BASE, lane] + ((q.lane[HEAD, lane] + place) & q.lane[MASK, lane])
-            found = min(found, q.key[at])
+        number = first_behind(q, lane, key, row)
+        if number < q.lane[COUNT, lane]:
+            found = min(found, q.key[place(q, lane, number)])
     return found
+
+
+@kernel
+def restart(q: Queues) -> None:
+    """All cursors to the first of their lanes."""
+    for lane in range(q.lane.shape[1]):
+        q.lane[CURSOR, lane] = 0
+
+
+@kernel
+def next_lane(q: Queues, hope: int) -> int:
+    """The lane, among gangs of at most `hope` devices, whose job at the cursor ranks before the others'; -1: none is left."""
+    best = -1
+    best_key, best_row = 0.0, 0
+    for lane in range(q.lane.shape[1]):
+        if q.lane[SIZE, lane] > hope:
+            break
+        if q.lane[CURSOR, lane] >= q.lane[COUNT, lane]:
+            continue
+        at = place(q, lane, q.lane[CURSOR, lane])
+        if best < 0 or q.key[at] < best_key or (q.key[at] == best_key and q.row[at] < best_row):
+            best, best_key, best_row = lane, q.key[at], q.row[at]
+    return best

@@ -234,7 +234,7 @@ def _clear_nodes(
 
 
 @kernel
-def _find_free(ds: Devices, need: int, rule: int, whole: bool) -> int:
+def find_free(ds: Devices, need: int, rule: int, whole: bool) -> int:
     """Devices that are free; -1: none that the rule allows."""
     if rule != CONSOLIDATED:
         return take_first_free(ds, need)
@@ -274,7 +274,7 @@ def walk(jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Se
         need, link = jobs.i[row, r.NEED], -1
         enough = need <= ds.total[d.FREE_IN_ALL]
         if enough and need < tried and need < tried_all:
-            link = _find_free(ds, need, rule, whole)
+            link = find_free(ds, need, rule, whole)
             if link < 0:
                 tried = min(tried, need)
         if link < 0 and preempt and need < tried_all:
@@ -325,7 +325,7 @@ def _afterwards(jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, key:
             drop(h, DUE, row)
             drop(h, RANK, row)
             drop(h, LEVEL, row)
-            enter(qs, jobs.i[row, r.LANE], jobs.f[row, r.KEY], row)
+            enter(qs, jobs.i[row, r.LANE], jobs.f[row, r.KEY], row, 0.0)
     if preempt:
         levels = key.thresholds.shape[0] > 0
         for place in range(n[AT_BEGUN]):

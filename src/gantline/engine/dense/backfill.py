@@ -1,0 +1,235 @@
+"""Backfilling in the loop of declared keys: the same answers as `policies.backfill`, found with less looking.
+
+EASY promises a time to the first who does not fit. Free devices only become more over time, but for that promise, so whether somebody
+else may start is told by three numbers: what is free now, when the promise begins, and what is left over then. The conservative kind
+promises everybody a time, in a list of instants and of what is free from each on; whoever has the same gang size as one before
+need not look earlier than that one did.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import kernel
+from gantline.engine import settings as s
+from gantline.engine.dense import devices as d
+from gantline.engine.dense import queues as q
+from gantline.engine.dense import records as r
+from gantline.engine.dense.devices import Devices
+from gantline.engine.dense.gangs import Log, Setting, start
+from gantline.engine.dense.heap import DUE, FRONT, Heaps, drop, put
+from gantline.engine.dense.queues import Queues, next_lane, remove, restart
+from gantline.engine.dense.records import Records
+from gantline.engine.dense.walk import AT_BEGUN, BEGUN, EVALUATED, LOOKED, STARTED, Pass, find_free
+
+INSTANT = 1e-6  # seconds that a gang takes at least
+FREE, NEXT, INSTANTS = range(3)
+
+
+class Forecast(NamedTuple):
+    """Instants in order, linked: when each is, how many devices are free from then on, which is the next (-1: none)."""
+
+    time: Floats
+    link: Ints  # (what, instant)
+    promises: float  # to how many
+
+
+def forecast(promises: float, rows: int, width: int) -> Forecast:
+    """Room for what is needed; EASY keeps no list."""
+    instants = 3 * rows + width + 2 if promises > 1.0 else 1
+    return Forecast(np.zeros(instants), np.zeros((INSTANTS, instants), dtype=np.int64), promises)
+
+
+@kernel
+def _length(jobs: Records, row: int) -> float:
+    """How long a row that waits takes, by its estimate."""
+    return float(max(jobs.f[row, r.ESTIMATE] - jobs.f[row, r.DONE], INSTANT))
+
+
+@kernel
+def _expect_ends(jobs: Records, h: Heaps, work: Pass, now: float) -> None:
+    """Those who run, by their estimated ends."""
+    f = jobs.f
+    for place in range(h.size[DUE]):
+        row = h.row[DUE, place]
+        ran = max(0.0, now - f[row, r.SINCE])
+        left = max(0.0, f[row, r.ESTIMATE] - (f[row, r.DONE] + f[row, r.RATE] * ran))
+        put(h, FRONT, row, now + max(left, INSTANT) / (f[row, r.RATE] if f[row, r.RATE] > 0.0 else 1.0))
+    work.number[EVALUATED] += h.size[DUE]
+
+
+@kernel
+def _forget_ends(h: Heaps) -> None:
+    for place in range(h.size[FRONT]):
+        h.at[FRONT, h.row[FRONT, place]] = -1
+    h.size[FRONT] = 0
+
+
+@kernel
+def _choose(work: Pass, row: int) -> None:
+    work.line[BEGUN, work.number[AT_BEGUN]] = row
+    work.number[AT_BEGUN] += 1
+
+
+@kernel
+def _easy(jobs: Records, h: Heaps, qs: Queues, ds: Devices, work: Pass, now: float) -> None:
+    """Choose who starts: in order while they fit, then whoever does not delay the first who does not."""
+    free, blocked = ds.total[d.FREE_IN_ALL], -1
+    while blocked < 0:
+        lane = next_lane(qs, 1 << 60)
+        if lane < 0:
+            return
+        row = qs.row[q.place(qs, lane, qs.lane[q.CURSOR, lane])]
+        work.number[LOOKED] += 1
+        qs.lane[q.CURSOR, lane] += 1
+        if jobs.i[row, r.NEED] <= free:
+            free -= jobs.i[row, r.NEED]
+            _choose(work, row)
+        else:
+            blocked = row
+    if next_lane(qs, free) < 0:
+        return
+    # when the blocked one can start, and what is left over then
+    _expect_ends(jobs, h, work, now)
+    for place in range(work.number[AT_BEGUN]):
+        row = work.line[BEGUN, place]
+        put(h, FRONT, row, now + _length(jobs, row))
+    spare, begins = free - jobs.i[blocked, r.NEED], np.inf
+    while h.size[FRONT] > 0 and (spare < 0 or h.key[FRONT, 0] == begins):
+        begins, row = h.key[FRONT, 0], h.row[FRONT, 0]
+        spare += jobs.i[row, r.NEED]
+        drop(h, FRONT, row)
+    _forget_ends(h)
+    while True:
+        lane = _next_harmless(jobs, qs, work, free, spare, begins, now)
+        if lane < 0:
+            return
+        row = qs.row[q.place(qs, lane, qs.lane[q.CURSOR, lane])]
+        qs.lane[q.CURSOR, lane] += 1
+        free -= jobs.i[row, r.NEED]
+        if begins < now + _length(jobs, row):
+            spare -= jobs.i[row, r.NEED]
+        _choose(work, row)
+
+
+@kernel
+def _next_harmless(jobs: Records, qs: Queues, work: Pass, free: int, spare: int, begins: float, now: float) -> int:
+    """The lane whose next job is the first in order that fits now and does not delay the promise; the others' cursors stand at theirs."""
+    for lane in range(qs.lane.shape[1]):
+        need = qs.lane[q.SIZE, lane]
+        if need > free:
+            break
+        if need > spare:
+            at, count = qs.lane[q.CURSOR, lane], qs.lane[q.COUNT, lane]
+            while at < count and begins < now + qs.length[q.place(qs, lane, at)]:
+                at += 1
+                work.number[LOOKED] += 1
+                if at < count and begins < now + qs.least[q.place(qs, lane, at)]:
+                    at = count  # all the others are too long as well
+            qs.lane[q.CURSOR, lane] = at
+    return next_lane(qs, free)
+
+
+@kernel
+def _anybody_yet(qs: Queues, plan: Forecast, now: float) -> bool:
+    """Whether anybody is left who is small and short enough for what is free from now on, as promised so far."""
+    time, link = plan.time, plan.link
+    at = 0
+    for lane in range(qs.lane.shape[1] - 1, -1, -1):
+        number = qs.lane[q.CURSOR, lane]
+        if number >= qs.lane[q.COUNT, lane]:
+            continue
+        while at >= 0 and link[FREE, at] >= qs.lane[q.SIZE, lane]:
+            at = link[NEXT, at]
+        if at < 0 or now + qs.least[q.place(qs, lane, number)] <= time[at]:
+            return True
+    return False
+
+
+@kernel
+def _conservative(jobs: Records, h: Heaps, qs: Queues, ds: Devices, work: Pass, plan: Forecast, now: float) -> None:
+    """Choose who starts: whoever the earliest time that delays nobody in front is now for."""
+    time, link = plan.time, plan.link
+    _expect_ends(jobs, h, work, now)
+    time[0], link[FREE, 0], link[NEXT, 0] = now, ds.total[d.FREE_IN_ALL], -1
+    count, last = 1, 0
+    while h.size[FRONT] > 0:
+        at, row = h.key[FRONT, 0], h.row[FRONT, 0]
+        drop(h, FRONT, row)
+        if at != time[last]:
+            time[count], link[FREE, count], link[NEXT, count] = at, link[FREE, last], -1
+            link[NEXT, last] = count
+            last = count
+            count += 1
+        link[FREE, last] += jobs.i[row, r.NEED]
+    for lane in range(qs.lane.shape[1]):
+        qs.lane[q.HINT, lane] = 0
+    promised, check = 0, 0
+    while True:
+        if promised == check:  # seldom, as looking costs too
+            if not _anybody_yet(qs, plan, now):
+                return
+            check = 2 * check + 1
+        promised += 1
+        lane = next_lane(qs, 1 << 60)
+        if lane < 0:
+            return
+        at = q.place(qs, lane, qs.lane[q.CURSOR, lane])
+        row, need, length = qs.row[at], qs.lane[q.SIZE, lane], qs.length[at]
+        qs.lane[q.CURSOR, lane] += 1
+        work.number[LOOKED] += 1
+        begin = qs.lane[q.HINT, lane]
+        while link[FREE, begin] < need:
+            begin = link[NEXT, begin]
+        qs.lane[q.HINT, lane] = begin
+        before = begin  # the last instant inside; all of them have room
+        end = time[begin] + length
+        while True:
+            after = link[NEXT, before]
+            if after < 0 or time[after] >= end:
+                break
+            before = after
+            if link[FREE, after] < need:
+                begin = after
+                while link[FREE, begin] < need:
+                    begin = link[NEXT, begin]
+                before, end = begin, time[begin] + length
+        if time[begin] <= now:
+            _choose(work, row)
+        after = link[NEXT, before]
+        if (after < 0 or time[after] != end) and end < np.inf:
+            time[count], link[FREE, count], link[NEXT, count] = end, link[FREE, before], after
+            link[NEXT, before] = count
+            count += 1
+        stop = link[NEXT, before]
+        at = begin
+        while at != stop:
+            link[FREE, at] -= need
+            at = link[NEXT, at]
+
+
+@kernel
+def fill_gaps(jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Setting, work: Pass, plan: Forecast, now: float) -> None:
+    """Start whoever may, as far as placement has devices for them."""
+    restart(qs)
+    work.number[AT_BEGUN] = 0
+    if plan.promises <= 1.0:
+        _easy(jobs, h, qs, ds, work, now)
+    else:
+        _conservative(jobs, h, qs, ds, work, plan, now)
+    tried = 1 << 60
+    for place in range(work.number[AT_BEGUN]):
+        row = work.line[BEGUN, place]
+        need = jobs.i[row, r.NEED]
+        if need > ds.total[d.FREE_IN_ALL] or need >= tried:
+            continue
+        chain = find_free(ds, need, setting.SI[s.S_RULE], setting.SI[s.S_WHOLE] == 1)
+        if chain < 0:
+            tried = need
+            continue
+        remove(qs, jobs.i[row, r.LANE], jobs.f[row, r.KEY], row)
+        start(jobs, h, ds, log, setting, row, chain, False, now)
+        work.number[STARTED] += 1
