@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from tests.simulator.small_runs import draw, fingerprint, small_run
 
 from gantline.drivers import declared, dense, virtual
-from gantline.engine.dense import walk as w
+from gantline.engine.dense import low_ranks as w
 from gantline.policies.registry import make_policy
 from gantline.simulator.simulate import simulate
 from gantline.workload.generators import generate
+from gantline.workload.trace import Trace
 
 #: One line per number: the fingerprint that the first kernel gave (it scanned everybody who ran or waited at every decision).
 RECORDED = (Path(__file__).parent / "recorded_runs.txt").read_text().split()
@@ -33,15 +36,31 @@ def test_records_and_tables_give_the_same_run(monkeypatch: pytest.MonkeyPatch) -
     assert [fingerprint(small_run(n, hard=False)) for n in numbers] == on_records
 
 
+def _in_whole_seconds(number: int) -> tuple[Any, ...]:
+    """A drawn run in which everything goes as planned, so that promises stand."""
+    trace, spec, policy, more = draw(number, hard=False)
+    frame = trace.frame.with_columns(pl.col("arrival", "duration").ceil())
+    plain = {"placement": "first-free", "round": None, "costs": "", "estimates": "oracle", "until": math.inf}
+    return number, Trace(frame, "drawn"), spec, policy, more | plain
+
+
 @pytest.mark.parametrize("way", ["easy", "conservative"])
 def test_backfilling_on_records_equals_the_policy(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     """`policies.backfill`, asked at every decision, is the oracle."""
     policy = make_policy("fifo", {"backfill": way})
-    drawn = [(number, *draw(number, hard=False)) for number in range(2000, 2024)]
+    drawn = [(number, *draw(number, hard=False)) for number in range(2000, 2016)]
+    drawn += [_in_whole_seconds(number) for number in range(2016, 2032)]
     compiled = [simulate(trace, spec, policy, **more).summary["log_hash"] for _, trace, spec, _, more in drawn]
     monkeypatch.setattr(virtual, "knows", lambda state, key: False)
     asked = [simulate(trace, spec, policy, **more).summary["log_hash"] for _, trace, spec, _, more in drawn]
     assert [drawn[k][0] for k in range(len(drawn)) if compiled[k] != asked[k]] == []
+
+
+def test_costs_that_grow_with_the_gang_are_the_same_on_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [draw(number, hard=False) for number in range(3000, 3020)]
+    on_records = [fingerprint(simulate(*setup, **more | {"costs": "measured"})) for *setup, more in drawn]
+    monkeypatch.setattr(declared, "fits_dense", lambda state: False)
+    assert [fingerprint(simulate(*setup, **more | {"costs": "measured"})) for *setup, more in drawn] == on_records
 
 
 def work_of(monkeypatch: pytest.MonkeyPatch, policy: str, jobs: int, gpus: int, **settings: Any) -> dict[str, float]:

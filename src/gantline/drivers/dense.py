@@ -16,17 +16,17 @@ from gantline.drivers.dense_loop import run_dense
 from gantline.engine import declared_key as k
 from gantline.engine import settings as s
 from gantline.engine.dense import devices as d
+from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
-from gantline.engine.dense import walk as w
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import Devices, devices
 from gantline.engine.dense.gangs import Log, Setting
 from gantline.engine.dense.heap import DUE, Heaps, heaps
 from gantline.engine.dense.keys import Key
+from gantline.engine.dense.low_ranks import Pass
 from gantline.engine.dense.queues import Queues, queues
 from gantline.engine.dense.records import Records
-from gantline.engine.dense.walk import Pass
 from gantline.engine.ranks import B_ACTIVE, B_COUNT, B_NEXT, rebuild
 from gantline.engine.state import State
 from gantline.placement.fit import CONSOLIDATED, FIRST_FREE
@@ -80,7 +80,7 @@ def run_on_records(simulation: Simulation, key: LinearKey) -> bool:
     setting = Setting(state.SI, state.SF, t.options.F)
     declared = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
     work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), _motion(state, key))
-    plan = forecast(key.promises, jobs.f.shape[0], width)
+    plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[c.N_GPUS].sum()), _as_planned(state, key))
     h, B = heaps(jobs.f.shape[0]), np.zeros(B_COUNT + 1, dtype=np.int64)
     code = lc.NEED_LOG
     while code == lc.NEED_LOG:
@@ -94,6 +94,20 @@ def run_on_records(simulation: Simulation, key: LinearKey) -> bool:
     engine.started += int(work.number[w.STARTED])
     engine.stopped += int(work.number[w.STOPPED])
     return code == lc.CUT
+
+
+def _as_planned(state: State, key: LinearKey) -> bool:
+    """Whether every gang starts and ends in the very second that conservative backfilling plans for it, in order of arrival.
+
+    Whole seconds only: their sums are exact, so that a plan made anew could not differ in the last digit.
+    """
+    F, SF = state.tables.F, state.SF
+    by_arrival = key == LinearKey(arrival=key.arrival, promises=key.promises) and key.arrival > 0
+    undisturbed = state.SI[s.S_RULE] == FIRST_FREE and not state.regime.round and not state.regime.finish_at_boundary
+    free = not (SF[s.S_START] or SF[s.S_RESUME] or SF[s.S_MOVE])
+    known = bool((F[c.ESTIMATE] == F[c.WORK]).all() and (F[c.WORK] >= 1.0).all() and F[c.ARRIVAL].min() >= 0.0)
+    whole = bool((F[c.WORK] % 1.0 == 0.0).all() and (F[c.ARRIVAL] % 1.0 == 0.0).all() and F[c.WORK].sum() < 2.0**52)
+    return bool(by_arrival and undisturbed and free and known and whole)
 
 
 def _motion(state: State, key: LinearKey) -> np.ndarray:

@@ -31,16 +31,17 @@ from gantline.drivers.loop_clock import (
 from gantline.engine import declared_key as k
 from gantline.engine import settings as s
 from gantline.engine.advance import next_look
+from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import records as r
-from gantline.engine.dense import walk as w
 from gantline.engine.dense.backfill import INSTANT, Forecast, fill_gaps
 from gantline.engine.dense.devices import Devices
 from gantline.engine.dense.gangs import Log, Setting, complete, set_due
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put
 from gantline.engine.dense.keys import Key, key_at, key_of, next_level, slope
+from gantline.engine.dense.low_ranks import Pass, rank_key
 from gantline.engine.dense.queues import Queues, enter, key_behind
 from gantline.engine.dense.records import Records
-from gantline.engine.dense.walk import Pass, rank_key, walk
+from gantline.engine.dense.walk import walk
 from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
@@ -112,8 +113,10 @@ def _change_levels(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) ->
 @kernel
 def _next_change(jobs: Records, h: Heaps, qs: Queues, key: Key, work: Pass, now: float, enough: float) -> float:
     """The first instant at which a row that runs might fall behind one that waits, or any such instant up to `enough`."""
-    soonest = np.inf
-    for place in range(h.size[RANK]):
+    soonest, size = np.inf, h.size[RANK]
+    place = work.number[w.CROSSED]  # whoever came first last time often does so again
+    for _ in range(size):
+        place = place + 1 if place + 1 < size else 0
         row = h.row[RANK, place]
         rise = slope(jobs, row, key)
         if rise <= 0.0:
@@ -124,6 +127,7 @@ def _next_change(jobs: Records, h: Heaps, qs: Queues, key: Key, work: Pass, now:
         if behind < np.inf:
             soonest = min(soonest, now + (behind - mark) / rise)
             if soonest <= enough:  # the next look is at `enough` at the earliest, so it does not matter which comes first
+                work.number[w.CROSSED] = place - 1
                 break
     return max(soonest, now)
 
@@ -220,7 +224,7 @@ def run_dense(
             if levels:
                 _change_levels(jobs, h, key, work, now)
             if plan.promises > 0.0:
-                fill_gaps(jobs, h, qs, ds, log, setting, work, plan, now)
+                fill_gaps(jobs, h, qs, ds, log, setting, work, plan, B[B_HELD], now)
             else:
                 walk(jobs, h, qs, ds, log, setting, key, work, now)
         # 6. when to look again

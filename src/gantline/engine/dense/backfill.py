@@ -3,7 +3,8 @@
 EASY promises a time to the first who does not fit. Free devices only become more over time, but for that promise, so whether somebody
 else may start is told by three numbers: what is free now, when the promise begins, and what is left over then. The conservative kind
 promises everybody a time, in a list of instants and of what is free from each on; whoever has the same gang size as one before
-need not look earlier than that one did.
+need not look earlier than that one did. Planning all of that anew at every decision changes nothing where gangs start and end exactly as
+promised, so then promises stand.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from gantline.engine import settings as s
 from gantline.engine.dense import devices as d
 from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
+from gantline.engine.dense.clearing import find_free
 from gantline.engine.dense.devices import Devices
 from gantline.engine.dense.gangs import Log, Setting, start
-from gantline.engine.dense.heap import DUE, FRONT, Heaps, drop, put
+from gantline.engine.dense.heap import DUE, FRONT, LEVEL, Heaps, drop, put
+from gantline.engine.dense.low_ranks import AT_BEGUN, BEGUN, EVALUATED, LOOKED, STARTED, Pass
 from gantline.engine.dense.queues import Queues, next_lane, remove, restart
 from gantline.engine.dense.records import Records
-from gantline.engine.dense.walk import AT_BEGUN, BEGUN, EVALUATED, LOOKED, STARTED, Pass, find_free
 
 INSTANT = 1e-6  # seconds that a gang takes at least
 FREE, NEXT, INSTANTS = range(3)
+# places of `mark`: instants in use, the instant that is now, the first row without a promise, whether promises stand
+USED, PRESENT, PROMISED, STANDS, MARKS = range(5)
 
 
 class Forecast(NamedTuple):
@@ -34,13 +38,16 @@ class Forecast(NamedTuple):
 
     time: Floats
     link: Ints  # (what, instant)
+    mark: Ints
     promises: float  # to how many
 
 
-def forecast(promises: float, rows: int, width: int) -> Forecast:
-    """Room for what is needed; EASY keeps no list."""
-    instants = 3 * rows + width + 2 if promises > 1.0 else 1
-    return Forecast(np.zeros(instants), np.zeros((INSTANTS, instants), dtype=np.int64), promises)
+def forecast(promises: float, rows: int, devices: int, stands: bool) -> Forecast:
+    """All devices free; EASY keeps no list. `stands`: everything will go as planned, so promises need not be made anew."""
+    instants = 2 * rows + min(rows, devices) + 2 if promises > 1.0 else 1
+    time, link, mark = np.zeros(instants), np.zeros((INSTANTS, instants), dtype=np.int64), np.zeros(MARKS, dtype=np.int64)
+    time[0], link[FREE, 0], link[NEXT, 0], mark[USED], mark[STANDS] = -1.0, devices, -1, 1, int(stands)
+    return Forecast(time, link, mark, promises)
 
 
 @kernel
@@ -150,20 +157,58 @@ def _anybody_yet(qs: Queues, plan: Forecast, now: float) -> bool:
 
 
 @kernel
-def _conservative(jobs: Records, h: Heaps, qs: Queues, ds: Devices, work: Pass, plan: Forecast, now: float) -> None:
-    """Choose who starts: whoever the earliest time that delays nobody in front is now for."""
+def _add(plan: Forecast, after: int, at: float) -> int:
+    """One more instant behind another, with as many devices free."""
+    new = plan.mark[USED]
+    plan.mark[USED] += 1
+    plan.time[new] = at
+    plan.link[FREE, new] = plan.link[FREE, after]
+    plan.link[NEXT, new] = plan.link[NEXT, after]
+    plan.link[NEXT, after] = new
+    return int(new)
+
+
+@kernel
+def _promise(qs: Queues, plan: Forecast, lane: int, length: float) -> float:
+    """The earliest time at which a gang of that lane has room for so long; the room is taken."""
+    time, link, need = plan.time, plan.link, qs.lane[q.SIZE, lane]
+    begin = qs.lane[q.HINT, lane]
+    while link[FREE, begin] < need:
+        begin = link[NEXT, begin]
+    qs.lane[q.HINT, lane] = begin
+    before, end = begin, time[begin] + length  # the last instant inside; all of them have room
+    while True:
+        after = link[NEXT, before]
+        if after < 0 or time[after] >= end:
+            break
+        before = after
+        if link[FREE, after] < need:
+            begin = after
+            while link[FREE, begin] < need:
+                begin = link[NEXT, begin]
+            before, end = begin, time[begin] + length
+    after = link[NEXT, before]
+    if after < 0 or time[after] != end:
+        after = _add(plan, before, end)
+    at = begin
+    while at != after:
+        link[FREE, at] -= need
+        at = link[NEXT, at]
+    return float(time[begin])
+
+
+@kernel
+def _plan_anew(jobs: Records, h: Heaps, qs: Queues, ds: Devices, work: Pass, plan: Forecast, now: float) -> None:
+    """Choose who starts, by promising everybody a time, in order, until nobody is left who could start now."""
     time, link = plan.time, plan.link
     _expect_ends(jobs, h, work, now)
-    time[0], link[FREE, 0], link[NEXT, 0] = now, ds.total[d.FREE_IN_ALL], -1
-    count, last = 1, 0
+    time[0], link[FREE, 0], link[NEXT, 0], plan.mark[USED] = now, ds.total[d.FREE_IN_ALL], -1, 1
+    last = 0
     while h.size[FRONT] > 0:
         at, row = h.key[FRONT, 0], h.row[FRONT, 0]
         drop(h, FRONT, row)
         if at != time[last]:
-            time[count], link[FREE, count], link[NEXT, count] = at, link[FREE, last], -1
-            link[NEXT, last] = count
-            last = count
-            count += 1
+            last = _add(plan, last, at)
         link[FREE, last] += jobs.i[row, r.NEED]
     for lane in range(qs.lane.shape[1]):
         qs.lane[q.HINT, lane] = 0
@@ -178,48 +223,50 @@ def _conservative(jobs: Records, h: Heaps, qs: Queues, ds: Devices, work: Pass, 
         if lane < 0:
             return
         at = q.place(qs, lane, qs.lane[q.CURSOR, lane])
-        row, need, length = qs.row[at], qs.lane[q.SIZE, lane], qs.length[at]
         qs.lane[q.CURSOR, lane] += 1
         work.number[LOOKED] += 1
-        begin = qs.lane[q.HINT, lane]
-        while link[FREE, begin] < need:
-            begin = link[NEXT, begin]
-        qs.lane[q.HINT, lane] = begin
-        before = begin  # the last instant inside; all of them have room
-        end = time[begin] + length
-        while True:
-            after = link[NEXT, before]
-            if after < 0 or time[after] >= end:
-                break
-            before = after
-            if link[FREE, after] < need:
-                begin = after
-                while link[FREE, begin] < need:
-                    begin = link[NEXT, begin]
-                before, end = begin, time[begin] + length
-        if time[begin] <= now:
-            _choose(work, row)
-        after = link[NEXT, before]
-        if (after < 0 or time[after] != end) and end < np.inf:
-            time[count], link[FREE, count], link[NEXT, count] = end, link[FREE, before], after
-            link[NEXT, before] = count
-            count += 1
-        stop = link[NEXT, before]
-        at = begin
-        while at != stop:
-            link[FREE, at] -= need
-            at = link[NEXT, at]
+        if _promise(qs, plan, lane, qs.length[at]) <= now:
+            _choose(work, qs.row[at])
 
 
 @kernel
-def fill_gaps(jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Setting, work: Pass, plan: Forecast, now: float) -> None:
-    """Start whoever may, as far as placement has devices for them."""
+def _keep_promises(jobs: Records, h: Heaps, qs: Queues, work: Pass, plan: Forecast, entered: int, now: float) -> None:
+    """Choose who starts where everything goes as planned: promises stand, and only newcomers need one."""
+    time, link, mark = plan.time, plan.link, plan.mark
+    while link[NEXT, mark[PRESENT]] >= 0 and time[link[NEXT, mark[PRESENT]]] <= now:
+        mark[PRESENT] = link[NEXT, mark[PRESENT]]
+    time[mark[PRESENT]] = now
+    for row in range(mark[PROMISED], entered):
+        lane = jobs.i[row, r.LANE]
+        if time[qs.lane[q.HINT, lane]] <= now:
+            qs.lane[q.HINT, lane] = mark[PRESENT]
+        put(h, LEVEL, row, _promise(qs, plan, lane, _length(jobs, row)))
+        work.number[LOOKED] += 1
+    mark[PROMISED] = entered
+    while h.size[LEVEL] > 0 and h.key[LEVEL, 0] <= now:
+        row = h.row[LEVEL, 0]
+        drop(h, LEVEL, row)
+        at = work.number[AT_BEGUN]
+        while at > 0 and work.line[BEGUN, at - 1] > row:
+            work.line[BEGUN, at] = work.line[BEGUN, at - 1]
+            at -= 1
+        work.line[BEGUN, at] = row
+        work.number[AT_BEGUN] += 1
+
+
+@kernel
+def fill_gaps(
+    jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Setting, work: Pass, plan: Forecast, entered: int, now: float
+) -> None:
+    """Start whoever may, as far as placement has devices for them; rows below `entered` have been let in."""
     restart(qs)
     work.number[AT_BEGUN] = 0
     if plan.promises <= 1.0:
         _easy(jobs, h, qs, ds, work, now)
+    elif plan.mark[STANDS] == 1:
+        _keep_promises(jobs, h, qs, work, plan, entered, now)
     else:
-        _conservative(jobs, h, qs, ds, work, plan, now)
+        _plan_anew(jobs, h, qs, ds, work, plan, now)
     tried = 1 << 60
     for place in range(work.number[AT_BEGUN]):
         row = work.line[BEGUN, place]

@@ -18,6 +18,7 @@ from gantline.engine.dense import records as r
 from gantline.engine.dense.devices import Devices, forget, lend, length, lowest
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put
 from gantline.engine.dense.records import Records
+from gantline.engine.gang import price
 
 _FINISHED = int(Reason.FINISHED)
 
@@ -89,7 +90,7 @@ def start(jobs: Records, h: Heaps, ds: Devices, log: Log, setting: Setting, row:
     i[row, r.WHY] = 0
     f[row, r.LAST_START] = now
     f[row, r.RATE] = rate
-    f[row, r.SINCE] = now + cost
+    f[row, r.SINCE] = now + price(cost, need, setting.SF)
     set_due(jobs, h, row)
     _open(jobs, ds, log, row, now)
 

@@ -62,13 +62,19 @@ def place(q: Queues, lane: int, number: int) -> int:
 
 
 @kernel
-def _copy(q: Queues, lane: int, to: int, number: int) -> None:
-    here, there = place(q, lane, number), place(q, lane, to)
-    q.key[there] = q.key[here]
-    q.row[there] = q.row[here]
-    if q.length.shape[0] > 0:
-        q.length[there] = q.length[here]
-        q.least[there] = q.least[here]
+def _shift(q: Queues, lane: int, first: int, last: int, by: int) -> None:
+    """Move the jobs from number `first` to `last` (not included) one place on (by 1) or back (by -1)."""
+    base, mask, head = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane]
+    lengths = q.length.shape[0] > 0
+    at = first if by < 0 else last - 1
+    for _ in range(last - first):
+        here, there = base + ((head + at) & mask), base + ((head + at + by) & mask)
+        q.key[there] = q.key[here]
+        q.row[there] = q.row[here]
+        if lengths:
+            q.length[there] = q.length[here]
+            q.least[there] = q.least[here]
+        at -= by
 
 
 @kernel
@@ -93,12 +99,10 @@ def enter(q: Queues, lane: int, key: float, row: int, length: float) -> None:
     if count > 0 and (q.key[last] > key or (q.key[last] == key and q.row[last] > row)):
         number = first_behind(q, lane, key, row)
     if number < count - number:
+        _shift(q, lane, 0, number, -1)
         q.lane[HEAD, lane] = (q.lane[HEAD, lane] - 1) & q.lane[MASK, lane]
-        for k in range(number):
-            _copy(q, lane, k, k + 1)
     else:
-        for k in range(count, number, -1):
-            _copy(q, lane, k, k - 1)
+        _shift(q, lane, number, count, 1)
     at = place(q, lane, number)
     q.key[at] = key
     q.row[at] = row
@@ -123,12 +127,10 @@ def remove(q: Queues, lane: int, key: float, row: int) -> None:
     """Take a row out of its lane, wherever it stands."""
     number, count = first_behind(q, lane, key, row), q.lane[COUNT, lane]
     if number < count - number:
-        for k in range(number, 0, -1):
-            _copy(q, lane, k, k - 1)
+        _shift(q, lane, 0, number, 1)
         q.lane[HEAD, lane] = (q.lane[HEAD, lane] + 1) & q.lane[MASK, lane]
     else:
-        for k in range(number, count - 1):
-            _copy(q, lane, k, k + 1)
+        _shift(q, lane, number + 1, count, -1)
     q.lane[COUNT, lane] = count - 1
     q.waiting[0] -= 1
     if q.length.shape[0] > 0:

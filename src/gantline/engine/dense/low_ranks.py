@@ -1,0 +1,102 @@
+"""Gangs that run, from the lowest rank up, as far as anybody needs to look.
+
+The heap of ranks holds every gang by its key, lowest rank on top. Keys that move all alike keep their order, so the heap need not be
+touched; each stands by what its key would have been at time zero. Where two come so close that rounding could turn them round, their
+exact keys decide.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import kernel
+from gantline.engine.dense import records as r
+from gantline.engine.dense.heap import FRONT, RANK, Heaps, drop, mend, put
+from gantline.engine.dense.keys import Key, key_at
+from gantline.engine.dense.records import Records
+
+# rows of `line`: gangs from the lowest rank up, those stopped on trial, those of them whose turn has not come (best last), those begun
+LOW, VICTIMS, TURNS, BEGUN, LINE_ROWS = range(5)
+# places of `number`: how long each of these lines is, from where on the first may still help, whether its search has begun;
+# counted over the run: gangs started and stopped, rows looked at, keys evaluated; where in the heap a change of order was found last
+AT_LOW, AT_VICTIMS, AT_TURNS, AT_BEGUN, BACK, SEARCHING, STARTED, STOPPED, LOOKED, EVALUATED, CROSSED, NUMBERS = range(12)
+
+
+# places of `motion`: how fast every key rises, whether all must be evaluated anew at every pass, whether any can rise
+RISE, ANEW, RISES, MOTIONS = range(4)
+
+
+class Pass(NamedTuple):
+    line: Ints  # (what, place)
+    number: Ints
+    motion: Floats  # see `motion`
+
+
+@kernel
+def rank_key(jobs: Records, row: int, key: Key, work: Pass, now: float) -> float:
+    """What the row stands by in the heap of ranks: its key at time zero if it had always risen as it does, lowest rank on top."""
+    work.number[EVALUATED] += 1
+    return float(work.motion[RISE] * now - key_at(jobs, row, key, now))
+
+
+@kernel
+def search(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> None:
+    """Begin to go through the ranks from the low end."""
+    work.number[SEARCHING] = 1
+    if work.motion[ANEW] == 1.0:
+        for place in range(h.size[RANK]):
+            h.key[RANK, place] = -key_at(jobs, h.row[RANK, place], key, now)
+        work.number[EVALUATED] += h.size[RANK]
+        mend(h, RANK)
+    if h.size[RANK] > 0:
+        put(h, FRONT, 0, h.key[RANK, 0])
+
+
+@kernel
+def _extend(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> bool:
+    """The next gangs from the low end of the ranks: one, or all that are so close that only their exact keys tell them apart."""
+    begin = work.number[AT_LOW]
+    if h.size[FRONT] == 0:
+        return False
+    rise = work.motion[RISE]
+    last = h.key[FRONT, 0]
+    slack = 0.0 if rise == 0.0 else 1e-6 + 4e-15 * (abs(last) + abs(rise * now))
+    end = begin
+    while h.size[FRONT] > 0 and h.key[FRONT, 0] <= last + slack:
+        last = h.key[FRONT, 0]
+        place = h.row[FRONT, 0]
+        drop(h, FRONT, place)
+        for child in range(2 * place + 1, min(2 * place + 3, h.size[RANK])):
+            put(h, FRONT, child, h.key[RANK, child])
+        row = h.row[RANK, place]
+        exact = -last if rise == 0.0 else key_at(jobs, row, key, now)
+        jobs.f[row, r.KEY] = exact
+        at = end
+        while at > begin:
+            other = work.line[LOW, at - 1]
+            if jobs.f[other, r.KEY] > exact or (jobs.f[other, r.KEY] == exact and other > row):
+                break
+            work.line[LOW, at] = other
+            at -= 1
+        work.line[LOW, at] = row
+        end += 1
+        if rise < 0.0 and exact == 0.0:  # nothing is left by its estimate: such keys no longer move
+            slack = np.inf
+    work.number[EVALUATED] += end - begin
+    work.number[AT_LOW] = end
+    return True
+
+
+@kernel
+def behind(jobs: Records, h: Heaps, key: Key, work: Pass, place: int, mark: float, row: int, now: float) -> int:
+    """The gang at that place from the low end, if it ranks behind (mark, row); -1: from here on they rank before."""
+    work.number[LOOKED] += 1
+    if place >= work.number[AT_LOW] and not _extend(jobs, h, key, work, now):
+        return -1
+    other = work.line[LOW, place]
+    if jobs.f[other, r.KEY] > mark or (jobs.f[other, r.KEY] == mark and other > row):
+        return int(other)
+    return -1
