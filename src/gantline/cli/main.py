@@ -18,6 +18,7 @@ from gantline.cli.failures import exit_code_of
 COMMANDS = {
     "simulate": "Replay a table of jobs on a cluster under a policy.",
     "compare": "Compare policies on the same jobs: paired differences, intervals, a verdict in words.",
+    "advise": "Say which policy serves these jobs best, and whether a larger cluster would help.",
     "sweep": "Run policies x loads x seeds x any parameter in parallel; the same command goes on after a stop.",
     "experiment": "Run an experiment file: a sweep, its comparison, its figures.",
     "saturate": "Search for the load at which a policy saturates.",

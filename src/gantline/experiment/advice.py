@@ -1,0 +1,103 @@
+"""Which policy, and would more GPUs help: the same jobs under several policies on the cluster that is and on a larger one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from gantline.core.cluster_spec import grown
+from gantline.core.errors import UsageError
+from gantline.experiment.compare import METRICS, Comparison, compare
+from gantline.experiment.grid import Grid, PolicyChoice
+from gantline.experiment.means import means_of
+from gantline.experiment.setting import Setting
+from gantline.experiment.sweep import Sweep
+from gantline.files.clusters import read_cluster
+from gantline.files.prices import read_prices
+from gantline.report.metrics import BY_KEY
+from gantline.report.numbers import spell
+
+HOURS_PER_MONTH = 730.0
+SHOWN = ("jct_mean", "jct_p95", "queueing_mean", "utilisation", "money")
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the runs say: `means` is a row per cluster and policy, `sentences` the answer in words."""
+
+    sweep: Sweep
+    policies: tuple[Comparison, ...]
+    clusters: tuple[Comparison, ...]
+    sentences: tuple[str, ...]
+
+    @property
+    def means(self) -> pl.DataFrame:
+        """A row per policy and cluster: means, and intervals where there are runs enough."""
+        return means_of(self.sweep.results, SHOWN)
+
+
+def grid_of(base: Setting, policies: tuple[PolicyChoice, ...], clusters: Sequence[str], grow: float, seeds: tuple[int, ...]) -> Grid:
+    """Every policy on the cluster, on it grown by a share, and on other ones."""
+    others = [*clusters, *([grown(base.cluster, grow)] if grow else [])]
+    if not others:
+        raise UsageError("there is only one cluster", where="advise", fix="add --grow 10% or --also 20x8")
+    return Grid(base, policies, seeds=seeds, vary={"cluster": list(dict.fromkeys([base.cluster, *others]))})
+
+
+def across(sweep: Sweep, axis: str) -> Sweep:
+    """The same runs with the values of an axis in place of policies: comparing them says what the axis does."""
+    cases = []
+    for case in sweep.cases:
+        rest = {name: value for name, value in case.axes.items() if name != axis}
+        cases.append(replace(case, policy=str(case.axes[axis]), axes={"policy of": case.policy, **rest}))
+    return replace(sweep, cases=tuple(cases))
+
+
+def advise(sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = 0.95) -> Advice:
+    """Judge the runs of `grid_of`."""
+    here = sweep.results["policy"].n_unique() > 1
+    policies = compare(sweep, against=against, metrics=metrics, confidence=confidence) if here else []
+    clusters = compare(across(sweep, "cluster"), against=base.cluster, metrics=metrics, confidence=confidence)
+    told: list[str] = []
+    for one in policies:
+        told += [f"On {one.place['cluster']}: {sentence}" for sentence in one.verdicts]
+    for one in clusters:
+        told += [f"Under {one.place['policy of']}: {sentence}" for sentence in one.verdicts]
+    return Advice(sweep, tuple(policies), tuple(clusters), (*told, *_answer(sweep, base, clusters), *_money(sweep, base)))
+
+
+def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list[str]:
+    """The best policy here, and what each other cluster does for it."""
+    clean = sweep.results.filter((pl.col("state") == "done") & (pl.col("doubts").fill_null("") == "") & (pl.col("cluster") == base.cluster))
+    if clean.is_empty():
+        return ["No run on this cluster is free of doubt, so there is no advice."]
+    means = clean.group_by("policy", maintain_order=True).agg(pl.col("jct_mean").mean()).sort("jct_mean", maintain_order=True)
+    best, value = means.row(0)
+    found = [f"Lowest mean JCT on {base.cluster}: {best}, {spell(BY_KEY['jct_mean'], value)}."]
+    for one in clusters:
+        for item in one.differences:
+            if one.place["policy of"] == best and item.metric == "jct_mean":
+                helps = "helps" if item.sign > 0 else "does not help" if item.sign < 0 else "makes no clear difference"
+                found.append(f"{item.policy} in place of {item.against} {helps}: mean JCT {100 * item.change.value:+.0f} % under {best}.")
+    return found
+
+
+def _money(sweep: Sweep, base: Setting) -> list[str]:
+    """What the clusters cost a month, where prices are known."""
+    prices = read_prices(base.prices or None)
+    if not prices:
+        return []
+    clusters = dict.fromkeys(str(case.axes["cluster"]) for case in sweep.cases)
+    costs = {}
+    for name in clusters:
+        nodes = read_cluster(name).nodes
+        costs[name] = sum(prices.get(node.type, math.nan) * node.gpus for node in nodes) * HOURS_PER_MONTH
+    here = costs[base.cluster]
+    return [
+        f"{name} costs {cost:,.0f} a month, {cost - here:+,.0f} against {base.cluster}."
+        for name, cost in costs.items()
+        if name != base.cluster
+    ]

@@ -1,0 +1,75 @@
+"""What really happened, where a log tells when jobs started: one more run beside the simulated ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import polars as pl
+
+from gantline.core.cluster import Cluster
+from gantline.experiment.digest import value_digest
+from gantline.experiment.grid import Case
+from gantline.experiment.records import read_record, store_result
+from gantline.experiment.sweep import Sweep
+from gantline.report.frames import SCHEMAS, StoredRun
+from gantline.simulator.series import series_of
+from gantline.workload.trace import Trace
+
+NAME = "as it happened"
+
+
+def history_of(trace: Trace, cluster: Cluster) -> StoredRun | None:
+    """The run that the log records: each job from its real start for its duration; None where the log does not tell every start."""
+    rows = trace.frame
+    if "started" not in rows.columns or rows["started"].null_count() or (rows["started"] < rows["arrival"]).any():
+        return None
+    none, nothing, finish = pl.lit(math.nan), pl.lit(0, dtype=pl.Int64), pl.col("started") + pl.col("duration")
+
+    def known(name: str) -> pl.Expr:
+        return pl.col(name) if name in rows.columns else pl.lit("")
+
+    jobs = rows.select(
+        "job", "arrival", first_start="started", finish=finish, jct=finish - pl.col("arrival"), gpus="gpus", preemptions=nothing,
+        restarts=nothing, queueing=pl.col("started") - pl.col("arrival"), responsiveness=pl.col("started") - pl.col("arrival"),
+        service="duration", gpu_seconds=pl.col("duration") * pl.col("gpus"), work_lost=pl.lit(0.0), user=known("user"),
+        queue=known("queue"), app=known("app"), duration="duration",
+        deadline=pl.col("deadline") if "deadline" in rows.columns else none, state=pl.lit("completed"),
+    )  # fmt: skip
+    empty = pl.lit([], dtype=pl.List(pl.Int32))
+    spans = jobs.select(
+        "job", start="first_start", end="finish", type=pl.lit(cluster.types[0]), nodes=empty, devices=empty,
+        gpus=pl.col("gpus").cast(pl.Int32), reason=pl.lit("finished"),
+    )  # fmt: skip
+    gpus = sum(node.gpus for node in cluster.nodes)
+    series = _busy(series_of(jobs, spans, gpus, (), ()), spans)
+    events = pl.DataFrame(schema=SCHEMAS["events"])
+    end = float(jobs["finish"].max())  # type: ignore[arg-type]
+    summary = {"policy": NAME, "cluster": str(cluster), "gpus": gpus, "jobs": jobs.height, "tracked": jobs.height, "end": end}
+    summary |= {"log_hash": trace.hash, "trace_hash": trace.hash, "preemptions": 0, "decisions": 0, "completed": jobs.height}
+    frames = {"jobs": jobs, "allocations": spans, "events": events, "series": series}
+    return StoredRun(**{name: frame.cast(SCHEMAS[name]) for name, frame in frames.items()}, summary=summary)  # type: ignore[arg-type]
+
+
+def _busy(series: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """The series with the GPUs that jobs held: a log does not tell which devices, so they are counted, not looked up."""
+    change = pl.col("gpus").cast(pl.Float64)
+    steps = pl.concat([spans.select(time="start", change=change), spans.select(time="end", change=-change)])
+    held = steps.group_by("time").sum().sort("time").select("time", held=pl.col("change").cum_sum())
+    joined = series.sort("time").join_asof(held, on="time", strategy="backward")
+    return joined.with_columns(busy_gpus=pl.col("held").fill_null(0.0)).drop("held")
+
+
+def with_history(sweep: Sweep, trace: Trace, cluster: Cluster) -> Sweep:
+    """The sweep with what really happened as one more policy, for every seed, because the jobs are those of the log."""
+    run = history_of(trace, cluster)
+    if run is None or not sweep.cases:
+        return sweep
+    first = sweep.cases[0]
+    key = value_digest({"history": trace.hash, "cluster": str(cluster)})
+    store_result(sweep.folder / "runs", key, run, keep_run=False)
+    record = read_record(sweep.folder / "runs", key)
+    assert record is not None
+    seeds = dict.fromkeys(case.axes.get("seed", 0) for case in sweep.cases)
+    added = tuple(Case(NAME, {**first.axes, "seed": seed}, {}, replace(first.setting, seed=int(seed)), key) for seed in seeds)
+    return replace(sweep, cases=(*sweep.cases, *added), records=(*sweep.records, *(record for _ in added)))

@@ -1,0 +1,54 @@
+"""Advice: which policy, whether a larger cluster helps, and what really happened as one more row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from gantline import Trace
+from gantline.cli.main import main
+from gantline.core.cluster_spec import grown, parse_cluster
+from gantline.core.errors import UsageError
+from gantline.experiment.history import history_of
+from gantline.report.metrics import measure
+
+
+def log(folder: Path, wait: int = 0) -> Path:
+    """Jobs that fill a 1x4 cluster one after the other, as a log with real starts."""
+    rows = [f"j{i},{10 * i},4,100,{max(10 * i, 100 * i) + wait}" for i in range(12)]
+    (folder / "log.csv").write_text("job,arrival,gpus,duration,started\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return folder / "log.csv"
+
+
+def test_a_grown_cluster_has_more_nodes_of_every_group() -> None:
+    assert grown("16x8", 0.1) == "18x8"
+    assert grown("v100:10x8@r1,k80:20", 0.1) == "v100:11x8@r1,k80:22"
+    with pytest.raises(UsageError, match="cannot be grown"):
+        grown("cluster.yaml", 0.1)
+
+
+def test_what_really_happened_is_measured_like_a_run(tmp_path: Path) -> None:
+    found = history_of(Trace.load(log(tmp_path, wait=5)), parse_cluster("1x4"))
+    assert found is not None
+    numbers = measure(found)
+    assert numbers["jct_mean"] == pytest.approx(sum(100 * i + 105 - 10 * i for i in range(12)) / 12)
+    assert numbers["makespan"] == 1205.0
+    assert numbers["utilisation"] == pytest.approx(1200 / 1205, abs=1e-3)
+    assert history_of(Trace.from_records([{"job": "a", "arrival": 0, "gpus": 1, "duration": 5}]), parse_cluster("1x4")) is None
+
+
+def test_advice_names_policy_cluster_and_money(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    log(tmp_path, wait=5)
+    assert main(["advise", "log.csv", "--cluster", "1x4", "--policy", "fifo", "--prices", "gpu=2", "--workers", "1", "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    rows = {(row["policy"], row["cluster"]): row["jct_mean"] for row in told["means"]}
+    assert set(rows) == {("fifo", "1x4"), ("fifo", "2x4"), ("as it happened", "1x4")}
+    assert rows["as it happened", "1x4"] == pytest.approx(rows["fifo", "1x4"] + 5)
+    assert any(sentence.startswith("Under fifo: 2x4 beats 1x4 by ") for sentence in told["advice"])
+    assert told["advice"][-1] == "2x4 costs 11,680 a month, +5,840 against 1x4."
+    assert main(["compare", "log.csv", "--cluster", "1x4", "--policy", "fifo,srtf", "--workers", "1", "--out", "c"]) == 0
+    assert "as it happened" in pl.read_parquet("c/differences.parquet")["policy"].to_list()
