@@ -40,7 +40,7 @@ def import_trace(
     out: Out = None,
     /,
     *,
-    throughputs: Annotated[Path | None, Parameter(help="Gavel's table of speeds (JSON), by which steps become seconds.")] = None,
+    throughputs: Annotated[Path | None, Parameter(help="A table of speeds: Gavel's (JSON) or ElasticFlow's (CSV).")] = None,
     set_: Settings = None,
 ) -> None:
     """Turn a published trace into a table of jobs; what was dropped or assumed is told on stderr."""

@@ -45,6 +45,7 @@ _KNOWN = {
     "blox": "blox",
     "tiresias": "tiresias",
     "gavel": "gavel",
+    "elasticflow": "elasticflow",
     "irfsim": "irfsim",
     "irfsim-known": "irfsim_known",
     "shockwave": "shockwave",

@@ -18,6 +18,7 @@ Imitation = Callable[[Simulation, Trace], dict[str, Any] | None]
 #: regime -> module in this package, and its function
 _KNOWN = {
     "gavel": ("gavel.rounds", "run_in_rounds"),
+    "elasticflow": ("elasticflow.drive", "drive"),
     "irfsim": ("irfsim.drive", "drive"),
     "irfsim-known": ("irfsim.drive", "drive"),
     "shockwave": ("shockwave.drive", "drive"),

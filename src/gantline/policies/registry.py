@@ -27,6 +27,8 @@ _KNOWN = {
     "drf-sjf": "gantline.policies.allox.drf:ShortestFirstDRF",
     "es": "gantline.policies.allox.shared:EqualShare",
     "fs": "gantline.policies.allox.shared:FairShare",
+    "edf": "gantline.policies.elasticflow.policy:EarliestDeadlineFirst",
+    "elasticflow": "gantline.policies.elasticflow.policy:ElasticFlow",
     "fair-share": "gantline.policies.fair_share:FairShare",
     "optimus": "gantline.policies.optimus:Optimus",
     "pollux": "gantline.policies.pollux.policy:Pollux",

@@ -13,6 +13,8 @@ from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine import log as g
 from gantline.engine.log import Log
+from gantline.engine.regime import Regime
+from gantline.performance.costs import Costs
 from gantline.performance.prices import prices_of
 
 
@@ -22,6 +24,13 @@ def with_prices(policy: Policy, prices: Mapping[str, float]) -> Policy:
         return policy
     told: dict[str, Any] = {"prices": ",".join(f"{name}={price!r}" for name, price in prices.items())}
     return replace(policy, **told)
+
+
+def with_costs(policy: Policy, costs: Costs, regime: Regime) -> Policy:
+    """The policy, told what a change of size costs in this run if it plans for it."""
+    told = getattr(policy, "told_costs", None)
+    most = max(costs.start, costs.resume, costs.resize, costs.move)
+    return policy if told is None or regime.name != "default" else told(most)
 
 
 def bill(tables: Tables, log: Log, prices: Mapping[str, float], counted: Mapping[str, Any]) -> float:

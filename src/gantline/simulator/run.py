@@ -54,6 +54,9 @@ class Run:
         states = np.empty(len(Phase), dtype=object)
         states[:] = [_STATES.get(phase, "running" if phase.holds_devices else "waiting") for phase in Phase]
         jct = F[c.FINISH] - F[c.ARRIVAL]
+        judged = {name: pl.Series(name, t.metrics[name]) for name in ("exact_end",) if name in t.metrics}
+        if "met" in t.metrics:  # an imitation's own verdict on deadlines
+            judged["met"] = pl.Series("met", t.metrics["met"]).fill_nan(None).cast(pl.Boolean)
         return pl.DataFrame(
             {
                 "job": t.ids,
@@ -77,7 +80,7 @@ class Run:
                 "state": states[I[c.PHASE]],
             },
             schema_overrides={"user": pl.String, "queue": pl.String, "app": pl.String, "state": pl.String},
-        )
+        ).with_columns(*judged.values())
 
     @cached_property
     def allocations(self) -> pl.DataFrame:

@@ -28,7 +28,7 @@ from gantline.performance.goodput.measured import Profiles
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.placement.rules import PlacementRule
 from gantline.policies.registry import make_policy
-from gantline.simulator.bill import bill, with_prices
+from gantline.simulator.bill import bill, with_costs, with_prices
 from gantline.simulator.budget import guard_of
 from gantline.simulator.finders import find
 from gantline.simulator.load import load_tables
@@ -87,6 +87,7 @@ def simulate(
     wishes = tuple(inputs)
     changes = tuple(sorted((*find(spec, "node_events", place), *wishes), key=lambda event: event.time))
     chosen = with_prices(chosen.for_regime(way.name), money)
+    chosen = with_costs(chosen, price, way)
     modelled = performance is not None or speeds is not None
     provided = frozenset({"rates", "deadlines"}) | (frozenset({"pairs", "scaling"}) if modelled else frozenset())
     guess.provide(chosen.name or type(chosen).__name__, frozenset(chosen.needs), provided)

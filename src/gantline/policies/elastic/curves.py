@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import compiled
 from gantline.core.snapshot import Snapshot
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -74,6 +71,19 @@ class Curves:
         below = np.bincount(owner[self.size <= size[owner]], minlength=len(self))
         return np.where(below > 0, self.first[:-1] + below - 1, -1)
 
+    def only(self, keep: Bools) -> Curves:
+        """The same jobs with fewer sizes."""
+        owner = np.repeat(np.arange(len(self)), self.count)[keep]
+        first = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(self))))).astype(np.int64)
+        return Curves(first, self.size[keep], self.rate[keep], self.option[keep])
+
+    def powers_of_two(self) -> Curves:
+        """Sizes that fill halves, quarters and so on of a machine; a job that has none keeps what it has."""
+        even = (self.size & (self.size - 1)) == 0
+        owner = np.repeat(np.arange(len(self)), self.count)
+        some = np.bincount(owner[even], minlength=len(self)) > 0
+        return self if even.all() else self.only(even | ~some[owner])
+
     def entry_of(self, grants: Ints) -> Ints:
         """Per job the entry of the size it was granted; -1 for those granted nothing."""
         return np.where(grants > 0, self.at_most(grants), -1)
@@ -90,15 +100,8 @@ def read_curves(snapshot: Snapshot, jobs: Ints, kind: int, capacity: int) -> Cur
             told = model.rate(ids[owner[entry]], kind, int(size[entry]))
             rate[entry] = rate[entry] if told is None else told
         if not (rate > 0).all():
-            return _without_idle(first, size, rate, option)
+            return Curves(first, size, rate, option).only(rate > 0)
     return Curves(first, size, rate, option)
-
-
-def _without_idle(first: Ints, size: Ints, rate: Floats, option: Ints) -> Curves:
-    keep = rate > 0
-    owner = np.repeat(np.arange(len(first) - 1), np.diff(first))[keep]
-    ends = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(first) - 1)))).astype(np.int64)
-    return Curves(ends, size[keep], rate[keep], option[keep])
 
 
 @compiled

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.curves import Curves, Floats, Ints, read_curves
+from gantline.policies.elastic.curves import Curves, read_curves
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
-from gantline.policies.elastic.curves import Curves, Floats, Ints
+from gantline.policies.elastic.curves import Curves
 
 
 def apathetic_shares(curves: Curves, remaining: Floats, capacity: int) -> Ints:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
-from gantline.policies.elastic.curves import Floats, Ints
 from gantline.policies.elastic.pools import Pool
 from gantline.policies.voda.ffdl import relax
 from gantline.policies.voda.sharing import CROWD, in_order, order_by

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
-from gantline.policies.elastic.curves import Curves, Floats, Ints
+from gantline.policies.elastic.curves import Curves
 
 
 def best_sum(curves: Curves, kept: Ints, capacity: int) -> Ints:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.curves import Floats, Ints
 from gantline.policies.elastic.pools import Pool, plan_of, pools
 from gantline.policies.voda.afs import apathetic_shares
 from gantline.policies.voda.artifact import by_the_letter

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.curves import Floats, Ints
 
 #: Queues change at times that were computed by division; what is this close counts as reached.
 _CLOSE = 1e-6

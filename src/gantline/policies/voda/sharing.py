@@ -8,7 +8,8 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from gantline.policies.elastic.curves import Curves, Floats, Ints
+from gantline.core.arrays import Floats, Ints
+from gantline.policies.elastic.curves import Curves
 
 #: More jobs than this without devices, and demoted ones shrink to their minimum (Elastic-Tiresias' compaction).
 CROWD = 10

@@ -22,6 +22,7 @@ _HOME = "gantline.workload.importers"
 IMPORTERS: Mapping[str, tuple[str, str]] = {
     "acme": (f"{_HOME}.acme:read", "Shanghai AI Laboratory's Acme: Seren and Kalos, language models (CSV)"),
     "blox": (f"{_HOME}.blox:read", "Blox workload: job_index, arrival_s, total_iterations, ... (CSV)"),
+    "elasticflow": (f"{_HOME}.elasticflow:read", "ElasticFlow traces, raw or generated, with its table of speeds (CSV)"),
     "gavel": (f"{_HOME}.gavel:read", "Gavel and Shockwave traces: 10, 12 or 7 fields, tab separated"),
     "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log, and Lucid's logs (CSV)"),
     "irfsim": (f"{_HOME}.irfsim:read", "IRFsim / AlloX jobs: four lines a job, or the same as CSV"),

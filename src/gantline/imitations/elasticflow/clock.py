@@ -1,0 +1,299 @@
+"""The rounds of ElasticFlow's artifact: progress, ends, arrivals and plans, spare GPUs, ranks, overhead (docs/design/elasticflow.md)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.imitations.elasticflow.calendar import Calendar
+from gantline.imitations.elasticflow.edf import plan_by_deadline
+from gantline.imitations.elasticflow.share import FULL, IN_TIME, P_COUNT, P_END, P_EXACT, P_FIRST, P_GPUS, Board, plan_all, share_spare
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """What the artifact knows of every job, in order of arrival."""
+
+    arrival: Floats
+    deadline: Floats  # infinity: best effort
+    iterations: Floats
+    speed: Floats  # per level (2**level GPUs)
+    top: Ints  # largest level
+
+    def __len__(self) -> int:
+        return len(self.arrival)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which of its schedules is imitated."""
+
+    elastic: bool  # ElasticFlow, or earliest deadline first
+    admission: str  # "group", "single" or "off"
+    most_first: bool = True  # spare GPUs where they add most GPU-time, as the artifact does, or least
+    overhead: bool = True
+
+
+class Span(NamedTuple):
+    """Who held which ranks from when to when."""
+
+    job: int
+    start: float
+    end: float
+    first: int
+    gpus: int
+
+
+class Clock:
+    """One run."""
+
+    def __init__(self, jobs: Jobs, rules: Rules, capacity: int, per_node: int, slot: float) -> None:
+        self.jobs, self.rules, self.capacity, self.per_node, self.slot = jobs, rules, capacity, per_node, slot
+        n = len(jobs)
+        self.rem = jobs.iterations.copy()
+        self.gpus = np.zeros(n, dtype=np.int64)
+        self.end = np.full(n, np.nan)  # planned end, recorded
+        self.exact = np.full(n, np.nan)
+        self.overhead = np.zeros(n)
+        self.start = np.full(n, np.nan)
+        self.ended = np.full(n, np.nan)  # the round in which the end was processed
+        self.rejected = np.zeros(n, dtype=bool)
+        self.runnable: list[int] = []
+        self.pending: list[int] = []
+        self.running: list[int] = []  # in order of start
+        self.calendar = Calendar()
+        for job, time in enumerate(jobs.arrival.tolist()):
+            self.calendar.add(time).arrivals.append(job)
+        self.rounds = 0
+        self.cached: set[tuple[int, int]] = set()
+        self.spans: list[Span] = []
+        self._open: dict[int, tuple[float, int, int]] = {}  # job -> since, first rank, GPUs
+        self.board = self._make_board(64, 1024)
+
+    def _make_board(self, breakpoints: int, entries: int) -> Board:
+        n, jobs = len(self.jobs), self.jobs
+        return Board(
+            self.rem, jobs.deadline, jobs.speed, jobs.top, self.capacity, self.slot,
+            np.empty(breakpoints), np.empty(breakpoints, np.int64), np.empty(entries), np.empty(entries, np.int64),
+            np.zeros((3, n), np.int64), np.full((2, n), np.nan), np.zeros(2, np.int64),
+            np.empty((3, breakpoints)), np.empty((3, breakpoints), np.int64), np.empty(4),
+        )  # fmt: skip
+
+    # --- the loop -------------------------------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Until calendar, pending and running are empty."""
+        before = 0.0
+        while self.calendar.events:
+            now = self.calendar.first()
+            self._progress(now, now - before if self.rounds else 0.0)
+            event = self.calendar.pop(now)
+            for job in event.ends:
+                self._finish(job, now)
+            if self.rules.elastic:
+                self._elastic_round(now, event.arrivals)
+            else:
+                self._deadline_round(now, event.arrivals)
+            self.rounds += 1
+            self.calendar.merge(now, self.slot)
+            before = now
+
+    def _progress(self, now: float, passed: float) -> None:
+        for job in self.runnable:
+            held = int(self.gpus[job])
+            if not held:
+                continue
+            speed = self._speed(job, held)
+            limit = self.exact[job] if self.rules.elastic else self.end[job]
+            ran = passed - (now - limit) if now > limit else passed
+            done = max(0.0, ran - self.overhead[job]) * speed
+            if self.rem[job] <= done and self.end[job] > now:
+                self.calendar.move(job, self.end[job], now)
+                self.end[job] = (now - passed) + math.ceil(self.rem[job] / speed)
+            self.rem[job] -= done
+            self.overhead[job] = 0.0
+
+    def _speed(self, job: int, gpus: int) -> float:
+        return float(self.jobs.speed[job, gpus.bit_length() - 1])
+
+    def _finish(self, job: int, now: float) -> None:
+        if self.rules.elastic and self.rules.admission != "off" and not self.gpus[job]:
+            return
+        self.runnable.remove(job)
+        (self.running if job in self.running else self.pending).remove(job)
+        self.gpus[job] = 0
+        self.ended[job] = now
+
+    def _begin(self, job: int, now: float) -> None:
+        self.pending.remove(job)
+        self.running.append(job)
+        self.start[job] = now
+
+    # --- ElasticFlow ----------------------------------------------------------------------------------------------------
+    def _elastic_round(self, now: float, arrivals: list[int]) -> None:
+        before = self.end.copy()
+        self._admit(now, arrivals)
+        self._plan(self.runnable, now)
+        for job in self.runnable:
+            self._take(job, before[job])
+        for job in [job for job in self.pending if self.gpus[job]]:
+            self._begin(job, now)
+        if self.rules.admission == "off":
+            for job in self.pending:
+                entries, sizes = self._plan_of(job)
+                self.calendar.add(float(entries[np.argmax(sizes > 0)]))
+        self._share_spare(now)
+        self._place(now)
+        self._wake(now)
+        self._charge(now)
+
+    def _admit(self, now: float, arrivals: list[int]) -> None:
+        groups = [[job] for job in arrivals] if self.rules.admission == "single" else [arrivals] if arrivals else []
+        for group in groups:
+            if self.rules.admission == "off" or self._plan([*self.runnable, *group], now) == IN_TIME:
+                entering = group
+            else:
+                entering = [job for job in group if math.isinf(self.jobs.deadline[job])]
+                self.rejected[[job for job in group if job not in entering]] = True
+            self.runnable += entering
+            self.pending += entering
+
+    def _plan(self, order: list[int], now: float) -> int:
+        """Plan everybody in order of deadlines; the list itself is sorted."""
+        order.sort(key=self.jobs.deadline.__getitem__)
+        listed = np.array(order, dtype=np.int64)
+        while (verdict := plan_all(self.board, listed, now)) == FULL:
+            self.board = self._make_board(2 * len(self.board.free_t), 2 * len(self.board.plan_t))
+        return int(verdict)
+
+    def _plan_of(self, job: int) -> tuple[Floats, Ints]:
+        first, count = self.board.known[P_FIRST, job], self.board.known[P_COUNT, job]
+        return self.board.plan_t[first : first + count], self.board.plan_v[first : first + count]
+
+    def _take(self, job: int, old: float) -> None:
+        self.gpus[job] = self.board.known[P_GPUS, job]
+        self.exact[job], self.end[job] = self.board.times[P_EXACT, job], self.board.times[P_END, job]
+        self.calendar.move(job, old, float(self.end[job]))
+
+    def _share_spare(self, now: float) -> None:
+        while True:
+            order = np.array(self.runnable, dtype=np.int64)
+            steps, ends = np.empty(8 * len(order), np.int64), np.empty(8 * len(order))
+            taken = int(share_spare(self.board, order, now, self.rules.most_first, steps, ends))
+            if taken != FULL:
+                break
+            self.board = self._make_board(2 * len(self.board.free_t), 2 * len(self.board.plan_t))
+            self._plan(list(self.runnable), now)
+        self.runnable = order.tolist()
+        for job, end in zip(steps[:taken].tolist(), ends[:taken].tolist()):
+            old, self.end[job] = float(self.end[job]), end
+            self.calendar.move(job, old, end)
+            self.gpus[job], self.exact[job] = self.board.known[P_GPUS, job], self.board.times[P_EXACT, job]
+            if job in self.pending:
+                self._begin(job, now)
+
+    def _wake(self, now: float) -> None:
+        """Rounds in which nobody comes or ends: when a plan changes."""
+        if self.rules.admission == "off":
+            for job in self.running:
+                entries, _ = self._plan_of(job)
+                if len(later := entries[entries > now]):
+                    self.calendar.add(float(later[0]))
+            return
+        changes = [float(later[0]) for job in self.runnable if len(later := self._plan_of(job)[0][1:])]
+        if changes and (not self.calendar.events or min(changes) < self.calendar.first()):
+            self.calendar.add(min(changes))
+
+    # --- earliest deadline first ----------------------------------------------------------------------------------------
+    def _deadline_round(self, now: float, arrivals: list[int]) -> None:
+        if self.rules.admission == "off":
+            if arrivals:
+                self._plan_deadlines([*self.runnable, *arrivals], now)
+            else:
+                self._plan_deadlines(self.runnable, now)
+            self.runnable += arrivals
+            self.pending += arrivals
+            self._take_deadlines(now, paused_too=True)
+        else:
+            accepted = False
+            groups = [[job] for job in arrivals] if self.rules.admission == "single" else [arrivals] if arrivals else []
+            for group in groups:
+                if self._plan_deadlines([*self.runnable, *group], now) != IN_TIME:
+                    self.rejected[group] = True
+                    continue
+                accepted = True
+                self.runnable += group
+                self.pending += group
+                self._take_deadlines(now, paused_too=True)
+            if not accepted:
+                self._plan_deadlines(self.runnable, now)
+                self._take_deadlines(now, paused_too=False)
+        self._place(now)
+        if self.rules.admission != "off":
+            self._charge(now)
+
+    def _plan_deadlines(self, order: list[int], now: float) -> int:
+        order.sort(key=self.jobs.deadline.__getitem__)
+        listed = np.array(order, dtype=np.int64)
+        while (verdict := plan_by_deadline(self.board, listed, now)) == FULL:
+            self.board = self._make_board(2 * len(self.board.free_t), 2 * len(self.board.plan_t))
+        return int(verdict)
+
+    def _take_deadlines(self, now: float, paused_too: bool) -> None:
+        running = set(self.running)
+        for job in self.runnable:
+            held, old, new = int(self.board.known[P_GPUS, job]), float(self.end[job]), float(self.board.times[P_END, job])
+            self.gpus[job] = held
+            if job in running:
+                if held or paused_too:
+                    self.end[job] = new
+                    self.calendar.move(job, old, new)
+            elif held or paused_too:
+                self.end[job] = new
+                if held:
+                    self._begin(job, now)
+                    self.calendar.move(job, math.nan, new)
+
+    # --- placement and overhead -----------------------------------------------------------------------------------------
+    def _place(self, now: float) -> None:
+        """Ranks one after another; a change is a new span."""
+        rules = self.rules
+        if rules.elastic and rules.admission != "off":
+            self.runnable.sort(key=lambda job: -int(self.gpus[job]))
+            order = self.runnable
+        elif rules.elastic:
+            order = sorted(self.running, key=lambda job: -min(int(self.gpus[job]), self.per_node))
+        else:
+            order = self.runnable
+        first, seats = 0, {}
+        for job in order:
+            if held := int(self.gpus[job]):
+                seats[job] = (first, held)
+                first += held
+        for job, (since, rank, held) in list(self._open.items()):
+            if seats.get(job) != (rank, held):
+                self.spans.append(Span(job, since, now, rank, held))
+                del self._open[job]
+        for job, (rank, held) in seats.items():
+            if job not in self._open:
+                self._open[job] = (now, rank, held)
+
+    def _charge(self, now: float) -> None:
+        """Seconds lost at the beginning of the next stretch; ranges of ranks that were used before are warm."""
+        if not self.rules.overhead:
+            return
+        restart = self.rounds > 0 and self.rounds % self.slot == 0
+        base, again = (7.0, 47.0) if self.capacity >= 256 else (2.0, 27.0)
+        for job, (_, rank, held) in self._open.items():
+            seconds = base
+            if (rank, held) not in self.cached:
+                seconds += 2.0 * held.bit_length() + (again if restart else 0.0)
+                self.cached.add((rank, held))
+            old = float(self.end[job])
+            self.overhead[job], self.end[job] = seconds, old + seconds
+            self.calendar.move(job, old, old + seconds)
+        if restart:
+            self.cached.clear()

@@ -1,0 +1,76 @@
+"""What the imitation found out, in the tables and the log of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason
+from gantline.drivers.virtual import Simulation
+from gantline.engine import log as g
+from gantline.imitations.elasticflow.clock import Clock, Span
+
+
+def write_result(simulation: Simulation, clock: Clock, exact: bool) -> dict[str, Any]:
+    """Starts, ends, verdicts and intervals; `finish` is the end as the artifact records it, GPUs are held until the round that sees it."""
+    state, t = simulation.state, simulation.state.tables
+    F, I, n = t.F, t.I, len(clock.jobs)
+    job, start, end, _, gpus = _columns(clock.spans)
+    done = ~np.isnan(clock.ended)
+    F[c.SERVICE] = np.bincount(job, weights=end - start, minlength=n)
+    F[c.GPUTIME] = np.bincount(job, weights=(end - start) * gpus, minlength=n)
+    F[c.FIRST_START] = F[c.MARK] = clock.start
+    F[c.FINISH] = np.where(done, clock.end, np.nan)
+    F[c.DONE] = F[c.SAFE] = np.where(done, F[c.WORK], 0.0)
+    I[c.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(clock.rejected, int(Phase.REJECTED), int(Phase.PENDING)))
+    again = np.zeros(n, dtype=np.int64)
+    order = np.lexsort((start, job))
+    gap = (job[order][1:] == job[order][:-1]) & (start[order][1:] > end[order][:-1])
+    np.add.at(again, job[order][1:][gap], 1)
+    I[c.PREEMPTIONS] = I[c.RESTARTS] = again
+    state.now = float(end.max(initial=0.0))
+    _write_log(simulation, clock)
+    judged = clock.exact if exact and clock.rules.elastic else clock.end
+    met = done & (judged <= clock.jobs.deadline)
+    t.metrics["met"] = np.where(np.isinf(clock.jobs.deadline), np.nan, met.astype(np.float64))
+    if clock.rules.elastic:
+        t.metrics["exact_end"] = np.where(done, clock.exact, np.nan)
+    due = np.isfinite(clock.jobs.deadline)
+    accepted = int((met & due).sum())
+    declined = int(clock.rejected.sum() + (done & due & ~met).sum())
+    ratio = accepted / (accepted + declined) if accepted + declined else None
+    told: dict[str, Any] = {"admitted": int(n - clock.rejected.sum()), "rejected": int(clock.rejected.sum()), "rounds": clock.rounds}
+    told |= {"deadlines_met": accepted, "deadlines_declined": declined, "late_admitted": int((done & due & ~met).sum())}
+    return told | {"deadline_ratio": ratio}
+
+
+def _columns(spans: list[Span]) -> tuple[Ints, Floats, Floats, Ints, Ints]:
+    """Spans as columns: job, start, end, first rank, GPUs."""
+    table = np.array(spans, dtype=np.float64).reshape(-1, 5)
+    job, first, gpus = (table[:, k].astype(np.int64) for k in (0, 3, 4))
+    return job, table[:, 1], table[:, 2], first, gpus
+
+
+def _write_log(simulation: Simulation, clock: Clock) -> None:
+    log, t, n = simulation.state.log, simulation.state.tables, len(clock.spans)
+    job, start, end, first, gpus = _columns(clock.spans)
+    by_time = np.lexsort((job, start))
+    gpus, first, job, start, end = gpus[by_time], first[by_time], job[by_time], start[by_time], end[by_time]
+    log.reserve(n, int(gpus.sum()))
+    offset = np.cumsum(gpus) - gpus
+    option = np.full(n, -1, dtype=np.int64)
+    size = t.options.I[c.O_GPUS]
+    for k, (row, held) in enumerate(zip(job.tolist(), gpus.tolist())):
+        own = slice(int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_FIRST, row] + t.I[c.OPTION_COUNT, row]))
+        option[k] = own.start + int(np.argmax(size[own] == held))
+    finished = end == clock.ended[job]
+    log.LI[g.L_ROW, :n], log.LI[g.L_OPTION, :n], log.LI[g.L_NODE, :n] = job, option, -1
+    log.LI[g.L_REASON, :n] = np.where(finished, int(Reason.FINISHED), int(Reason.RESIZED))
+    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n] = offset, gpus
+    log.LF[g.L_START, :n], log.LF[g.L_END, :n] = start, end
+    log.LD[: int(gpus.sum())] = np.repeat(first - offset, gpus) + np.arange(int(gpus.sum()))
+    log.LN[:] = n, int(gpus.sum())

@@ -1,0 +1,237 @@
+"""Plans over time for jobs with deadlines: the least size that meets each, booked into what those before it leave free.
+
+A plan is GPUs from each of its breakpoints on, until its end. A change of size costs `overhead` seconds in which nothing is done, so a plan
+that is in time stays in time when it is followed. Sizes are entries of a curve (see `elastic.curves`), `top` the largest a job may have.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.jit import compiled, kernel
+from gantline.policies.elasticflow.free import canonical, put
+
+FULL = -1  # no room left for plans: make it larger and ask again
+CLOSE = 1e-6  # seconds that arithmetic may be off
+
+
+class Book(NamedTuple):
+    """What planning reads and writes, a column per job of a pool."""
+
+    first: Ints  # of each job's sizes in `size` and `rate`
+    size: Ints
+    rate: Floats
+    top: Ints  # entry of the largest size it may have
+    left: Floats  # work left
+    deadline: Floats  # infinity: none
+    held: Ints  # GPUs now
+    lag: Floats  # seconds until it progresses, if it keeps them
+    capacity: int
+    overhead: float
+    grid: float  # changes happen at whole multiples of it; 0: at any time
+    free_t: Floats  # the free map: used[0] breakpoints
+    free_v: Ints
+    plan_t: Floats  # entries of all plans: used[1] of them
+    plan_v: Ints
+    plan_first: Ints
+    plan_count: Ints  # zero: it has no plan
+    finish: Floats
+    end: Floats  # when its GPUs are free again
+    used: Ints  # breakpoints of the free map, entries of plans
+    scratch_t: Floats
+    scratch_v: Ints
+
+
+@kernel
+def boundary(x: float, grid: float) -> float:
+    """The next moment at which something can change."""
+    if grid <= 0.0 or x == np.inf:
+        return x
+    steps = np.floor(x / grid)
+    return x if x - steps * grid <= CLOSE else (steps + 1.0) * grid
+
+
+@kernel
+def fits(first: int, top: int, size: Ints, gpus: int) -> int:
+    """The largest entry up to `top` that so many GPUs allow; first - 1: none."""
+    entry = top
+    while entry >= first and size[entry] > gpus:
+        entry -= 1
+    return entry
+
+
+@kernel
+def walk(b: Book, job: int, now: float, forced: int, entry: int, t: Floats, v: Ints, n: int, at: Floats, av: Ints) -> tuple[int, float]:
+    """Follow a job through a free map, with `forced` (-1: not) in the first interval and up to `entry` later; entries, finish."""
+    left, before, wait, count = b.left[job], b.held[job], 0.0, 0
+    for k in range(n):
+        a = forced if k == 0 and forced >= 0 else fits(b.first[job], entry, b.size, v[k])
+        gpus = b.size[a] if a >= b.first[job] else 0
+        if k == 0 and gpus == b.held[job]:
+            wait = b.lag[job]
+        elif gpus != before:
+            wait = b.overhead
+        at[count], av[count] = t[k], gpus
+        count += 1
+        if gpus > 0:
+            until = t[k + 1] if k + 1 < n else np.inf
+            ends = t[k] + wait + left / b.rate[a]
+            if ends <= until:
+                return count, ends
+            span = until - t[k]
+            if wait < span:
+                left -= (span - wait) * b.rate[a]
+                wait = 0.0
+            else:
+                wait -= span
+        before = gpus
+    return count, np.inf
+
+
+@kernel
+def least(b: Book, job: int, now: float, forced: int, t: Floats, v: Ints, n: int, at: Floats, av: Ints) -> tuple[int, float]:
+    """The plan of the smallest size that is in time; finish is infinity if none is."""
+    limit, left, since = b.deadline[job] + CLOSE, b.left[job], now
+    if forced >= 0 and n > 1:
+        left, since = max(left - (t[1] - now) * b.rate[forced], 0.0), t[1]
+    for entry in range(b.first[job], b.top[job] + 1):
+        if since + left / b.rate[entry] > limit:
+            continue  # not even if it had them all the time
+        count, finish = walk(b, job, now, forced, entry, t, v, n, at, av)
+        if finish <= limit:
+            return count, finish
+    return 0, np.inf
+
+
+@kernel
+def take_out(t: Floats, v: Ints, n: int, av: Ints, count: int, end: float) -> int:
+    """Take a plan, one entry per interval, out of a free map; how many breakpoints it has then."""
+    free_again = v[count - 1]
+    for k in range(count):
+        v[k] -= av[k]
+    if end != np.inf and (count == n or t[count] != end):
+        n = put(t, v, n, end, free_again)
+    return n
+
+
+@compiled
+def book_all(b: Book, order: Ints, now: float, widest: bool, late: Bools) -> int:
+    """Plan jobs in the given order; those that cannot be in time are marked late and get no plan, unless as wide as can be is wanted."""
+    t, v, n, used = b.free_t, b.free_v, 1, 0
+    t[0], v[0] = now, b.capacity
+    for job in order:
+        if used + n + 4 > b.plan_t.size or 2 * n + 16 > t.size:
+            return FULL
+        n, used = _book(b, job, now, n, used, widest, late)
+    b.used[0], b.used[1] = n, used
+    return n
+
+
+@compiled
+def book_more(b: Book, job: int, now: float, widest: bool, late: Bools) -> int:
+    """Plan one more job into what all others leave."""
+    n, used = b.used[0], b.used[1]
+    if used + n + 4 > b.plan_t.size or 2 * n + 16 > b.free_t.size:
+        return FULL
+    b.used[0], b.used[1] = _book(b, job, now, n, used, widest, late)
+    return int(b.used[0])
+
+
+@kernel
+def _book(b: Book, job: int, now: float, n: int, used: int, widest: bool, late: Bools) -> tuple[int, int]:
+    at, av = b.plan_t[used:], b.plan_v[used:]
+    b.plan_count[job], late[job] = 0, False
+    if widest:
+        count, finish = walk(b, job, now, -1, b.top[job], b.free_t, b.free_v, n, at, av)
+    else:
+        count, finish = least(b, job, now, -1, b.free_t, b.free_v, n, at, av)
+    late[job] = finish > b.deadline[job] + CLOSE
+    if count == 0 or finish == np.inf:
+        return n, used
+    return keep(b, job, n, used, count, finish)
+
+
+@kernel
+def keep(b: Book, job: int, n: int, used: int, count: int, finish: float) -> tuple[int, int]:
+    """Note a plan that begins at `used` and take it out of the free map."""
+    end = _snapped(b.free_t, n, boundary(finish, b.grid))
+    n = canonical(b.free_t, b.free_v, take_out(b.free_t, b.free_v, n, b.plan_v[used:], count, end))
+    count = canonical(b.plan_t[used:], b.plan_v[used:], count)
+    b.plan_first[job], b.plan_count[job], b.finish[job], b.end[job] = used, count, finish, end
+    return n, used + count
+
+
+@kernel
+def _snapped(t: Floats, n: int, x: float) -> float:
+    """The breakpoint that a time differs from by rounding only, else the time itself: no interval is shorter than rounding."""
+    for k in range(n):
+        if abs(t[k] - x) <= CLOSE:
+            return float(t[k])
+    return x
+
+
+@compiled
+def earliest_end(b: Book, job: int, now: float) -> float:
+    """When a job would end at the earliest in what all plans leave free."""
+    best = np.inf
+    for entry in range(b.first[job], b.top[job] + 1):
+        _, finish = walk(b, job, now, -1, entry, b.free_t, b.free_v, b.used[0], b.scratch_t[0], b.scratch_v[0])
+        best = min(best, finish)
+    return boundary(best, b.grid)
+
+
+@compiled
+def follow(b: Book, job: int, now: float, at: Floats, av: Ints, end: float) -> bool:
+    """Book a plan made earlier, from now on; False: it is not in time, or not free any more."""
+    n, used = b.used[0], b.used[1]
+    if used + n + at.size + 8 > b.plan_t.size or 2 * (n + at.size) + 16 > b.free_t.size:
+        return False
+    t, v = b.scratch_t[0], b.scratch_v[0]  # the free map cut down to the plan
+    m = 0
+    for k in range(at.size):
+        until = at[k + 1] if k + 1 < at.size else np.inf
+        if until <= now:
+            continue
+        t[m], v[m] = max(at[k], now), av[k]
+        m += 1
+    if m == 0 or t[0] > now:
+        return False
+    count, finish = walk(b, job, now, -1, b.top[job], t, v, m, b.scratch_t[1], b.scratch_v[1])
+    if finish > b.deadline[job] + CLOSE or boundary(finish, b.grid) > end + CLOSE:
+        return False
+    stop = boundary(finish, b.grid)
+    stop = end if stop > end - CLOSE else _snapped(b.free_t, n, stop)
+    for k in range(count):
+        b.plan_t[used + k], b.plan_v[used + k] = t[k], b.scratch_v[1, k]
+    used_by = canonical(b.plan_t[used:], b.plan_v[used:], count)
+    for k in range(used_by):  # every change and the end become breakpoints, then the plan is taken out
+        n = _split(b.free_t, b.free_v, n, b.plan_t[used + k])
+    n = _split(b.free_t, b.free_v, n, stop)
+    at_entry = 0
+    for k in range(n):
+        if b.free_t[k] >= stop:
+            break
+        while at_entry + 1 < used_by and b.plan_t[used + at_entry + 1] <= b.free_t[k]:
+            at_entry += 1
+        b.free_v[k] -= b.plan_v[used + at_entry]
+        if b.free_v[k] < 0:
+            return False
+    b.used[0], b.used[1] = canonical(b.free_t, b.free_v, n), used + used_by
+    b.plan_first[job], b.plan_count[job], b.finish[job], b.end[job] = used, used_by, finish, stop
+    return True
+
+
+@kernel
+def _split(t: Floats, v: Ints, n: int, x: float) -> int:
+    """A breakpoint at x, with the value in force."""
+    if x == np.inf:
+        return n
+    for k in range(n - 1, -1, -1):
+        if t[k] == x:
+            return n
+        if t[k] < x:
+            return put(t, v, n, x, v[k])
+    return n

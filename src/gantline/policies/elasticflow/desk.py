@@ -1,0 +1,221 @@
+"""Who is let in, what is reserved for whom, and who has how many GPUs now: one pool of devices at one moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.policies.elastic.pools import Pool
+from gantline.policies.elasticflow.booking import FULL, Book, book_all, book_more, earliest_end, follow
+from gantline.policies.elasticflow.settings import DeadlinePolicy
+from gantline.policies.elasticflow.spare import share_spare
+
+#: A job that outlived its estimate is given so many seconds more, on its smallest size.
+_GRACE = 60.0
+#: One that is done but for rounding ends in a moment.
+_MOMENT = 1e-7
+
+Plan = tuple[Floats, Ints, float]  # times, GPUs, end
+
+
+class _TooSmall(Exception):
+    """The book has no room for all plans."""
+
+
+@dataclass
+class Decided:
+    """What was decided for a pool; jobs are positions in the pool."""
+
+    gpus: Ints
+    plans: dict[int, Plan] = field(default_factory=dict)
+    admitted: set[int] = field(default_factory=set)
+    refused: dict[int, float] = field(default_factory=dict)  # the earliest deadline that could be met
+    until: float = math.inf
+
+
+class Desk:
+    """One pool, one moment."""
+
+    def __init__(self, pool: Pool, rules: DeadlinePolicy, known: Iterable[int], plans: dict[int, Plan]) -> None:
+        """`known` were let in before; `plans` are those made for them last time."""
+        jobs, curves = pool.snapshot.jobs, pool.curves
+        self.pool, self.rules, self.now, self.old = pool, rules, pool.snapshot.now, plans
+        due = pool.of(jobs.deadline)
+        self.deadline = np.where(np.isnan(due), np.inf, due)
+        self.able = curves.count > 0
+        self.held = np.where(pool.of(jobs.running), pool.of(jobs.held), 0)
+        self.known = set(known) | set(np.flatnonzero((self.held > 0) | np.isinf(self.deadline)).tolist())
+        self.top = _tops(pool, rules.scale_limit == "knee")
+        left = pool.of(jobs.remaining)
+        floor = np.ones(len(pool))
+        floor[self.able] = curves.rate[curves.first[:-1][self.able]]
+        over = pool.of(jobs.done) - pool.of(jobs.estimate) > 1e-9 * (1.0 + pool.of(jobs.estimate))
+        self.left = np.where(left > 0.0, left, np.where(over, _GRACE, _MOMENT) * floor)
+        self.lag = np.where(self.held > 0, np.maximum(jobs.matrices()[0][c.SINCE][pool.jobs] - self.now, 0.0), 0.0)
+        self._open(4 * len(pool) + 64, 16 * len(pool) + 256)
+
+    def _open(self, breakpoints: int, entries: int) -> None:
+        """Take a new book of that size."""
+        n, curves, snapshot = len(self.pool), self.pool.curves, self.pool.snapshot
+        self.book = Book(
+            curves.first, curves.size, curves.rate, self.top, self.left, self.deadline, self.held.astype(np.int64), self.lag,
+            self.pool.capacity, self.rules.seconds, snapshot.round,
+            np.empty(breakpoints), np.empty(breakpoints, np.int64), np.empty(entries), np.empty(entries, np.int64),
+            np.zeros(n, np.int64), np.zeros(n, np.int64), np.full(n, np.inf), np.full(n, np.inf), np.zeros(2, np.int64),
+            np.empty((3, breakpoints)), np.empty((3, breakpoints), np.int64),
+        )  # fmt: skip
+        self.late = np.zeros(n, dtype=np.bool_)
+
+    def decide(self) -> Decided:
+        """Admission, plans, spare GPUs."""
+        while True:
+            try:
+                return self._decide() if self.rules.elastic else self._decide_widest()
+            except _TooSmall:
+                self._open(2 * len(self.book.free_t), 2 * len(self.book.plan_t))
+
+    # --- ElasticFlow ----------------------------------------------------------------------------------------------------
+    def _decide(self) -> Decided:
+        known, newcomers = self._split()
+        plans = self._replan(known)
+        decided = Decided(np.zeros(len(self.pool), dtype=np.int64), admitted=set(self.known))
+        groups = [newcomers] if newcomers else []  # who fits together with all others needs no look of his own
+        while groups:
+            group = groups.pop()
+            more = self._with(known, plans, group)
+            if more is not None:
+                known, plans = self._by_deadline([*known, *group]), more
+                decided.admitted.update(group)
+            elif len(group) > 1 and self.rules.admission == "single":
+                groups += [group[len(group) // 2 :], group[: len(group) // 2]]
+            else:
+                self._restore(plans)
+                decided.refused |= {job: max(float(earliest_end(self.book, job, self.now)), self.deadline[job]) for job in group}
+        if not self._restore(plans):
+            self._book(known)
+        plans = self._plans(known)  # from now on
+        order = self._by_deadline(sorted(decided.admitted))
+        order = order[self.able[order]]
+        decided.gpus[[*plans]] = [int(plan[1][0]) for plan in plans.values()]
+        if share_spare(self.book, order, self.now, self.rules.spare_order == "artifact", decided.gpus) == FULL:
+            raise _TooSmall
+        decided.plans = self._plans(order)
+        changes = [float(times[1]) for times, _, _ in decided.plans.values() if len(times) > 1]
+        nearest = float(self.book.free_t[1]) if self.book.used[0] > 1 else math.inf
+        decided.until = min([nearest, *changes])
+        return decided
+
+    def _split(self) -> tuple[Ints, list[int]]:
+        """Those with deadlines that were let in, by deadline, and those who ask to be."""
+        everybody = np.flatnonzero(self.able & np.isfinite(self.deadline)).tolist()
+        if self.rules.admission == "off":
+            self.known |= set(everybody)
+        return self._by_deadline([job for job in everybody if job in self.known]), [job for job in everybody if job not in self.known]
+
+    def _by_deadline(self, jobs: list[int]) -> Ints:
+        listed = np.array(jobs, dtype=np.int64)
+        return listed[np.argsort(self.deadline[listed], kind="stable")]
+
+    def _book(self, order: Ints) -> int:
+        """Plan everybody from nothing; how many are late."""
+        self.book.plan_count[:] = 0
+        if book_all(self.book, order, self.now, not self.rules.elastic, self.late) == FULL:
+            raise _TooSmall
+        return int(self.late[order].sum())
+
+    def _replan(self, order: Ints) -> dict[int, Plan]:
+        """Plans made from nothing; where somebody would be late, the old ones if they still hold."""
+        if self._book(order) == 0:
+            return self._plans(order)
+        plans = self._plans(order)
+        kept = {int(job): self.old[int(job)] for job in order if int(job) in self.old}
+        return kept if len(kept) > len(plans) and self._restore(kept) else plans
+
+    def _with(self, known: Ints, plans: dict[int, Plan], group: list[int]) -> dict[int, Plan] | None:
+        """Plans with more jobs, none of them and nobody else late for it; None: there are none."""
+        order = self._by_deadline([*known.tolist(), *group])
+        self._book(order)
+        if not self.late[group].any() and len(order) - self.late[order].sum() >= len(plans) + len(group):
+            return self._plans(order)
+        self._restore(plans)
+        for job in group:
+            if book_more(self.book, job, self.now, False, self.late) == FULL:
+                raise _TooSmall
+            if self.late[job]:
+                return None
+        return self._plans(np.array([*plans, *group], dtype=np.int64))
+
+    def _plans(self, order: Ints) -> dict[int, Plan]:
+        book, found = self.book, {}
+        for job in order.tolist():
+            if count := int(book.plan_count[job]):
+                first = int(book.plan_first[job])
+                found[job] = (book.plan_t[first : first + count].copy(), book.plan_v[first : first + count].copy(), float(book.end[job]))
+        return found
+
+    def _restore(self, plans: dict[int, Plan]) -> bool:
+        """Put exactly these plans into the book; False: they do not hold."""
+        book = self.book
+        book.plan_count[:] = 0
+        book.free_t[0], book.free_v[0], book.used[0], book.used[1] = self.now, book.capacity, 1, 0
+        need = sum(len(times) for times, _, _ in plans.values())
+        if 2 * need + len(book.free_t) // 2 > len(book.plan_t) or 4 * need + 64 > len(book.free_t):
+            raise _TooSmall
+        return all(follow(book, job, self.now, times, gpus, end) for job, (times, gpus, end) in plans.items())
+
+    # --- earliest deadline first ----------------------------------------------------------------------------------------
+    def _decide_widest(self) -> Decided:
+        known, newcomers = self._split()
+        decided = Decided(np.zeros(len(self.pool), dtype=np.int64), admitted=set(self.known))
+        groups, before = [newcomers] if newcomers else [], self._book(known) if newcomers else 0
+        while groups:
+            group = groups.pop()
+            order = self._by_deadline([*known.tolist(), *group])
+            if self._book(order) <= before:
+                known = order
+                decided.admitted.update(group)
+                continue
+            if len(group) > 1 and self.rules.admission == "single":
+                groups += [group[len(group) // 2 :], group[: len(group) // 2]]
+                continue
+            self._book(known)
+            decided.refused |= {job: max(float(earliest_end(self.book, job, self.now)), self.deadline[job]) for job in group}
+        free = self.pool.capacity
+        curves = self.pool.curves
+        for job in self._by_deadline(sorted(decided.admitted)).tolist():
+            sizes = curves.size[curves.first[job] : self.top[job] + 1]
+            fitting = sizes[sizes <= free]
+            if len(fitting):
+                decided.gpus[job] = fitting[-1]
+                free -= int(fitting[-1])
+        return decided
+
+
+def _tops(pool: Pool, knee: bool) -> Ints:
+    """The entry of the largest size each job is given: where it is fastest, or the last of its table."""
+    curves = pool.curves
+    if not knee:
+        return curves.first[1:] - 1
+    ranges = zip(curves.first[:-1].tolist(), curves.first[1:].tolist())
+    return np.array([a + int(np.argmax(curves.rate[a:b])) if b > a else a - 1 for a, b in ranges], dtype=np.int64)
+
+
+def plain(plans: dict[int, Plan], rows: Ints) -> dict[str, Any]:
+    """Plans by row, as a memory can hold them."""
+    return {str(rows[job]): [times.tolist(), gpus.tolist(), end] for job, (times, gpus, end) in plans.items()}
+
+
+def restored(stored: dict[str, Any], rows: Ints) -> dict[int, Plan]:
+    """Plans by position, for jobs that are still there."""
+    found = {}
+    for job, row in enumerate(rows.tolist()):
+        if (plan := stored.get(str(row))) is not None:
+            times, gpus, end = plan
+            found[job] = (np.array(times, dtype=np.float64), np.array(gpus, dtype=np.int64), float(end))
+    return found

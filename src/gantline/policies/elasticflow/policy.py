@@ -1,0 +1,93 @@
+"""`elasticflow` and `edf`: deadlines kept, or tried to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gantline.core.plan import Plan, Refusal, Reservation
+from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.pools import Pool, plan_of, pools
+from gantline.policies.elasticflow.desk import Decided, Desk, plain, restored
+from gantline.policies.elasticflow.settings import DeadlinePolicy
+
+_WHY = "its deadline cannot be met beside those that were promised"
+
+
+@dataclass(frozen=True)
+class _Deadlines(DeadlinePolicy):
+    """Decides when a job comes or goes, the devices change, or a plan changes; in between the last answer stands."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        memory: dict[str, Any] = snapshot.memory or {}
+        found = list(pools(snapshot))
+        cause = [snapshot.jobs.rows.tolist(), [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found]]
+        if memory.get("cause") == cause and snapshot.now < memory["until"]:
+            shared = [(pool, np.array(gpus, dtype=np.int64)) for pool, gpus in zip(found, memory["gpus"])]
+            return plan_of(snapshot, shared, reservations=snapshot.reservations, valid_until=memory["until"], memory=memory)
+        return self._decide_anew(snapshot, found, memory)
+
+    def _decide_anew(self, snapshot: Snapshot, found: list[Pool], memory: dict[str, Any]) -> Plan:
+        rules, rows = self.settled(), snapshot.jobs.rows
+        admitted, stored = set(memory.get("admitted", ())), memory.get("plans", {})
+        decided: list[Decided] = []
+        for pool in found:
+            mine = rows[pool.jobs]
+            known = [job for job, row in enumerate(mine.tolist()) if row in admitted]
+            decided.append(Desk(replace(pool, curves=pool.curves.powers_of_two()), rules, known, restored(stored, mine)).decide())
+        gone = {int(pool.jobs[job]) for pool, one in zip(found, decided) for job in one.refused}
+        stays = [place for place in range(len(rows)) if place not in gone]  # who is refused is not there next time
+        place_of = {place: number for number, place in enumerate(stays)}
+        until = min([one.until for one in decided], default=math.inf)
+        remembered = {
+            "cause": [
+                rows[stays].tolist(),
+                [[pool.kind, pool.capacity, *(place_of[k] for k in pool.jobs.tolist() if k in place_of)] for pool in found],
+            ],
+            "until": until,
+            "gpus": [
+                [int(one.gpus[k]) for k, place in enumerate(pool.jobs.tolist()) if place not in gone] for pool, one in zip(found, decided)
+            ],
+            "admitted": sorted(
+                {int(rows[pool.jobs[job]]) for pool, one in zip(found, decided) for job in one.admitted} | (admitted & set(rows.tolist()))
+            ),
+            "plans": {row: plan for pool, one in zip(found, decided) for row, plan in plain(one.plans, rows[pool.jobs]).items()},
+        }
+        refusals = [
+            Refusal(int(pool.jobs[job]), _WHY, {"deadline": due} if math.isfinite(due) else {})
+            for pool, one in zip(found, decided)
+            for job, due in sorted(one.refused.items())
+        ]
+        shared = [(pool, one.gpus) for pool, one in zip(found, decided)]
+        booked = _reservations(snapshot.now, list(zip(found, decided)))
+        return plan_of(snapshot, shared, reservations=booked, refusals=tuple(refusals), valid_until=until, memory=remembered)
+
+
+def _reservations(now: float, decided: list[tuple[Pool, Decided]]) -> tuple[Reservation, ...]:
+    """What is promised from a later moment on."""
+    found = []
+    for pool, one in decided:
+        for job, (times, gpus, end) in one.plans.items():
+            ends = [*times[1:].tolist(), end]
+            for start, stop, count in zip(times.tolist(), ends, gpus.tolist()):
+                if start > now and count:
+                    found.append(Reservation(start, stop, count, pool.kind, int(pool.jobs[job])))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class ElasticFlow(_Deadlines):
+    """The fewest GPUs that meet each deadline are reserved; who cannot be met is refused with an offer; spare GPUs go round."""
+
+    name: ClassVar[str] = "elasticflow"
+
+
+@dataclass(frozen=True)
+class EarliestDeadlineFirst(_Deadlines):
+    """Earliest deadline first, each job as wide as it may be."""
+
+    name: ClassVar[str] = "edf"
+    elastic: ClassVar[bool] = False

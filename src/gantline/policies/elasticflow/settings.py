@@ -1,0 +1,76 @@
+"""The parameters that ElasticFlow and its baseline share, and what they mean where nothing is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from gantline.core.errors import UsageError
+from gantline.core.policy import Policy
+
+PAPER = "Gu et al.: ElasticFlow: An Elastic Serverless Training Platform for Distributed Deep Learning (ASPLOS 2023)"
+_WORDS = {
+    "compat": ("none", "elasticflow"),
+    "admission": ("auto", "single", "group", "off"),
+    "spare_order": ("auto", "least_added", "artifact"),
+    "judge": ("auto", "exact", "slot"),
+    "scale_limit": ("auto", "knee", "table"),
+}
+
+
+@dataclass(frozen=True)
+class DeadlinePolicy(Policy):
+    """Parameters of a policy for deadlines."""
+
+    paper: ClassVar[str] = PAPER
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+    elastic: ClassVar[bool] = True
+
+    compat: str = field(default="none", metadata={"help": "'elasticflow': every choice below as its artifact makes it; or 'none'"})
+    admission: str = field(
+        default="auto", metadata={"help": "'single' (newcomers one by one), 'group' (all that arrive at once, or none of them), 'off'"}
+    )
+    spare_order: str = field(
+        default="auto", metadata={"help": "whose step is first: 'least_added' GPU-time per GPU, or 'artifact' (most: a slip of the sign)"}
+    )
+    judge: str = field(
+        default="auto", metadata={"help": "regime elasticflow: by the 'exact' planned end, or by the 'slot' that it is rounded up to"}
+    )
+    scale_limit: str = field(default="auto", metadata={"help": "largest size: the 'knee' where a job is fastest, or all of its 'table'"})
+    overhead: str = field(
+        default="auto", metadata={"help": "seconds a change of size costs; 'auto': as --costs, or as the artifact in its regime; 'none'"}
+    )
+
+    def __post_init__(self) -> None:
+        for name, words in _WORDS.items():
+            if getattr(self, name) not in words:
+                raise UsageError(f"{name} is '{getattr(self, name)}'", where=f"policy '{self.name}'", fix=f"use {', '.join(words)}")
+        if self.overhead not in ("auto", "artifact", "none"):
+            try:
+                valid = float(self.overhead) >= 0.0
+            except ValueError:
+                valid = False
+            if not valid:
+                raise UsageError(f"overhead is '{self.overhead}'", where=f"policy '{self.name}'", fix="seconds, auto, artifact or none")
+
+    @property
+    def seconds(self) -> float:
+        """What a change costs, on the default engine."""
+        return 0.0 if self.overhead in ("auto", "artifact", "none") else float(self.overhead)
+
+    def told_costs(self, seconds: float) -> DeadlinePolicy:
+        """The policy, told what a change costs in this run, unless it was told something else."""
+        return replace(self, overhead=repr(seconds)) if self.overhead == "auto" and seconds > 0.0 else self
+
+    def settled(self) -> DeadlinePolicy:
+        """The same with every 'auto' replaced by what it means."""
+        artifact = self.compat == "elasticflow"
+        admission = self.admission
+        if admission == "auto":
+            admission = ("group" if artifact else "single") if self.elastic else "off"
+        elif admission == "group" and artifact and not self.elastic:
+            admission = "single"  # the artifact's only kind of admission for it
+        judge = self.judge if self.judge != "auto" else "slot" if artifact and admission == "off" else "exact"
+        limit = self.scale_limit if self.scale_limit != "auto" else "table" if artifact and not self.elastic else "knee"
+        spare = self.spare_order if self.spare_order != "auto" else "artifact" if artifact else "least_added"
+        return replace(self, admission=admission, judge=judge, scale_limit=limit, spare_order=spare)

@@ -1,0 +1,96 @@
+"""Spare GPUs: what nobody needs now goes, step by step, to the job whose next step adds least GPU-time per GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core.arrays import Ints
+from gantline.core.jit import compiled, kernel
+from gantline.policies.elasticflow.booking import CLOSE, FULL, Book, boundary, fits, keep, least
+from gantline.policies.elasticflow.free import give_back, gpu_seconds
+
+
+@compiled
+def share_spare(b: Book, order: Ints, now: float, most_first: bool, now_gpus: Ints) -> int:
+    """Give away what is free now: a start first, then the step that adds least GPU-time per GPU (or most, as the artifact does).
+
+    A job with a plan is planned again with its next size now, and only if it is still in time and ends sooner; others have their GPUs until
+    the next breakpoint. Costs are found again when a job's turn comes, which is when they matter. `now_gpus`: GPUs of every job now.
+    """
+    n = order.size
+    cost, fresh, gone = np.empty(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    for k in range(n):
+        cost[k] = -np.inf if now_gpus[order[k]] == 0 else 0.0
+    if b.free_v[0] > 0:
+        for k in range(n):
+            if now_gpus[order[k]] > 0:
+                cost[k], gone[k] = _cost(b, order[k], now, now_gpus[order[k]], most_first)
+                fresh[k] = True
+    while b.free_v[0] > 0:
+        best = -1
+        for k in range(n):
+            if not gone[k] and (best < 0 or cost[k] < cost[best]):
+                best = k
+        if best < 0:
+            break
+        job = order[best]
+        if not fresh[best]:
+            value, gone[best] = _cost(b, job, now, now_gpus[job], most_first)
+            cost[best] = -np.inf if now_gpus[job] == 0 else value
+            fresh[best] = True
+            continue
+        entry = _next(b, job, now_gpus[job])
+        if b.plan_count[job] == 0:
+            b.free_v[0] -= b.size[entry] - now_gpus[job]
+        elif not _replan(b, job, now, entry):
+            return FULL
+        now_gpus[job] = b.size[entry]
+        fresh[:] = False
+    return 0
+
+
+@kernel
+def _next(b: Book, job: int, gpus: int) -> int:
+    """The entry above what a job has; top + 1: there is none."""
+    entry = int(b.first[job])
+    while entry <= b.top[job] and b.size[entry] <= gpus:
+        entry += 1
+    return entry
+
+
+@kernel
+def _cost(b: Book, job: int, now: float, gpus: int, most_first: bool) -> tuple[float, bool]:
+    """GPU-time that the next step adds per GPU, and whether there is no use in it."""
+    entry = _next(b, job, gpus)
+    if entry > b.top[job] or b.size[entry] - gpus > b.free_v[0]:
+        return 0.0, True
+    step = b.size[entry] - gpus
+    if b.plan_count[job] == 0:
+        if gpus == 0:
+            return 0.0, False
+        here = fits(b.first[job], b.top[job], b.size, gpus)
+        added = b.left[job] * (b.size[entry] / b.rate[entry] - gpus / b.rate[here])
+    else:
+        first, count = b.plan_first[job], b.plan_count[job]
+        own_t, own_v = b.plan_t[first : first + count], b.plan_v[first : first + count]
+        m = give_back(b.free_t, b.free_v, b.used[0], own_t, own_v, count, b.end[job], b.scratch_t[1], b.scratch_v[1])
+        at, av = b.scratch_t[2], b.scratch_v[2]
+        found, finish = least(b, job, now, entry, b.scratch_t[1], b.scratch_v[1], m, at, av)
+        if found == 0 or finish >= b.finish[job] - CLOSE:
+            return 0.0, True
+        added = gpu_seconds(at, av, found, boundary(finish, b.grid)) - gpu_seconds(own_t, own_v, count, b.end[job])
+    return (-added if most_first else added) / step, False
+
+
+@compiled
+def _replan(b: Book, job: int, now: float, entry: int) -> bool:
+    """Give a job its next size now, and plan the rest of it again; False: no room."""
+    first, count, used = b.plan_first[job], b.plan_count[job], b.used[1]
+    own_t, own_v = b.plan_t[first : first + count], b.plan_v[first : first + count]
+    m = give_back(b.free_t, b.free_v, b.used[0], own_t, own_v, count, b.end[job], b.scratch_t[1], b.scratch_v[1])
+    if used + m + 4 > b.plan_t.size or 2 * m + 16 > b.free_t.size:
+        return False
+    b.free_t[:m], b.free_v[:m] = b.scratch_t[1, :m], b.scratch_v[1, :m]
+    found, finish = least(b, job, now, entry, b.free_t, b.free_v, m, b.plan_t[used:], b.plan_v[used:])
+    b.used[0], b.used[1] = keep(b, job, m, used, found, finish)
+    return True

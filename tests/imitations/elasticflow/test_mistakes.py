@@ -1,0 +1,47 @@
+"""What the imitation has nothing like is refused, and traces that it did not make run in it too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gantline import simulate
+from gantline.core.errors import GantlineError
+
+JOBS = [
+    {"job": "a", "arrival": 0, "gpus": 1, "duration": 1000, "max_gpus": 4, "deadline": 900, "options": "gpu:1=1000|gpu:2=600|gpu:4=400"},
+    {"job": "b", "arrival": 10, "gpus": 2, "duration": 600, "max_gpus": 4, "deadline": 300, "options": "gpu:2=600|gpu:4=400"},
+    {"job": "c", "arrival": 10, "gpus": 1, "duration": 50, "max_gpus": 1, "deadline": None, "options": "gpu:1=50"},
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"policy": "fifo"}, "no policy 'fifo'"),
+        ({"round": None}, "length of a slot"),
+        ({"costs": "30"}, "nothing like --costs"),
+        ({"until": 100.0}, "nothing like --until"),
+        ({"cluster": "gpu:1x4,other:1x4"}, "one device type"),
+    ],
+)
+def test_a_request_that_the_original_cannot_answer_is_refused(changed: dict[str, Any], told: str) -> None:
+    given = {"cluster": "gpu:1x4", "policy": "elasticflow", "round": 60.0} | changed
+    with pytest.raises(GantlineError, match=told):
+        simulate(JOBS, given.pop("cluster"), given.pop("policy"), regime="elasticflow", **given)
+
+
+def test_jobs_with_options_run_too() -> None:
+    run = simulate(
+        JOBS, "gpu:1x4", "elasticflow", regime="elasticflow", round=60, settings={"compat": "elasticflow", "admission": "single"}
+    )
+    assert dict(run.jobs.select("job", "state").iter_rows()) == {"a": "completed", "b": "rejected", "c": "completed"}
+    assert dict(run.jobs.select("job", "met").iter_rows()) == {"a": True, "b": False, "c": None}
+    assert run.summary["deadline_ratio"] == 0.5
+
+
+def test_a_job_without_a_power_of_two_is_refused() -> None:
+    jobs = [{"job": "odd", "arrival": 0, "gpus": 3, "duration": 10, "deadline": 100}]
+    with pytest.raises(GantlineError, match="'odd' has no size that is a power of two"):
+        simulate(jobs, "gpu:1x4", "elasticflow", regime="elasticflow", round=60)

@@ -1,0 +1,199 @@
+"""ElasticFlow as the paper means it: whoever is let in is in time, and who is not is told what would be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.policies.elasticflow.workloads import some_jobs
+
+from gantline import simulate
+from gantline.core.errors import GantlineError
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.policies.registry import make_policy
+from gantline.simulator.run import Run
+
+Job = dict[str, Any]
+
+
+def late(run: Run) -> list[str]:
+    """Admitted jobs that missed their deadlines."""
+    jobs = run.jobs.filter(pl.col("deadline").is_not_nan() & (pl.col("state") != "rejected"))
+    return jobs.filter(~(pl.col("finish") <= pl.col("deadline") + 1e-5))["job"].to_list()
+
+
+def states(run: Run) -> dict[str, str]:
+    return dict(run.jobs.select("job", "state").iter_rows())
+
+
+def job(name: str, arrival: float, work: float, deadline: float | None, sizes: tuple[int, ...] = (1, 2, 4), power: float = 0.8) -> Job:
+    options = "|".join(f"gpu:{g}={work / g**power!r}" for g in sizes)
+    row = {"job": name, "arrival": arrival, "gpus": sizes[0], "duration": work / sizes[0] ** power, "max_gpus": sizes[-1]}
+    return row | {"deadline": deadline, "options": options}
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("costs", "round"), [("", None), ("20", None), ("start=10,resume=25,resize=5", 60.0)])
+def test_no_admitted_job_is_late(seed: int, costs: str, round: float | None) -> None:
+    run = simulate(some_jobs(seed, load=1 + seed % 3), "gpu:4x4" if seed % 2 else "gpu:2x8", "elasticflow", costs=costs, round=round)
+    assert late(run) == []
+    assert not run.incidents
+    assert set(states(run).values()) <= {"completed", "rejected"}
+
+
+def test_some_are_refused_and_overhead_that_is_not_planned_for_makes_jobs_late() -> None:
+    """The two tests above could hold for nothing: there is something to refuse, and the plan's overhead is what keeps the promise."""
+    refused = missed = 0
+    for seed in range(6):
+        jobs = some_jobs(seed, load=2.0)
+        run = simulate(jobs, "gpu:4x4", "elasticflow", costs="60")
+        refused += run.jobs.filter(pl.col("state") == "rejected").height
+        missed += len(late(simulate(jobs, "gpu:4x4", "elasticflow", costs="60", settings={"overhead": "none"})))
+        assert late(run) == []
+    assert refused > 20
+    assert missed > 0
+
+
+def test_a_node_that_fails_and_returns_in_time_is_no_harm_when_there_is_room() -> None:
+    from gantline.core.node_events import NodeEvent
+
+    jobs = [job(f"j{k}", 10.0 * k, 800.0, 10.0 * k + 3000.0) for k in range(4)]
+    events = (NodeEvent(100.0, "node1", "down"), NodeEvent(400.0, "node1", "up"))
+    assert late(simulate(jobs, "gpu:2x4", "elasticflow", node_events=events)) == []
+
+
+def test_the_least_size_that_is_in_time_is_reserved() -> None:
+    """600 s of work at the speed of one: two GPUs are needed for a deadline of 400 s, one is enough for 700 s."""
+    for deadline, size in ((700.0, 1), (400.0, 2), (210.0, 4)):
+        only = {"id": "a", "estimate": 600.0, "deadline": deadline, "gpus": 1, "max_gpus": 4}
+        only["options"] = [{"gpus": g, "rate": g**0.8} for g in (1, 2, 4)]
+        busy = {"id": "b", "estimate": 1e6, "gpus": 4, "locked": 1, "devices": [0, 1, 2, 3], "options": [{"gpus": 4}]}
+        snapshot = decode_snapshot({"cluster": "gpu:2x4", "now": 0, "jobs": [only, busy]})
+        plan = make_policy("elasticflow").decide(replace(snapshot))
+        first = plan.memory["plans"]["0"]
+        assert plan[0].gpus == 4  # spare GPUs are used, and given back
+        assert not plan.refusals
+        without = make_policy("elasticflow", {"spare_order": "least_added"})
+        assert without.decide(snapshot).memory["plans"]["0"] == first
+        from gantline.policies.elastic.pools import pools
+        from gantline.policies.elasticflow.desk import Desk
+
+        desk = Desk(next(iter(pools(snapshot))), make_policy("elasticflow").settled(), [0], {})  # type: ignore[attr-defined]
+        plans = desk._replan(np.array([0]))
+        assert plans[0][1].tolist() == [size]
+
+
+def test_a_refusal_offers_a_deadline_that_would_be_kept() -> None:
+    for seed in range(6):
+        jobs = some_jobs(seed, load=3.0)
+        run = simulate(jobs, "gpu:2x8", "elasticflow")
+        offers = {run.tables.ids[one.row]: one.offer["deadline"] for one in run.refusals}
+        assert offers
+        name, due = next(iter(offers.items()))
+        again = simulate([one | {"deadline": due} if one["job"] == name else one for one in jobs], "gpu:2x8", "elasticflow")
+        assert states(again)[name] == "completed"
+        assert late(again) == []
+
+
+def test_a_newcomer_never_makes_an_admitted_job_late() -> None:
+    jobs = [job("first", 0, 1000, 1001, (1,)), job("second", 10, 400, 420, (1,)), job("third", 20, 100, 2000, (1,))]
+    run = simulate(jobs, "gpu:1x1", "elasticflow")
+    assert states(run) == {"first": "completed", "second": "rejected", "third": "completed"}
+    assert run.refusals[0].offer["deadline"] == pytest.approx(1400.0)
+    assert late(run) == []
+
+
+def test_jobs_without_a_deadline_live_from_what_is_left_and_are_never_refused() -> None:
+    jobs = [job("slow", 0, 4000, None, (1, 2, 4)), job("due", 100, 1000, 100 + 1000 / 4**0.8 + 5, (1, 2, 4))]
+    run = simulate(jobs, "gpu:1x4", "elasticflow")
+    assert states(run) == {"slow": "completed", "due": "completed"}
+    spans = [(one["job"], one["start"], one["gpus"]) for one in run.allocations.sort("start").iter_rows(named=True)]
+    assert spans[:2] == [("slow", 0.0, 4), ("due", 100.0, 4)]
+    assert late(run) == []
+
+
+def test_spare_gpus_go_first_to_who_adds_least() -> None:
+    """One job scales well, the other hardly: two spare GPUs go to the first, by the artifact's order to the second."""
+    good = {
+        "id": "good",
+        "estimate": 1000.0,
+        "deadline": 5000.0,
+        "gpus": 1,
+        "max_gpus": 2,
+        "options": [{"gpus": 1}, {"gpus": 2, "rate": 1.95}],
+    }
+    bad = {
+        "id": "bad",
+        "estimate": 1000.0,
+        "deadline": 5000.0,
+        "gpus": 1,
+        "max_gpus": 2,
+        "options": [{"gpus": 1}, {"gpus": 2, "rate": 1.1}],
+    }
+    snapshot = decode_snapshot({"cluster": "gpu:1x3", "now": 0, "jobs": [bad, good]})
+
+    def sizes(order: str) -> dict[str, int]:
+        plan = make_policy("elasticflow", {"spare_order": order}).decide(snapshot)
+        return {snapshot.jobs.ids[item.job]: item.gpus for item in plan.assignments or ()}
+
+    assert sizes("least_added") == {"good": 2, "bad": 1}
+    assert sizes("artifact") == {"good": 1, "bad": 2}
+
+
+def test_admission_of_groups_refuses_all_who_arrive_together() -> None:
+    jobs = [job("fits", 0, 100, 150, (1,)), job("never", 0, 1000, 150, (1,))]
+    assert states(simulate(jobs, "gpu:1x2", "elasticflow")) == {"fits": "completed", "never": "rejected"}
+    group = simulate(jobs, "gpu:1x2", "elasticflow", settings={"admission": "group"})
+    assert states(group) == {"fits": "rejected", "never": "rejected"}
+    off = simulate(jobs, "gpu:1x2", "elasticflow", settings={"admission": "off"})
+    assert states(off) == {"fits": "completed", "never": "completed"}
+
+
+def test_edf_serves_deadlines_in_order_each_as_wide_as_it_may_be() -> None:
+    jobs = [job("late", 0, 1000, 9000, (1, 2, 4)), job("soon", 100, 400, 1000, (1, 2))]
+    run = simulate(jobs, "gpu:1x4", "edf")
+    spans = [(one["job"], one["gpus"]) for one in run.allocations.sort("start", "job").iter_rows(named=True)]
+    assert spans[0] == ("late", 4)
+    assert set(spans[1:3]) == {("late", 2), ("soon", 2)}
+
+
+def test_edf_with_admission_keeps_its_promises_and_elasticflow_lets_more_in() -> None:
+    admitted = {"edf": 0, "elasticflow": 0}
+    for seed in range(6):
+        jobs = some_jobs(seed, load=2.0)
+        for name in admitted:
+            run = simulate(jobs, "gpu:2x8", name, settings={"admission": "single"})
+            assert late(run) == [] or name == "edf"
+            admitted[name] += run.jobs.filter((pl.col("state") == "completed") & pl.col("deadline").is_not_nan()).height
+    assert admitted["elasticflow"] > admitted["edf"]
+
+
+def test_a_plan_that_cannot_be_made_anew_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When planning from nothing would leave somebody late, the plans of the last decision go on."""
+    from gantline.policies.elasticflow import desk
+
+    kept = 0
+    fresh = desk.Desk._replan
+
+    def counted(self: Any, order: Any) -> Any:
+        nonlocal kept
+        plans = fresh(self, order)
+        kept += self.late[order].any() and len(plans) == len(order)
+        return plans
+
+    monkeypatch.setattr(desk.Desk, "_replan", counted)
+    for seed in range(12):
+        assert late(simulate(some_jobs(seed, load=3.0), "gpu:2x8", "elasticflow")) == []
+    assert kept > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [({"admission": "all"}, "single, group"), ({"overhead": "-3"}, "overhead is '-3'"), ({"spare_order": "most"}, "least_added")],
+)
+def test_a_wrong_word_is_refused(settings: dict[str, str], told: str) -> None:
+    with pytest.raises(GantlineError, match=told):
+        make_policy("elasticflow", settings)
