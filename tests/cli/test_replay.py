@@ -46,10 +46,15 @@ def record(cli: Cli, target: str, *options: str) -> Result:
         ["--policy", "las", "--round", "30"],
         ["--policy", "tiresias", "--set", "promote=2", "--set", "limits=20,60", "--round", "30"],
         ["--policy", "fifo", "--set", "backfill=easy", "--costs", "start=5", "--estimates", "noisy:0.5"],
+        ["--policy", "las", "--round", "30", "--executor", "acknowledged", "--decision-latency", "7", "--admission", "load-limit:1.5"],
+        ["--policy", "srtf", "--executor", "faulty:3", "--placement", "consolidated:preferred"],
+        ["--policy", "las", "--executor", "faulty:4", "--node-events", "nodes.csv", "--regime", "tiresias"],
     ],
 )
 def test_a_recorded_run_replays_to_the_same_plans(cli: Cli, folder: Path, target: str, options: list[str]) -> None:
+    (folder / "nodes.csv").write_text("time,node,event\n20,node0,down\n45,node0,up\n")
     assert record(cli, target, *options).code == 0
+    (folder / "nodes.csv").unlink()  # what happened to nodes is in the record
     told = cli("replay", target, "-o", "json")
     assert told.code == 0, told.err
     assert told.json["same"] is True
@@ -64,17 +69,19 @@ def test_recording_changes_nothing(cli: Cli, folder: Path) -> None:
 def test_a_record_says_what_was_run(cli: Cli, folder: Path) -> None:
     record(cli, "run.jsonl.gz", "--policy", "tiresias", "--set", "limits=20,60", "--round", "30", "--seed", "4")
     with gzip.open("run.jsonl.gz", "rt") as file:
-        head, *decisions = map(json.loads, file)
+        head, *lines = map(json.loads, file)
     assert head["policy"] == "tiresias"
     assert head["seed"] == 4
-    assert head["decisions"] == len(decisions)
-    assert decisions[0]["snapshot"]["kind"] == "snapshot"
-    assert decisions[0]["plan"]["kind"] == "plan"
+    assert head["lines"] == head["decisions"] == len(lines)
+    assert [number for number, line in enumerate(lines, start=1) if "snapshot" in line] == [1, 2, 4, 8][: len(lines).bit_length()]
+    assert lines[0]["snapshot"]["kind"] == "snapshot"
+    assert lines[0]["plan"]["kind"] == "plan"
+    assert lines[2].keys() == {"decision", "now", "hash"}
 
 
 def test_one_line_of_a_record_can_be_asked_again(cli: Cli, folder: Path) -> None:
     record(cli, "run.jsonl", "--policy", "srtf")
-    (folder / "one.json").write_text((folder / "run.jsonl").read_text().splitlines()[3])
+    (folder / "one.json").write_text((folder / "run.jsonl").read_text().splitlines()[1])
     assert cli("decide", "one.json", "--policy", "srtf").code == 0
 
 
@@ -114,9 +121,10 @@ def test_a_tampered_plan_is_found(cli: Cli, folder: Path) -> None:
         ("{}\n", 2, "is not a record"),
         ("job,arrival\n", 2, "run.jsonl:1: is not JSON"),
         ('{"kind":"record","version":9,"policy":"fifo"}\n', 4, "newer Gantline"),
-        ('{"kind":"record","version":1,"policy":"fifo","decisions":2}\n', 2, "promises 2"),
-        ('{"kind":"record","version":1,"policy":"fifo"}\n{"snapshot":1}\n', 2, "run.jsonl:2: holds no snapshot"),
-        ('{"kind":"record","version":1,"policy":"fifa"}\n', 3, "did you mean 'fifo'"),
+        ('{"kind":"record","version":1,"policy":"fifo"}\n', 4, "older Gantline"),
+        ('{"kind":"record","version":2,"policy":"fifo","lines":2}\n', 2, "promises 2"),
+        ('{"kind":"record","version":2,"policy":"fifo"}\n{"snapshot":1}\n', 2, "run.jsonl:2: holds neither"),
+        ('{"kind":"record","version":2,"policy":"fifa"}\n', 3, "did you mean 'fifo'"),
     ],
 )
 def test_what_is_not_a_record_is_refused(cli: Cli, folder: Path, text: str, code: int, part: str) -> None:
@@ -144,3 +152,25 @@ def test_the_first_difference_is_named_by_its_path() -> None:
     assert first_difference({"a": [1, 2]}, {"a": [1, 3]}, "plan") == ("plan.a[1]", 2, 3)
     assert first_difference({"a": [1]}, {"a": [1, 2]}, "plan") == ("plan.a", [1], [1, 2])
     assert first_difference({}, {"b": 1}, "plan") == ("plan.b", None, 1)
+
+
+def test_an_input_that_is_left_out_is_noticed(cli: Cli, folder: Path) -> None:
+    (folder / "nodes.csv").write_text("time,node,event\n20,node0,down\n45,node0,up\n")
+    record(cli, "run.jsonl", "--policy", "las", "--round", "5", "--node-events", "nodes.csv")
+    lines = (folder / "run.jsonl").read_text().splitlines()
+    kept = [line for line in lines if '"kind":"down"' not in line]
+    assert len(kept) == len(lines) - 1
+    head = kept[0].replace(f'"lines":{len(lines) - 1}', f'"lines":{len(kept) - 1}')
+    (folder / "run.jsonl").write_text("\n".join([head, *kept[1:]]) + "\n")
+    assert cli("replay", "run.jsonl").code == 1
+
+
+def test_a_record_is_small(cli: Cli, folder: Path) -> None:
+    """Whole snapshots are few, and the others are a line each."""
+    jobs = "".join(f"{k},{k},1,{500 + k}\n" for k in range(600))
+    (folder / "jobs.csv").write_text("job,arrival,gpus,duration\n" + jobs)
+    record(cli, "run.jsonl", "--policy", "srtf")
+    lines = (folder / "run.jsonl").read_text().splitlines()[1:]
+    assert len(lines) > 500
+    assert sum(len(line) for line in lines if '"snapshot"' not in line) / len(lines) < 200
+    assert sum('"snapshot"' in line for line in lines) < 20

@@ -43,7 +43,7 @@ def simulate(
     allocations_out: Annotated[Path | None, Parameter(help="Write a row per interval in which a gang held devices.")] = None,
     out: Annotated[Path | None, Parameter(help="Store the whole run in a directory.")] = None,
     replace: Annotated[bool, Parameter(negative="", help="Let --out take the place of an older run.")] = False,
-    record: Annotated[Path | None, Parameter(help="Record every decision (JSON lines, .gz allowed) for 'gantline replay'.")] = None,
+    record: Annotated[Path | None, Parameter(help="Record inputs and decisions (JSON lines, .gz allowed) for 'gantline replay'.")] = None,
     output: Form = "table",
 ) -> int:
     """Replay a table of jobs on a cluster under a policy."""
@@ -63,7 +63,7 @@ def simulate(
     chosen = load_policy(policy, settings_of(set_))
     place = read_cluster(cluster)
     speeds = str(spec.throughputs)
-    spec = with_found(spec, place)
+    asked, spec = spec, with_found(spec, place)
     if verify_skips and find(spec, "regime", place).with_round(spec.round).round <= 0:
         raise UsageError("without rounds there is nothing to skip", where="--verify-skips", fix="add --round 60")
     jobs = options.load(trace, spec.seed, speeds)
@@ -80,7 +80,7 @@ def simulate(
     if record is not None:
         from gantline.simulator.replay import record_lines
 
-        outputs.write_lines(record_lines(run, policy), record)
+        outputs.write_lines(record_lines(run, policy, jobs, place, asked), record)
     _write(run, jobs_out, allocations_out, out, replace)
     simulate_words.show_summary(run, output)
     return code

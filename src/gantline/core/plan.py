@@ -165,6 +165,12 @@ class Assignments(Sequence[Assignment]):
     def has(self, name: str) -> bool:
         return name in self._columns or name in self._ragged
 
+    def told(self) -> Iterator[tuple[str, NDArray[Any] | tuple[Any, ...]]]:
+        """The columns that the plan says something about, by name."""
+        yield "job", self.job
+        for name in sorted([*self._columns, *self._ragged]):
+            yield name, self._columns[name] if name in self._columns else self._ragged[name]
+
     @property
     def simple(self) -> bool:
         """Whether every grant is a whole gang of its own that the engine places: the compiled path."""

@@ -11,6 +11,7 @@ from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faulty import Faults, FaultyExecutor
 from gantline.drivers.virtual import Simulation
 from gantline.engine.engine import Engine
+from gantline.engine.executor import Executor
 
 EXECUTORS = {
     "instant": "an order is true at once",
@@ -19,8 +20,10 @@ EXECUTORS = {
 }
 
 
-def make_driver(executor: str, engine: Engine, *settings: Any) -> Simulation:
+def make_driver(executor: str | Executor, engine: Engine, *settings: Any) -> Simulation:
     """A run that is driven as asked; `settings` are those of `Simulation`, in their order."""
+    if not isinstance(executor, str):
+        return Acknowledged(engine, *settings, executor=executor)
     name, _, option = executor.partition(":")
     if name not in EXECUTORS:
         raise NotFoundError(f"no executor '{executor}'", where="--executor", fix=near(name, EXECUTORS))

@@ -46,6 +46,7 @@ class Reconciler:
     reality: Reality = field(default_factory=Reality)
     finished: int = 0  # rows that have finished, counted by who likes to know
     surprises: int = 0  # reports that were no answer to an order
+    sent: int = 0  # orders so far
 
     def __post_init__(self) -> None:
         self.books, self.live = self.grants.holdings, self.reality.live
@@ -100,7 +101,11 @@ class Reconciler:
                 live.revision += 1
             if live.next_try <= state.now:
                 live.next_try = state.now + self.patience
-                self.executor.send(self._order(live), state.now)
+                self._send(self._order(live))
+
+    def _send(self, order: Order) -> None:
+        self.sent += 1
+        self.executor.send(order, self.state.now)
 
     def _wanted(self, live: Live) -> bool:
         I = self.state.tables.I
@@ -259,7 +264,7 @@ class Reconciler:
             nodes = frozenset(self.books.nodes(report.devices))
             self.reality.enter(Live(report.row, report.epoch, report.devices, -1, nodes, asked=Verb.STOP, next_try=self.state.now))
         else:
-            self.executor.send(Order(Verb.STOP, report.row, report.epoch), self.state.now)
+            self._send(Order(Verb.STOP, report.row, report.epoch))
         return False
 
     # --- nodes ----------------------------------------------------------------------------------------------------------

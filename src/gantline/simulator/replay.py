@@ -1,8 +1,8 @@
-"""Recorded runs: every decision of a run as a line of JSON, and folding them through the policy again.
+"""Recorded runs: a head that says what was run, then its journal; and folding that through engine and policy again.
 
-The first line says what was run, each further one holds the snapshot of a decision and the plan that followed. A replay rebuilds the
-policy, carries its memory from plan to plan as the engine did, and demands the recorded plans. Turns that the policy lost are not in
-the record: then as now, the last valid plan stands.
+The head holds the jobs, the cluster, the policy and every option; each further line an input as it was heard, or a decision. A replay
+builds the run again, hands it the recorded inputs at the times at which they were heard (reports of an executor too), and demands the
+recorded plans, one by one. Turns that the policy lost are not in the record: then as now, the last valid plan stands.
 """
 
 from __future__ import annotations
@@ -15,13 +15,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gantline.core import memory as memories
-from gantline.core.errors import NotFoundError, RefusedError, UsageError
-from gantline.core.policy import Policy
-from gantline.core.snapshot_json import decode_snapshot, encode_plan
-from gantline.simulator.run import Run
+import polars as pl
 
-VERSION = 1
+from gantline.core import memory as memories
+from gantline.core.cluster import Cluster
+from gantline.core.cluster_json import decode_cluster, encode_cluster
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.core.inputs import Input, Report, decode_input
+from gantline.core.json_reader import Reader
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import encode_plan, encode_snapshot
+from gantline.drivers.scripted import Scripted
+from gantline.simulator.journal import Journal, plan_hash
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+from gantline.simulator.spec import OPTIONS, RunSpec
+from gantline.workload.trace import Trace
+
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -48,10 +61,11 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Record:
-    """A recorded run: what was run, and its decisions as they are read."""
+    """A recorded run: what was run, and its journal."""
 
     about: Mapping[str, Any]
-    decisions: Iterator[tuple[dict[str, Any], dict[str, Any]]]
+    lines: tuple[dict[str, Any], ...]
+    path: str = ""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -59,47 +73,127 @@ class Record:
         found: dict[str, Any] = memories.restore(self.about.get("settings", {}))
         return found
 
+    @property
+    def inputs(self) -> list[tuple[float, int, Input]]:
+        """What entered, when it was heard, and after how many orders."""
+        entered = [line for line in self.lines if "input" in line]
+        told = [{key: line[key] for key in line if key not in ("heard", "after")} for line in entered]
+        return [(float(line["heard"]), int(line.get("after", 0)), decode_input(value)) for line, value in zip(entered, told)]
 
-def record_lines(run: Run, policy: str) -> Iterator[str]:
-    """The lines of a record; `policy` is the name (or file) by which it can be found again."""
-    told = {key: run.summary[key] for key in ("cluster", "seed", "regime", "round", "trace", "trace_hash", "log_hash")}
+    @property
+    def decisions(self) -> list[dict[str, Any]]:
+        return [line for line in self.lines if "decision" in line]
+
+
+def record_lines(run: Run, policy: str, trace: Trace, cluster: Cluster, spec: RunSpec) -> Iterator[str]:
+    """The lines of a record; `policy` is the name (or file) by which it can be found again, `spec` the options as they were given."""
+    assert run.journal is not None
+    told = {key: run.summary[key] for key in ("seed", "regime", "round", "trace", "trace_hash", "log_hash")}
     settings = memories.plain(dict(run.summary["settings"]))
     head = {"kind": "record", "version": VERSION, "gantline": run.summary["version"], "policy": policy, "settings": settings, **told}
-    yield _line({**head, "decisions": len(run.decisions)})
-    for snapshot, plan in run.decisions:
-        yield _line({"snapshot": snapshot, "plan": plan})
+    head |= {"cluster": encode_cluster(cluster), "options": _options(spec), "jobs": _columns(trace.frame)}
+    yield _line({**head, "decisions": run.journal.decisions, "lines": len(run.journal.lines)})
+    yield from map(_line, run.journal.lines)
+
+
+def _options(spec: RunSpec) -> dict[str, Any]:
+    """Options that are not at their default. Nodes that change are inputs, and an executor is replaced by what was heard of it."""
+    found = {}
+    for name, known in OPTIONS.items():
+        value = getattr(spec, name)
+        if value == known.default or known.single or name in ("node_events", "executor"):
+            continue
+        if not isinstance(value, (str, int, float, list, tuple)):
+            raise RefusedError(f"'{name}' was given as an object, which no file can hold", where="--record", fix="give it by name")
+        found[name] = memories.plain(value)
+    return found
+
+
+def _columns(frame: pl.DataFrame) -> dict[str, Any]:
+    return {name: {"type": str(frame.schema[name]), "values": memories.plain(frame[name].to_list())} for name in frame.columns}
 
 
 def read_record(path: Path) -> Record:
-    """Open a record; its decisions are read one by one."""
+    """Read a record; one that was cut short is refused."""
     lines = _lines(path)
     about = next(lines, None)
     if about is None:
         raise UsageError("is empty", where=str(path), fix="write one with gantline simulate --record")
     if about.get("kind") != "record" or not isinstance(about.get("version"), int):
         raise UsageError("is not a record of a run", where=f"{path}:1", fix="write one with gantline simulate --record")
-    if about["version"] > VERSION:
-        raise RefusedError(
-            f"was written by a newer Gantline (version {about['version']} of records)", where=str(path), fix="upgrade gantline"
-        )
-    return Record(about, _decisions(lines, str(path), about.get("decisions")))
+    if about["version"] != VERSION:
+        age = "a newer" if about["version"] > VERSION else "an older"
+        told = f"was written by {age} Gantline (version {about['version']} of records)"
+        raise RefusedError(told, where=str(path), fix="upgrade gantline" if age == "a newer" else "record the run again")
+    found = []
+    for number, line in enumerate(lines, start=2):
+        if not ("input" in line or {"decision", "now", "hash"} <= line.keys()):
+            raise UsageError("holds neither an input nor a decision", where=f"{path}:{number}")
+        found.append(line)
+    if len(found) != about.get("lines", len(found)):
+        told = f"has {len(found)} lines, its first line promises {about['lines']}"
+        raise UsageError(told, where=str(path), fix="was the file cut short?")
+    return Record(about, tuple(found), str(path))
 
 
 def replay(record: Record, policy: Policy, performance: Any = None) -> Replayed:
-    """Fold a record through a policy, up to the first plan that is not the recorded one."""
-    count, memory = 0, None
-    for stored, expected in record.decisions:
-        if count == 0:
-            memory = stored.get("memory")
-        if memory != stored.get("memory"):
-            return Replayed(count, _difference(stored, "memory", stored.get("memory"), memory))
-        found = json.loads(json.dumps(encode_plan(policy.decide(decode_snapshot(stored, performance)))))
-        parted = first_difference(expected, found, "plan")
+    """Fold a record through engine and policy, up to the first plan that is not the recorded one."""
+    about, check = record.about, _Check(record.decisions)
+    types = {name: getattr(pl, column["type"]) for name, column in about["jobs"].items()}
+    values = {name: memories.restore(column["values"]) for name, column in about["jobs"].items()}
+    trace = Trace(pl.DataFrame(values, schema=types), str(about.get("trace", "")))
+    options = {name: memories.restore(value) for name, value in about["options"].items()}
+    reports = [(heard, after, value) for heard, after, value in record.inputs if isinstance(value, Report)]
+    others = [value for _, _, value in record.inputs if not isinstance(value, Report)]
+    if reports:
+        options["executor"] = Scripted(reports)
+    cluster = decode_cluster(Reader(about, record.path))
+    try:
+        run = simulate(trace, cluster, policy, performance=performance, record=check, inputs=others, **options)
+    except _PartedError as parted:
+        return Replayed(check.decisions - 1, parted.difference)
+    if check.decisions < len(record.decisions):
+        left = record.decisions[check.decisions]
+        return Replayed(check.decisions, Difference(left["decision"], left["now"], "decision", "made", "not made"))
+    if run.summary["log_hash"] != about["log_hash"]:
+        end = float(run.summary["end"])
+        return Replayed(check.decisions, Difference(check.decisions, end, "log", about["log_hash"], run.summary["log_hash"]))
+    return Replayed(check.decisions)
+
+
+class _PartedError(Exception):
+    def __init__(self, difference: Difference) -> None:
+        super().__init__(str(difference))
+        self.difference = difference
+
+
+class _Check(Journal):
+    """A journal that must come out as another one did."""
+
+    def __init__(self, expected: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self._expected = expected
+
+    def heard(self, value: Input) -> None:
+        """Inputs are those of the record."""
+
+    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
+        at = self.decisions
+        self.decisions += 1
+        if at >= len(self._expected):
+            raise _PartedError(Difference(snapshot.decision, snapshot.now, "decision", "not made", "made"))
+        line = self._expected[at]
+        if (line["decision"], line["now"]) != (snapshot.decision, snapshot.now):
+            recorded = f"number {line['decision']} at {line['now']:g} s"
+            raise _PartedError(Difference(snapshot.decision, snapshot.now, "decision", recorded, "this one"))
+        parted = None
+        if "snapshot" in line:
+            now = json.loads(_line({"snapshot": encode_snapshot(snapshot), "plan": encode_plan(plan)}))
+            parted = first_difference(line["snapshot"], now["snapshot"], "snapshot") or first_difference(line["plan"], now["plan"], "plan")
+        elif line["hash"] != plan_hash(plan):
+            parted = ("plan", line["hash"], plan_hash(plan))
         if parted is not None:
-            return Replayed(count, _difference(stored, *parted))
-        memory = found.get("memory")
-        count += 1
-    return Replayed(count)
+            raise _PartedError(Difference(snapshot.decision, snapshot.now, parted[0], _short(parted[1]), _short(parted[2])))
 
 
 def first_difference(ours: Any, theirs: Any, path: str) -> tuple[str, Any, Any] | None:
@@ -117,10 +211,6 @@ def first_difference(ours: Any, theirs: Any, path: str) -> tuple[str, Any, Any] 
                 return found
         return None
     return None if ours == theirs else (path, ours, theirs)
-
-
-def _difference(stored: dict[str, Any], path: str, recorded: Any, replayed: Any) -> Difference:
-    return Difference(stored["decision"], float(stored["now"]), path, _short(recorded), _short(replayed))
 
 
 def _short(value: Any) -> str:
@@ -148,14 +238,3 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         raise UsageError(f"cannot be read after line {number}: {error}", where=str(path), fix="was the file cut short?") from None
     except json.JSONDecodeError as error:
         raise UsageError(f"is not JSON: {error.msg}", where=f"{path}:{number}", fix="was the file cut short?") from None
-
-
-def _decisions(lines: Iterator[dict[str, Any]], path: str, promised: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    count = 0
-    for line in lines:
-        count += 1
-        if not isinstance(line.get("snapshot"), dict) or not isinstance(line.get("plan"), dict):
-            raise UsageError("holds no snapshot and plan", where=f"{path}:{count + 1}")
-        yield line["snapshot"], line["plan"]
-    if isinstance(promised, int) and count != promised:
-        raise UsageError(f"has {count} decisions, its first line promises {promised}", where=path, fix="was the file cut short?")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from gantline.core.tables import Tables
 from gantline.engine import log as g
 from gantline.engine.engine import Refused
 from gantline.engine.log import Log
+from gantline.simulator.journal import Journal
 from gantline.simulator.series import series_of
 
 _STATES = {
@@ -42,7 +43,7 @@ class Run:
     tables: Tables
     log: Log
     incidents: tuple[str, ...] = ()
-    decisions: list[Any] = field(default_factory=list)  # recorded (snapshot, plan) pairs, when asked for
+    journal: Journal | None = None  # what entered and what was decided, when asked for
     track: tuple[int, int] | None = None  # tracked rows [low, high)
     refusals: tuple[Refused, ...] = ()  # jobs that the policy would not run as asked
     notices: tuple[str, ...] = ()  # what the policy said: deadlines that cannot be met, a fallback that was taken

@@ -12,7 +12,6 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.choice import make_driver
 from gantline.engine.engine import Engine
@@ -31,6 +30,7 @@ from gantline.policies.registry import make_policy
 from gantline.simulator.bill import bill, with_costs, with_prices
 from gantline.simulator.budget import guard_of
 from gantline.simulator.finders import find
+from gantline.simulator.journal import Journal
 from gantline.simulator.load import load_tables
 from gantline.simulator.run import Run
 from gantline.simulator.signature import with_options
@@ -52,7 +52,7 @@ def simulate(
     performance: Any = None,
     inputs: Iterable[Input] = (),
     step_all: bool = False,
-    record: bool = False,
+    record: bool | Journal = False,
     on_progress: Callable[[float, int, int], None] | None = None,
     on_lost: Callable[[Incident], None] | None = None,
     spec: RunSpec | None = None,
@@ -68,7 +68,8 @@ def simulate(
     `policy`: a registered name with `settings`, or a policy of one's own.
     `performance`: a model of how fast gangs run, in place of what the trace says.
     `inputs`: what people want while it runs (`gantline.core.inputs`): jobs submitted beside the trace, cancelled, held, released, resized.
-    `record`: keep every decision in the run. `step_all`: skip no round. `on_progress`: told the time, jobs ended, jobs in all.
+    `record`: keep a journal of the run (`run.journal`), for `gantline replay`.
+    `step_all`: skip no round. `on_progress`: told the time, jobs ended, jobs in all.
     `on_lost`: told each turn that the policy lost.
     `spec`: options gathered before; those given here come first.
     """
@@ -98,8 +99,8 @@ def simulate(
     guess.fill(tables, spec.seed)
     fill_option_estimates(tables, jobs, guess, spec.seed)
     state = State(tables, way, rule, price, spec.min_run, spec.seed)
-    recorded: list[Any] = []
-    engine = Engine(state, chosen, recorder=_recorder(recorded) if record else None)
+    journal = Journal() if record is True else (record or None)
+    engine = Engine(state, chosen)
     engine.guard, engine.turns.tell = guard_of(chosen, spec.budget), on_lost
     window = _window(spec.track, len(tables.ids), way)
     keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
@@ -110,6 +111,8 @@ def simulate(
         raise RefusedError(f"regime '{way.name}' does not use profiles", where="--profiles", fix="leave that out, or use another --regime")
     simulation = make_driver(spec.executor, engine, gate, guess, spec.until, window, changes, step_all, spec.latency, on_progress, keep)
     simulation.profiles = profiles
+    if journal is not None:
+        journal.listen(simulation)
     counted: dict[str, Any] | None = None
     imitate = find_imitation(way.name)
     if imitate is not None:
@@ -127,7 +130,7 @@ def simulate(
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
     lost, said = (tuple(map(str, each)) for each in (engine.incidents, engine.notices))
-    return Run(summary, tables, state.log, lost, recorded, window, tuple(engine.refusals), said)
+    return Run(summary, tables, state.log, lost, journal, window, tuple(engine.refusals), said)
 
 
 def _trace(trace: Any, seed: int) -> Trace:
@@ -155,12 +158,3 @@ def _window(track: tuple[int, int] | None, rows: int, regime: Regime) -> tuple[i
     if low >= rows:
         raise UsageError(f"the trace has {rows} jobs, none from {low} on", where="--track", fix=f"use LO below {rows}")
     return low, min(high, rows)
-
-
-def _recorder(into: list[Any]) -> Callable[[Snapshot, Any], None]:
-    from gantline.core.snapshot_json import encode_plan, encode_snapshot
-
-    def keep(snapshot: Snapshot, plan: Any) -> None:
-        into.append((encode_snapshot(snapshot), encode_plan(plan)))
-
-    return keep

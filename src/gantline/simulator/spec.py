@@ -32,6 +32,7 @@ from gantline.core.fields import (
 if TYPE_CHECKING:
     from gantline.admission.rules import AdmissionRule
     from gantline.core.node_events import NodeEvent
+    from gantline.engine.executor import Executor
     from gantline.engine.regime import Regime
     from gantline.performance.costs import Costs
     from gantline.performance.estimate_chain import Estimates
@@ -79,7 +80,7 @@ class RunSpec:
     costs: Costs | str = option("", name_or_none, "Seconds lost: 30, measured, or start=30,resume=60,resize=20,checkpoint=600.")
     min_run: float = option(0.0, finite_duration, "How long a gang may run before it can be stopped.")
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
-    executor: str = option("instant", name, "How orders are carried out: instant, acknowledged, faulty:SEED.")
+    executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, faulty:SEED.")
     seed: int = option(0, whole, "Seed of everything random.")
     track: tuple[int, int] | None = option(None, track, "Measure jobs LO:HI only, and stop when they have ended.")
     until: float = option(math.inf, duration, "Stop at this time.")

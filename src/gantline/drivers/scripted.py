@@ -1,0 +1,32 @@
+"""An executor that repeats what was heard from another one: with it, a recorded run is folded again."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+
+from gantline.engine.executor import Order, Report
+
+
+class Scripted:
+    """Reports come when they were heard: at that time, and after so many orders."""
+
+    def __init__(self, heard: Iterable[tuple[float, int, Report]]) -> None:
+        self._heard = deque(heard)
+        self._orders = 0
+
+    def send(self, order: Order, now: float) -> None:
+        self._orders += 1  # whatever comes of it is in the script
+
+    def next_time(self) -> float:
+        return self._heard[0][0] if self._heard else math.inf
+
+    def receive(self, now: float) -> list[Report]:
+        found = []
+        while self._heard and self._heard[0][0] <= now and self._heard[0][1] <= self._orders:
+            found.append(self._heard.popleft()[2])
+        return found
+
+    def fail(self, node: int, devices: frozenset[int], now: float) -> None:
+        """The machines that failed did so then."""

@@ -1,0 +1,71 @@
+"""The journal of a run: what entered, and a hash of every plan that followed; now and then a decision whole, with its snapshot.
+
+A decision is a line of some ninety characters, because the inputs and the policy say the rest: folding them again must give the same
+hashes. Whole ones are the first, second, fourth, eighth and so on, and every 256th: they say where a replay parts, and any of them can
+be asked again by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from gantline.core import memory as memories
+from gantline.core.inputs import Input, Report, encode_input
+from gantline.core.plan import Plan
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import encode_plan, encode_snapshot
+from gantline.drivers.acknowledged import Acknowledged
+from gantline.drivers.virtual import Simulation
+
+_WHOLE_EVERY = 256
+
+
+class Journal:
+    """Listens to an engine; `lines` are plain JSON values, in the order in which things happened."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.decisions = 0
+        self._run: Simulation | None = None
+
+    def listen(self, run: Simulation) -> None:
+        """To this run: its clock says when an input was heard, and a report came after so many orders."""
+        self._run, run.engine.recorder, run.engine.inputs.heard = run, self.decided, self.heard
+
+    def heard(self, value: Input) -> None:
+        """An input was applied."""
+        assert self._run is not None
+        after = {"after": self._run.reconciler.sent} if isinstance(self._run, Acknowledged) and isinstance(value, Report) else {}
+        self.lines.append({**encode_input(value), "heard": float(self._run.state.now), **after})
+
+    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
+        """The policy has answered."""
+        self.decisions += 1
+        line: dict[str, Any] = {"decision": int(snapshot.decision), "now": float(snapshot.now), "hash": plan_hash(plan)}
+        if is_whole(self.decisions):
+            line |= {"snapshot": encode_snapshot(snapshot), "plan": encode_plan(plan)}
+        self.lines.append(line)
+
+
+def is_whole(number: int) -> bool:
+    """Whether the decision of that number is kept whole."""
+    return number % _WHOLE_EVERY == 0 or (number < _WHOLE_EVERY and number & (number - 1) == 0)
+
+
+def plan_hash(plan: Plan) -> str:
+    """A hash over all that a plan says; equal plans have equal hashes."""
+    digest = hashlib.blake2b(digest_size=12)
+    if plan.ranking is not None:
+        digest.update(np.ascontiguousarray(plan.ranking.key, dtype=np.float64).tobytes())
+        digest.update(f"{int(plan.ranking.misfit)} {plan.ranking.preempt}".encode())
+    if plan.assignments is not None:
+        for name, column in plan.assignments.told():
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(column).tobytes() if isinstance(column, np.ndarray) else repr(column).encode())
+    rest = (plan.reservations, plan.refusals, plan.release, plan.valid_until, plan.notes)
+    digest.update(repr(rest).encode())
+    digest.update(memories.encode(plan.memory).encode())
+    return digest.hexdigest()
