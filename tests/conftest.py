@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How fast the machine is, or how busy, is nothing that a test may depend on.
+settings.register_profile("any-speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-speed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from gantline.core.formulas import harmless
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -119,11 +121,11 @@ def table(sheet: Sheet) -> RenderableType:
 
 
 def csv_text(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Rows as CSV; lists and records become JSON in their cell."""
+    """Rows as CSV; lists and records become JSON in their cell, and nothing is a formula."""
     held = io.StringIO()
     writer = csv.writer(held, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([plain_cell(cell) for cell in row] for row in rows)
+    writer.writerows([harmless(plain_cell(cell)) for cell in row] for row in rows)
     return held.getvalue()
 
 

@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import PolicyName, Settings, settings_of
 from gantline.cli.console import Sheet, say, show, show_json
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.core.json_text import loads
 
 if TYPE_CHECKING:
     from gantline.core.plan import Plan
@@ -65,7 +66,7 @@ def decide(
 def read_json(path: Path) -> Any:
     """The value in a JSON file."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise NotFoundError("no such file", where=str(path)) from None
     except UnicodeDecodeError:

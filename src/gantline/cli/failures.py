@@ -37,6 +37,8 @@ def exit_code_of(call: Callable[[], Any], app: App) -> int:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{(error.strerror or str(error)).lower()}", 2)
+    except MemoryError as error:
+        return _fail(f"not enough memory{f': {error}' if str(error) else ''} (ask for fewer jobs, nodes or runs)", 2)
     except Exception as error:
         told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _fail(f"this should not have happened: {told} (GANTLINE_DEBUG=1 shows where)", DEFECT)

@@ -5,6 +5,7 @@ Help needs neither NumPy nor Numba nor polars, so each line of the table below i
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from cyclopts import App
 
 import gantline
 from gantline.cli.arguments import spread_settings
+from gantline.cli.endable import in_a_child, is_wanted
 from gantline.cli.failures import exit_code_of
 
 #: command -> what it does, in the order of the help; each lives in a module of its name, as `app`
@@ -49,7 +51,18 @@ for _place, (_name, _help) in enumerate(COMMANDS.items()):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code comes back."""
     tokens = spread_settings(sys.argv[1:] if argv is None else argv)
-    return exit_code_of(lambda: app(tokens, print_error=False, exit_on_error=False, result_action="return_value"), app)
+
+    def run() -> int:
+        return exit_code_of(lambda: app(tokens, print_error=False, exit_on_error=False, result_action="return_value"), app)
+
+    if argv is not None:
+        return run()
+    signal.signal(signal.SIGTERM, _leave)  # drafts are removed on the way out
+    return in_a_child(run) if is_wanted(tokens) else run()
+
+
+def _leave(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

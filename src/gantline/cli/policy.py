@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
-from gantline.cli.arguments import PolicyName, Settings, settings_of
+from gantline.cli.arguments import PolicyName, Settings, settings_of, time_of
 from gantline.cli.console import Column, Form, Sheet, is_watched, show, show_object, show_text, table
 
 if TYPE_CHECKING:
@@ -73,13 +74,16 @@ def check_policy(
     /,
     *,
     set_: Settings = None,
+    limit: Annotated[str, Parameter(help="CPU time after which no further story is begun.")] = "10m",
     output: Form = "table",
 ) -> int:
     """Put a policy through the conformance suite: a line per rule, exit code 1 if one is broken."""
+    from gantline.cli.progress import stories
     from gantline.conformance import check_policy as run_suite
     from gantline.files.policies import load_policy
 
-    report = run_suite(load_policy(name, settings_of(set_)))
+    with stories() as tick:
+        report = run_suite(load_policy(name, settings_of(set_)), limit=time_of(limit, "--limit", above=True) or math.inf, on_story=tick)
     rows = [("ok" if finding.passed else "FAILED", finding.rule, finding.told) for finding in report.findings]
     show(Sheet.of("result rule told", rows), output)
     return 0 if report.passed else 1

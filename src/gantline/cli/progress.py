@@ -22,3 +22,17 @@ def simulated_jobs(total: int, verb: str = "simulating") -> Iterator[Tick | None
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(verb, total=total)
         yield lambda now, arrived, active: bar.update(task, completed=max(0, arrived - active))
+
+
+@contextmanager
+def stories() -> Iterator[Callable[[int, int, str], None] | None]:
+    """A callback for `check_policy(on_story=...)`; None where nobody watches stderr."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    with Progress(BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda number, total, name: bar.update(task, completed=number, total=total, description=name)

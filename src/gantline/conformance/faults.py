@@ -22,6 +22,7 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.placement.rules import find_placement
+from gantline.simulator.budget import guard_of
 from gantline.simulator.load import load_tables
 from gantline.workload.trace import Trace
 
@@ -40,12 +41,12 @@ class Ending:
     unfinished: tuple[str, ...]
 
 
-def tell_faulty_story(policy: Policy, seed: int, performance: Any = None) -> Ending:
+def tell_faulty_story(policy: Policy, seed: int, performance: Any = None, budget: float | None = None) -> Ending:
     """Fourteen jobs on four nodes in a bad world."""
     tables = load_tables(Trace.from_records(some_jobs(f"faults {seed}")), read_cluster("4x4"))
     tables.performance = performance
     state = State(tables, Regime(), find_placement("first-free"), seed=seed)
-    engine = Engine(state, policy)
+    engine = Engine(state, policy, guard=guard_of(policy, budget))
     executor = FaultyExecutor(tables.F[c.WORK].copy(), _FAULTS, seed)
     Acknowledged(engine, latency=3.0, node_events=_BREAKDOWNS, until=_LONG, executor=executor).run()
     left = np.flatnonzero(np.isnan(tables.F[c.FINISH]))

@@ -1,6 +1,7 @@
 """A fence around a decision: clocks, unseeded randomness and I/O are noticed while a policy decides.
 
-Calls of built-in functions are seen by a profiling hook, draws from the global generators by their changed state. Loading a module or
+Calls of built-in functions and questions to the environment are seen by a profiling hook, draws from the global generators by their
+changed state. Loading a module or
 a compiled kernel for the first time reads files too, and NumPy asks for entropy before it takes the key of `snapshot.rng`; such calls
 are let through by where they come from.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import gc
+import os
 import pickle
 import random
 import sys
@@ -27,6 +29,7 @@ _SYSTEM = {
     "open", "read", "write", "stat", "lstat", "listdir", "scandir", "system", "fork", "getcwd", "remove", "unlink", "mkdir", "rmdir",
     "rename", "replace", "readlink", "getloadavg",
 }  # fmt: skip
+_ENVIRONMENT = {getattr(type(os.environ), name).__code__ for name in ("__getitem__", "__iter__", "__len__", "copy")}
 _INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline.core.rng")
 
 
@@ -38,7 +41,9 @@ def fence() -> Iterator[list[str]]:
     before_hook = sys.getprofile()
 
     def watch(frame: FrameType, event: str, called: Any) -> None:
-        if event == "c_call":
+        if event == "call" and frame.f_code in _ENVIRONMENT and not _is_innocent(frame):
+            crossed.append(f"reads the environment{_asked_at(frame)}")
+        elif event == "c_call":
             what = forbidden(called)
             if what and not _is_innocent(frame):
                 crossed.append(f"{what} in {frame.f_code.co_name}(), line {frame.f_lineno}")
@@ -82,6 +87,14 @@ def _is_innocent(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _asked_at(frame: FrameType) -> str:
+    """Where in the policy the environment was asked: the first frame outside of the standard library's own."""
+    asking = frame.f_back
+    while asking is not None and asking.f_code.co_filename in (os.__file__, "<frozen os>", "<frozen _collections_abc>"):
+        asking = asking.f_back
+    return f" in {asking.f_code.co_name}(), line {asking.f_lineno}" if asking is not None else ""
 
 
 def _numpy_state() -> bytes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -18,14 +20,22 @@ from gantline.core.plan import Plan
 from gantline.core.policy import OrderPolicy, Policy, build
 from gantline.core.rng import stream
 from gantline.core.snapshot_json import decode_snapshot
+from gantline.engine.lost_turns import OverBudgetError
 from gantline.policies.registry import make_policy
+from gantline.simulator.budget import Guard, guard_of
 from gantline.simulator.outcome import carry_out
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 
 _ENDED = {"completed", "rejected", "failed", "cancelled"}
 _FAULTY_STORIES = 2
+BUDGET = 120.0
+"""Seconds on the clock for a decision about a handful of jobs, on a busy machine that compiles the first time."""
+LIMIT = 600.0
+"""CPU seconds for the whole suite; a policy that sleeps is late soon enough."""
+_LATE = "its budget of"
 _RULES = {
+    "in time": "no decision takes longer than it may, nor does the whole",
     "answers": "gives a valid plan in every story: no jobs, one job, gangs, failures, late decisions",
     "ends": "every job ends",
     "deterministic": "the same story twice gives the same plans and the same run",
@@ -55,32 +65,58 @@ class _Case:
     def run(self, scenario: Scenario, policy: Policy | None = None, **more: Any) -> Run:
         options = {**scenario.options, **more}
         chosen = copy.deepcopy(self.policy) if policy is None else policy
-        return simulate(scenario.trace, scenario.cluster, chosen, performance=self.performance, **options)
+        return simulate(scenario.trace, scenario.cluster, chosen, performance=self.performance, **{"budget": BUDGET, **options})
 
     @property
     def declares(self) -> bool:
         """Whether the policy declares its key."""
         return isinstance(self.policy, OrderPolicy) and self.policy.linear() is not None
 
+    @property
+    def late(self) -> bool:
+        """Whether a decision took longer than it may; the next ones would as well."""
+        return "in time" in self.broken
+
     def breach(self, rule: str, told: str) -> None:
         self.broken.setdefault(rule, told)
+        if _LATE in told:
+            self.broken.setdefault("in time", told)
+
+    def bounded(self, call: Callable[[], Any]) -> Any:
+        """Call the policy within its budget, apart from stdout."""
+        guard: Guard[Any] | None = guard_of(self.policy, BUDGET)
+        return call() if guard is None else guard(call)
 
 
-def check_policy(policy: Policy | type[Policy] | str, settings: Mapping[str, Any] | None = None, *, performance: Any = None) -> Report:
-    """Put a policy (an object, a class or a name) through all rules; `performance` is a model for policies that need one."""
+def check_policy(
+    policy: Policy | type[Policy] | str,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    performance: Any = None,
+    limit: float = LIMIT,
+    on_story: Callable[[int, int, str], None] | None = None,
+) -> Report:
+    """Put a policy (an object, a class or a name) through all rules; `performance` is a model for policies that need one.
+
+    After `limit` CPU seconds no further story is begun, nor after a decision that was late; `on_story` hears which one begins.
+    """
     if isinstance(policy, str):
         policy = make_policy(policy, dict(settings or {}))
     elif isinstance(policy, type):
         policy = build(policy, dict(settings or {}))
     case = _Case(policy, performance)
-    _answer_without_jobs(case)
-    for scenario in scenarios():
-        _tell_story(case, scenario)
-    _bear_faults(case)
-    _break_ties(case)
-    told = ask_in_vain(copy.deepcopy(policy))
-    if told:
-        case.breach("refusals", told)
+    stories: list[tuple[str, Callable[[], None]]] = [("no jobs", partial(_answer_without_jobs, case))]
+    stories += [(scenario.name, partial(_tell_story, case, scenario)) for scenario in scenarios()]
+    stories += [("a faulty world", partial(_bear_faults, case)), ("equal jobs", partial(_break_ties, case))]
+    stories.append(("every grant refused", partial(_refuse, case)))
+    end = time.process_time() + limit
+    for number, (name, tell) in enumerate(stories):
+        if case.late or time.process_time() > end:
+            case.breach("in time", f"{len(stories) - number} of {len(stories)} stories were not told, from '{name}' on")
+            break
+        if on_story is not None:
+            on_story(number, len(stories), name)
+        tell()
     if not case.declares:
         case.notes["declared key"] = "declares none"
     findings = [
@@ -89,10 +125,21 @@ def check_policy(policy: Policy | type[Policy] | str, settings: Mapping[str, Any
     return Report(policy.name or type(policy).__name__, tuple(findings))
 
 
-def _answer_without_jobs(case: _Case) -> None:
+def _refuse(case: _Case) -> None:
+    """Keep asking while nothing is granted."""
     try:
-        plan = copy.deepcopy(case.policy).decide(decode_snapshot({"cluster": "2x4", "now": 5.0, "round": 60.0}, case.performance))
-    except Exception as error:
+        told = case.bounded(lambda: ask_in_vain(copy.deepcopy(case.policy)))
+    except OverBudgetError as error:
+        told = str(error)
+    if told:
+        case.breach("refusals", told)
+
+
+def _answer_without_jobs(case: _Case) -> None:
+    snapshot = decode_snapshot({"cluster": "2x4", "now": 5.0, "round": 60.0}, case.performance)
+    try:
+        plan = case.bounded(lambda: copy.deepcopy(case.policy).decide(snapshot))
+    except (Exception, SystemExit) as error:
         case.breach("answers", f"without jobs it raises {type(error).__name__}: {error}")
         return
     if not isinstance(plan, Plan):
@@ -134,7 +181,7 @@ def _bear_faults(case: _Case) -> None:
     """Late, lost and doubled messages and failing machines: every job still ends."""
     for seed in range(_FAULTY_STORIES):
         watched = Watched.over(case.policy)
-        ending = tell_faulty_story(watched, seed, case.performance)
+        ending = tell_faulty_story(watched, seed, case.performance, BUDGET)
         for rule, told in watched.broken.items():
             case.breach(rule, f"in a faulty world, {told}")
         if ending.incidents:
@@ -163,9 +210,9 @@ def _break_ties(case: _Case) -> None:
 
     try:
         with patch("gantline.core.snapshot.stream", watched_stream):
-            plan = copy.deepcopy(case.policy).decide(instant)
+            plan = case.bounded(lambda: copy.deepcopy(case.policy).decide(instant))
         started = [outcome.act == "starts" for outcome in carry_out(instant, plan)]
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         case.breach("answers", f"with equal jobs it raises {type(error).__name__}: {error}")
         return
     if drawn:

@@ -23,6 +23,8 @@ from gantline.core.errors import UsageError, near
 _GROUP = re.compile(
     r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>[\d.]+)c)?(?:/(?P<memory>[\d.]+)g)?(?:@(?P<rack>[\w.\-]+))?$"
 )
+MOST_NODES, MOST_GPUS = 100_000, 1_000_000
+"""More is a slip of the finger; every node and device has a row in memory."""
 _NODE_KEYS = {"name", "count", "type", "gpus", "cpus", "memory", "rack", "pool"}
 _LINK_KEYS = {"a", "b", "bandwidth", "kind"}
 
@@ -45,6 +47,7 @@ def parse_cluster(text: str) -> Cluster:
         if count < 1:
             raise UsageError(f"'{part.strip()}' has no nodes", where=f"cluster '{spec}'", fix="use at least one node")
         gpus = int(group["gpus"]) if group["gpus"] is not None else 1
+        _check_size(len(nodes) + count, sum(node.gpus for node in nodes) + count * gpus, f"cluster '{spec}'")
         type_name = group["type"] or "gpu"
         for _ in range(count):
             nodes.append(
@@ -84,6 +87,8 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
         place = f"{where}:{mark.line + 1}" if mark is not None else where
         problem = getattr(error, "problem", None) or "not YAML"
         raise UsageError(f"broken YAML: {problem}", where=place, fix="check indentation, colons and brackets there") from None
+    except RecursionError:
+        raise UsageError("the YAML is nested too deeply", where=where, fix="a list of nodes needs three levels") from None
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list) or not document["nodes"]:
         raise UsageError("no list 'nodes'", where=where, fix="write nodes: [{count: 4, type: v100, gpus: 8}]")
     _only(document, {"nodes", "links", "name"}, where)
@@ -94,6 +99,7 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
             raise UsageError("is not a mapping", where=place, fix="write {count: 4, type: v100, gpus: 8}")
         _only(entry, _NODE_KEYS, place)
         count = int(_number(entry, "count", place, 1))
+        _check_size(len(nodes) + count, sum(node.gpus for node in nodes) + count * int(_number(entry, "gpus", place, 0)), place)
         for index in range(count):
             base = str(entry.get("name", f"node{len(nodes)}"))
             nodes.append(
@@ -115,6 +121,13 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
         _only(entry, _LINK_KEYS, place)
         links.append(Link(str(entry["a"]), str(entry["b"]), _number(entry, "bandwidth", place, 0), str(entry.get("kind", "network"))))
     return Cluster(tuple(nodes), tuple(links), spec=str(document.get("name", where)))
+
+
+def _check_size(nodes: int, gpus: int, place: str) -> None:
+    if nodes > MOST_NODES or gpus > MOST_GPUS:
+        raise UsageError(
+            f"{nodes:,} nodes with {gpus:,} GPUs are too many", where=place, fix=f"at most {MOST_NODES:,} nodes and {MOST_GPUS:,} GPUs"
+        )
 
 
 def _only(entry: dict[str, Any], known: set[str], place: str) -> None:

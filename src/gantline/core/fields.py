@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gantline.core.errors import UsageError
-from gantline.core.units import seconds
+from gantline.core.units import LONGEST, SHORTEST_STEP, seconds
 
 _PLAIN = (str, bool, int, float, list, tuple, dict)
 """What files and command lines can hold."""
@@ -80,6 +80,8 @@ def _time(value: Any, where: str, *, above: bool = False, ends: bool = False) ->
         found = math.nan
     if math.isnan(found) or found < 0 or (above and found == 0):
         raise UsageError(f"{value!r} is not {'a time above zero' if above else 'a time'}", where=where, fix=remedy)
+    if LONGEST < found < math.inf or (above and found < SHORTEST_STEP):
+        raise UsageError(f"{value!r} is no sensible time", where=where, fix="use a millisecond to 300 years")
     if ends and math.isinf(found):
         raise UsageError(f"{value!r} never ends", where=where, fix="give a number of seconds")
     return found

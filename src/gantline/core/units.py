@@ -7,6 +7,9 @@ import re
 
 from gantline.core.errors import UsageError
 
+LONGEST = 1e10
+"""Seconds, three hundred years: beyond, sums of times lose their digits, and somebody meant something else."""
+SHORTEST_STEP = 1e-3
 _UNIT_SECONDS = {"s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _CLOCK = re.compile(r"^(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d+)?))?$")
 _AMOUNT = re.compile(r"^([0-9.]+(?:e[+-]?\d+)?)\s*([a-z]*)$", re.IGNORECASE)

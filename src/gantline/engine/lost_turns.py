@@ -81,7 +81,8 @@ def told(policy: Policy, error: BaseException) -> str:
 
 def _place(policy: Policy, trace: TracebackType | None) -> str:
     """FILE:LINE: where the policy's own file was left last, or where its decision begins; nothing for policies of this package."""
-    kind = type(policy)
+    inner: Policy = getattr(policy, "inner", policy)  # one under observation is what it holds
+    kind = type(inner)
     if kind.__module__.startswith("gantline."):
         return ""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)

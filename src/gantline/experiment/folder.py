@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import polars as pl
 
 import gantline
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.core.json_text import loads
 from gantline.experiment.grid import Case
 from gantline.experiment.records import Record, kept_run, read_record
 from gantline.experiment.whole_files import remove_drafts, write_frame, write_json
@@ -103,7 +103,7 @@ def _check_kind(path: Path) -> None:
     if not path.is_dir() or not (file.is_file() or (path / ".lock").is_file()):
         raise RefusedError("exists and is not the folder of a sweep", where=str(path), fix="choose another name")
     try:
-        head = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        head = loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except (OSError, ValueError):
         head = {}
     if isinstance(head, dict) and int(head.get("schema_version") or 0) > VERSION:

@@ -65,6 +65,8 @@ def load_marked(text: str, name: str) -> Marked:
         place = f"{name}:{mark.line + 1}" if mark is not None else name
         problem = getattr(error, "problem", None) or "not YAML"
         raise UsageError(f"broken YAML: {problem}", where=place, fix="check indentation, colons and brackets there") from None
+    except RecursionError:
+        raise UsageError("the YAML is nested too deeply", where=name, fix="an experiment needs a few levels") from None
     finally:
         loader.dispose()
     return Marked(value, lines, name)

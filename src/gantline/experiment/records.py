@@ -9,7 +9,6 @@ The record is written last, so a result that has one is whole.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ import polars.selectors as cs
 
 import gantline
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.json_text import loads
 from gantline.experiment.digest import program_digest
 from gantline.experiment.task import DONE, FAILED, Outcome
 from gantline.experiment.whole_files import DiskFullError, is_full, write_frame, write_json
@@ -91,7 +91,7 @@ def read_record(folder: Path, key: str) -> Record | None:
     """The result stored under the hash, if there is one; refuses what a newer version wrote."""
     file = folder / f"{key[:_DIGITS]}.json"
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError):

@@ -8,10 +8,12 @@ import sys
 
 from gantline.experiment.task import Task, perform
 from gantline.experiment.workers import encode
+from gantline.simulator.budget import may_be_ended
 
 
 def main() -> None:
     """Answer tasks until stdin ends. What a policy prints goes to stderr, because stdout belongs to the answers."""
+    may_be_ended(sys.stderr.buffer)
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)
         for line in sys.stdin:

@@ -127,7 +127,8 @@ def _start() -> subprocess.Popen[str]:
 
 def _epitaph(code: int) -> str:
     if code >= 0:
-        return f"the worker process ended with code {code}"
+        hint = " (in a decision that could not be interrupted when its budget was over?)" if code == 1 else ""
+        return f"the worker process ended with code {code}{hint}"
     name = signal.Signals(-code).name
     hint = " (out of memory?)" if -code == signal.SIGKILL else ""
     return f"the worker process was ended by {name}{hint}"

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,15 +41,18 @@ def _load(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up by name
     try:
-        spec.loader.exec_module(module)
+        with redirect_stdout(sys.stderr):  # stdout is for results
+            spec.loader.exec_module(module)
     except SyntaxError as error:
         raise UsageError(f"syntax error: {error.msg}", where=f"{error.filename}:{error.lineno}", fix="correct that line") from None
+    except SystemExit as error:
+        raise UsageError("loading it calls sys.exit()", where=_place(error, path), fix="guard it with if __name__ == '__main__'") from None
     except Exception as error:
         raise UsageError(f"loading it raised {type(error).__name__}: {error}", where=_place(error, path)) from error
     return module
 
 
-def _place(error: Exception, path: Path) -> str:
+def _place(error: BaseException, path: Path) -> str:
     """The line of the file at which loading stopped."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.absolute()]
     lines += [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 
 from gantline.core.errors import UsageError, near
+from gantline.core.json_text import loads
 
 
 def parse_prices(text: str, where: str = "prices") -> dict[str, float]:
@@ -14,7 +15,7 @@ def parse_prices(text: str, where: str = "prices") -> dict[str, float]:
     text = text.strip()
     if text.startswith("{"):
         try:
-            body = json.loads(text)
+            body = loads(text)
         except json.JSONDecodeError as error:
             raise UsageError(f"is not JSON: {error.msg}", where=f"{where}:{error.lineno}") from None
         return {name: _price(name, value, where) for name, value in body.items()}

@@ -18,6 +18,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import NotFoundError, TraceError, near
+from gantline.core.json_text import loads
 
 Key = tuple[str, int]  # job type and gang size
 
@@ -46,7 +47,7 @@ class ThroughputTable:
     def parse(cls, text: str, source: str = "") -> ThroughputTable:
         """Read the JSON text of a table; every mistake names the device type and the job type."""
         try:
-            body = json.loads(text)
+            body = loads(text)
         except json.JSONDecodeError as error:
             raise TraceError(f"is not JSON: {error.msg}", file=source, line=error.lineno) from None
         return cls.of(body, source)

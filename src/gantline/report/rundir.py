@@ -16,6 +16,7 @@ mean skips nulls.
 
 from __future__ import annotations
 
+import glob
 import json
 import math
 import os
@@ -30,6 +31,7 @@ import polars as pl
 import polars.selectors as cs
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.core.json_text import loads
 from gantline.report.frames import SCHEMAS, RunLike, StoredRun, check_frames
 
 FORMAT = "gantline-run"
@@ -47,7 +49,8 @@ def write_run(run: RunLike, path: Path, *, replace: bool = False) -> Path:
         if not is_run(path):
             raise RefusedError("exists and is not a run directory", where=str(path), fix="choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    _remove_orphans(path)
+    draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.{os.getpid()}.", dir=path.parent))
     try:
         draft.chmod(0o755)  # mkdtemp keeps others out; a result is there to be read
         rows = {}
@@ -90,7 +93,7 @@ def read_run(path: Path) -> StoredRun:
 def is_run(path: Path) -> bool:
     """Whether the directory calls itself a run, of whatever version."""
     try:
-        head = json.loads((Path(path) / "summary.json").read_text(encoding="utf-8"))
+        head = loads((Path(path) / "summary.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(head, dict) and head.get("format") == FORMAT
@@ -118,7 +121,7 @@ def _read_head(path: Path) -> dict[str, Any]:
     if not file.is_file():
         raise UsageError("is not a run directory: it has no summary.json", where=str(path), fix=again)
     try:
-        head = json.loads(file.read_text(encoding="utf-8"))
+        head = loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UsageError(f"is not readable as JSON ({error})", where=str(file), fix="run again") from None
     if not isinstance(head, dict) or head.get("format") != FORMAT:
@@ -145,6 +148,14 @@ def _read_frame(file: Path) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         first = str(error).splitlines()[0] if str(error) else "unreadable"
         raise UsageError(f"is damaged ({first})", where=str(file), fix="run again") from None
+
+
+def _remove_orphans(path: Path) -> None:
+    """Drafts of this run whose writers were killed; those of a living process stay."""
+    for draft in path.parent.glob(f".{glob.escape(path.name)}.*.*"):
+        owner = draft.name.removeprefix(f".{path.name}.").partition(".")[0]
+        if draft.is_dir() and owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(draft, ignore_errors=True)
 
 
 def _flush(file: Path) -> None:

@@ -23,6 +23,7 @@ from gantline.core.cluster_json import decode_cluster, encode_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Input, Report, decode_input
 from gantline.core.json_reader import Reader
+from gantline.core.json_text import loads
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -230,7 +231,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.name.endswith(".gz") else path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
-                found = json.loads(line)
+                found = loads(line)
                 if not isinstance(found, dict):
                     raise UsageError("is not a JSON object", where=f"{path}:{number}")
                 yield found

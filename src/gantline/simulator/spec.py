@@ -89,7 +89,7 @@ class RunSpec:
     across_nodes: bool = option(False, yes_or_no, "Gangs that span nodes run at the table's speeds for that.")
     profiles: Profiles | str = option("", path, "A folder of measured profiles, one folder per application (Pollux' layout).", file="in")
     prices: str = option("", amounts, "Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.", file="in", inline="=")
-    budget: float | None = option(None, duration_above_zero, "Wall-clock time that one decision may take; 30s for policies of your own.")
+    budget: float | None = option(None, duration_above_zero, "Wall-clock time that one decision may take; 60s for policies of your own.")
     checkpoint: str = option("", path, "Save the run in this file when it stops (regime gavel).", file="out", single=True)
     checkpoint_every: float = option(math.inf, duration_above_zero, "And whenever so much virtual time has passed.", single=True)
     resume: str = option("", path, "Go on with a run that --checkpoint saved.", file="in", single=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from gantline.core.errors import near
+from gantline.core.units import LONGEST
 from gantline.workload.aliases import alias_of
 from gantline.workload.finding import REPAIR, Finding
 from gantline.workload.options import CPU_ONLY_PATTERN, OPTIONS_PATTERN
@@ -41,6 +42,8 @@ RULES: tuple[Rule, ...] = (
         repairable=True,
     ),
     Rule("duration", _C["duration"] <= 0, "duration {duration:g} is not positive", "give the run time or drop the row"),
+    Rule("duration", _C["duration"] > LONGEST, "duration {duration:g} is longer than 300 years", "times are in seconds"),
+    Rule("arrival", _C["arrival"] > LONGEST, "arrival {arrival:g} is more than 300 years away", "times are in seconds"),
     Rule("gpus", _C["gpus"] < 0, "{gpus} GPUs", "ask for 1 or more"),
     Rule(
         "gpus",

@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 
 from gantline.core.errors import TraceError
+from gantline.core.json_text import loads
 from gantline.workload.unpack import decode, unpack
 
 _POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -162,7 +163,7 @@ def _records_by_line(data: bytes, source: str) -> pl.DataFrame:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = loads(line)
         except ValueError as error:
             what = f"is not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
             raise TraceError(what, file=source, line=number, fix="one JSON object per line; was the file cut?") from error

@@ -15,24 +15,29 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from gantline.core.errors import NotFoundError, TraceError, UsageError
 
-_WRAPPINGS: tuple[tuple[bytes, str, Callable[[bytes], bytes]], ...] = (
-    (b"\x1f\x8b", "gzip", gzip.decompress),
-    (b"BZh", "bzip2", bz2.decompress),
-    (b"\xfd7zXZ\x00", "xz", lzma.decompress),
+_WRAPPINGS: tuple[tuple[bytes, str, Callable[[io.BytesIO], io.BufferedIOBase]], ...] = (
+    (b"\x1f\x8b", "gzip", lambda file: gzip.GzipFile(fileobj=file)),
+    (b"BZh", "bzip2", bz2.BZ2File),
+    (b"\xfd7zXZ\x00", "xz", lzma.LZMAFile),
 )
+_TIMES, _ANYWAY = 200, 64 * 2**20
+"""A table shrinks by a factor of ten, seldom of fifty; what grows to more than this is a bomb."""
+_CHUNK = 2**22
 _DAMAGE = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
 
 
 def unpack(path: Path) -> bytes:
     """All bytes of ``path``, decompressed and taken out of an archive that holds one file."""
     data = _fetch(path)
-    for magic, name, decompress in _WRAPPINGS:
+    for magic, name, opened in _WRAPPINGS:
         if data.startswith(magic):
             try:
-                data = decompress(data)
+                with opened(io.BytesIO(data)) as file:
+                    data = _bounded(path, file, len(data))
             except _DAMAGE as error:
                 raise _damaged(path, name, error) from error
             break
@@ -80,13 +85,25 @@ def _fetch(path: Path) -> bytes:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
+def _bounded(path: Path, file: io.BufferedIOBase | IO[bytes], packed: int) -> bytes:
+    """Everything in an opened file, as long as that is in proportion to what it was packed into."""
+    most, parts, size = _TIMES * packed + _ANYWAY, [], 0
+    while part := file.read(_CHUNK):
+        size += len(part)
+        if size > most:
+            told = f"unpacks to more than {size // 2**20:,} MB from {packed / 2**20:.1f}"
+            raise UsageError(told, where=str(path), fix="unpack it yourself if you trust it")
+        parts.append(part)
+    return b"".join(parts)
+
+
 def _damaged(path: Path, kind: str, error: Exception) -> TraceError:
     return TraceError(f"is a damaged or truncated {kind} file: {error}", file=str(path), fix="fetch the file again")
 
 
-def _only_member(path: Path, kind: str, data: bytes, open_only: Callable[[bytes], tuple[list[str], bytes]]) -> bytes:
+def _only_member(path: Path, kind: str, data: bytes, open_only: Callable[[Path, bytes], tuple[list[str], bytes]]) -> bytes:
     try:
-        names, content = open_only(data)
+        names, content = open_only(path, data)
     except _DAMAGE as error:
         raise _damaged(path, kind, error) from error
     if len(names) != 1:
@@ -95,14 +112,17 @@ def _only_member(path: Path, kind: str, data: bytes, open_only: Callable[[bytes]
     return content
 
 
-def _zip_member(data: bytes) -> tuple[list[str], bytes]:
+def _zip_member(path: Path, data: bytes) -> tuple[list[str], bytes]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/")]
-        return names, archive.read(names[0]) if len(names) == 1 else b""
+        if len(names) != 1:
+            return names, b""
+        with archive.open(names[0]) as file:
+            return names, _bounded(path, file, len(data))
 
 
-def _tar_member(data: bytes) -> tuple[list[str], bytes]:
+def _tar_member(path: Path, data: bytes) -> tuple[list[str], bytes]:
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         members = [member for member in archive.getmembers() if member.isfile()]
         file = archive.extractfile(members[0]) if len(members) == 1 else None
-        return [member.name for member in members], file.read() if file else b""
+        return [member.name for member in members], _bounded(path, file, len(data)) if file else b""

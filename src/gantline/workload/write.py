@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from gantline.core.errors import NotFoundError, UsageError
+from gantline.core.formulas import FORMULA, NUMBER
 
 FORMATS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
 
@@ -44,6 +45,9 @@ def _encode(frame: pl.DataFrame, ending: str) -> bytes:
 
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """Lists and records as JSON text, because a CSV cell holds one value."""
+    """Lists and records as JSON text, because a CSV cell holds one value; texts that a spreadsheet would run begin with a quote."""
     nested = [name for name, dtype in frame.schema.items() if dtype.is_nested()]
-    return frame.with_columns(pl.struct(pl.col(name)).struct.json_encode().alias(name) for name in nested)
+    flat = frame.with_columns(pl.struct(pl.col(name)).struct.json_encode().alias(name) for name in nested)
+    texts = [name for name, dtype in flat.schema.items() if dtype == pl.String]
+    formula = pl.col(texts).str.contains(FORMULA) & ~pl.col(texts).str.contains(NUMBER) if texts else None
+    return flat if formula is None else flat.with_columns(pl.when(formula).then("'" + pl.col(texts)).otherwise(pl.col(texts)).name.keep())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from gantline.core.errors import NotFoundError, near
+from gantline.core.json_text import loads
 from gantline.workload.generators.quantities import fault, number
 
 
@@ -45,7 +45,7 @@ class Speeds:
         if isinstance(table, str | Path):
             if not Path(table).is_file():
                 raise NotFoundError(f"there is no file '{table}'", where="setting 'throughputs'")
-            table = json.loads(Path(table).read_text())
+            table = loads(Path(table).read_text())
         if not isinstance(table, Mapping):
             raise fault("throughputs", "is neither a table nor the name of a JSON file")
         if device not in table:

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import polars as pl
 
 from gantline.core.errors import TraceError, UsageError, near
+from gantline.core.json_text import loads
 from gantline.workload.importers.sieve import Sieve
 from gantline.workload.importers.table import number, read_foreign, text
 from gantline.workload.read import RawTable
@@ -106,7 +107,7 @@ def _speed(value: Any, path: Path, field: str) -> float:
 
 def _table(path: Path, device: str) -> dict[str, Any]:
     try:
-        table = json.loads(read_text(path))
+        table = loads(read_text(path))
     except json.JSONDecodeError as error:
         raise UsageError(f"is not JSON: {error.msg}", where=f"{path}:{error.lineno}") from error
     if not isinstance(table, dict) or not isinstance(table.get(device, {}), dict):

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 
 from gantline.core.errors import TraceError
+from gantline.core.json_text import loads
 from gantline.workload.importers.sieve import Sieve
 from gantline.workload.importers.table import date_of, present, seconds_since_1970
 from gantline.workload.trace import Trace
@@ -100,7 +101,7 @@ def _log(content: str, src: Path) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         pass
     try:
-        jobs = json.loads(content)
+        jobs = loads(content)
     except json.JSONDecodeError as error:
         fix = "was the file cut short?"
         raise TraceError(f"is not JSON: {error.msg}", file=str(src), line=error.lineno, fix=fix) from error

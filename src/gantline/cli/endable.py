@@ -1,0 +1,68 @@
+"""A command that runs a policy of somebody's own, in a process that can be ended.
+
+Python cannot interrupt compiled code, nor a loop that catches everything. So such a command runs in a child of its own: a decision that
+outlasts its budget by some seconds ends the child, and the parent says where the policy was.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+from gantline.cli.console import say
+
+ENDED = 1
+_FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
+_OURS = str(Path(__file__).parents[1])
+
+
+def is_wanted(tokens: Sequence[str]) -> bool:
+    """Whether the command names a policy file."""
+    return any(re.search(r"\.py(:|$|[\s,;])", token) for token in tokens)
+
+
+def in_a_child(call: Callable[[], int]) -> int:
+    """The exit code of the call, made in a child process."""
+    with tempfile.TemporaryFile() as epitaph:
+        child = os.fork()
+        if child == 0:
+            from gantline.simulator.budget import may_be_ended
+
+            may_be_ended(epitaph)
+            return call()
+        return _wait_for(child, epitaph)
+
+
+def _wait_for(child: int, epitaph: IO[bytes]) -> int:
+    def pass_on(number: int, frame: object) -> None:
+        os.kill(child, number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the child as well
+    try:
+        _, status = os.waitpid(child, 0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    epitaph.seek(0)
+    told = last_words(epitaph.read().decode(errors="replace"))
+    if told:
+        say(f"error: {told}")
+        return ENDED
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def last_words(dump: str) -> str:
+    """What to say about a process that was ended in the middle of a decision; nothing if it was not."""
+    if not dump.strip():
+        return ""
+    frames = [found.groupdict() for found in _FRAME.finditer(dump)]
+    own = [frame for frame in frames if not frame["file"].startswith(_OURS) and "site-packages" not in frame["file"]]
+    place = f" ({own[0]['file']}:{own[0]['line']}, in {own[0]['name']})" if own else ""
+    return f"the policy could not be interrupted when its budget was over, so its process was ended{place}"

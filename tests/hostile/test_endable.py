@@ -1,0 +1,74 @@
+"""What nothing can interrupt runs in a process that can be ended: the parent says where the policy was, and lives on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gantline.cli.endable import is_wanted, last_words
+from gantline.conformance import check_policy
+from gantline.conformance.fence import fence
+from gantline.files.policies import load_policy
+
+STUBBORN = """\
+from dataclasses import dataclass
+from gantline import Policy
+
+@dataclass(frozen=True)
+class Stubborn(Policy):
+    def decide(self, snapshot):
+        while True:
+            try:
+                while True:
+                    pass
+            except BaseException:
+                pass
+"""
+
+
+def test_a_policy_that_catches_everything_is_ended_with_its_process(tmp_path: Path) -> None:
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    (tmp_path / "jobs.csv").write_text("job,arrival,gpus,duration\na,0,1,10\n")
+    hurry = "import gantline.simulator.budget as b; b._GRACE = 0.2; import sys; from gantline.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", hurry, "simulate", "jobs.csv", "--cluster", "1x1", "--policy", "stubborn.py", "--budget", "0.05"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert told.returncode == 1
+    assert "could not be interrupted" in told.stderr
+    assert "stubborn.py:" in told.stderr
+
+
+def test_commands_that_name_a_policy_file_run_in_a_child() -> None:
+    assert is_wanted(["simulate", "jobs.csv", "--policy", "./mine.py:Mine"])
+    assert is_wanted(["compare", "jobs.csv", "--policy", "fifo,mine.py"])
+    assert not is_wanted(["simulate", "jobs.csv", "--policy", "srtf"])
+
+
+def test_the_last_words_name_the_first_frame_outside_of_the_package() -> None:
+    dump = 'Timeout!\nThread 1:\n  File "/x/site-packages/numpy/a.py", line 3 in f\n  File "mine.py", line 12 in decide\n'
+    assert last_words(dump).endswith("(mine.py:12, in decide)")
+    assert last_words("") == ""
+
+
+def test_the_check_of_a_policy_that_never_answers_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gantline.conformance.suite.BUDGET", 0.02)
+    (tmp_path / "slow.py").write_text(
+        "from dataclasses import dataclass\nfrom gantline import Policy\n\n"
+        "@dataclass(frozen=True)\nclass Slow(Policy):\n    def decide(self, snapshot):\n        while True:\n            pass\n"
+    )
+    heard: list[str] = []
+    report = check_policy(load_policy(str(tmp_path / "slow.py")), on_story=lambda number, total, name: heard.append(name))
+    assert heard == ["no jobs"]
+    assert not report.passed
+    assert "its budget of 0.02 s" in {finding.rule: finding.told for finding in report.findings}["in time"]
+
+
+def test_reading_the_environment_crosses_the_fence() -> None:
+    for read in (lambda: os.environ["PATH"], lambda: os.environ.get("PATH"), lambda: os.getenv("PATH"), lambda: "PATH" in os.environ):
+        with fence() as crossed:
+            read()
+        assert crossed
+        assert "reads the environment in <lambda>()" in crossed[0]

@@ -1,0 +1,101 @@
+"""Inputs of absurd size or depth: one clear message at once, and nothing left behind."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from gantline import simulate
+from gantline.cli.console import csv_text
+from gantline.cli.main import main
+from gantline.core.cluster_spec import parse_cluster, parse_cluster_yaml
+from gantline.core.errors import GantlineError
+from gantline.core.json_text import loads
+from gantline.experiment.marked_yaml import load_marked
+from gantline.report.rundir import write_run
+from gantline.workload.trace import Trace
+from gantline.workload.unpack import unpack
+from gantline.workload.write import write_frame
+
+JOBS = [{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}]
+
+
+@pytest.mark.parametrize("text", ["999999999x999999", "1x999999999", "v100:4x8,k80:99999999x1"])
+def test_clusters_of_a_slip_of_the_finger_are_refused(text: str) -> None:
+    with pytest.raises(GantlineError, match="too many"):
+        parse_cluster(text)
+    with pytest.raises(GantlineError, match="too many"):
+        parse_cluster_yaml("nodes:\n  - {count: 999999999, gpus: 8}\n")
+
+
+@pytest.mark.parametrize("read", [parse_cluster_yaml, lambda text: load_marked(text, "experiment.yaml")])
+def test_deep_yaml_is_told(read) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(GantlineError, match="nested too deeply"):
+        read("nodes: " + "[" * 3000 + "]" * 3000)
+
+
+def test_deep_json_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        loads("[" * 100_000 + "]" * 100_000)
+    (tmp_path / "deep.json").write_text("[" * 100_000 + "]" * 100_000)
+    assert main(["decide", str(tmp_path / "deep.json"), "--policy", "fifo"]) == 2
+    assert "nested too deeply" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("column", "value"), [("duration", 1e300), ("arrival", 1e300), ("duration", 2e10)])
+def test_times_beyond_all_sense_are_refused(column: str, value: float) -> None:
+    with pytest.raises(GantlineError, match="300 years"):
+        Trace.from_records([JOBS[0] | {column: value}])
+
+
+@pytest.mark.parametrize("option", [{"round": 1e300}, {"round": 1e-300}, {"min_run": 1e300}, {"seed": 1.5}, {"seed": "1.5"}])
+def test_options_beyond_all_sense_are_refused(option: dict[str, object]) -> None:
+    with pytest.raises(GantlineError):
+        simulate(JOBS, "1x1", "fifo", **option)
+
+
+def test_an_archive_that_grows_without_measure_is_stopped(tmp_path: Path) -> None:
+    zeros = b"0" * (100 * 2**20)
+    packed = tmp_path / "bomb.csv.gz"
+    packed.write_bytes(gzip.compress(zeros, 9))
+    with pytest.raises(GantlineError, match="unpacks to more than"):
+        unpack(packed)
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("jobs.csv", zeros)
+    (tmp_path / "bomb.zip").write_bytes(held.getvalue())
+    with pytest.raises(GantlineError, match="unpacks to more than"):
+        unpack(tmp_path / "bomb.zip")
+
+
+def test_a_generator_asked_for_too_much_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "generate", "philly", str(tmp_path / "x.csv"), "--set", "jobs=99999999999999"]) == 2
+    assert "memory" in capsys.readouterr().err
+
+
+def test_exports_carry_no_formulas(tmp_path: Path) -> None:
+    names = ["=cmd|' /C calc'!A0", "+1+1", "@SUM(A1)", "-2+3", "-5", "plain", "1e5"]
+    frame = pl.DataFrame({"job": names, "number": [-1.0] * len(names)})
+    write_frame(frame, tmp_path / "out.csv")
+    read = pl.read_csv(tmp_path / "out.csv", schema_overrides={"job": pl.String})
+    assert read["job"].to_list() == [f"'{name}" for name in names[:4]] + names[4:]
+    assert read["number"].to_list() == [-1.0] * len(names)
+    assert csv_text(["job"], [["=1+1"], [-3]]) == "job\n'=1+1\n-3\n"
+
+
+def test_drafts_of_killed_writers_are_swept_up(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    orphan, own = tmp_path / f".run.{ended.pid}.abc", tmp_path / f".run.{os.getpid()}.abc"
+    orphan.mkdir()
+    own.mkdir()
+    write_run(simulate(JOBS, "1x1", "fifo"), tmp_path / "run")
+    assert not orphan.exists()
+    assert own.exists()
