@@ -42,8 +42,18 @@ RULES: tuple[Rule, ...] = (
         repairable=True,
     ),
     Rule("duration", _C["duration"] <= 0, "duration {duration:g} is not positive", "give the run time or drop the row"),
-    Rule("duration", _C["duration"] > LONGEST, "duration {duration:g} is longer than 300 years", "times are in seconds"),
-    Rule("arrival", _C["arrival"] > LONGEST, "arrival {arrival:g} is more than 300 years away", "times are in seconds"),
+    Rule(
+        "duration",
+        _C["duration"].is_finite() & (_C["duration"] > LONGEST),
+        "duration {duration:g} is longer than 300 years",
+        "times are in seconds",
+    ),
+    Rule(
+        "arrival",
+        _C["arrival"].is_finite() & (_C["arrival"] > LONGEST),
+        "arrival {arrival:g} is more than 300 years away",
+        "times are in seconds",
+    ),
     Rule("gpus", _C["gpus"] < 0, "{gpus} GPUs", "ask for 1 or more"),
     Rule(
         "gpus",
