@@ -61,7 +61,7 @@ def test_a_policy_of_ones_own_can_be_swept(folder: Path) -> None:
     (folder / "mine.py").write_text(text, encoding="utf-8")
     arguments = ["jobs.csv", "--cluster", "2x4", "--policy", "./mine.py:Mine sign=-1", "--policy", "fifo", "--workers", "2"]
     assert main(["sweep", *arguments, "--out", "s"]) == 0
-    assert pl.read_parquet("s/results.parquet")["policy"].to_list() == ["./mine.py:Mine sign=-1", "fifo"]
+    assert pl.read_parquet("s/results.parquet")["policy"].to_list() == ["Mine sign=-1", "fifo"]
 
 
 def test_compare_gives_a_verdict_in_words(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from gantline.core.errors import RefusedError, UsageError
 from gantline.experiment import records, whole_files
 from gantline.experiment.backend import InThisProcess, choose_backend
-from gantline.experiment.folder import ExperimentFolder
+from gantline.experiment.folder import ExperimentFolder, runs_in
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
@@ -220,3 +220,16 @@ def _children() -> list[str]:
         if parts and parts[1] == me and parts[0] != "Z":
             found.append(entry.name)
     return found
+
+
+def test_runs_that_are_kept_have_names_and_can_be_reported(tmp_path: Path) -> None:
+    base = Setting(TraceSource(generator="day", settings={"jobs": 30, "gpus": 16}), "4x4", "fifo")
+    cases = Grid(base, (PolicyChoice("fifo"), PolicyChoice("las", {"service": "gpu-time"}))).cases()
+    run_sweep(cases, tmp_path / "s", keep_runs=True)
+    named = tmp_path / "s" / "by-name"
+    assert sorted(link.name for link in named.iterdir()) == ["fifo-seed=0", "las-service=gpu-time-seed=0"]
+    assert [read_run(run).summary["name"] for run in runs_in(tmp_path / "s")] == ["fifo seed=0", "las service=gpu-time seed=0"]
+    assert runs_in(named / "fifo-seed=0") == [named / "fifo-seed=0"]
+    run_sweep(cases, tmp_path / "t")
+    with pytest.raises(RefusedError, match="--keep-runs"):
+        runs_in(tmp_path / "t")

@@ -12,6 +12,8 @@ from gantline.cli.console import say
 from gantline.cli.figures import RUN_FIGURES, SWEEP_FIGURES, chart_of_runs, check_figure, plotting
 from gantline.core.errors import UsageError
 
+_MOST = 8  # curves that a figure can hold
+
 
 def _listed(figures: dict[str, str]) -> str:
     return "\n".join(f"  {name.ljust(15)}{told}" for name, told in figures.items())
@@ -63,8 +65,12 @@ def plot(
                 raise UsageError("shows one sweep", where=f"plot {figure}", fix="name one folder")
             chart = chart_of_sweep(figure, read_results(folders[0]), by, metric or (), settings_of(where, "--where"))
         else:
+            from gantline.experiment.folder import is_sweep, runs_in
             from gantline.report.rundir import read_run
 
-            chart = chart_of_runs(figure, [read_run(folder) for folder in folders], by)
+            runs = [run for folder in folders for run in runs_in(folder)]
+            if any(map(is_sweep, folders)) and figure in ("gantt", "progress") and len(runs) > 1:
+                raise UsageError("shows one run", where=f"plot {figure}", fix=f"name one of {folders[0] / 'by-name'}")
+            chart = chart_of_runs(figure, [read_run(run) for run in runs[:_MOST]], by)
         save(chart, out, theme=DARK if dark else LIGHT, look=Look.of(size, font, title, preset))
     say(f"note: wrote {out}")

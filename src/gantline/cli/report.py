@@ -27,7 +27,7 @@ app = App(
 
 @app.default
 def report(
-    *runs: Annotated[Path, Parameter(name="RUN", help="Directories of stored runs.")],
+    *runs: Annotated[Path, Parameter(name="RUN", help="Directories of stored runs, or the folder of a sweep with --keep-runs.")],
     out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="The page, an .html file.")] = None,
     title: Annotated[str, Parameter(help="Its title.")] = "Gantline report",
     track: Annotated[str | None, Parameter(help="Measure jobs LO:HI only; by default those that the run tracked.")] = None,
@@ -43,9 +43,10 @@ def report(
         raise UsageError("nowhere to write to", where="report", fix="add -o report.html")
     if chrome_trace is not None and len(runs) > 1:
         raise UsageError("a Chrome trace shows one run", where="--chrome-trace", fix="name one run directory")
+    from gantline.experiment.folder import runs_in
     from gantline.report.rundir import read_run
 
-    found = [read_run(run) for run in runs]
+    found = [read_run(run) for folder in runs for run in runs_in(folder)]
     if chrome_trace is not None:
         from gantline.report.chrome_trace import write_chrome_trace
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,6 +65,18 @@ class ExperimentFolder:
         head = {"format": FORMAT, "schema_version": VERSION, "version": gantline.__version__}
         write_json(self.path / "sweep.json", {**head, "cases": listed})
 
+    def write_names(self, cases: Sequence[Case]) -> None:
+        """Links with names beside the runs that were kept whole, which lie under their hashes."""
+        place = self.path / "by-name"
+        for case in cases:
+            target, link = kept_run(self.runs, case.hash), place / slug(case.name)
+            if target.is_dir() and not link.is_symlink():
+                try:
+                    place.mkdir(exist_ok=True)
+                    link.symlink_to(Path("..") / "runs" / target.name, target_is_directory=True)
+                except OSError:  # a file system without links
+                    return
+
     def is_done(self, key: str, with_run: bool) -> bool:
         """Whether a result of this program is there (and the whole run, if it is asked for)."""
         record = read_record(self.runs, key)
@@ -93,6 +106,28 @@ def read_results(path: Path) -> pl.DataFrame:
         return pl.read_parquet(file).with_columns(pl.col([metric.key for metric in METRICS]).fill_null(float("nan")))
     except (OSError, pl.exceptions.PolarsError) as error:
         raise UsageError(f"is damaged ({str(error).splitlines()[0]})", where=str(file), fix="run the sweep again") from None
+
+
+def is_sweep(path: Path) -> bool:
+    """Whether this is the folder of a sweep."""
+    return (path / "sweep.json").is_file()
+
+
+def runs_in(path: Path) -> list[Path]:
+    """The runs that a sweep kept whole, in the order of its cases; any other folder is a run itself."""
+    if not is_sweep(path):
+        return [path]
+    _check_kind(path)
+    listed = json.loads((path / "sweep.json").read_text(encoding="utf-8"))["cases"]
+    found = [kept for case in listed if (kept := kept_run(path / "runs", case["hash"])).is_dir()]
+    if not found:
+        raise RefusedError("this sweep kept no runs", where=str(path), fix="run the same command again with --keep-runs")
+    return list(dict.fromkeys(found))
+
+
+def slug(name: str) -> str:
+    """A name that every file system takes: ``las service=gpu-time load=0.9`` becomes ``las-service=gpu-time-load=0.9``."""
+    return re.sub(r"[^\w.=,+-]+", "-", name).strip("-.") or "run"
 
 
 def _check_kind(path: Path) -> None:

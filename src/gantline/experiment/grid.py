@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from gantline.core.errors import UsageError, near
+from gantline.core.errors import GantlineError, UsageError, near
 from gantline.core.fields import key_values
 from gantline.experiment.setting import Setting
+from gantline.files.policies import policy_class
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class PolicyChoice:
     def title(self) -> str:
         """Its name, or the policy with what was set."""
         told = " ".join(f"{key}={value}" for key, value in self.settings.items())
-        return self.name or f"{self.policy} {told}".strip()
+        return self.name or f"{_label(self.policy)} {told}".strip()
 
 
 def policies_of(texts: Sequence[str]) -> tuple[PolicyChoice, ...]:
@@ -116,6 +118,18 @@ class Grid:
         if part not in titles:
             raise UsageError(f"'{part}' is none of the policies", where=f"vary: {name}", fix=near(part, [*titles, "trace", "policy"]))
         return part
+
+
+@lru_cache(maxsize=64)
+def _label(policy: str) -> str:
+    """What a policy calls itself: its name, or for a class in a file its own name rather than the path."""
+    if ".py" not in policy:
+        return policy
+    try:
+        found = policy_class(policy)
+    except GantlineError:  # told when the policy is checked
+        return policy
+    return found.name or found.__name__
 
 
 def _shown(value: Any) -> Any:

@@ -103,4 +103,5 @@ def run_sweep(
                 on_outcome(done, total, case, outcome)
         sweep = Sweep(tuple(cases), tuple(place.record(case.hash) for case in cases), place.path, reused)
         place.write_results(sweep.results)
+        place.write_names(cases)
         return sweep
