@@ -118,7 +118,7 @@ def runs_in(path: Path) -> list[Path]:
     if not is_sweep(path):
         return [path]
     _check_kind(path)
-    listed = json.loads((path / "sweep.json").read_text(encoding="utf-8"))["cases"]
+    listed = loads((path / "sweep.json").read_text(encoding="utf-8"))["cases"]
     found = [kept for case in listed if (kept := kept_run(path / "runs", case["hash"])).is_dir()]
     if not found:
         raise RefusedError("this sweep kept no runs", where=str(path), fix="run the same command again with --keep-runs")
