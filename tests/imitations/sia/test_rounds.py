@@ -177,6 +177,14 @@ def test_gavel_gives_every_job_the_gpus_of_the_trace() -> None:
     assert found.jobs["first_start"].to_list().count(60.0) == 2, "nothing idles while somebody waits"
 
 
+def test_pollux_knows_no_types_but_its_answers_never_mix_them() -> None:
+    found = run([job(f"job{k}", 20.0 * k) for k in range(5)], noise=8.0, policy="pollux", size=20, generations=10)
+    assert found.jobs["state"].to_list() == ["completed"] * 5
+    assert {spell[2] for spells in held(found).values() for spell in spells} <= {"slow", "fast"}
+    again = run([job(f"job{k}", 20.0 * k) for k in range(5)], noise=8.0, policy="pollux", size=20, generations=10)
+    assert found.summary["log_hash"] == again.summary["log_hash"]
+
+
 # --- what it refuses ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("rows", "cluster", "message"),

@@ -24,6 +24,8 @@ _STUDIES = {
     "gavel-estimation": f"{_HOME}.gavel_estimation:GavelEstimation",
     "pollux-load": f"{_HOME}.pollux_load:PolluxLoad",
     "gavel-rounds": f"{_HOME}.gavel_rounds:GavelRounds",
+    "sia-heterogeneous": f"{_HOME}.sia_tables:SiaHeterogeneous",
+    "sia-homogeneous": f"{_HOME}.sia_tables:SiaHomogeneous",
 }
 
 

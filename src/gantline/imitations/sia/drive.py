@@ -15,19 +15,21 @@ from gantline.imitations.sia.deciding import SiaScheduler
 from gantline.imitations.sia.gavel import GavelScheduler
 from gantline.imitations.sia.goodputs import Assumptions
 from gantline.imitations.sia.jobs import Job
+from gantline.imitations.sia.pollux_unaware import PolluxScheduler
 from gantline.imitations.sia.reading import classes_of, read_jobs
 from gantline.imitations.sia.recorded import RecordedScheduler
 from gantline.imitations.sia.result import write_result
 from gantline.imitations.sia.rounds import Rounds, Scheduler
 from gantline.performance.costs import Costs
 from gantline.policies.gavel.sum_policies import MaxSumThroughputPerf
+from gantline.policies.pollux.policy import Pollux
 from gantline.policies.recorded import Recorded
 from gantline.policies.sia.configurations import Configurations, NodeClass
 from gantline.policies.sia.policy import FITS, Sia
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime sia"
-_KNOWN = ("gavel.max_sum_throughput_perf", "recorded", "sia")
+_KNOWN = ("gavel.max_sum_throughput_perf", "pollux", "recorded", "sia")
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
@@ -41,11 +43,12 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         raise UsageError(f"parameter 'fit' is '{fitter.method}'", where=f"policy '{policy.name}'", fix=near(fitter.method, FITS))
     classes = classes_of(state.tables.cluster)
     tuned = isinstance(policy, MaxSumThroughputPerf)
-    jobs = read_jobs(trace, simulation.profiles, classes, fitter, getattr(policy, "restart", 30.0), tuned=tuned)
+    unaware = isinstance(policy, Pollux)
+    jobs = read_jobs(trace, simulation.profiles, classes, fitter, getattr(policy, "restart", 30.0), tuned=tuned, unaware=unaware)
     rounds = Rounds(
         jobs,
         classes,
-        _scheduler(policy, jobs, classes),
+        _scheduler(policy, jobs, classes, state.seed),
         interval=state.regime.round,
         sticky=getattr(policy, "placement", "sticky") == "sticky",
         until=simulation.until,
@@ -61,9 +64,15 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     return summary | fitter.summary()
 
 
-def _scheduler(policy: Policy, jobs: list[Job], classes: tuple[NodeClass, ...]) -> Scheduler:
+def _scheduler(policy: Policy, jobs: list[Job], classes: tuple[NodeClass, ...], seed: int) -> Scheduler:
     if isinstance(policy, Recorded):
         return RecordedScheduler(policy.table, jobs, classes)
+    if isinstance(policy, Pollux):
+        if policy.interference > 0:
+            raise RefusedError("Sia's simulator has no interference", where=_WHERE, fix="leave interference out, or use --regime pollux")
+        return PolluxScheduler(
+            classes, power=policy.p, restart=policy.restart, avoid=policy.avoid, size=policy.size, generations=policy.generations, seed=seed
+        )
     if isinstance(policy, MaxSumThroughputPerf):
         return GavelScheduler(classes)
     if isinstance(policy, Sia):

@@ -46,10 +46,21 @@ class Charges:
 class Job:
     """The state of a job."""
 
-    def __init__(self, asked: Request, application: Application, types: dict[str, MeasuredType], charges: Charges, fitter: Fitter) -> None:
+    def __init__(
+        self,
+        asked: Request,
+        application: Application,
+        types: dict[str, MeasuredType],
+        charges: Charges,
+        fitter: Fitter,
+        *,
+        unaware: bool = False,
+    ) -> None:
+        """With ``unaware`` what is shown on any type goes into one belief."""
         self.asked, self.types, self.charges = asked, types, charges
         self.training: Training = application.training
-        self.beliefs = {kind: Belief(fitter, application.name, kind) for kind in types}
+        one = Belief(fitter, application.name, "any type")
+        self.beliefs = {kind: one if unaware else Belief(fitter, application.name, kind) for kind in types}
         self.edges: list[float] = self.training.edges.tolist()
         self.kind, self.shape = "", ()  # type: str, Shape
         self.local, self.accumulation = 0, 0

@@ -18,7 +18,14 @@ _COLUMNS = ("app", "model", "kind", "type", "stages", "reserved", "batch_size", 
 
 
 def read_jobs(
-    trace: Trace, profiles: Profiles, classes: tuple[NodeClass, ...], fitter: Fitter, assumed: float, *, tuned: bool = False
+    trace: Trace,
+    profiles: Profiles,
+    classes: tuple[NodeClass, ...],
+    fitter: Fitter,
+    assumed: float,
+    *,
+    tuned: bool = False,
+    unaware: bool = False,
 ) -> list[Job]:
     """The jobs in the order of the trace; one that can run nowhere is refused. Tuned jobs all keep the GPUs and the batch of the trace."""
     frame = trace.frame
@@ -35,7 +42,7 @@ def read_jobs(
         key = application.name, asked.kind, cell["stages"] or ""
         if key not in seen:
             seen[key] = _types(application, classes, asked.kind == "hybrid", _stages(key[2]))
-        job = Job(asked, application, seen[key], charges_of(application.name, assumed), fitter)
+        job = Job(asked, application, seen[key], charges_of(application.name, assumed), fitter, unaware=unaware)
         _check(job, classes, trace, row)
         jobs.append(job)
     return jobs

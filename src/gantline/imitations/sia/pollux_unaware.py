@@ -1,0 +1,152 @@
+"""Pollux in a mixed cluster, as Sia's authors compare with it: it knows neither GPU types nor nodes of more than four GPUs.
+
+Every larger node is shown to the search as several of four. What a job has shown on any type goes into one model. An answer that mixes
+types keeps the type with most GPUs (faster types on ties); the GPUs of the others idle for the round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import kernel
+from gantline.core.rng import stream
+from gantline.imitations.sia.jobs import Job
+from gantline.imitations.sia.rounds import Grant
+from gantline.performance.goodput.batch import GOODPUT, choose
+from gantline.policies.sia.configurations import NodeClass
+from gantline.solvers.allocation_search.search import Demand, search
+
+_VIRTUAL = 4  # GPUs of a node as Pollux sees it
+_MOST_NODES = 16
+_FASTEST_FIRST = ("dgx-ext", "dgx", "a100", "azure", "v100", "quad", "rtx", "aws", "t4")
+
+
+class PolluxScheduler:
+    """A population search every round, begun with the best allocations of the last one."""
+
+    def __init__(
+        self,
+        classes: Sequence[NodeClass],
+        *,
+        power: float = -1.0,
+        restart: float = 30.0,
+        avoid: bool = True,
+        size: int = 100,
+        generations: int = 100,
+        seed: int = 0,
+    ) -> None:
+        self._classes, self._power, self._restart, self._avoid, self._seed = classes, power, restart, avoid, seed
+        self._size, self._generations, self._decisions = size, generations, 0
+        pieces = [
+            (k, node, min(_VIRTUAL, one.size - first))
+            for k, one in enumerate(classes)
+            for node in range(len(one.nodes))
+            for first in range(0, one.size, _VIRTUAL)
+        ]
+        self._group, self._node, self._capacity = np.array(pieces, dtype=np.int64).T.copy()
+        rank = {kind: place for place, kind in enumerate(_FASTEST_FIRST)}
+        self._preference = sorted(range(len(classes)), key=lambda k: (rank.get(classes[k].type, len(rank)), k))
+        self._holds: dict[int, Ints] = {}
+        self._rows: dict[int, int] = {}
+        self._front: Ints | None = None
+
+    def decide(self, now: float, jobs: Sequence[Job], held: Sequence[Grant | None]) -> list[Grant | None]:
+        """Who gets which nodes."""
+        order = sorted(range(len(jobs)), key=lambda i: (jobs[i].gpu_seconds, jobs[i].asked.submit))
+        ranked = [jobs[i] for i in order]
+        nothing = np.zeros(len(self._capacity), dtype=np.int64)
+        present = np.stack([self._holds.get(job.asked.row, nothing) for job in ranked])
+        devices = int(self._capacity.sum())
+        most = np.array([min(_most(job), devices) for job in ranked], dtype=np.int64)
+        age = np.array([now - job.asked.submit for job in ranked])
+        restarts = np.array([job.restarts for job in ranked])
+        penalty = np.maximum(age - self._restart * restarts, 0.0) / np.maximum(age + self._restart, 1e-9)
+        speedup = _speedups(ranked, most, -(-devices // len(jobs)))
+        found = search(
+            Demand(present, most, speedup, penalty, len(self._capacity) / devices, self._power),
+            self._capacity,
+            int(stream(self._seed, self._decisions, "pollux").integers(1 << 63)),
+            start=self._start(ranked),
+            size=self._size,
+            generations=self._generations,
+            avoid=self._avoid,
+            most_nodes=_MOST_NODES,
+        )
+        self._decisions += 1
+        self._front, self._rows = found.front, {job.asked.row: place for place, job in enumerate(ranked)}
+        chosen: list[Grant | None] = [None] * len(jobs)
+        self._holds = {}
+        for place, i in enumerate(order):
+            kept = self._one_type(found.best[place])
+            if kept.any():
+                self._holds[jobs[i].asked.row] = kept
+                chosen[i] = self._grant(kept)
+        return chosen
+
+    def next_change(self, now: float) -> float:
+        """It may change its mind every round."""
+        return now
+
+    def _one_type(self, row: Ints) -> Ints:
+        """Only the nodes of the class with most GPUs."""
+        sums = np.bincount(self._group, weights=row, minlength=len(self._classes))
+        best = max(self._preference, key=lambda k: sums[k])  # the first of equals
+        return np.where(self._group == best, row, 0)
+
+    def _grant(self, row: Ints) -> Grant:
+        """GPUs of real nodes."""
+        group = int(self._group[np.flatnonzero(row)[0]])
+        mine = self._group == group
+        per_node = np.bincount(self._node[mine], weights=row[mine]).astype(np.int64)
+        parts = tuple((int(node), int(per_node[node])) for node in np.flatnonzero(per_node))
+        return Grant(group, int(row.sum()), parts)
+
+    def _start(self, ranked: Sequence[Job]) -> Ints | None:
+        """The front of the last decision, rows by job; new jobs have nothing."""
+        if self._front is None:
+            return None
+        start = np.zeros((len(self._front), len(ranked), len(self._capacity)), dtype=np.int64)
+        both = [(place, self._rows[job.asked.row]) for place, job in enumerate(ranked) if job.asked.row in self._rows]
+        if both:
+            here, there = zip(*both, strict=True)
+            start[:, list(here)] = self._front[:, list(there)]
+        return start
+
+
+def _most(job: Job) -> int:
+    """Twice the replicas it has run with, at least one, and no more than its largest batch has local batches."""
+    least = min(measured.local_least for measured in job.types.values())
+    seen = max(belief.most_replicas for belief in job.beliefs.values())
+    return min(max(2 * seen, 1), max(int(job.training.most // least), 1))
+
+
+def _speedups(jobs: Sequence[Job], most: Ints, fair: int) -> Floats:
+    """Goodput on so many GPUs of one node and of several, over that of a fair share, which is priced as if it were on one node."""
+    found = np.zeros((len(jobs), 2, int(most.max(initial=1)) + 1))
+    work = np.zeros(3)
+    for place, job in enumerate(jobs):
+        model = next(iter(job.beliefs.values())).parameters
+        if model is None:
+            found[place, :, 1 : most[place] + 1] = np.arange(1, most[place] + 1) / fair
+            continue
+        least = min(measured.local_least for measured in job.types.values())
+        largest = max(measured.policy_most for measured in job.types.values())
+        limits = np.array([job.training.base, job.training.most, least, largest, 1.0])
+        _fill(model, *job.noise, fair, limits, found[place, :, : most[place] + 1], work)
+    return found
+
+
+@kernel
+def _fill(p: Floats, square: float, variance: float, fair: int, limits: Floats, out: Floats, work: Floats) -> None:
+    """Speedups of one job on one node and on several."""
+    choose(p, square, variance, 1, fair, limits, work)
+    base = work[GOODPUT]
+    for gpus in range(1, out.shape[1]):
+        for several in range(2):
+            choose(p, square, variance, 1 + several, gpus, limits, work)
+            if base <= 0.0:  # a fair share that no batch is right for: one GPU
+                base = work[GOODPUT]
+            out[several, gpus] = work[GOODPUT] / base if base > 0.0 else 0.0
