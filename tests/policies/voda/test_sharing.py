@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from gantline import simulate
 from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
+from gantline.policies.elastic.afs import apathetic_shares
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.pools import pools
 from gantline.policies.registry import make_policy
-from gantline.policies.voda.afs import apathetic_shares
 from gantline.policies.voda.ffdl import best_sum
 from gantline.policies.voda.sharing import grow_in_turns, in_order
 

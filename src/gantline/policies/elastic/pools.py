@@ -7,7 +7,7 @@ devices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,20 @@ def _kinds(snapshot: Snapshot, competing: Ints, capacity: Ints) -> Ints:
             if kinds[i] >= 0:
                 asked[kinds[i]] += wanted[i]
     return kinds
+
+
+def share_again(
+    snapshot: Snapshot, memory: dict[str, Any], signs: list[int], share: Callable[[Pool], Ints]
+) -> tuple[list[tuple[Pool, Ints]], dict[str, Any]]:
+    """Share out every pool, or repeat the last answer while jobs, devices and the given signs are the same; and what to remember.
+
+    Systems of this kind decide when something happens, not on a timer: in between nothing moves.
+    """
+    found = list(pools(snapshot))
+    cause = [snapshot.jobs.rows.tolist(), signs, [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found]]
+    before = memory.get("shares") if memory.get("cause") == cause else None
+    shared = [(pool, share(pool) if before is None else np.array(before[k], dtype=np.int64)) for k, pool in enumerate(found)]
+    return shared, {"cause": cause, "shares": [grants.tolist() for _, grants in shared]}
 
 
 def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], **rest: Any) -> Plan:

@@ -13,8 +13,9 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.pools import Pool, plan_of, pools
-from gantline.policies.voda.afs import apathetic_shares
+from gantline.policies.elastic.afs import apathetic_shares
+from gantline.policies.elastic.hysteresis import worth_it
+from gantline.policies.elastic.pools import Pool, plan_of, share_again
 from gantline.policies.voda.artifact import by_the_letter
 from gantline.policies.voda.ffdl import best_sum
 from gantline.policies.voda.queues import Queues, read_queues
@@ -44,18 +45,7 @@ class Voda(Policy):
         memory: dict[str, Any] = snapshot.memory or {}
         queues = self._queues(snapshot, memory)
         queue = np.zeros(len(snapshot.jobs), dtype=np.int64) if queues is None else queues.queue
-        found = list(pools(snapshot))
-        cause = [
-            [int(row) for row in snapshot.jobs.rows],
-            queue.tolist(),
-            [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found],
-        ]
-        before = memory.get("shares") if memory.get("cause") == cause else None
-        shared = []
-        for number, pool in enumerate(found):
-            grants = self._share(pool, queue[pool.jobs]) if before is None else np.array(before[number], dtype=np.int64)
-            shared.append((pool, grants))
-        remembered = {"cause": cause, "shares": [grants.tolist() for _, grants in shared]}
+        shared, remembered = share_again(snapshot, memory, queue.tolist(), lambda pool: self._share(pool, queue[pool.jobs]))
         if queues is None:
             return plan_of(snapshot, shared, valid_until=np.inf, memory=remembered)
         given = np.zeros(len(queue), dtype=np.int64)
@@ -148,9 +138,11 @@ class ElasticTiresias(Tiresias):
 
     name: ClassVar[str] = "voda.elastic_tiresias"
 
+    resize_cost: float = field(default=0.0, metadata={"help": "seconds; a running job grows only if that saves it more (needs estimates)"})
+
     def share(self, pool: Pool, queue: Ints) -> Ints:
         grants, free = compact(pool.curves, queue, *_at_request(pool, queue))
-        return grow_by_gain(pool.curves, queue.tolist(), grants, free)
+        return worth_it(pool, grow_by_gain(pool.curves, queue.tolist(), grants, free), self.resize_cost)
 
 
 @dataclass(frozen=True)

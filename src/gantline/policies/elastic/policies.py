@@ -1,0 +1,101 @@
+"""`afs` and `equal-share`: elastic sharing without deadlines or queues."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import ClassVar
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import UsageError
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.afs import apathetic_shares
+from gantline.policies.elastic.curves import Curves
+from gantline.policies.elastic.hysteresis import worth_it
+from gantline.policies.elastic.pools import Pool, plan_of, share_again
+
+
+@dataclass(frozen=True)
+class SharesOut(Policy):
+    """Shares out the devices of each type anew whenever a job comes or goes or the nodes change."""
+
+    resize_cost: float = field(default=0.0, metadata={"help": "seconds that a change of size costs; growth that saves less is left out"})
+
+    def __post_init__(self) -> None:
+        if not self.resize_cost >= 0.0:
+            raise UsageError(f"resize_cost is {self.resize_cost}", where=f"policy '{self.name}'", fix="seconds, zero or more")
+
+    @abstractmethod
+    def share(self, pool: Pool) -> Ints:
+        """How many devices each job of the pool gets."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        shared, remembered = share_again(
+            snapshot, snapshot.memory or {}, [], lambda pool: worth_it(pool, self.share(pool), self.resize_cost)
+        )
+        return plan_of(snapshot, shared, valid_until=math.inf, memory=remembered)
+
+
+@dataclass(frozen=True)
+class Afs(SharesOut):
+    """Apathetic future share: one step at a time to the job in which it does most good, hoping for nothing later."""
+
+    name: ClassVar[str] = "afs"
+    paper: ClassVar[str] = "Hwang et al.: Elastic Resource Sharing for Distributed Deep Learning (NSDI 2021)"
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+
+    lengths: str = field(
+        default="known", metadata={"help": "'known': estimated (AFS-L); 'unknown': who has run longest is taken to have most left (AFS-P)"}
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lengths not in {"known", "unknown"}:
+            raise UsageError(f"lengths is '{self.lengths}'", where="policy 'afs'", fix="use known or unknown")
+
+    def share(self, pool: Pool) -> Ints:
+        left = pool.remaining if self.lengths == "known" else _guessed(pool)
+        return apathetic_shares(pool.curves, left, pool.capacity)
+
+
+def _guessed(pool: Pool) -> Floats:
+    """As much left as was done so far, in seconds on one worker: what a heavy tail of lengths suggests."""
+    done: Floats = pool.of(pool.snapshot.jobs.done) / pool.curves.unit
+    return np.maximum(done, 1.0)
+
+
+@dataclass(frozen=True)
+class EqualShare(SharesOut):
+    """Everybody as many devices as everybody else, as far as sizes allow; the earliest jobs where there are not enough."""
+
+    name: ClassVar[str] = "equal-share"
+    paper: ClassVar[str] = "a baseline: max-min sharing of devices"
+
+    def share(self, pool: Pool) -> Ints:
+        return equal_sizes(pool.curves, pool.capacity)
+
+
+def equal_sizes(curves: Curves, capacity: int) -> Ints:
+    """Minima in order of arrival, then again and again a step for whoever has least; ties fall to the earlier job."""
+    grants, free = np.zeros(len(curves), dtype=np.int64), capacity
+    size, entry, ends = curves.size.tolist(), curves.first[:-1].tolist(), curves.first[1:].tolist()
+    heap = []
+    for job, least in enumerate(curves.least.tolist()):
+        if 0 < least <= free:
+            grants[job], free = least, free - least
+            heap.append((least, job))
+    heapify(heap)
+    while free > 0 and heap:
+        have, job = heappop(heap)
+        at = entry[job] + 1
+        if at < ends[job] and size[at] - have <= free:
+            entry[job], grants[job] = at, size[at]
+            free -= size[at] - have
+            heappush(heap, (size[at], job))
+    return grants

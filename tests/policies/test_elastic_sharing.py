@@ -1,0 +1,77 @@
+"""AFS and equal share: who gets how many devices, and growth that does not pay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.policies.voda.test_sharing import curves_of, some_jobs
+
+from gantline import simulate
+from gantline.core.errors import GantlineError
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.policies.elastic.policies import equal_sizes
+from gantline.policies.registry import make_policy
+
+
+def instant(*jobs: dict[str, Any], gpus: int = 4) -> Any:
+    return decode_snapshot({"cluster": f"gpu:1x{gpus}", "now": 1000.0, "jobs": list(jobs)})
+
+
+def job(name: str, estimate: float, speeds: tuple[float, ...], **more: Any) -> dict[str, Any]:
+    options = [{"gpus": k + 1, "rate": speed} for k, speed in enumerate(speeds)]
+    return {"id": name, "estimate": estimate, "gpus": 1, "max_gpus": len(speeds), "options": options} | more
+
+
+def sizes(snapshot: Any, name: str, **settings: Any) -> dict[str, int]:
+    plan = make_policy(name, settings).decide(snapshot)
+    return dict.fromkeys(snapshot.jobs.ids, 0) | {snapshot.jobs.ids[item.job]: item.gpus for item in plan.assignments or ()}
+
+
+def test_everybody_gets_as_much_as_everybody_else() -> None:
+    linear = {g: float(g) for g in range(1, 9)}
+    assert equal_sizes(curves_of(linear, linear, {1: 1.0}), 9).tolist() == [4, 4, 1]
+    assert equal_sizes(curves_of(linear, linear, linear), 8).tolist() == [3, 3, 2]
+    assert equal_sizes(curves_of({4: 1.0, 8: 2.0}, linear, linear), 5).tolist() == [4, 1, 0]
+    assert equal_sizes(curves_of({1: 1.0, 4: 2.0}, {1: 1.0, 4: 2.0}), 6).tolist() == [4, 1]
+
+
+def test_afs_prefers_the_short_job_until_the_other_gains_more() -> None:
+    """Both scale well: the short one is served first; where it stops gaining, the long one takes over."""
+    short, long = job("short", 100, (1, 1.9, 2.7, 3.4)), job("long", 1000, (1, 1.9, 2.7, 3.4))
+    assert sizes(instant(short, long), "afs") == {"short": 2, "long": 2}
+    flat = job("flat", 100, (1, 1.05, 1.1, 1.15))
+    assert sizes(instant(flat, long), "afs") == {"flat": 1, "long": 3}
+
+
+def test_unknown_lengths_take_who_ran_least_as_shortest() -> None:
+    old = job("old", 10, (1, 1.9), service=500.0)
+    new = job("new", 9000, (1, 1.9), arrival=900.0)
+    assert sizes(instant(old, new, gpus=1), "afs") == {"old": 1, "new": 0}
+    assert sizes(instant(old, new, gpus=1), "afs", lengths="unknown") == {"old": 0, "new": 1}
+
+
+@pytest.mark.parametrize("name", ["afs", "equal-share"])
+def test_growth_that_saves_less_than_it_costs_is_left_out(name: str) -> None:
+    """Ten seconds of work are left on one GPU: a second one saves 4.7 s."""
+    running = job("a", 10, (1, 1.9), devices=[0], service=0.0)
+    assert sizes(instant(running), name) == {"a": 2}
+    assert sizes(instant(running), name, resize_cost=4.0) == {"a": 2}
+    assert sizes(instant(running), name, resize_cost=5.0) == {"a": 1}
+
+
+def test_afs_beats_equal_share_and_rigid_orders_on_mean_completion_time() -> None:
+    means: dict[str, list[float]] = {}
+    for seed in range(4):
+        jobs = some_jobs(seed, 30)
+        for name in ("afs", "equal-share", "srtf", "las"):
+            means.setdefault(name, []).append(simulate(jobs, "gpu:2x8", name, round=60).summary["average_jct"])
+    total = {name: float(np.mean(values)) for name, values in means.items()}
+    assert total["afs"] <= total["equal-share"] < min(total["srtf"], total["las"])
+
+
+@pytest.mark.parametrize(("name", "settings"), [("afs", {"lengths": "guessed"}), ("equal-share", {"resize_cost": -1.0})])
+def test_a_wrong_setting_is_refused(name: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(GantlineError, match=next(iter(settings))):
+        make_policy(name, settings)
