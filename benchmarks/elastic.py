@@ -15,12 +15,17 @@ import numpy as np
 
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
+from gantline.placement.migration import rearrange
 from gantline.policies.registry import make_policy
 
 VODA = ("fifo", "elastic_fifo", "srjf", "elastic_srjf", "tiresias", "elastic_tiresias", "ffdl", "afs_l")
 POLICIES: list[tuple[str, dict[str, Any]]] = [
     *((f"voda.{name}", {}) for name in VODA),
     *((f"voda.{name}", {"compat": "voda"}) for name in VODA),
+    ("afs", {}),
+    ("equal-share", {}),
+    ("elasticflow", {"admission": "off"}),
+    ("edf", {}),
 ]
 
 
@@ -40,6 +45,17 @@ def instant(jobs: int, rough: bool) -> Snapshot:
     return decode_snapshot({"cluster": f"gpu:{max(jobs // 2, 1) * 4096 // 4000 + 1}x8", "now": float(jobs), "jobs": listed})
 
 
+def binding(nodes: int) -> float:
+    """Milliseconds to pack and bind jobs of all sizes on so many nodes of eight."""
+    draw = np.random.default_rng(0)
+    now = {f"job{k}": int(draw.choice([1, 2, 4, 8, 12])) for k in range(nodes)}
+    new = {job: max(1, size // 2) if draw.random() < 0.3 else size for job, size in now.items()}
+    layout = rearrange(now, [{}] * nodes, [8] * nodes).layout
+    begin = time.process_time()
+    rearrange(new, layout, [8] * nodes)
+    return 1e3 * (time.process_time() - begin)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", default="250,500,1000,2000")
@@ -56,6 +72,8 @@ def main() -> None:
                 policy.decide(snapshot)
                 cells.append(f"{1e3 * (time.process_time() - begin):>9.1f}")
             print(f"{' '.join([name, *map(str, settings.values())]):<34}" + "".join(cells), flush=True)
+    print(f"{'nodes':<34}" + "".join(f"{count:>9}" for count in counts))
+    print(f"{'packing and binding':<34}" + "".join(f"{binding(count):>9.1f}" for count in counts))
 
 
 main()
