@@ -79,6 +79,25 @@ def test_a_table_needs_its_columns_and_a_name(tmp_path: Path) -> None:
         run([job("a")], policy="recorded")
 
 
+def test_a_run_followed_by_its_own_table_is_the_same_run(tmp_path: Path) -> None:
+    """Pauses, resumes and moves included: whatever Sia decided, a table of it leads to the same seconds."""
+    jobs = [
+        job(f"job{k}", 11.0 * k, batch_size=256, kind="rigid" if k % 5 == 4 else "adaptive", gpus=3 if k % 5 == 4 else 1) for k in range(14)
+    ]
+    decided = run(jobs, cluster="slow:1x4,fast:1x4", noise=8.0)
+    rows = []
+    for name, spells in held(decided).items():
+        for k, (begin, end, kind, gpus) in enumerate(spells):
+            rows.append(f"{begin:g},{name},{kind},1,{gpus}")
+            if k + 1 < len(spells) and spells[k + 1][0] > end:
+                rows.append(f"{end:g},{name},,,0")
+    assert any(row.endswith(",,,0") for row in rows), "nobody paused, so the story is too easy"
+    assert decided.jobs["restarts"].sum() > 14
+    followed = follow(tmp_path, "\n".join(rows) + "\n", jobs, cluster="slow:1x4,fast:1x4", noise=8.0)
+    columns = ["job", "first_start", "finish", "restarts", "gpu_seconds", "service"]
+    assert followed.jobs.select(columns).equals(decided.jobs.select(columns))
+
+
 # --- Sia ------------------------------------------------------------------------------------------------------------------
 def test_a_job_starts_on_one_gpu_of_the_first_type_and_at_most_doubles() -> None:
     found = run([job("a")], noise=4.0)

@@ -60,7 +60,13 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         simulation.engine.incidents.append(told)
     write_result(simulation, rounds)
     there = np.array(rounds.contention or [0])
-    summary = {"contention_mean": float(there.mean()), "contention_max": int(there.max()), "estimates": "fitted", "fit": fitter.method}
+    summary = {
+        "contention_mean": float(there.mean()),
+        "contention_max": int(there.max()),
+        "estimates": "fitted",
+        "fit": fitter.method,
+        "placement": "sticky" if rounds.sticky else "fast",
+    }
     return summary | fitter.summary()
 
 
