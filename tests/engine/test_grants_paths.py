@@ -1,52 +1,90 @@
-"""The general path and the compiled one are two ways to the same books, where a plan is simple enough for both."""
+"""Turns by hand and compiled ones are two ways to the same books, where a plan is simple enough for both."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.states import engine_of
+from tests.engine.states import commit, engine_of
 
 from gantline.core import columns as c
 from gantline.core.plan import Assignment, Assignments, Plan
+from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
+from gantline.performance.costs import Costs
 
 JOBS = 6
+WISH = st.tuples(st.integers(0, JOBS - 1), st.integers(-1, 2), st.sampled_from([-1, -1, 1, 2, 3, 5]), st.sampled_from([np.inf, 25.0]))
 
 
-def twins(placement: str, gpus: list[int]) -> tuple[Engine, Engine]:
+def twins(placement: str, gpus: list[int], min_run: float, checkpoint: float) -> tuple[Engine, Engine]:
     rows = [
-        {"job": f"j{k}", "arrival": 0.0, "gpus": g, "duration": 100.0, "options": f"a:{g}/{g}=100|b:{g}=50|cpu:0/3=400"}
+        {"job": f"j{k}", "arrival": 0.0, "gpus": g, "duration": 1000.0, "options": f"a:{g}/{g}=1000|b:{g}=500|cpu:0/3=4000"}
         for k, g in enumerate(gpus)
     ]
-    first, second = (engine_of(rows, "a:3x3/8c,b:2x2/4c,cpu:1x0/8c", placement=placement) for _ in range(2))
+    costs = Costs(start=1.0, resume=2.0, resize=3.0, move=4.0, checkpoint=checkpoint, doubling=0.5)
+    first, second = (
+        engine_of(rows, "a:3x3/8c,b:2x2/4c,cpu:1x0/8c", placement=placement, costs=costs, min_run=min_run, checkpoint=checkpoint)
+        for _ in range(2)
+    )
     return first, second
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     placement=st.sampled_from(["first-free", "consolidated", "consolidated:preferred"]),
     gpus=st.lists(st.integers(1, 4), min_size=JOBS, max_size=JOBS),
-    plans=st.lists(st.lists(st.tuples(st.integers(0, JOBS - 1), st.integers(0, 2)), unique_by=lambda t: t[0], max_size=JOBS), max_size=5),
+    plans=st.lists(st.lists(WISH, unique_by=lambda wish: wish[0], max_size=JOBS), max_size=6),
+    min_run=st.sampled_from([0.0, 15.0]),
+    checkpoint=st.sampled_from([0.0, 7.0]),
 )
-def test_both_paths_give_the_same_devices_speeds_and_reasons(placement: str, gpus: list[int], plans: list[list[tuple[int, int]]]) -> None:
-    compiled, general = twins(placement, gpus)
+def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
+    placement: str, gpus: list[int], plans: list[list[tuple[int, int, int, float]]], min_run: float, checkpoint: float
+) -> None:
+    compiled, general = twins(placement, gpus, min_run, checkpoint)
     for step, plan in enumerate(plans):
-        now = [int(compiled.state.tables.I[c.OPTION, k] - compiled.state.tables.I[c.OPTION_FIRST, k]) for k in range(JOBS)]
-        rows = [Assignment(job, now[job] if now[job] >= 0 else option) for job, option in plan]  # who runs keeps its way to run
+        rows = [Assignment(job, option, gpus=size, until=until) for job, option, size, until in plan]
         for engine in (compiled, general):
             engine.state.now, engine.state.decision = 10.0 * step, step
         compiled.commit(Plan.assign(rows))
-        general.grants.commit(general.state.rows, Assignments.of(rows))
+        general.grants.commit(general.state.rows, Assignments.of(rows), by_hand=True)
         general.state.rebuild()
         ours, theirs = general.state.tables, compiled.state.tables
-        np.testing.assert_array_equal(ours.D, theirs.D)
+        np.testing.assert_array_equal(ours.D[c.D_HOLDER], theirs.D[c.D_HOLDER])
         np.testing.assert_array_equal(ours.NI, theirs.NI)
         np.testing.assert_allclose(ours.NF, theirs.NF)
-        for job, option in plan:
-            if option == 2:  # for lack of CPUs the compiled path says "fragmented"
-                ours.I[c.REASON, job] = theirs.I[c.REASON, job]
         np.testing.assert_array_equal(ours.I[:, :JOBS], theirs.I[:, :JOBS])
         np.testing.assert_allclose(ours.F[:, :JOBS], theirs.F[:, :JOBS])
         assert general.state.out.tolist() == compiled.state.out.tolist()
+        assert check_books(compiled.state, compiled.grants) == []
     assert general.state.log.hash() == compiled.state.log.hash()
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_another_option_of_the_same_shape_changes_the_speed(by_hand: bool) -> None:
+    engine = engine_of([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": "gpu:1=100|gpu:1=50"}], "1x1")
+    F = engine.state.tables.F
+    for at, option in ((0.0, 0), (10.0, 1)):
+        engine.state.now = at
+        engine.grants.commit(engine.state.rows, Assignments.of([Assignment(0, option)]), by_hand)
+        engine.state.rebuild()
+    assert F[c.DUE, 0] == pytest.approx(10.0 + 90.0 / 2)  # ten of a hundred seconds done, the rest twice as fast
+    assert F[c.DONE, 0] == pytest.approx(10.0)
+
+
+def test_who_keeps_what_it_has_is_not_even_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 1000.0} for k in range(8)]
+    engine = engine_of(rows, "2x4")
+    kinds = {
+        "gang": Assignment(0), "batch": Assignment(1, batch=64), "exact": Assignment(2, devices=(6,)),
+        "pair": Assignment(3, group=7, mode=2, share=0.5), "pair too": Assignment(4, group=7, mode=2, share=0.5),
+        "node": Assignment(5, nodes=(0,)),
+    }  # fmt: skip
+    commit(engine, list(kinds.values()), at=0.0)
+    looked = []
+    monkeypatch.setattr(type(engine.grants.holdings), "give_back", lambda books, row: looked.append(row))
+    monkeypatch.setattr(type(engine.grants.holdings), "take", lambda books, row, held: looked.append(row))
+    commit(engine, [*list(kinds.values())[::-1], Assignment(6)], at=5.0)
+    assert looked == []
+    assert engine.state.out.tolist() == [1, 0, 1, 0]

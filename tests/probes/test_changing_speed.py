@@ -8,23 +8,21 @@ from dataclasses import dataclass
 import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
-from gantline.core import columns as c
-from gantline.core.grant import Grant
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 
 @dataclass(frozen=True)
-class Regimes:
+class Regimes(PerformanceModel):
     """From forty units of work on, every job is twice as fast."""
 
-    def granted_rate(self, tables: Tables, row: int, grant: Grant, mates: dict[int, Grant]) -> tuple[float, float]:
-        done, since = float(tables.F[c.DONE, row]), float(tables.F[c.SINCE, row])
-        rate = (2.0 if done >= 40.0 - 1e-9 else 1.0) / (1 + len(mates))
-        return rate, math.inf if done >= 40.0 - 1e-9 else since + (40.0 - done) / rate
+    def granted(self, gang: Gang) -> tuple[float, float]:
+        late = gang.done >= 40.0 - 1e-9
+        rate = (2.0 if late else 1.0) / (1 + len(gang.mates))
+        return rate, math.inf if late else gang.since + (40.0 - gang.done) / rate
 
 
 @dataclass(frozen=True)

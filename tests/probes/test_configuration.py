@@ -12,13 +12,12 @@ from tests.probes.scenario import FOREVER, job, spans
 
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
-from gantline.core.grant import Grant
 from gantline.core.options import Option, OptionTable
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.simulator.load import load_tables
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
@@ -28,16 +27,16 @@ CLUSTER = "t4:2x4,a100:1x8"
 
 
 @dataclass(frozen=True)
-class Goodput:
+class Goodput(PerformanceModel):
     """Twice as fast on an a100; every doubling of the batch beyond 32 per device loses a tenth."""
 
     def rate(self, job: str, kind: int, gpus: int) -> float:
         return gpus * (2.0 if kind == A100 else 1.0)
 
-    def granted_rate(self, tables: Tables, row: int, grant: Grant, mates: dict[int, Grant]) -> float:
-        option, item = int(tables.I[c.OPTION, row]), grant.assignment
-        gpus, kind = int(tables.options.I[c.O_GPUS, option]), int(tables.options.I[c.O_TYPE, option])
-        return self.rate("", kind, gpus) * 0.9 ** np.log2(item.batch / (32 * gpus))
+    def granted(self, gang: Gang) -> float:
+        assert gang.grant is not None
+        batch = gang.grant.assignment.batch
+        return float(self.rate("", gang.type, gang.gpus) * 0.9 ** np.log2(batch / (32 * gang.gpus)))
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
-from gantline.core.grant import Grant
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 
 @dataclass(frozen=True)
-class HungryForCpus:
+class HungryForCpus(PerformanceModel):
     """Speed is proportional to CPUs, up to six."""
 
-    def granted_rate(self, tables: Tables, row: int, grant: Grant, mates: dict[int, Grant]) -> float:
-        return min(grant.assignment.cpus, 6.0) / 6.0
+    def granted(self, gang: Gang) -> float:
+        assert gang.grant is not None
+        return min(gang.grant.assignment.cpus, 6.0) / 6.0
 
 
 @dataclass(frozen=True)

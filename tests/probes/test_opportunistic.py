@@ -7,25 +7,25 @@ from dataclasses import dataclass
 import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
-from gantline.core.grant import Grant
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 IDLE = {"busy": 0.1, "calm": 0.6}  # part of the device that a guaranteed job leaves idle
 
 
 @dataclass(frozen=True)
-class Coordinator:
+class Coordinator(PerformanceModel):
     """The guaranteed job runs as if alone; the other one gets the idle part, at most its fraction, less if memory is short."""
 
-    def granted_rate(self, tables: Tables, row: int, grant: Grant, mates: dict[int, Grant]) -> float:
-        item = grant.assignment
+    def granted(self, gang: Gang) -> float:
+        assert gang.grant is not None
+        item = gang.grant.assignment
         if item.fraction == 1.0:
             return 1.0
-        hosts = [tables.ids[k] for k, mate in mates.items() if set(mate.devices) & set(grant.devices)]
+        hosts = [mate.job for mate in gang.mates if set(mate.grant.devices) & set(gang.grant.devices)]
         idle = min((IDLE[name] for name in hosts), default=1.0)
         return min(item.fraction, idle) * (1.0 if item.memory_cap >= 4.0 else 0.5)
 

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
-from gantline.core import columns as c
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 
@@ -25,14 +24,13 @@ class PackAll(Policy):
 
 
 @dataclass(frozen=True)
-class PairSpeeds:
+class PairSpeeds(PerformanceModel):
     """Measured speeds of models side by side, relative to each alone."""
 
     table: dict[tuple[str, str], float]
 
-    def shared_rate(self, tables: Tables, row: int, mates: list[int], option: int, assignment: Assignment) -> float:
-        names = [tables.models[tables.I[c.MODEL, k]] for k in (row, *mates)]
-        return self.table[names[0], names[1]] if len(names) > 1 else 1.0
+    def granted(self, gang: Gang) -> float | None:
+        return self.table[gang.model, gang.mates[0].model] if gang.mates else None
 
 
 SPEEDS = PairSpeeds({("vision", "language"): 0.8, ("language", "vision"): 0.6})

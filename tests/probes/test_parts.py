@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
-from gantline.core.grant import Grant
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 GPU, CPU = 0, 1
@@ -20,11 +19,12 @@ CLUSTER = "gpu:2x2/4c,cpu:2x0/8c"
 
 
 @dataclass(frozen=True)
-class ServersAndWorkers:
+class ServersAndWorkers(PerformanceModel):
     """Optimus' synchronous speed, f(p, w) = w / (1 + w / p), relative to one of each."""
 
-    def granted_rate(self, tables: Tables, row: int, grant: Grant, mates: dict[int, Grant]) -> float:
-        p, w = (sum(worker.role == role for worker in grant.workers) for role in ("ps", "worker"))
+    def granted(self, gang: Gang) -> float:
+        assert gang.grant is not None
+        p, w = (sum(worker.role == role for worker in gang.grant.workers) for role in ("ps", "worker"))
         return w / (1 + w / p) / 0.5
 
 

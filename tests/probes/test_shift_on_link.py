@@ -7,29 +7,32 @@ from dataclasses import dataclass
 import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
-from gantline.core import columns as c
 from gantline.core.grant import Grant
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 ITERATION = 0.2  # seconds, half of it on the wire
 
 
 @dataclass(frozen=True)
-class Uplinks:
+class Uplinks(PerformanceModel):
     """Two jobs that cross racks meet on the uplinks: half their iteration is at half speed, unless they are shifted apart."""
 
-    def granted_rate(self, tables: Tables, row: int, grant: Grant, mates: dict[int, Grant]) -> float:
+    def granted(self, gang: Gang) -> float:
+        grant, place = gang.grant, gang.cluster
+        assert grant is not None
+
         def crosses(devices: tuple[int, ...]) -> bool:
-            return len({int(tables.NI[c.N_RACK, tables.D[c.D_NODE, d]]) for d in devices}) > 1
+            return len({int(place.node_rack[place.device_node[d]]) for d in devices}) > 1
 
         def busy_from(one: Grant) -> float:
             return one.assignment.offset % ITERATION
 
-        meets = [m for m in mates.values() if crosses(m.devices) and crosses(grant.devices) and busy_from(m) == busy_from(grant)]
+        others = [mate.grant for mate in gang.mates]
+        meets = [m for m in others if crosses(m.devices) and crosses(grant.devices) and busy_from(m) == busy_from(grant)]
         return 1.0 if not meets else ITERATION / (ITERATION + 0.1)
 
 

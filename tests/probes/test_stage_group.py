@@ -7,23 +7,22 @@ from dataclasses import dataclass
 import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
-from gantline.core import columns as c
-from gantline.core.grant import Grant
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 STAGES = {"loader": (2.0, 1.0), "cruncher": (1.0, 2.0)}  # seconds of (storage and CPU, GPU) per iteration
 
 
 @dataclass(frozen=True)
-class Stages:
+class Stages(PerformanceModel):
     """Period of a group: in each slot the longest of the stages that run then; a job's offset is the stage it starts with."""
 
-    def granted_rate(self, tables: Tables, row: int, grant: Grant, mates: dict[int, Grant]) -> float:
-        group = [(tables.models[tables.I[c.MODEL, k]], g.assignment.offset) for k, g in [(row, grant), *mates.items()]]
+    def granted(self, gang: Gang) -> float:
+        assert gang.grant is not None
+        group = [(gang.model, gang.grant.assignment.offset), *((mate.model, mate.grant.assignment.offset) for mate in gang.mates)]
         if len(group) == 1:
             return 1.0
         period = sum(max(STAGES[model][(slot - round(offset)) % 2] for model, offset in group) for slot in range(2))

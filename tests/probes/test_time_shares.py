@@ -12,7 +12,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 
 V100, K80 = 0, 1
@@ -99,9 +99,9 @@ def test_a_gang_and_a_share_do_not_use_the_same_device() -> None:
 
 
 def test_a_packed_pair_in_ideal_mode_uses_its_device_once() -> None:
-    class Pair:
-        def shared_rate(self, tables: Tables, row: int, mates: list[int], option: int, assignment: Assignment) -> float:
-            return 0.7
+    class Pair(PerformanceModel):
+        def granted(self, gang: Gang) -> float | None:
+            return 0.7 if gang.mates else None
 
     @dataclass(frozen=True)
     class Packed(Policy):

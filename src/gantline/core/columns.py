@@ -43,7 +43,9 @@ UNTIL: Final = 19  # end of the present lease (inf: until revoked)
 WAITED: Final = 20  # seconds spent waiting until SINCE, for rows that wait
 MARK: Final = 21  # instant the first result was credited (responsiveness)
 DUE: Final = 22  # while it runs: when it is done, or its estimate proves too low
-F_COLUMNS: Final = 24
+SPEED_UNTIL: Final = 23  # when its speed changes by itself (inf: never)
+LIMIT_END: Final = 24  # when its run ends by itself (inf: never)
+F_COLUMNS: Final = 25
 
 # --- I: integer columns -----------------------------------------------------------------------------------------------
 PHASE: Final = 0  # see phases.Phase

@@ -34,6 +34,17 @@ class Grant:
     fluid: tuple[tuple[int, float], ...] = ()  # per item of a time share: (row of its option, devices' worth), on no device in particular
 
     @property
+    def kind(self) -> str:
+        """What kind of grant it is; see `gantline.engine.kinds`."""
+        if self.fluid:
+            return "share of time"
+        if self.workers:
+            return "parts"
+        if self.shared:
+            return "shared"
+        return "exact" if self.items[0].devices else "gang"
+
+    @property
     def assignment(self) -> Assignment:
         """What the plan said (the first share, where there are several)."""
         return self.items[0]

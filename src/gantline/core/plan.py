@@ -67,6 +67,7 @@ class Assignment:
     required: bool = False  # whether `within` is a must
     group: int = -1  # members of one group share devices or links
     mode: Mode = Mode.EXCLUSIVE
+    size: int = 0  # devices that the group shares in all: members stack only beyond it (0: what its widest member needs)
     fraction: float = 1.0  # of each device
     memory_cap: float = math.inf  # device memory, GB
     offset: float = 0.0  # start of its phase within the group's period (Muri's stages, CASSINI's shifts), seconds
@@ -108,6 +109,7 @@ _SCALARS: dict[str, Any] = {
     "required": np.bool_,
     "group": np.int64,
     "mode": np.int64,
+    "size": np.int64,
     "fraction": np.float64,
     "memory_cap": np.float64,
     "offset": np.float64,
@@ -118,7 +120,9 @@ _SCALARS: dict[str, Any] = {
     "limit": np.float64,
 }
 _RAGGED = ("devices", "nodes", "parts", "within", "purpose")
-_DEFAULTS = {f.name: f.default for f in fields(Assignment) if f.name != "job"}
+_OF_OPTION = {"option", "gpus", "type", "until"}
+#: what an assignment means where the plan says nothing
+ASSIGNMENT_DEFAULTS = {f.name: f.default for f in fields(Assignment) if f.name != "job"}
 
 
 class Assignments(Sequence[Assignment]):
@@ -145,7 +149,7 @@ class Assignments(Sequence[Assignment]):
     def of(rows: Sequence[Assignment]) -> Assignments:
         """Columns from objects."""
         columns: dict[str, Any] = {}
-        for name, default in _DEFAULTS.items():
+        for name, default in ASSIGNMENT_DEFAULTS.items():
             values = [getattr(row, name) for row in rows]
             if any(v != default and not (v != v and default != default) for v in values):
                 columns[name] = values
@@ -155,12 +159,12 @@ class Assignments(Sequence[Assignment]):
         """A numeric column, its default where the plan said nothing."""
         stored = self._columns.get(name)
         if stored is None:
-            return np.full(len(self.job), _DEFAULTS[name], dtype=_SCALARS[name])
+            return np.full(len(self.job), ASSIGNMENT_DEFAULTS[name], dtype=_SCALARS[name])
         return stored
 
     def entries(self, name: str) -> tuple[Any, ...]:
         """A ragged column."""
-        return self._ragged.get(name) or (_DEFAULTS[name],) * len(self.job)
+        return self._ragged.get(name) or (ASSIGNMENT_DEFAULTS[name],) * len(self.job)
 
     def has(self, name: str) -> bool:
         return name in self._columns or name in self._ragged
@@ -171,10 +175,17 @@ class Assignments(Sequence[Assignment]):
         for name in sorted([*self._columns, *self._ragged]):
             yield name, self._columns[name] if name in self._columns else self._ragged[name]
 
-    @property
-    def simple(self) -> bool:
-        """Whether every grant is a whole gang of its own that the engine places: the compiled path."""
-        return not self._ragged and not (self._columns.keys() - {"option", "gpus", "type", "until", "batch", "accumulation"})
+    def plain_rows(self) -> NDArray[np.bool_]:
+        """Which grants say nothing beyond an option (or type and count) and a lease: whole gangs of their own."""
+        plain = np.ones(len(self.job), dtype=np.bool_)
+        for name, column in self._columns.items():
+            if name not in _OF_OPTION:
+                default = ASSIGNMENT_DEFAULTS[name]
+                plain &= np.isnan(column) if default != default else column == default
+        for name, entries in self._ragged.items():
+            default = ASSIGNMENT_DEFAULTS[name]
+            plain &= np.fromiter((entry == default for entry in entries), dtype=np.bool_, count=len(entries))
+        return plain
 
     def __len__(self) -> int:
         return len(self.job)

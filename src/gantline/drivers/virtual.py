@@ -86,6 +86,7 @@ class Simulation:
             or self.estimates.learns
             or self.latency
             or self.engine.recorder
+            or self.engine.grants.speeds.about_gangs
             or self.state.regime.tick
             or self.state.memory is not None
         )
@@ -160,9 +161,11 @@ class Simulation:
         """Finishes, node changes, arrivals up to now; whether there was any."""
         state = self.state
         changed = self._change_nodes() if self.node_events else False
-        changed |= self._finish_in_order() if state.tables.granted else False
+        changed |= self._finish_in_order() if self.engine.grants.minds_changes else False
         self._see()
         changed |= self._tidy_finished()
+        if self.engine.grants.speeds_until <= state.now:
+            self.engine.grants.refresh()
         entered = self._admit() if self._quota else state.active[state.B[B_ACTIVE] - state.B[B_ADMITTED] : state.B[B_ACTIVE]]
         if state.withheld:
             self.engine.inputs.keep_out()
@@ -201,7 +204,7 @@ class Simulation:
     def _tidy_finished(self) -> bool:
         """Give back what finished rows held beyond plain gangs; whether any finished."""
         finished = int(self.state.B[B_FINISHED]) > 0
-        if finished and self.engine.grants:
+        if finished and self.engine.grants.minds_changes:
             self.engine.grants.forget_finished()
         return finished
 

@@ -75,6 +75,8 @@ class Agenda:
         wake = engine.next_finish
         if wake != wake:
             wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
+        if engine.grants.speeds_until > now:
+            wake = min(wake, engine.grants.speeds_until)
         if not engine.order_only:
             wake = min(wake, max(self._leases_end(), now))
         if state.B[B_WAITING] or (engine.asks_always and state.B[B_ACTIVE]):
@@ -96,10 +98,9 @@ class Agenda:
         return again
 
     def _leases_end(self) -> float:
-        """The next end of a lease or a speed; a lease that is over but could not be taken is looked at again a little later."""
-        now, regime, grants = self._since, self.state.regime, self.engine.grants
+        """The next end of a lease; a lease that is over but could not be taken is looked at again a little later."""
+        now, regime = self._since, self.state.regime
         until = self.state.tables.F[c.UNTIL][self.state.rows]
         if not len(until):
             return math.inf
-        soonest = float(np.where(until > now, until, now + (regime.round or regime.quantum)).min())
-        return min(soonest, grants.speeds_until) if grants and grants.speeds_until > now else soonest
+        return float(np.where(until > now, until, now + (regime.round or regime.quantum)).min())

@@ -1,298 +1,204 @@
 """Making a plan of assignments true, gang by gang: each whole or not at all, a refused one as if the plan had not named it.
 
-    1. stop whom the plan does not name    2. everybody gives up what the plan takes away    3. turns, as the plan lists them    4. speeds
+    1. who keeps what it has (told in bulk, and left alone)    2. stop whom the plan does not name
+    3. everybody else gives up what the plan takes away        4. turns, as the plan lists them        5. costs and speeds
 
 A gang that cannot get its new place goes back to the old one; only if somebody listed before it has taken that, it stops.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gantline.core import columns as c
-from gantline.core.grant import Grant, Worker
-from gantline.core.phases import Phase
-from gantline.core.plan import Assignment
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.phases import PENDING, RUNNING, STARTING
+from gantline.core.plan import Assignments, Mode
 from gantline.core.reasons import Reason
-from gantline.engine import settings as s
-from gantline.engine.changes import LEAVES, Change, Kind, read_change
-from gantline.engine.checkpoints import note_saves
-from gantline.engine.gang import halt, settle
-from gantline.engine.holdings import Holding
-from gantline.engine.parts import place_parts, side_of
-from gantline.engine.placing import choose_devices, choose_node, extend
-from gantline.engine.sharing import Claims, Pools
-from gantline.engine.speeds import refresh
-from gantline.engine.transitions import Transitions
-from gantline.engine.wanted import Wanted
+from gantline.engine.compiled_turns import CompiledTurns
+from gantline.engine.in_force import Groups
+from gantline.engine.option_rows import IMPOSSIBLE
+from gantline.engine.turns_by_hand import TurnsByHand
+from gantline.engine.wanted import divides_time, sound_numbers
 
 if TYPE_CHECKING:
     from gantline.engine.grants import Grants
 
 
 class Commit:
-    """One commit."""
+    """One commit of the assignments of a plan; `rows` are the rows that they name, one each."""
 
-    def __init__(self, grants: Grants, wanted: dict[int, Wanted]) -> None:
-        self.grants, self.wanted = grants, wanted
+    def __init__(self, grants: Grants, rows: Ints, table: Assignments, by_hand: bool = False) -> None:
+        self.grants, self.rows, self.table, self.all_by_hand = grants, rows, table, by_hand
         self.state, self.t = grants.state, grants.state.tables
-        self.books, self.fluid = grants.holdings, grants.fluid
-        self.pools = Pools(self.state, self.books)
-        self.transitions = Transitions(self.state, self.books)
-        self.changes: dict[int, Change] = {}  # of those that hold something and may be touched
-        self.before: dict[int, tuple[Holding, Grant | None]] = {}  # of those that gave something up
-        self.touched: set[int] = set()
-        self.started = self.stopped = self.refused = 0
+        self.out = self.state.out
+        self.groups = Groups(rows, table)
+        self.fluid = divides_time(rows, table)
+        self.made_up = _filled(table, "devices") | _filled(table, "parts")  # their option follows from what they name
+        self.options = grants.options.of_table(rows, table)
+        self.plain = table.plain_rows()
+        self.named: Bools = np.zeros(self.t.F.shape[1], dtype=np.bool_)
+        self.named[rows] = True
+        self.special = set(grants.by_row)
 
     def run(self) -> None:
-        """All four steps; state.out gets [started, stopped, waiting left, refused]."""
-        self._stop_unwanted()
-        self._give_up()
-        for w in self.wanted.values():
-            self._turn(w)
-        self.grants.speeds_until = refresh(self.state, sorted(self.touched | self.grants.by_row.keys()))
-        waiting = 0
-        for row in self.state.rows.tolist():
-            if self.t.I[c.PHASE, row] == Phase.PENDING:
-                waiting += 1
-                if row not in self.wanted:
-                    self.t.I[c.REASON, row] = int(Reason.DEFERRED)
-        self.state.out[:] = (self.started, self.stopped, waiting, self.refused)
+        """All steps; state.out gets [started, stopped, waiting left, refused]."""
+        self.out[:] = 0
+        phase = self.t.I[c.PHASE][self.rows]
+        holds = (phase == STARTING) | (phase == RUNNING)
+        free = (phase == PENDING) | (holds & (self.t.I[c.LOCKED][self.rows] == 0))  # else locked or in flight: it stays as it was
+        quiet = self._quiet(holds & free)
+        self._renew(np.flatnonzero(quiet))
+        self._stop_unnamed()
+        moving = np.flatnonzero(free & ~quiet)
+        if len(moving) or self.grants.overdrawn():
+            self._change(moving)
+        self._refresh_speeds(set())
+        waiting = self.state.rows[self.t.I[c.PHASE][self.state.rows] == PENDING]
+        self.t.I[c.REASON, waiting[~self.named[waiting]]] = int(Reason.DEFERRED)
+        self.out[2] = len(waiting)
 
-    # --- 1. whom the plan does not name ---------------------------------------------------------------------------------
-    def _stop_unwanted(self) -> None:
-        for row in self.state.rows.tolist():
-            if row not in self.wanted and self._touchable(row) and self._past_minimum(row):
-                over = self.t.F[c.UNTIL, row] <= self.state.now
-                self.grants.stop(row, Reason.LEASE_ENDED if over else Reason.PREEMPTED)
-                self.stopped += 1
+    # --- 1. who keeps what it has -----------------------------------------------------------------------------------
+    def _quiet(self, able: Bools) -> Bools:
+        """Which assignments say what is in force already."""
+        same_option = (self.options == self.t.I[c.OPTION][self.rows]) & (self.options != IMPOSSIBLE)
+        if not self.special:
+            return np.asarray(able & same_option & self.plain)
+        special: Bools = np.zeros(self.t.F.shape[1], dtype=np.bool_)
+        special[list(self.special)] = True
+        special = special[self.rows]
+        force = self.grants.in_force
+        if self.made_up.any():
+            same_option = np.where(self.made_up, force.asked_alike(self.rows, self.table), same_option)
+        quiet = able & same_option & np.where(special, force.same(self.rows, self.table, self.groups), self.plain)
+        if self.fluid.any() or self.grants.shares_in_force:
+            quiet = np.where(self.fluid, able & self._same_shares(), quiet)
+        self.groups.spoil(quiet)
+        return np.asarray(quiet)
 
-    def _touchable(self, row: int) -> bool:
-        """Whether a row holds something, and nothing about it is locked or in flight."""
-        return int(self.t.I[c.PHASE, row]) in (Phase.STARTING, Phase.RUNNING) and not self.t.I[c.LOCKED, row]
+    def _same_shares(self) -> bool:
+        """Whether all shares of the time are given as they were, so that none has to be looked at."""
+        kept, now = self.grants.in_force.shares, self._shares()
+        same = kept is not None and all(np.array_equal(a, b) for a, b in zip(kept, now))
+        return same and set(self.rows[self.fluid].tolist()) == self.grants.rows_with_shares() and not self.grants.overdrawn()
 
-    def _past_minimum(self, row: int) -> bool:
-        return bool(self.state.now >= self.t.F[c.LAST_START, row] + self.state.min_run)
+    def _shares(self) -> tuple[Ints | Floats, ...]:
+        """The shares of the time of this plan, as they can be compared with those of another."""
+        at = np.flatnonzero(self.fluid)
+        who = self.rows[at]
+        return who, self.options[at], self.table.column("share")[at], self.groups.leader[at], self.groups.count[at], self.t.I[c.EPOCH][who]
 
-    # --- 2. who gives up what -------------------------------------------------------------------------------------------
-    def _give_up(self) -> None:
-        """All of this comes first, so that the order of the plan does not decide who may use what others leave."""
-        holders = {row for row in self.wanted if self._touchable(row)}
-        self._keep_shares([row for row, grant in self.grants.by_row.items() if grant.fluid and not self._divided_anew(row, holders)])
-        claims = Claims(self.books, {row for row in self.grants.by_row if row not in holders or not self.wanted[row].sound})
-        staying = self.pools.settle_in(self.wanted, holders, claims)
-        for w in self.wanted.values():
-            if w.row not in holders or not w.sound:
-                continue
-            held = self.books.of(w.row)
-            change = read_change(self.state, self.books, w, held, self.grants.by_row.get(w.row), staying)
-            stays = (change.keep or held).devices if change.kind is not Kind.LEAVES else ()
-            if held.shared and not w.pooled and not claims.claim(w, stays):
-                change = LEAVES
-            self._give_up_one(w, change)
-
-    def _divided_anew(self, row: int, holders: set[int]) -> bool:
-        """Whether this commit may change the shares of a row."""
-        return row in holders and self.wanted[row].sound and (self.wanted[row].fluid or self._past_minimum(row))
-
-    def _keep_shares(self, rows: list[int]) -> None:
-        """Shares that must not be touched stand, as far as there are still devices behind them."""
-        self.fluid.begin()
-        for row in rows:
-            self.fluid.keep(row)
-        for row in reversed(rows):
-            if self.fluid.overdrawn():
-                self.grants.stop(row, Reason.NODE_LOST)
-                self.stopped += 1
-
-    def _give_up_one(self, w: Wanted, change: Change) -> None:
-        if change.kind is Kind.LEAVES and not self._past_minimum(w.row):
-            self.refused += 1
+    def _renew(self, at: Ints) -> None:
+        """Leases end as the plan says, or at the limit of the run, which counts from its start."""
+        if not len(at):
             return
-        if change.kind is not Kind.STAYS and self.state.SI[s.S_ASYNC] == 1:  # it must have stopped before it can start elsewhere
-            self.grants.stop(w.row, Reason.MOVED)
-            self.stopped += 1
-            return
-        self.changes[w.row] = change
-        if change.kind is not Kind.STAYS:
-            self._part_with(w.row, change)
-        elif not w.fluid:
-            if w.shares:
-                self.books.share(w.row)
-            self._restyle(w, only_less=True)
+        at = at[::-1]  # of several assignments of one row the first counts
+        F, who = self.t.F, self.rows[at]
+        end = F[c.LAST_START][who] + self.table.column("limit")[at]
+        F[c.LIMIT_END, who] = end
+        F[c.UNTIL, who] = np.minimum(self.table.column("until")[at], end)
+        self.t.I[c.REASON, who] = 0
 
-    def _part_with(self, row: int, change: Change) -> None:
-        note_saves(self.state, row)
-        settle(self.t.F, self.t.I, row, self.state.now)  # while it still counts as holding everything
+    # --- 2. whom the plan does not name -----------------------------------------------------------------------------
+    def _stop_unnamed(self) -> None:
+        I, F, active, now = self.t.I, self.t.F, self.state.rows, self.state.now
+        left_out = active[~self.named[active]]
+        phase = I[c.PHASE][left_out]
+        holds = ((phase == STARTING) | (phase == RUNNING)) & (I[c.LOCKED][left_out] == 0)
+        past = now >= F[c.LAST_START][left_out] + self.state.min_run
+        for row in left_out[holds & past].tolist():
+            over = F[c.UNTIL, row] <= now
+            self.grants.stop(row, Reason.LEASE_ENDED if over else Reason.PREEMPTED, turn=self._is_turn(row))
+            self.out[1] += 1
+
+    def _is_turn(self, row: int) -> bool:
+        """Whether others of its time-shared group go on: then it only waits for its turn."""
         grant = self.grants.by_row.get(row)
-        if grant is not None and grant.fluid:
-            self.fluid.close(row)
-        self.grants.by_row.pop(row, None)
-        self.before[row] = (self.books.give_back(row), grant)
-        if change.keep is not None:
-            self.books.take(row, change.keep)
+        return grant is not None and grant.assignment.mode == Mode.TIME and any(self.named[mate] for mate in grant.members[0])
 
-    # --- 3. turns -------------------------------------------------------------------------------------------------------
-    def _turn(self, w: Wanted) -> None:
-        change = self.changes.get(w.row)
-        if change is None and self.t.I[c.PHASE, w.row] != Phase.PENDING:
-            self.refused += int(not w.sound)  # locked, in flight, within its minimum run, or meaningless: it stays as it was
-        elif not w.sound:
-            self._refuse(w, Reason.INFEASIBLE)
-        elif w.fluid:
-            self._turn_of_share(w)
-        elif change is not None and change.kind is Kind.STAYS:
-            self._adjust(w)
-        else:
-            self._place(w, change)
+    # --- 3. and 4. changes ------------------------------------------------------------------------------------------
+    def _change(self, moving: Ints) -> None:
+        """Gangs of their own are compiled; the rest, which is rare, is done one by one. Turns come as the plan lists them."""
+        easy = self._easy(moving)
+        by_hand = TurnsByHand(self.grants, self.rows, self.table, moving[~easy].tolist())
+        compiled = CompiledTurns(self.grants, self.rows[moving[easy]], self.options[moving[easy]])
+        self.grants.used_fluid |= bool(self.fluid.any())
+        by_hand.give_up()
+        compiled.give_up()
+        before, begin = np.cumsum(easy), 0
+        first: dict[int, int] = {}
+        for place, row in enumerate(self.rows[moving].tolist()):
+            first.setdefault(row, place)
+        for row, w in by_hand.wanted.items():
+            end = int(before[first[row]])
+            compiled.turns(begin, end)
+            begin = end
+            by_hand.turn(w)
+        compiled.turns(begin, int(easy.sum()))
+        self._enter(moving, by_hand, compiled)
 
-    def _place(self, w: Wanted, change: Change | None) -> None:
-        """Give the row its new place, or refuse it."""
-        found = self._find(w, change)
-        if isinstance(found, Reason):
-            self._refuse(w, found)
-            return
-        target, workers = found
-        home = self.before[w.row][0] if change is not None else None
-        if change is not None and change.keep is not None:
-            self.books.give_back(w.row)
-            self.changes[w.row] = replace(change, keep=None)
-        if not self._fits(target, w.group, home):
-            self._refuse(w, Reason.RESOURCES)
-            return
-        if change is None or home is None:
-            self.transitions.start(w.row, target)
-            self.started += 1
-        elif change.kind is Kind.KEEPS:
-            self.transitions.go_on(w.row, home, target)
-        else:
-            self._start_elsewhere(w.row, target)
-        if w.shares:
-            self.pools.add(w, target.devices)
-        self._record(w, target, workers)
+    def _easy(self, moving: Ints) -> Bools:
+        """Who wants a gang that the engine places without further wishes, and holds nothing but such a gang."""
+        if self.all_by_hand:
+            return np.zeros(len(moving), dtype=np.bool_)
+        placed = self.made_up | _filled(self.table, "nodes") | _filled(self.table, "within")
+        shared = (self.groups.number >= 0) & (self.table.column("mode") != Mode.EXCLUSIVE)
+        found: Bools = (~(placed | shared | self.fluid | (self.options == IMPOSSIBLE)) & sound_numbers(self.table))[moving]
+        for at, row in enumerate(self.rows[moving].tolist()) if self.special else ():
+            grant = self.grants.by_row.get(row)
+            if grant is not None and (grant.shared or grant.side or grant.fluid or grant.workers):
+                found[at] = False
+        return found
 
-    def _fits(self, target: Holding, group: frozenset[int], home: Holding | None) -> bool:
-        """Whether a place is there to be taken, and is not what shares of the time were promised."""
-        fresh: dict[int, int] = {}
-        for device in target.devices:
-            if self.t.D[c.D_HOLDER, device] == c.FREE:
-                kind = int(self.t.NI[c.N_TYPE, self.t.D[c.D_NODE, device]])
-                fresh[kind] = fresh.get(kind, 0) + 1
-        return self.books.fits(target, group, home) and all(count <= self.fluid.room(kind) + 1e-6 for kind, count in fresh.items())
+    # --- 5. costs and speeds ----------------------------------------------------------------------------------------
+    def _enter(self, moving: Ints, by_hand: TurnsByHand, compiled: CompiledTurns) -> None:
+        """Keep what is special about the new grants, and ask for their costs and speeds."""
+        got: Bools = np.zeros(self.t.F.shape[1], dtype=np.bool_)
+        compiled_rows = compiled.granted()
+        got[compiled_rows] = True
+        touched = {*by_hand.touched, *self._enter_gangs(moving, got)}
+        got[list(by_hand.granted)] = True
+        mine = got[self.rows[moving]]
+        self._renew(moving[mine])
+        force = self.grants.in_force
+        force.forget(self.rows[moving[~mine]])
+        force.note(self.rows, self.table, self.groups, moving[mine])
+        force.shares = self._shares() if self.fluid.any() and got[self.rows[self.fluid]].all() else None
+        rows, acts = (np.concatenate(parts) for parts in zip(compiled.acts(), by_hand.acts()))
+        self.grants.speeds.pay(rows, acts)
+        touched.update(compiled.restyled().tolist())
+        if self.grants.speeds.about_gangs:
+            touched.update(compiled_rows.tolist())
+        self._refresh_speeds(touched)
 
-    def _start_elsewhere(self, row: int, target: Holding) -> None:
-        self.transitions.start_elsewhere(row, self.before[row][0], target)
-        self.started += 1
-        self.stopped += 1
+    def _enter_gangs(self, moving: Ints, got: Bools) -> list[int]:
+        """What gangs of their own have beyond an option: batch, limit, purpose, a group. Rows whose speed that may change come back."""
+        if not self.special and self.plain.all():
+            return []
+        found = []
+        for place in moving[got[self.rows[moving]]].tolist():
+            row = int(self.rows[place])
+            if not self.plain[place] or row in self.special:
+                self.grants.enter_gang(row, None if self.plain[place] else self.table[place], self._members(place))
+                found.append(row)
+        return found
 
-    def _find(self, w: Wanted, change: Change | None) -> tuple[Holding, tuple[Worker, ...]] | Reason:
-        """Where the row would go."""
-        t, item = self.t, w.item
-        if item.parts:
-            workers = place_parts(t, item.parts, (change.workers if change is not None else None) or {})
-            if workers is None:
-                return Reason.RESOURCES
-            devices = tuple(device for worker in workers for device in worker.devices)
-            return Holding(w.option, devices, -1 if devices else workers[0].node, side=side_of(workers)), workers
-        need = int(t.options.I[c.O_GPUS, w.option])
-        if need == 0:
-            node = choose_node(self.state, w.row, w.option, item)
-            return (Holding(w.option, node=node), ()) if node >= 0 else Reason.RESOURCES
-        if item.devices:
-            chosen: list[int] | None = list(item.devices)
-        elif w.pooled:
-            chosen = self.pools.find(w)
-        elif change is not None and change.keep is not None:
-            chosen = extend(self.state, w.row, w.option, change.keep.devices, need, item)
-        else:
-            chosen = choose_devices(self.state, w.row, w.option, item)
-        if chosen is None:
-            return Reason.FRAGMENTED if self.books.free_of(int(t.options.I[c.O_TYPE, w.option])) >= need else Reason.RESOURCES
-        return self.books.gang(w.option, tuple(chosen), w.shares), ()
+    def _members(self, place: int) -> frozenset[int]:
+        number = int(self.groups.number[place])
+        return frozenset() if number < 0 else frozenset(self.rows[self.groups.number == number].tolist())
 
-    def _turn_of_share(self, w: Wanted) -> None:
-        """A row that gets a share of the time on each of several types."""
-        given, row, stays = self.fluid.give(w), w.row, w.row in self.changes and w.row not in self.before
-        if given is None:
-            self._refuse(w, Reason.RESOURCES)
-            if stays:
-                self.grants.stop(row, Reason.RESOURCES)
-                self.stopped += 1
-            return
-        if row in self.before:
-            self._start_elsewhere(row, Holding(w.option))
-        elif not stays:
-            self.transitions.start(row, Holding(w.option))
-            self.started += 1
-        self.t.I[c.OPTION, row] = w.option
-        self.grants.by_row[row] = Grant(w.items, w.members, fluid=given)
-        self._renew(w)
-        if not stays:
-            self.fluid.start(row)
-
-    def _adjust(self, w: Wanted) -> None:
-        """Change in place what needs no restart: CPUs, batch, lease, fraction, offset, and whether it shares."""
-        self._restyle(w, only_less=False)
-        if not w.shares and w.row in self.books.special:
-            self.books.own(w.row)
-        held, grant = self.books.of(w.row), self.grants.by_row.get(w.row)
-        self._record(w, held, grant.workers if grant is not None and w.item.parts else ())
-
-    def _restyle(self, w: Wanted, only_less: bool) -> None:
-        """Another option on the same devices: CPUs and memory change without a restart, if every node has them (Synergy)."""
-        if self.t.I[c.OPTION, w.row] == w.option or w.item.parts:
-            return
-        held = self.books.of(w.row)
-        fresh = self.books.gang(w.option, held.devices, held.shared) if held.node < 0 else replace(held, option=w.option)
-        now, then = self.books.demand(held), self.books.demand(fresh)
-        less = all(amount <= now.get(node, (0.0, 0.0))[k] for node, pair in then.items() for k, amount in enumerate(pair))
-        if only_less and not less:
-            return
-        self.books.give_back(w.row)
-        fits = self.books.fits(fresh, w.group, held)
-        self.books.take(w.row, fresh if fits else held)
-        self.refused += int(not fits)
-
-    def _record(self, w: Wanted, held: Holding, workers: tuple[Worker, ...]) -> None:
-        """Keep what is special about the grant, for speeds, mates and policies."""
-        if held.shared or held.side or workers or not _plain(w.item):
-            self.grants.by_row[w.row] = Grant(w.items, w.members, held.devices, held.shared, workers, held.side)
-        else:
-            self.grants.by_row.pop(w.row, None)
-        self._renew(w)
-
-    def _renew(self, w: Wanted) -> None:
-        """The lease ends as the plan says, or at the limit of the run, which counts from its start."""
-        self.t.F[c.UNTIL, w.row] = min(w.item.until, float(self.t.F[c.LAST_START, w.row]) + w.item.limit)
-        self.touched.add(w.row)
-
-    # --- refusals -------------------------------------------------------------------------------------------------------
-    def _refuse(self, w: Wanted, reason: Reason) -> None:
-        """The row gets nothing of this; whoever gave something up for it gets that back if it is still there."""
-        row, t = w.row, self.t
-        self.refused += 1
-        if t.I[c.PHASE, row] == Phase.PENDING:
-            t.I[c.REASON, row] = int(reason)
-        if row not in self.before:
-            return
-        if self.changes[row].keep is not None:
-            self.books.give_back(row)
-        old, grant = self.before[row]
-        group = w.group | (grant.members[0] if grant is not None else frozenset())
-        if not (grant is not None and grant.fluid) and self._fits(old, group, old):
-            self.books.take(row, old)
-            if grant is not None:
-                self.grants.by_row[row] = grant
-            return
-        halt(t.F, t.I, row, self.state.now, int(reason), self.state.SI, self.state.log.LI, self.state.log.LF)
-        self.stopped += 1
+    def _refresh_speeds(self, touched: set[int]) -> None:
+        """Speeds of those who changed, and of those whose company did."""
+        touched |= self.grants.left
+        self.grants.left.clear()
+        if touched or (self.grants.speeds.about_everyone and self.out[:2].any()):
+            self.grants.speeds.refresh_around(touched)
 
 
-def _plain(item: Assignment) -> bool:
-    """Whether a grant says nothing beyond what the option in use and the lease say."""
-    placed = item.devices or item.nodes or item.parts or item.within
-    special = item.group >= 0 or item.mode or item.fraction != 1.0 or item.offset or item.batch or item.accumulation != 1
-    limited = item.memory_cap != math.inf or item.limit != math.inf or item.purpose != "train" or item.share != 1.0
-    return not (placed or special or limited) and math.isnan(item.cpus) and math.isnan(item.memory)
+def _filled(table: Assignments, name: str) -> Bools:
+    """Where a ragged column says something."""
+    if not table.has(name):
+        return np.zeros(len(table), dtype=np.bool_)
+    return np.fromiter(map(bool, table.entries(name)), dtype=np.bool_, count=len(table))

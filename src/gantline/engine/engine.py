@@ -23,10 +23,8 @@ from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.engine import settings as s
 from gantline.engine.advance import rank_and_walk
-from gantline.engine.assign import assign
 from gantline.engine.grants import Grants
 from gantline.engine.inputs import Inputs
-from gantline.engine.log import L_REASON
 from gantline.engine.lost_turns import Incident, LostTurns, OverBudgetError, told
 from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
@@ -90,7 +88,7 @@ class Engine:
         state = self.state
         state.decision += 1
         self.decisions += 1
-        if state.tables.granted:
+        if self.grants.minds_changes:
             self.stopped += self.grants.before_decision()
         snapshot = state.snapshot()
         try:
@@ -132,17 +130,7 @@ class Engine:
         if plan.ranking is not None:
             self._walk(plan.ranking, rows)
         elif plan.assignments is not None:
-            table = plan.assignments
-            options = self._simple_options(rows, table)
-            if options is not None:
-                over = self._ended_leases()
-                assign(
-                    *state.kernel_tables(), state.active, n, rows[table.job], options, table.column("until"),
-                    state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
-                )  # fmt: skip
-                self._name_ended_leases(over)
-            else:
-                self.grants.commit(rows, table)
+            self.grants.commit(rows, plan.assignments)
             state.rebuild()
             self._count()
 
@@ -163,40 +151,6 @@ class Engine:
         late = state.rows[~np.isin(state.rows, asked)]
         state.tables.I[c.REASON, late[state.tables.I[c.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
 
-    def _simple_options(self, rows: Ints, table: Assignments) -> Ints | None:
-        """The options of a plan that the compiled path can commit; None: it is for the general path.
-
-        That one takes everything beyond gangs of their own: grants in force, batch sizes that a performance model has a view on, gangs that
-        change their size in place, and rows that ask for what cannot be.
-        """
-        if not table.simple or self.grants or np.isnan(table.column("until")).any():
-            return None
-        if (table.has("batch") or table.has("accumulation")) and hasattr(self.state.tables.performance, "granted_rate"):
-            return None
-        options = self.grants.option_rows(rows, table)
-        if (options < 0).any():
-            return None
-        I, OI = self.state.tables.I, self.state.tables.options.I
-        used = I[c.OPTION][rows[table.job]]
-        runs, used = used >= 0, np.maximum(used, 0)
-        resized = runs & (OI[c.O_GPUS][used] != OI[c.O_GPUS][options]) & (OI[c.O_TYPE][used] == OI[c.O_TYPE][options])
-        return None if resized.any() else options
-
-    def _ended_leases(self) -> dict[int, int]:
-        """Rows that run on a lease that is over, and their open intervals."""
-        F, I, rows = self.state.tables.F, self.state.tables.I, self.state.rows
-        over = rows[F[c.UNTIL][rows] <= self.state.now]
-        return {int(row): int(I[c.INTERVAL, row]) for row in over}
-
-    def _name_ended_leases(self, before: dict[int, int]) -> None:
-        """The kernel stopped whom the plan does not name; where a lease had ended, that is the reason."""
-        I, log = self.state.tables.I, self.state.log
-        for row, interval in before.items():
-            if I[c.PHASE, row] == Phase.PENDING and I[c.REASON, row] in (Reason.PREEMPTED, Reason.DEFERRED):
-                I[c.REASON, row] = int(Reason.LEASE_ENDED)
-                if interval >= 0:
-                    log.LI[L_REASON, interval] = int(Reason.LEASE_ENDED)
-
     def _turn_away(self, refusals: tuple[Refusal, ...], rows: Any) -> None:
         """Jobs that the policy refuses leave for good; one that runs already cannot be refused."""
         state, I = self.state, self.state.tables.I
@@ -215,6 +169,8 @@ class Engine:
         state, log = self.state, self.state.log
         if state.tables.granted:
             self.stopped += self.grants.dissolve()
+        asks = self.grants.speeds.about_gangs
+        ran = state.running_rows.copy() if asks else state.running_rows
         strict = state.regime.strict
         key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
@@ -240,6 +196,12 @@ class Engine:
         if self.next_finish != self.next_finish:
             self._lost("the ranking has a key that is not a number (use +inf for 'not now')")
             return
+        if asks:
+            self.grants.speeds.begun(ran)
+            self.next_finish = math.nan
+        if self.grants.left:
+            self.grants.refresh()
+            self.next_finish = math.nan
         self._count()
 
     def _keep_order(self, key: Any, rows: Any) -> Any:

@@ -7,11 +7,13 @@ a group (packed pairs) use the same devices, so that their common share counts o
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.grant import Grant
 from gantline.engine.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -29,19 +31,26 @@ class Fluid:
         self._charged: dict[int, dict[int, float]] = {}  # row -> type -> devices' worth that count
         self._since: dict[int, float] = {}  # row -> its GPU time is right up to here
 
-    def begin(self) -> None:
-        """A new commit: all shares are given out afresh."""
-        self.used = np.zeros(len(self.state.tables.cluster.types))
+    def begin(self, anew: Iterable[int]) -> None:
+        """A new commit: the shares of these rows are given out afresh, all others stand."""
+        for row in anew:
+            self._charged.pop(row, None)
         self._groups.clear()
-        self._charged.clear()
+        self.used = np.zeros(len(self.state.tables.cluster.types))
+        for row, grant in self.state.tables.granted.items():
+            if grant.fluid and row not in self._charged and row not in anew:
+                self._charged[row] = self._in_full(grant)
+        for charges in self._charged.values():
+            for kind, amount in charges.items():
+                self.used[kind] += amount
 
-    def keep(self, row: int) -> None:
-        """A row that must not be touched keeps its shares; they count before all others."""
+    def _in_full(self, grant: Grant) -> dict[int, float]:
+        """What a grant takes that came with the tables."""
         charges: dict[int, float] = {}
-        for option, amount in self.state.tables.granted[row].fluid:
+        for option, amount in grant.fluid:
             kind = int(self.state.tables.options.I[c.O_TYPE, option])
             charges[kind] = charges.get(kind, 0.0) + amount
-        self._charge(row, charges)
+        return charges
 
     def room(self, kind: int) -> float:
         """Devices' worth of a type that neither a gang nor a share has."""

@@ -6,21 +6,25 @@ makes a plan true.
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.grant import Grant
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignments
+from gantline.core.plan import Assignment, Assignments
 from gantline.core.reasons import Reason
 from gantline.engine.commit import Commit
 from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, halt, settle
 from gantline.engine.holdings import Holdings
+from gantline.engine.in_force import InForce
 from gantline.engine.option_rows import OptionRows
-from gantline.engine.speeds import refresh
-from gantline.engine.wanted import read_plan
+from gantline.engine.speeds import Speeds
+from gantline.performance.model import overrides
 
 if TYPE_CHECKING:
     from gantline.engine.state import State
@@ -35,35 +39,68 @@ class Grants:
         self.options = OptionRows(state.tables)
         self.holdings = Holdings(state)
         self.fluid = Fluid(state)
+        self.in_force = InForce(state)
+        self.speeds = Speeds(state)
+        self.left: set[int] = set()  # rows whose company has changed
+        self.waits_for_turn: set[int] = set()  # rows whose time-shared group goes on without them
         self.used_fluid = False
         self.used_sharing = False
-        self.speeds_until = math.inf  # a speed changes by itself then
         state.grants = self
 
     def __bool__(self) -> bool:
         return bool(self.by_row)
 
-    def option_rows(self, rows: Ints, table: Assignments) -> Ints:
-        """The row of the option table that each assignment of a simple plan means; -1: there is no such way."""
-        return self.options.of_table(rows, table)
+    @property
+    def speeds_until(self) -> float:
+        """A speed changes by itself then."""
+        return self.speeds.soonest()
 
-    def commit(self, rows: Ints, table: Assignments) -> None:
-        """Make the active rows hold exactly what the plan says; state.out as in `assign`."""
-        wanted = read_plan(self.state.tables, self.options, rows, table)
-        self.used_fluid |= any(w.fluid for w in wanted.values())
-        self.used_sharing |= any(w.shares for w in wanted.values())
-        Commit(self, wanted).run()
+    @property
+    def minds_changes(self) -> bool:
+        """Whether somebody else's speed or grant may follow when a gang ends."""
+        return bool(self.by_row) or self.speeds.model is not None
+
+    @property
+    def shares_in_force(self) -> bool:
+        """Whether anybody may have a share of the time."""
+        return bool(self.by_row) and any(grant.fluid for grant in self.by_row.values())
+
+    def rows_with_shares(self) -> set[int]:
+        """Who has a share of the time."""
+        return {row for row, grant in self.by_row.items() if grant.fluid}
+
+    def overdrawn(self) -> bool:
+        """Whether more time was promised than there is, because a node has gone."""
+        return self.used_fluid and self.fluid.overdrawn()
+
+    def commit(self, rows: Ints, table: Assignments, by_hand: bool = False) -> None:
+        """Make the active rows hold exactly what the plan says; `rows` are those of the plan's snapshot. See `Commit`.
+
+        With `by_hand` nothing is compiled: the other way to the same books.
+        """
+        Commit(self, rows[table.job], table, by_hand).run()
 
     def devices(self, row: int) -> tuple[int, ...]:
         """Devices of a row, owned or shared, in rank order."""
         return self.holdings.of(row).devices
 
+    def enter_gang(self, row: int, item: Assignment | None, members: frozenset[int]) -> None:
+        """A gang of its own is in force, with what the assignment says of it beyond an option; None: nothing."""
+        old = self.by_row.pop(row, None)
+        if old is not None:
+            self.left.update(*old.members)
+        if item is not None:
+            self.by_row[row] = Grant((replace(item, job=row),), (members,), self.holdings.chain(row))
+
     # --- ends -----------------------------------------------------------------------------------------------------------
-    def stop(self, row: int, reason: Reason) -> None:
-        """The row gives up what it holds, on purpose: its work is saved."""
+    def stop(self, row: int, reason: Reason, turn: bool = False) -> None:
+        """The row gives up what it holds, on purpose: its work is saved. A turn that ends is no preemption."""
         state, t = self.state, self.state.tables
         self.let_go(row)
         halt(t.F, t.I, row, state.now, int(reason), state.SI, state.log.LI, state.log.LF)
+        if turn:
+            t.I[c.PREEMPTIONS, row] -= 1
+            self.waits_for_turn.add(row)
 
     def let_go(self, row: int) -> None:
         """The row holds nothing any more; its progress columns stay as they are."""
@@ -72,33 +109,58 @@ class Grants:
             self.fluid.close(row)
         self.holdings.give_back(row)
         self.by_row.pop(row, None)
+        if grant is not None:
+            self.left.update(*grant.members)
 
     def forget_finished(self) -> None:
         """Give back what rows that have ended held beyond plain gangs; their mates go on at another speed."""
-        for row in list(self.by_row):
-            if not Phase(int(self.state.tables.I[c.PHASE, row])).holds_devices:
-                self.let_go(row)
+        rows = np.fromiter(self.by_row, dtype=np.int64, count=len(self.by_row))
+        phase = self.state.tables.I[c.PHASE][rows]
+        for row in rows[(phase < Phase.STARTING) | (phase > Phase.STOPPING)].tolist():
+            self.let_go(row)
         self.refresh()
 
     def refresh(self) -> None:
-        """Speeds follow who is there."""
-        self.speeds_until = refresh(self.state, self.by_row)
+        """Speeds follow who is there, and change when they say so."""
+        if self.left or self.speeds.about_everyone:
+            gone, self.left = self.left, set()
+            self.speeds.refresh_around(gone)
+        if self.speeds.model is not None:
+            self.speeds.refresh_due()
 
     def before_decision(self) -> int:
         """Runs that reached their limit end by themselves, speeds and time shares are brought up to now; how many runs ended."""
-        t, now, ended = self.state.tables, self.state.now, 0
-        for row, grant in list(self.by_row.items()):
-            if grant.fluid:
+        state, F, now, ended = self.state, self.state.tables.F, self.state.now, 0
+        if self.used_fluid:
+            for row in self.rows_with_shares():
                 self.fluid.settle(row)
-            running = t.I[c.PHASE, row] in (Phase.RUNNING, Phase.STARTING)
-            if running and now + 1e-9 >= t.F[c.LAST_START, row] + grant.assignment.limit:
+        rows = state.running_rows
+        for row in rows[now + 1e-9 >= F[c.LIMIT_END][rows]].tolist():
+            if int(state.tables.I[c.PHASE, row]) in (Phase.RUNNING, Phase.STARTING) and row in self.by_row:
                 self.stop(row, Reason.LIMIT)
                 ended += 1
-        if ended or self.speeds_until <= now:
-            self.refresh()
+        self.refresh()
         if ended:
-            self.state.rebuild()
+            state.rebuild()
+        if overrides(self.speeds.model, "observe"):
+            self._observe()
         return ended
+
+    def _observe(self) -> None:
+        """What a profiler sees becomes metrics of the jobs; what it learns is kept."""
+        state, t = self.state, self.state.tables
+        gangs = self.speeds.gangs(state.running_rows)
+        seen = self.speeds.model.observe(gangs)
+        if seen is None:
+            return
+        state.learned = seen.learned
+        for name, values in seen.metrics.items():
+            column = t.metrics.get(name)
+            if column is None or len(column) < t.F.shape[1]:
+                fresh = np.full(t.F.shape[1], np.nan)
+                fresh[: 0 if column is None else len(column)] = () if column is None else column
+                column = t.metrics[name] = fresh
+            column[gangs.rows] = values
 
     def dissolve(self) -> int:
         """A ranking gives every job a gang of its own: whoever shares, has parts or a share of the time gives that up. How many stopped."""
@@ -109,7 +171,9 @@ class Grants:
             if grant.shared or grant.side or grant.fluid:
                 self.stop(row, Reason.PREEMPTED)
                 stopped += 1
-            self.by_row.pop(row, None)
+            elif self.by_row.pop(row, None) is not None:
+                self.left.add(row)
+            self.state.tables.F[c.LIMIT_END, row] = np.inf
         self.state.rebuild()
         return stopped
 

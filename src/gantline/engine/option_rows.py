@@ -7,30 +7,52 @@ import math
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Bools, Ints
 from gantline.core.options import Option
 from gantline.core.plan import Assignments
 from gantline.core.tables import Tables
 
 IMPOSSIBLE = -1
+_ASKED = ("option", "gpus", "type", "cpus", "memory")
 
 
 class OptionRows:
-    """Finds option rows, and appends each derived way once."""
+    """Finds option rows, and appends each derived way once: a way is a size and demands, not a speed."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self._interned: dict[Option, int] = {}
+        self._derived: dict[tuple[int, int, int, float, float], int] = {}  # (from which option, type, gpus, CPUs, memory)
+        self._last: dict[str, np.ndarray] = {}  # per row: what was asked last, and the answer
 
     def of_table(self, rows: Ints, table: Assignments) -> Ints:
-        """One option row per assignment of a simple plan; -1: there is no such way."""
-        I = self.tables.I
-        owner, chosen = rows[table.job], table.column("option")
-        if not (table.has("gpus") or table.has("type")):
+        """One option row per assignment that names no parts or devices; -1: there is no such way."""
+        I, owner = self.tables.I, rows
+        chosen = table.column("option")
+        if not any(table.has(name) for name in _ASKED[1:]):
             found = I[c.OPTION_FIRST][owner] + np.maximum(chosen, 0)
             return np.where(chosen < I[c.OPTION_COUNT][owner], found, IMPOSSIBLE).astype(np.int64)
-        wanted = zip(owner.tolist(), chosen.tolist(), table.column("gpus").tolist(), table.column("type").tolist())
-        return np.array([self.find(row, option, gpus, kind) for row, option, gpus, kind in wanted], dtype=np.int64)
+        asked = [table.column(name) for name in _ASKED]
+        found, known = self._as_before(owner, asked)
+        for at in np.flatnonzero(~known).tolist():
+            found[at] = self.find(int(owner[at]), *(column[at].item() for column in asked))
+        fresh = np.flatnonzero(~known)
+        for name, column in zip((*_ASKED, "found"), (*asked, found)):
+            self._last[name][owner[fresh]] = column[fresh]
+        return found
+
+    def _as_before(self, rows: Ints, asked: list[np.ndarray]) -> tuple[Ints, Bools]:
+        """Answers to those who ask what they asked last."""
+        size = self.tables.F.shape[1]
+        if len(self._last.get("found", ())) < size:
+            self._last = {name: np.full(size, np.nan) for name in _ASKED[3:]}
+            self._last |= {name: np.full(size, -2, dtype=np.int64) for name in (*_ASKED[:3], "found")}
+            self._last["found"][:] = IMPOSSIBLE
+            self._last["option"][:] = -3  # nobody has asked yet
+        known = np.ones(len(rows), dtype=np.bool_)
+        for name, column in zip(_ASKED, asked):
+            last = self._last[name][rows]
+            known &= (last == column) | (np.isnan(last) & np.isnan(column)) if name in _ASKED[3:] else last == column
+        return self._last["found"][rows], known
 
     def find(self, row: int, option: int, gpus: int, kind: int, cpus: float = math.nan, memory: float = math.nan) -> int:
         """An option of the job's own if one matches, else a new one whose speed follows the performance model; -1: impossible."""
@@ -38,21 +60,31 @@ class OptionRows:
         if base == IMPOSSIBLE:
             return IMPOSSIBLE
         OI = self.tables.options.I
-        size, type_code = OI[c.O_GPUS, base] if gpus < 0 else gpus, OI[c.O_TYPE, base] if kind < 0 else kind
+        size, type_code = int(OI[c.O_GPUS, base]) if gpus < 0 else gpus, int(OI[c.O_TYPE, base]) if kind < 0 else kind
         same = bool(size == OI[c.O_GPUS, base] and type_code == OI[c.O_TYPE, base])
         if same and math.isnan(cpus) and math.isnan(memory):
             return base
-        way, size, type_code = self.tables.options[base], int(size), int(type_code)
-        if size == 0 and way.gpus > 0:
+        if size == 0 and OI[c.O_GPUS, base] > 0:
             return IMPOSSIBLE  # a gang of nobody
-        rate = way.rate if same else self._rate(row, way, type_code, size)
+        key = (base, type_code, size, -1.0 if math.isnan(cpus) else cpus, -1.0 if math.isnan(memory) else memory)
+        found = self._derived.get(key)
+        if found is None:
+            found = self._derive(row, base, type_code, size, cpus, memory, same)
+            if found != IMPOSSIBLE:
+                self._derived[key] = found
+        return found
+
+    def _derive(self, row: int, base: int, kind: int, size: int, cpus: float, memory: float, same: bool) -> int:
+        """Append a new way to run."""
+        way = self.tables.options[base]
+        rate = way.rate if same else self._rate(row, way, kind, size)
         if rate is None:
             return IMPOSSIBLE
         spread = way.rate if way.rate_spread is None else way.rate_spread
         workers = max(size, 1)
-        return self.intern(
+        return self.tables.options.append(
             Option(
-                type_code,
+                kind,
                 size,
                 rate=rate,
                 rate_spread=rate * (spread / way.rate) if way.rate else rate,
@@ -65,15 +97,12 @@ class OptionRows:
     def bare(self, row: int, option: int, kind: int, gpus: int) -> int:
         """A way without side demands of its own, for grants whose parts say what they need; its speed is that of the job's option."""
         base = self._base(row, option, gpus, kind)
-        way = self.tables.options[int(self.tables.I[c.OPTION_FIRST, row]) if base == IMPOSSIBLE else base]
-        spread = way.rate if way.rate_spread is None else way.rate_spread
-        return self.intern(Option(kind, gpus, way.rate, spread))
-
-    def intern(self, wanted: Option) -> int:
-        """The row of this very way, appended when it is new."""
-        found = self._interned.get(wanted)
+        first = int(self.tables.I[c.OPTION_FIRST, row]) if base == IMPOSSIBLE else base
+        key = (-1 - first, kind, gpus, -1.0, -1.0)
+        found = self._derived.get(key)
         if found is None:
-            found = self._interned[wanted] = self.tables.options.append(wanted)
+            way = self.tables.options[first]
+            found = self._derived[key] = self.tables.options.append(Option(kind, gpus, way.rate, way.rate_spread))
         return found
 
     def _base(self, row: int, option: int, gpus: int, kind: int) -> int:
@@ -84,17 +113,20 @@ class OptionRows:
             return IMPOSSIBLE
         if option >= 0:
             return first + option
-        same_type = [k for k in range(first, first + count) if kind < 0 or t.options.I[c.O_TYPE, k] == kind]
-        for candidate in same_type:
-            if gpus < 0 or t.options.I[c.O_GPUS, candidate] == gpus:
-                return candidate
-        return same_type[0] if same_type else first
+        OI, same_type = t.options.I, -1
+        for candidate in range(first, first + count):
+            if kind < 0 or OI[c.O_TYPE, candidate] == kind:
+                if gpus < 0 or OI[c.O_GPUS, candidate] == gpus:
+                    return candidate
+                same_type = candidate if same_type < 0 else same_type
+        return same_type if same_type >= 0 else first
 
     def _rate(self, row: int, way: Option, kind: int, gpus: int) -> float | None:
         """Speed of a derived way: the model's word, else linear in the size; nobody knows the speed on another type."""
         model = self.tables.performance
-        if model is not None and hasattr(model, "rate"):
-            return float(model.rate(self.tables.ids[row], kind, gpus))
+        told = None if model is None else model.rate(self.tables.ids[row], kind, gpus)
+        if told is not None:
+            return float(told)
         if kind != way.type or way.gpus == 0:
             return None
         return way.rate * gpus / way.gpus

@@ -36,8 +36,8 @@ def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Work
     t = tables
     cpus_free, memory_free = t.NF[c.N_CPUS].copy(), t.NF[c.N_MEMORY].copy()
     free = {int(d) for d in np.flatnonzero(t.D[c.D_HOLDER] == c.FREE)}
-    placed: list[Worker] = []
-    for part in parts:
+    placed: Kept = {}
+    for part in sorted(parts, key=lambda part: part.gpus == 0):  # who needs devices comes first: the others have more places to choose from
         for number in range(part.count):
             worker = kept.get((part.role, number))
             if worker is None:
@@ -47,8 +47,8 @@ def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Work
                 free -= set(worker.devices)
                 cpus_free[worker.node] -= part.cpus
                 memory_free[worker.node] -= part.memory
-            placed.append(worker)
-    return tuple(placed)
+            placed[part.role, number] = worker
+    return tuple(placed[part.role, number] for part in parts for number in range(part.count))
 
 
 def _exact(part: Part, number: int) -> tuple[int, ...]:

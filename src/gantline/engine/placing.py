@@ -73,6 +73,13 @@ def pick(state: State, node: int, count: int) -> list[int]:
     return [first + int(k) for k in free]
 
 
+def likes_together(state: State, row: int, item: Assignment) -> bool:
+    """Whether a gang is better off on few nodes, by its assignment or by the rule."""
+    rule = int(state.placement.rule)
+    sensitive = bool(state.tables.I[c.CONSOLIDATE, row] == 1)
+    return item.within == "node" or rule in (fit.CONSOLIDATED, fit.PREFERRED) or (rule == fit.SKEW and sensitive)
+
+
 def keeps_within(state: State, nodes: Sequence[int], item: Assignment) -> bool:
     """Whether a gang on these nodes is where its assignment wants it, as far as that is a must."""
     if item.nodes and not set(nodes) <= set(item.nodes):
@@ -90,7 +97,7 @@ def _choose(state: State, row: int, option: int, need: int, spread: int, item: A
     if item.within == "node":
         rule = fit.CONSOLIDATED if item.required else fit.PREFERRED
     nodes, counts = state.scratch[0], state.scratch[1]
-    seed = int(fit.mix(state.seed * 1000003 + state.decision * 8191 + row))
+    seed = int(fit.mix(state.seed * 1000003 + int(t.I[c.EPOCH, row]) * 8191 + row))
     used = fit.choose(
         NF, NI, int(t.options.I[c.O_TYPE, option]), need, spread, float(t.options.F[c.O_CPUS, option]),
         float(t.options.F[c.O_MEMORY, option]), rule, state.placement.whole, bool(t.I[c.CONSOLIDATE, row] == 1), seed, False, nodes, counts,

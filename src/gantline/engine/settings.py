@@ -22,4 +22,5 @@ S_MIN_RUN: Final = 2  # a gang may not be stopped before
 S_CREDIT: Final = 3  # seconds from start until the first result counts (responsiveness; Blox: one round)
 S_MOVE: Final = 4  # seconds from grant to progress, when a gang goes on elsewhere at once
 S_DOUBLING: Final = 5  # what each doubling of a gang's devices adds to a cost that is not zero
-SF_COUNT: Final = 6
+S_RESIZE: Final = 6  # seconds at rate zero when a gang changes its size in place
+SF_COUNT: Final = 7

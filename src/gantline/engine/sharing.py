@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 class Claims:
     """Who stays on which shared device in one commit. Two may stay together only if the plan allows it to both of them."""
 
-    def __init__(self, holdings: Holdings, untouchable: set[int]) -> None:
+    def __init__(self, holdings: Holdings, changing: set[int]) -> None:
         self._stay: dict[int, dict[int, frozenset[int] | None]] = {}
-        for device, rows in holdings.tenants.items():
-            self._stay[device] = {row: None for row in rows if row in untouchable}  # they stay with whomever is there
+        for device in {device for row in changing if row in holdings.special for device in holdings.special[row].devices}:
+            tenants = holdings.tenants.get(device, ())
+            self._stay[device] = {row: None for row in tenants if row not in changing}  # they stay with whomever is there
 
     def claim(self, w: Wanted, devices: tuple[int, ...]) -> bool:
         """The row stays on these devices, if nobody who stays there minds."""
@@ -51,7 +52,8 @@ class Pools:
             held = self.holdings.of(w.row)
             same_type = bool(OI[c.O_TYPE, held.option] == OI[c.O_TYPE, w.option])
             pool = self._pools.setdefault(w.group, [])
-            inside = set(held.devices) <= set(pool) or set(pool) <= set(held.devices)
+            both = set(held.devices) | set(pool)
+            inside = len(both) in (len(pool), len(held.devices)) or len(both) <= w.item.size
             if same_type and len(held.devices) == OI[c.O_GPUS, w.option] and inside and claims.claim(w, held.devices):
                 staying.add(w.row)
                 self.add(w, held.devices)
@@ -70,9 +72,26 @@ class Pools:
         usable = [d for d in self._pools.get(w.group, ()) if good[t.D[c.D_NODE, d]]]
         if w.item.nodes:
             usable = [d for d in usable if int(t.D[c.D_NODE, d]) in w.item.nodes]
+        if w.item.size > len(usable):
+            wider = self._widen(w, usable, need)
+            if wider is not None:
+                return wider
         if len(usable) >= need:
             quiet = sorted(usable, key=lambda d: len(self.holdings.tenants.get(d, ())))[:need]
             return [d for d in usable if d in quiet]
         if not usable:
             return choose_devices(self.state, w.row, w.option, w.item)
-        return extend(self.state, w.row, w.option, usable, need, w.item)
+        return self._more(w, usable, need)
+
+    def _widen(self, w: Wanted, usable: list[int], need: int) -> list[int] | None:
+        """The group has not all the devices yet that it is to share: idle ones of its own first, then free ones, before members stack."""
+        idle = [d for d in usable if not self.holdings.tenants.get(d)][:need]
+        fresh = min(need - len(idle), w.item.size - len(usable))
+        if fresh + len(idle) < need:
+            return None
+        if not idle:
+            return choose_devices(self.state, w.row, w.option, w.item) if fresh else None
+        return idle if fresh == 0 else self._more(w, idle, need)
+
+    def _more(self, w: Wanted, devices: list[int], need: int) -> list[int] | None:
+        return extend(self.state, w.row, w.option, devices, need, w.item)

@@ -1,14 +1,7 @@
-"""How fast those go whose speed is not simply their option's: who shares, has exact devices, parts or a batch size.
+"""How fast gangs go: as their options say, as their kind of grant divides devices, and as the performance model knows better.
 
-A performance model may answer two questions, both optional::
-
-    granted_rate(tables, row, grant, mates)              work per second with this grant beside these mates ({row: grant}); a pair (speed,
-                                                         until) where the speed changes by itself; None: no opinion
-    shared_rate(tables, row, mates, option, assignment)  the same in short form, asked only when somebody shares
-
-It is asked whenever company or a grant changes, and when a speed no longer holds; work done (DONE at SINCE) is up to date then. Without a
-model devices are divided: in space by the fractions that members ask for, in time by their shares; stages and communication phases that
-are interleaved are taken not to collide.
+Speeds are due one by one: a row is asked about when it starts, when its grant or its company changes, and when its own speed no longer
+holds (`SPEED_UNTIL`). Whoever keeps what it has costs nothing.
 """
 
 from __future__ import annotations
@@ -16,99 +9,213 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import UsageError
+from gantline.core.gather import moving
 from gantline.core.grant import Grant
-from gantline.core.phases import Phase
-from gantline.core.plan import Assignment, Mode
+from gantline.core.jit import kernel
+from gantline.core.phases import RUNNING, STARTING
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.gang import set_due, settle
+from gantline.engine.kinds.speed import SPEEDS
+from gantline.performance.model import Act, Gangs, check_model, overrides
 
 if TYPE_CHECKING:
     from gantline.engine.state import State
 
-
 _BLINK = 1e-3  # a model is not asked again sooner, so that rounding cannot make time stand still
 
 
-def rate_alone(state: State, row: int) -> float:
-    """Work per second of the option in use, by whether the gang sits on as few nodes as it can."""
-    t = state.tables
-    option, spread = int(t.I[c.OPTION, row]), int(t.I[c.SPREAD, row])
-    if spread <= 1:
-        return float(t.options.F[c.O_RATE, option])
-    grant = t.granted.get(row)
-    first = grant.devices[0] if grant is not None and grant.devices else int(t.I[c.HEAD, row])
-    size = int(t.NI[c.N_GPUS, t.D[c.D_NODE, first]])
-    together = spread <= -(-int(t.I[c.HELD, row]) // size)
-    return float(t.options.F[c.O_RATE if together else c.O_RATE_SPREAD, option])
+@kernel
+def set_speeds(F: Floats, I: Ints, rows: Ints, rate: Floats, until: Floats, now: float) -> None:
+    """New speeds from now on, and when rows are due with them; whose speed is as it was is left alone."""
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        F[c.SPEED_UNTIL, row] = until[k]
+        if rate[k] != F[c.RATE, row]:
+            settle(F, I, row, now)
+            F[c.RATE, row] = rate[k]
+            set_due(F, row)
 
 
-def refresh(state: State, rows: Iterable[int]) -> float:
-    """Bring the speeds of rows up to date, and with them when they are due; the instant until which all of them hold comes back."""
-    t, soonest = state.tables, math.inf
-    asked = hasattr(t.performance, "granted_rate")
-    for row in rows:
-        if t.I[c.PHASE, row] != Phase.RUNNING:
-            continue
-        if asked and row in t.granted:
-            _settle(state, row)
-        rate, until = rate_now(state, row)
-        soonest = min(soonest, max(until, state.now + _BLINK))
-        if rate != t.F[c.RATE, row]:
-            _settle(state, row)
-            t.F[c.RATE, row] = rate
-            set_due(t.F, row)
-    return soonest
+class Speeds:
+    """Asks for speeds and costs, and enters them."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        check_model(state.tables.performance)
+
+    @property
+    def model(self) -> Any:
+        return self.state.tables.performance
+
+    @property
+    def about_gangs(self) -> bool:
+        """Whether somebody must be asked about gangs of their own, whoever starts them."""
+        return self.model is not None and (self.model.about_gangs or self.model.about_everyone)
+
+    @property
+    def about_everyone(self) -> bool:
+        """Whether all speeds may change when anybody comes or goes."""
+        return self.model is not None and bool(self.model.about_everyone)
+
+    # --- when to ask ------------------------------------------------------------------------------------------------
+    def soonest(self) -> float:
+        """When the next speed changes by itself."""
+        if self.model is None:
+            return math.inf
+        until = self.state.tables.F[c.SPEED_UNTIL][self.state.running_rows]
+        return float(until.min()) if len(until) else math.inf
+
+    def refresh_due(self) -> None:
+        """Ask about those whose speed no longer holds."""
+        rows = self.state.running_rows
+        due = rows[self.state.tables.F[c.SPEED_UNTIL][rows] <= self.state.now]
+        if len(due):
+            self.refresh(due)
+
+    def refresh_around(self, rows: Iterable[int]) -> None:
+        """Somebody came or went: ask about those rows and their mates, or about everyone if everyone matters."""
+        if self.about_everyone:
+            self.refresh(self.state.rows)
+            return
+        granted = self.state.tables.granted
+        near = set(rows)
+        for row in list(near):
+            if row in granted:
+                near.update(*granted[row].members)
+        self.refresh(np.array(sorted(near), dtype=np.int64))
+
+    def begun(self, before: Ints) -> None:
+        """Gangs have started at this instant by a ranking: what they pay and how fast they go; `before` are those who ran until now."""
+        F, rows, now = self.state.tables.F, self.state.running_rows, self.state.now
+        started = rows[F[c.LAST_START][rows] == now]
+        if not len(started):
+            return
+        acts = np.where(F[c.FIRST_START][started] == now, int(Act.START), int(Act.RESUME))
+        acts[np.isin(started, before)] = int(Act.MOVE)
+        self.pay(started, acts)
+        self.refresh(rows if self.about_everyone else started)
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+    def pay(self, rows: Ints, acts: Ints) -> None:
+        """Costs as the model says, for each job and size; where it says nothing, those already entered stand."""
+        if not len(rows) or not overrides(self.model, "cost"):
+            return
+        gangs, owner = self._gangs(rows)
+        told = self.model.cost(replace(gangs, act=np.asarray(acts, dtype=np.int64)[owner]))
+        if told is None:
+            return
+        F, now, seen = self.state.tables.F, self.state.now, set()
+        for at, seconds in zip(owner.tolist(), np.asarray(told, dtype=np.float64).tolist()):
+            if math.isnan(seconds) or at in seen:
+                continue
+            if not seconds >= 0.0:
+                raise UsageError(f"a cost of {seconds} s", where="performance model", fix="seconds from zero on, or NaN")
+            seen.add(at)
+            F[c.SINCE, rows[at]] = now + seconds
+            set_due(F, int(rows[at]))
+
+    def refresh(self, rows: Ints) -> None:
+        """Bring the speeds of rows up to date, and with them when they are due; only those that hold something are asked about."""
+        F, I, now = self.state.tables.F, self.state.tables.I, self.state.now
+        rows = np.asarray(rows, dtype=np.int64)
+        phase = I[c.PHASE][rows]
+        rows = rows[(phase == RUNNING) | (phase == STARTING)]
+        if not len(rows):
+            return
+        gangs, owner = self._gangs(rows)
+        if self.model is None:
+            told, until = gangs.listed, np.full(len(gangs), math.inf)
+        else:
+            answer = self.model.rates(gangs)
+            told, until = (np.asarray(part, dtype=np.float64) for part in answer)
+            told = np.where(np.isnan(told), gangs.listed, told)
+            if told.shape != gangs.listed.shape or until.shape != gangs.listed.shape or (told < 0.0).any():
+                raise UsageError("its rates are not one per gang from zero on", where="performance model", fix="see rates()")
+            until = np.maximum(until, now + _BLINK)
+        if len(gangs) != len(rows) or any(grant is not None and grant.fluid for grant in gangs.grants):
+            told, until = self._summed(gangs, owner, told, until, len(rows))
+        for row in rows[(F[c.CHECKPOINT][rows] > 0.0) & (F[c.RATE][rows] != told)].tolist():
+            note_saves(self.state, row)
+        set_speeds(F, I, rows, told, until, now)
+
+    @staticmethod
+    def _summed(gangs: Gangs, owner: Ints, told: Floats, until: Floats, rows: int) -> tuple[Floats, Floats]:
+        """One speed per row: shares of the time add up."""
+        share = np.array([grant.items[0].share if grant is not None and grant.fluid else 1.0 for grant in gangs.grants])
+        soonest = np.full(rows, math.inf)
+        np.minimum.at(soonest, owner, until)
+        return np.bincount(owner, weights=share * told, minlength=rows).astype(np.float64), soonest
+
+    def gangs(self, rows: Ints) -> Gangs:
+        """What a model is shown of some rows."""
+        return self._gangs(rows)[0]
+
+    def _gangs(self, rows: Ints) -> tuple[Gangs, Ints]:
+        """Gangs as columns, and the place in `rows` that each belongs to."""
+        state, t = self.state, self.state.tables
+        granted = t.granted
+        owner = np.arange(len(rows))
+        option, listed = t.I[c.OPTION][rows], self.by_options(rows)
+        grants: list[Grant | None] = [granted.get(row) for row in rows.tolist()] if granted else [None] * len(rows)
+        if granted:
+            options, speeds, owners, parts = option.tolist(), listed.tolist(), owner.tolist(), []
+            for at, grant in enumerate(grants):
+                if grant is None:
+                    continue
+                row = int(rows[at])
+                pieces = _pieces(grant)
+                for number, (piece, way) in enumerate(pieces):
+                    alone = float(t.options.F[c.O_RATE, way]) if way >= 0 else float(listed[at])
+                    speed = SPEEDS[piece.kind](piece, self.mates(row, piece), alone)
+                    if number == 0:
+                        grants[at], speeds[at], options[at] = piece, speed, way if way >= 0 else options[at]
+                    else:
+                        parts.append((at, way, speed, piece))
+            for at, way, speed, piece in parts:
+                owners.append(at)
+                options.append(way)
+                speeds.append(speed)
+                grants.append(piece)
+            owner, option, listed = np.array(owners), np.array(options), np.array(speeds)
+        who = rows[owner]
+        held = (t.options.I[c.O_TYPE][option], t.options.I[c.O_GPUS][option], t.I[c.SPREAD][who])
+        moves = (moving(t.F, t.I, who, state.now, c.DONE), np.maximum(t.F[c.SINCE][who], state.now), listed)
+        shown = Gangs(state.now, state.learned, t.cluster, who, *held, *moves, tuple(grants), _name=self._name, _mates=self.mates)
+        return shown, owner
+
+    def _name(self, row: int) -> tuple[str, str]:
+        t = self.state.tables
+        return t.ids[row], t.models[t.I[c.MODEL, row]]
+
+    def mates(self, row: int, grant: Grant) -> Mapping[int, Grant]:
+        """The others of a group that hold something."""
+        granted = self.state.tables.granted
+        return {mate: granted[mate] for mate in sorted(grant.members[0]) if mate != row and mate in granted}
+
+    def by_options(self, rows: Ints) -> Floats:
+        """Work per second of the options in use, by whether gangs sit on as few nodes as they can."""
+        t = self.state.tables
+        option, spread = t.I[c.OPTION][rows], t.I[c.SPREAD][rows]
+        rate: Floats = t.options.F[c.O_RATE][option]
+        for at in np.flatnonzero(spread > 1).tolist():
+            grant = t.granted.get(int(rows[at]))
+            first = grant.devices[0] if grant is not None and grant.devices else int(t.I[c.HEAD, rows[at]])
+            size = int(t.NI[c.N_GPUS, t.D[c.D_NODE, first]])
+            if spread[at] > -(-int(t.I[c.HELD, rows[at]]) // size):
+                rate[at] = t.options.F[c.O_RATE_SPREAD, option[at]]
+        return rate
 
 
-def rate_now(state: State, row: int) -> tuple[float, float]:
-    """Work per second of a running row, given who runs beside it, and until when that holds."""
-    t = state.tables
-    grant = t.granted.get(row)
-    if grant is None:
-        return rate_alone(state, row), math.inf
+def _pieces(grant: Grant) -> list[tuple[Grant, int]]:
+    """A grant as gangs: itself, or one for each type on which it has a share of the time (with the row of the option)."""
     if not grant.fluid:
-        return _rate(state, row, grant, int(t.I[c.OPTION, row]), rate_alone(state, row))
-    found, soonest = 0.0, math.inf
-    for item, members, (option, amount) in zip(grant.items, grant.members, grant.fluid):
-        part = replace(grant, items=(item,), members=(members,), fluid=((option, amount),))
-        rate, until = _rate(state, row, part, option, float(t.options.F[c.O_RATE, option]))
-        found, soonest = found + item.share * rate, min(soonest, until)
-    return found, soonest
-
-
-def _settle(state: State, row: int) -> None:
-    note_saves(state, row)
-    settle(state.tables.F, state.tables.I, row, state.now)
-
-
-def _rate(state: State, row: int, grant: Grant, option: int, alone: float) -> tuple[float, float]:
-    t, item = state.tables, grant.assignment
-    mates = {mate: t.granted[mate] for mate in sorted(grant.members[0]) if mate != row and mate in t.granted}
-    model = t.performance
-    if hasattr(model, "granted_rate"):
-        answer = model.granted_rate(t, row, grant, mates)
-        if isinstance(answer, tuple):
-            return float(answer[0]), float(answer[1])
-        if answer is not None:
-            return float(answer), math.inf
-    if mates and hasattr(model, "shared_rate"):
-        return float(model.shared_rate(t, row, list(mates), option, item)), math.inf
-    if item.mode == Mode.TIME:
-        return alone * item.share / max(1.0, _crowd(item.share, grant, mates, "share")), math.inf
-    if item.mode == Mode.SPACE:
-        return alone * item.fraction / max(1.0, _crowd(item.fraction, grant, mates, "fraction")), math.inf
-    return alone * item.fraction, math.inf
-
-
-def _crowd(own: float, grant: Grant, mates: Mapping[int, Grant], amount: str) -> float:
-    """What is asked in all of the device that is asked most of: a gang is as fast as its slowest worker."""
-
-    def asked(item: Assignment) -> float:
-        return float(getattr(item, amount))
-
-    if grant.fluid:
-        return own + sum(asked(mate.assignment) for mate in mates.values())
-    return max((own + sum(asked(m.assignment) for m in mates.values() if device in m.devices) for device in grant.devices), default=own)
+        return [(grant, -1)]
+    shares = zip(grant.items, grant.members, grant.fluid)
+    return [(replace(grant, items=(item,), members=(members,), fluid=(given,)), given[0]) for item, members, given in shares]

@@ -68,6 +68,7 @@ class State:
         self.SF[s.S_RESUME] = self.costs.resume
         self.SF[s.S_MOVE] = self.costs.move
         self.SF[s.S_DOUBLING] = self.costs.doubling
+        self.SF[s.S_RESIZE] = self.costs.resize
         self.SF[s.S_MIN_RUN] = self.min_run
         self.SF[s.S_CREDIT] = regime.round if regime.credit_round else 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
@@ -9,6 +10,7 @@ from gantline.core.reasons import Reason
 from gantline.engine.gang import close_interval, open_interval, rest, set_due, start
 from gantline.engine.holdings import Holding, Holdings
 from gantline.engine.log import L_COUNT
+from gantline.performance.model import Act
 
 if TYPE_CHECKING:
     from gantline.engine.state import State
@@ -19,14 +21,21 @@ class Transitions:
 
     def __init__(self, state: State, books: Holdings) -> None:
         self.state, self.books = state, books
+        self.acts: dict[int, Act] = {}  # what each row paid for
+        self.turns: set[int] = set()  # rows whose turn comes in a time-shared group that they have been in
 
     def start(self, row: int, target: Holding) -> None:
         """A row that waits takes its place and begins; it pays for a start or a resume."""
         state, t, log = self.state, self.state.tables, self.state.log
+        self.acts[row] = Act.START if math.isnan(t.F[c.FIRST_START, row]) else Act.RESUME
         self.books.take(row, target)
         log.reserve(8, t.D.shape[1] + 8)
         start(t.F, t.I, t.options.F, t.options.I, t.NI, t.D, row, state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN)
         log_shared(self.state, row, target)
+        if row in self.turns and self.acts[row] is Act.RESUME:
+            self.acts[row] = Act.SWITCH
+            t.F[c.SINCE, row] = state.now + state.costs.scaled(state.costs.of_switch, len(target.devices))
+            set_due(t.F, row)
 
     def start_elsewhere(self, row: int, old: Holding, target: Holding) -> None:
         """All its devices change at once: it saves, and starts again over there. A restart, but nobody preempted it."""
@@ -34,7 +43,7 @@ class Transitions:
         close_interval(t.I, row, self.state.now, int(_why(old, target)), log.LI, log.LF)
         rest(t.F, t.I, row, self.state.now)
         self.start(row, target)
-        t.F[c.SINCE, row] = self.state.now + self._price(old, target)
+        t.F[c.SINCE, row] = self.state.now + self._price(row, old, target)
         set_due(t.F, row)
 
     def go_on(self, row: int, old: Holding, target: Holding) -> None:
@@ -44,17 +53,18 @@ class Transitions:
         self.books.take(row, target)
         t.I[c.EPOCH, row] += 1
         t.F[c.SAFE, row] = t.F[c.DONE, row]
-        t.F[c.SINCE, row] = self.state.now + self._price(old, target)
+        t.F[c.SINCE, row] = self.state.now + self._price(row, old, target)
         set_due(t.F, row)
         log.reserve(8, t.D.shape[1] + 8)
         open_interval(t.I, t.D, row, self.state.now, log.LI, log.LF, log.LD, log.LN)
         log_shared(self.state, row, target)
 
-    def _price(self, old: Holding, new: Holding) -> float:
+    def _price(self, row: int, old: Holding, new: Holding) -> float:
         """Seconds at rate zero: a change of size on one type is a resize, anything else a move."""
         OI = self.state.tables.options.I
         resized = len(old.devices) != len(new.devices) and OI[c.O_TYPE, old.option] == OI[c.O_TYPE, new.option]
         costs = self.state.costs
+        self.acts[row] = Act.RESIZE if resized else Act.MOVE
         return costs.scaled(costs.resize if resized else costs.move, len(new.devices))
 
 

@@ -1,16 +1,16 @@
-"""What a plan wants for each row, read and checked before anything is touched."""
+"""What a plan wants for each row that changes, read and checked before anything is touched."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Bools, Ints
 from gantline.core.plan import Assignment, Assignments, Mode
 from gantline.core.tables import Tables
 from gantline.engine.option_rows import IMPOSSIBLE, OptionRows
@@ -27,8 +27,7 @@ class Wanted:
     items: tuple[Assignment, ...]  # `job` is the row
     members: tuple[frozenset[int], ...]  # per item: rows of its group
     options: tuple[int, ...]  # per item
-    shares: bool  # whether others of the group may hold its devices too
-    fluid: bool  # a share of the time, on no device in particular
+    kind: str  # see `gantline.engine.kinds`
 
     @property
     def item(self) -> Assignment:
@@ -47,17 +46,28 @@ class Wanted:
         return IMPOSSIBLE not in self.options
 
     @property
+    def shares(self) -> bool:
+        """Whether others of the group may hold its devices too."""
+        return self.kind == "shared"
+
+    @property
+    def fluid(self) -> bool:
+        """Whether it is a share of the time, on no device in particular."""
+        return self.kind == "share of time"
+
+    @property
     def pooled(self) -> bool:
         """Whether the engine finds the devices that the group shares."""
         return self.shares and not self.item.devices
 
 
-def read_plan(tables: Tables, options: OptionRows, rows: Ints, table: Assignments) -> dict[int, Wanted]:
-    """What each row shall have, in the order in which the plan first names them."""
+def read_entries(tables: Tables, options: OptionRows, rows: Ints, table: Assignments, at: Iterable[int]) -> dict[int, Wanted]:
+    """What each row shall have by the assignments at these places of the plan, in the order in which the plan first names them."""
     listed: dict[int, list[Assignment]] = {}
     by_row = copy(table)
-    by_row.job = rows[table.job]
-    for item in by_row:
+    by_row.job = rows
+    for place in at:
+        item = by_row[place]
         listed.setdefault(item.job, []).append(item)
     groups: dict[int, set[int]] = {}
     claims: dict[tuple[int, int], int] = {}  # (group, device) -> how many members name it
@@ -70,17 +80,33 @@ def read_plan(tables: Tables, options: OptionRows, rows: Ints, table: Assignment
     found = {}
     for row, items in listed.items():
         members = tuple(frozenset(groups.get(item.group, ())) for item in items)
-        fluid = _is_fluid(items)
-        shares = not fluid and _shares_devices(items[0], claims)
+        kind = _kind(items, claims)
         ways = tuple(_option(tables, options, row, item) for item in items)
-        if not all(_means_something(tables, item) for item in items) or not _agree(items, fluid, shares):
+        if not all(_means_something(tables, item) for item in items) or not _agree(items, kind):
             ways = (IMPOSSIBLE,) * len(items)
-        found[row] = Wanted(row, tuple(items), members, ways, shares, fluid)
+        found[row] = Wanted(row, tuple(items), members, ways, kind)
     return found
 
 
-def _is_fluid(items: Sequence[Assignment]) -> bool:
-    return len(items) > 1 or (items[0].share < 1.0 and items[0].mode in (Mode.EXCLUSIVE, Mode.SPACE))
+def divides_time(rows: Ints, table: Assignments) -> Bools:
+    """Which assignments are shares of the time on no device in particular."""
+    if not table.has("share"):
+        return np.zeros(len(rows), dtype=np.bool_)
+    mode = table.column("mode")
+    part = (table.column("share") < 1.0) & ((mode == Mode.EXCLUSIVE) | (mode == Mode.SPACE))
+    _, which, count = np.unique(rows, return_inverse=True, return_counts=True)
+    return np.asarray(part | (count[which] > 1))
+
+
+def _kind(items: Sequence[Assignment], claims: dict[tuple[int, int], int]) -> str:
+    first = items[0]
+    if len(items) > 1 or (first.share < 1.0 and first.mode in (Mode.EXCLUSIVE, Mode.SPACE)):
+        return "share of time"
+    if _shares_devices(first, claims):
+        return "shared"
+    if first.parts:
+        return "parts"
+    return "exact" if first.devices else "gang"
 
 
 def _shares_devices(item: Assignment, claims: dict[tuple[int, int], int]) -> bool:
@@ -107,10 +133,29 @@ def _option(t: Tables, options: OptionRows, row: int, item: Assignment) -> int:
     return options.find(row, item.option, gpus, kind, item.cpus, item.memory)
 
 
+def sound_numbers(table: Assignments) -> Bools:
+    """Which assignments have numbers that can be meant at all, whatever the state."""
+    good: Bools = np.ones(len(table), dtype=np.bool_)
+    for name, least, open_end in (("fraction", 0.0, True), ("share", 0.0, True), ("limit", 0.0, True), ("memory_cap", 0.0, True),
+                                  ("batch", 0, False), ("accumulation", 1, False), ("size", 0, False)):  # fmt: skip
+        if table.has(name):
+            column = table.column(name)
+            good &= (column > least) if open_end else (column >= least)
+    for name in ("fraction", "share"):
+        if table.has(name):
+            good &= table.column(name) <= 1.0
+    for name in ("cpus", "memory"):
+        if table.has(name):
+            good &= ~(table.column(name) < 0.0)
+    if table.has("until"):
+        good &= ~np.isnan(table.column("until"))
+    return good & np.isfinite(table.column("offset")) if table.has("offset") else good
+
+
 def _means_something(t: Tables, item: Assignment) -> bool:
-    """Whether the numbers can be meant at all, whatever the state."""
+    """The same for one, and whether it names places that exist."""
     nodes = range(t.NI.shape[1])
-    numbers = 0.0 < item.fraction <= 1.0 and 0.0 < item.share <= 1.0 and item.limit > 0.0 and item.memory_cap > 0.0
+    numbers = 0.0 < item.fraction <= 1.0 and 0.0 < item.share <= 1.0 and item.limit > 0.0 and item.memory_cap > 0.0 and item.size >= 0
     times = not math.isnan(item.until) and math.isfinite(item.offset) and item.batch >= 0 and item.accumulation >= 1
     amounts = all(math.isnan(amount) or amount >= 0.0 for amount in (item.cpus, item.memory))
     places = item.within in ("", *LEVELS) and all(node in nodes for node in item.nodes) and len(set(item.devices)) == len(item.devices)
@@ -131,10 +176,10 @@ def _parts_mean_something(t: Tables, item: Assignment) -> bool:
     return sum(part.count for part in item.parts) > 0
 
 
-def _agree(items: Sequence[Assignment], fluid: bool, shares: bool) -> bool:
+def _agree(items: Sequence[Assignment], kind: str) -> bool:
     """Whether a row's assignments go together: shares of time name no place and make one whole at most; who has parts owns them."""
-    if not fluid:
-        return not (shares and items[0].parts)
+    if kind != "share of time":
+        return not (kind == "shared" and items[0].parts)
     placed = any(item.devices or item.nodes or item.parts or item.within for item in items)
     divisible = all(item.mode in (Mode.EXCLUSIVE, Mode.SPACE) for item in items)
     return divisible and not placed and bool(np.sum([item.share for item in items]) <= 1.0 + 1e-6)

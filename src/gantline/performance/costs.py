@@ -1,4 +1,4 @@
-"""What it costs to start, resume, resize and move a gang, and how often work is saved."""
+"""What it costs to start, resume, resize, move and switch a gang, and how often work is saved: the simplest model of costs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ class Costs:
     move: float = 0.0
     checkpoint: float = 0.0
     doubling: float = 0.0
+    switch: float | None = None  # when its turn comes in a time-shared group; None: as `resume`
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            if not getattr(self, item.name) >= 0:
+            if getattr(self, item.name) is not None and not getattr(self, item.name) >= 0:
                 raise UsageError(f"cost '{item.name}' is {getattr(self, item.name)}", where="costs", fix="use zero or more seconds")
 
     @property
@@ -36,6 +37,11 @@ class Costs:
     def scaled(self, cost: float, devices: int) -> float:
         """What a change costs a gang of so many devices."""
         return cost + self.doubling * math.log2(devices) if cost > 0 and devices > 1 else cost
+
+    @property
+    def of_switch(self) -> float:
+        """Seconds when a job's turn comes in its time-shared group."""
+        return self.resume if self.switch is None else self.switch
 
     @staticmethod
     def parse(text: str) -> Costs:

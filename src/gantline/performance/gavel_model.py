@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import NotFoundError
 from gantline.core.rng import stream
-from gantline.core.tables import Tables
 from gantline.performance.matrix_completion import EstimationError, Profiling, estimate_pairs, estimation_error
+from gantline.performance.model import Gang, PerformanceModel
 from gantline.performance.throughput_table import ThroughputTable
 
 
 @dataclass(frozen=True)
-class GavelModel:
+class GavelModel(PerformanceModel):
     """Which row of the table each job is, and how many steps a unit of its work has."""
+
+    about_gangs: ClassVar[bool] = False  # speeds alone are those of the options
 
     table: ThroughputTable
     types: tuple[str, ...]  # device types of the cluster, in the order of their codes
@@ -117,12 +118,13 @@ class GavelModel:
             raise NotFoundError(f"no throughput of '{name}' with {gpus} devices on '{self.types[type]}'", where=self.table.source)
         return speed / float(self.unit[at])
 
-    def shared_rate(self, tables: Tables, row: int, mates: Sequence[int], option: int, assignment: Any) -> float:
+    def granted(self, gang: Gang) -> float | None:
         """Work per second of a job next to the others of its group; pairs are all that a table knows."""
-        at, type = self.place[tables.ids[row]], int(tables.options.I[c.O_TYPE, option])
-        speeds = self.paired_across if self.across and tables.I[c.SPREAD, row] > 1 else self.paired
-        own = [float(speeds[self.key[at], self.key[self.place[tables.ids[mate]]], type]) for mate in mates]
-        slowest = min(own)
+        if not gang.mates:
+            return None
+        at = self.place[gang.job]
+        speeds = self.paired_across if self.across and gang.nodes > 1 else self.paired
+        slowest = min(float(speeds[self.key[at], self.key[self.place[mate.job]], gang.type]) for mate in gang.mates)
         return 0.0 if np.isnan(slowest) else slowest / float(self.unit[at])
 
     def _on_cluster(self, speeds: Floats) -> Floats:

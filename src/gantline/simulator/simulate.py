@@ -32,6 +32,7 @@ from gantline.simulator.budget import guard_of
 from gantline.simulator.finders import find
 from gantline.simulator.journal import Journal
 from gantline.simulator.load import load_tables
+from gantline.simulator.provided import provided_needs
 from gantline.simulator.run import Run
 from gantline.simulator.signature import with_options
 from gantline.simulator.spec import RunSpec
@@ -89,13 +90,11 @@ def simulate(
     changes = tuple(sorted((*find(spec, "node_events", place), *wishes), key=lambda event: event.time))
     chosen = with_prices(chosen.for_regime(way.name), money)
     chosen = with_costs(chosen, price, way)
-    modelled = performance is not None or speeds is not None
-    provided = frozenset({"rates", "deadlines"}) | (frozenset({"pairs", "scaling"}) if modelled else frozenset())
-    guess.provide(chosen.name or type(chosen).__name__, frozenset(chosen.needs), provided)
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
     tables.performance = performance
     if speeds is not None:
         tables.performance = use_throughputs(tables, jobs, speeds, across=spec.across_nodes)
+    guess.provide(chosen.name or type(chosen).__name__, frozenset(chosen.needs), provided_needs(tables))
     guess.fill(tables, spec.seed)
     fill_option_estimates(tables, jobs, guess, spec.seed)
     state = State(tables, way, rule, price, spec.min_run, spec.seed)

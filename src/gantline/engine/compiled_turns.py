@@ -1,0 +1,87 @@
+"""The part of a commit that is compiled: gangs of their own that the engine places without further wishes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Ints
+from gantline.core.phases import PENDING, RUNNING, STARTING
+from gantline.core.reasons import Reason
+from gantline.engine import gang_turns as g
+from gantline.engine import settings as s
+from gantline.engine.checkpoints import note_saves
+
+if TYPE_CHECKING:
+    from gantline.engine.grants import Grants
+
+
+class CompiledTurns:
+    """These rows shall have these options, each a whole gang, in this order."""
+
+    def __init__(self, grants: Grants, rows: Ints, options: Ints) -> None:
+        self.grants, self.rows, self.options = grants, rows, options
+        self.state = grants.state
+        if len(rows):
+            self.work: Ints = np.zeros((g.W_ROWS, len(rows)), dtype=np.int64)
+            self.listed: Ints = np.zeros(self.state.tables.D.shape[1] + len(rows), dtype=np.int64)
+
+    def give_up(self) -> None:
+        """Everybody gives up what the plan takes away."""
+        if not len(self.rows):
+            return
+        state, t = self.state, self.state.tables
+        if state.SI[s.S_ASYNC] == 1:
+            self._stop_first()
+        saves = np.flatnonzero((t.I[c.PHASE][self.rows] != PENDING) & (t.F[c.CHECKPOINT][self.rows] > 0.0))
+        for at in saves.tolist():
+            way = g.way_of(t.I, t.options.I, self.rows[at], self.options[at])
+            if way == g.KEEPS or (way == g.LEAVES and state.now >= t.F[c.LAST_START, self.rows[at]] + state.min_run):
+                note_saves(state, int(self.rows[at]))
+        g.part_with(*state.kernel_tables(), self.rows, self.options, self.work, self.listed, state.now, state.SF)
+
+    def _stop_first(self) -> None:
+        """With executors a gang must have stopped before it can start elsewhere."""
+        t = self.state.tables
+        held = (t.I[c.PHASE][self.rows] == RUNNING) | (t.I[c.PHASE][self.rows] == STARTING)
+        for row, option in zip(self.rows[held].tolist(), self.options[held].tolist()):
+            if g.way_of(t.I, t.options.I, row, option) != g.STAYS:
+                self.grants.stop(row, Reason.MOVED)
+                self.state.out[1] += 1
+        there = (t.I[c.PHASE][self.rows] <= RUNNING) & (t.I[c.PHASE][self.rows] >= PENDING)
+        self.rows, self.options = self.rows[there], self.options[there]
+
+    def turns(self, first: int, last: int) -> None:
+        """The turns of those in [first, last)."""
+        if last <= first or not len(self.rows):
+            return
+        state, log = self.state, self.state.log
+        g.take_turns(
+            *state.kernel_tables(), self.rows, self.options, first, min(last, len(self.rows)), self.work, self.listed,
+            self.grants.fluid.used, state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
+        )  # fmt: skip
+
+    def granted(self) -> Ints:
+        """Rows that have now what they were to have."""
+        I = self.state.tables.I
+        phase = I[c.PHASE][self.rows]
+        got: Bools = ((phase == RUNNING) | (phase == STARTING)) & (I[c.OPTION][self.rows] == self.options)
+        return self.rows[got]
+
+    def restyled(self) -> Ints:
+        """Rows that have another option on the same devices, and perhaps another speed."""
+        if not len(self.rows):
+            return self.rows
+        work = self.work[:, : len(self.rows)]
+        changed: Bools = (work[g.W_WAY] == g.STAYS) & (work[g.W_OPTION] != self.options)
+        return self.rows[changed]
+
+    def acts(self) -> tuple[Ints, Ints]:
+        """Rows that pay for something, and what for."""
+        if not len(self.rows):
+            return self.rows, self.rows
+        done = self.work[g.W_ACT, : len(self.rows)]
+        paid = done >= 0
+        return self.rows[paid], done[paid]

@@ -1,0 +1,144 @@
+"""What each row was last granted, as columns: a plan is compared with it in bulk, and who keeps what it has is told without a loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Ints
+from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments
+
+if TYPE_CHECKING:
+    from gantline.engine.state import State
+
+#: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by who is in them
+SCALARS = ("required", "mode", "size", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")
+RAGGED = ("devices", "nodes", "parts", "within", "purpose")
+RAW = ("option", "gpus", "type", "cpus", "memory")  # what was asked; compared as such only where the option is made up (devices, parts)
+#: columns that decide neither where a gang goes nor who is on its devices with it
+NOTES = frozenset({"fraction", "memory_cap", "offset", "batch", "accumulation", "limit", "purpose", "required", "size"})
+
+
+class Groups:
+    """The groups of one plan: per assignment the first row of its group and how many are in it (-1 and 0: none)."""
+
+    def __init__(self, rows: Ints, table: Assignments) -> None:
+        self.rows = rows
+        self.number = table.column("group")
+        self.leader = np.full(len(rows), -1, dtype=np.int64)
+        self.count = np.zeros(len(rows), dtype=np.int64)
+        self.inside = np.flatnonzero(self.number >= 0)
+        if len(self.inside):
+            _, self._which = np.unique(self.number[self.inside], return_inverse=True)
+            groups = int(self._which.max()) + 1
+            first = np.full(groups, np.iinfo(np.int64).max)
+            np.minimum.at(first, self._which, rows[self.inside])
+            self.leader[self.inside] = first[self._which]
+            self.count[self.inside] = np.bincount(self._which, minlength=groups)[self._which]
+
+    def spoil(self, quiet: Bools) -> None:
+        """A group of which one member changes changes as a whole."""
+        if len(self.inside):
+            changed = np.bincount(self._which, weights=~quiet[self.inside]) > 0
+            quiet[self.inside] &= ~changed[self._which]
+
+
+class InForce:
+    """Columns of requests that were granted, by row; void from the next grant of the row on."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._columns: dict[str, NDArray[Any]] = {}
+        self._epoch: Ints = np.zeros(0, dtype=np.int64)  # the grant that the columns speak of
+        self.shares: tuple[NDArray[Any], ...] | None = None  # the shares of time as they were last given, all of them
+
+    def _grow(self) -> None:
+        rows = self.state.tables.F.shape[1]
+        if len(self._epoch) < rows:
+            self._epoch = _longer(self._epoch, rows, -1)
+            self._columns = {name: _longer(column, rows, _default(name)) for name, column in self._columns.items()}
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column over all rows; made when it is first needed."""
+        found = self._columns.get(name)
+        if found is None:
+            rows = self.state.tables.F.shape[1]
+            found = self._columns[name] = _longer(np.zeros(0, dtype=_type(name)), rows, _default(name))
+        return found
+
+    def same(self, rows: Ints, table: Assignments, groups: Groups) -> Bools:
+        """Which assignments ask for just what their rows were granted and still have, the option aside."""
+        self._grow()
+        equal: Bools = self._epoch[rows] == self.state.tables.I[c.EPOCH][rows]
+        if len(groups.inside) or "leader" in self._columns:
+            equal &= (self.column("leader")[rows] == groups.leader) & (self.column("count")[rows] == groups.count)
+        for name in SCALARS:
+            if table.has(name):
+                equal &= self.column(name)[rows] == table.column(name)
+            elif name in self._columns:
+                equal &= self._columns[name][rows] == _default(name)
+        for name in RAGGED:
+            if table.has(name) or name in self._columns:
+                stored = self.column(name)[rows].tolist()
+                equal &= np.fromiter(map(_alike, stored, table.entries(name)), dtype=np.bool_, count=len(rows))
+        return equal
+
+    def asked_alike(self, rows: Ints, table: Assignments) -> Bools:
+        """Which assignments ask for the same option, size and demands as was granted."""
+        equal: Bools = np.ones(len(rows), dtype=np.bool_)
+        for name in RAW:
+            if table.has(name) or name in self._columns:
+                stored, asked = self.column(name)[rows], table.column(name)
+                equal &= (stored == asked) | (np.isnan(stored) & np.isnan(asked))
+        return equal
+
+    def note(self, rows: Ints, table: Assignments, groups: Groups, at: Ints) -> None:
+        """The assignments at these places of the plan are in force."""
+        if not len(at):
+            return
+        self._grow()
+        who = rows[at]
+        self._epoch[who] = self.state.tables.I[c.EPOCH][who]
+        if len(groups.inside) or "leader" in self._columns:
+            self.column("leader")[who], self.column("count")[who] = groups.leader[at], groups.count[at]
+        for name in (*SCALARS, *(RAW if table.has("devices") or table.has("parts") else ())):
+            if table.has(name) or name in self._columns:
+                self.column(name)[who] = table.column(name)[at]
+        for name in RAGGED:
+            if table.has(name) or name in self._columns:
+                entries, stored = table.entries(name), self.column(name)
+                for place, row in zip(at.tolist(), who.tolist()):
+                    stored[row] = entries[place]
+
+    def forget(self, rows: Ints) -> None:
+        """These rows did not get what they asked for: the next plan looks at them whatever it says."""
+        self._grow()
+        self._epoch[rows] = -1
+
+
+def _alike(a: Any, b: Any) -> bool:
+    return a is b or a == b
+
+
+def _default(name: str) -> Any:
+    return {"leader": -1, "count": 0}.get(name, ASSIGNMENT_DEFAULTS.get(name))
+
+
+def _type(name: str) -> Any:
+    if name in RAGGED:
+        return object
+    return np.int64 if name in ("leader", "count", "mode", "size", "batch", "accumulation", "required") else np.float64
+
+
+def _longer(column: NDArray[Any], rows: int, fill: Any) -> NDArray[Any]:
+    longer = np.empty(rows, dtype=column.dtype)
+    longer[: len(column)] = column
+    if column.dtype == object:
+        for at in range(len(column), rows):
+            longer[at] = fill
+    else:
+        longer[len(column) :] = fill
+    return longer

@@ -1,0 +1,268 @@
+"""The part of a commit that is done one by one: shared and exact devices, parts, shares of the time, gangs with wishes about nodes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.grant import Grant, Worker
+from gantline.core.phases import Phase
+from gantline.core.plan import Assignment, Assignments, Mode
+from gantline.core.reasons import Reason
+from gantline.engine import settings as s
+from gantline.engine.changes import LEAVES, Change, Manner
+from gantline.engine.checkpoints import note_saves
+from gantline.engine.gang import halt, settle
+from gantline.engine.holdings import Holding
+from gantline.engine.kinds import KINDS, Desk
+from gantline.engine.sharing import Claims, Pools
+from gantline.engine.transitions import Transitions
+from gantline.engine.wanted import Wanted, read_entries
+
+if TYPE_CHECKING:
+    from gantline.engine.grants import Grants
+
+
+class TurnsByHand:
+    """The assignments at some places of a plan; `granted` are the rows that got what they were to have."""
+
+    def __init__(self, grants: Grants, rows: Ints, table: Assignments, at: list[int]) -> None:
+        self.grants = grants
+        self.state, self.t, self.out = grants.state, grants.state.tables, grants.state.out
+        self.books, self.fluid = grants.holdings, grants.fluid
+        self.wanted = read_entries(self.t, grants.options, rows, table, at) if at else {}
+        self.granted: set[int] = set()
+        self.touched: set[int] = set()
+        self.changes: dict[int, Change] = {}  # of those that hold something and may be touched
+        self.before: dict[int, tuple[Holding, Grant | None]] = {}  # of those that gave something up
+        self.transitions = Transitions(self.state, self.books)
+        if self.wanted:
+            self.pools = Pools(self.state, self.books)
+            desk = Desk(self.state, self.books, self.fluid, self.pools, set())
+            self.kinds = {name: kind(desk) for name, kind in KINDS.items()}
+            self.staying = desk.staying
+            grants.used_sharing |= any(w.shares for w in self.wanted.values())
+
+    def acts(self) -> tuple[Ints, Ints]:
+        """Rows that pay for something, and what for."""
+        acts = self.transitions.acts
+        return np.array(list(acts), dtype=np.int64), np.array([int(act) for act in acts.values()], dtype=np.int64)
+
+    # --- who gives up what ----------------------------------------------------------------------------------------------
+    def give_up(self) -> None:
+        """All of this comes first, so that the order of the plan does not decide who may use what others leave."""
+        holders = {row for row in self.wanted if self._touchable(row)}
+        if self.grants.shares_in_force:
+            self._keep_shares(holders)
+        if not self.wanted:
+            return
+        mine = {row for row in holders if self.wanted[row].sound}
+        claims = Claims(self.books, mine)
+        self.staying |= self.pools.settle_in(self.wanted, holders, claims)
+        for w in self.wanted.values():
+            if w.row not in mine:
+                continue
+            held, grant = self.books.of(w.row), self.grants.by_row.get(w.row)
+            change = self.kinds[w.kind].change(w, held, grant)
+            stays = (change.keep or held).devices if change.manner is not Manner.LEAVES else ()
+            if held.shared and not w.pooled and not claims.claim(w, stays):
+                change = LEAVES
+            self._give_up_one(w, change)
+
+    def _touchable(self, row: int) -> bool:
+        """Whether a row holds something, and nothing about it is locked or in flight."""
+        return int(self.t.I[c.PHASE, row]) in (Phase.STARTING, Phase.RUNNING) and not self.t.I[c.LOCKED, row]
+
+    def _past_minimum(self, row: int) -> bool:
+        return bool(self.state.now >= self.t.F[c.LAST_START, row] + self.state.min_run)
+
+    def _keep_shares(self, holders: set[int]) -> None:
+        """Shares that are not divided anew stand, as far as there are still devices behind them."""
+        shares = [row for row, grant in self.grants.by_row.items() if grant.fluid]
+        anew = {row for row in shares if row in holders and self.wanted[row].sound and (self.wanted[row].fluid or self._past_minimum(row))}
+        self.fluid.begin(anew)
+        for row in reversed(shares):
+            if row not in anew and self.fluid.overdrawn():
+                self.grants.stop(row, Reason.NODE_LOST)
+                self.out[1] += 1
+
+    def _give_up_one(self, w: Wanted, change: Change) -> None:
+        if change.manner is Manner.LEAVES and not self._past_minimum(w.row):
+            self.out[3] += 1
+            return
+        if change.manner is not Manner.STAYS and self.state.SI[s.S_ASYNC] == 1:  # it must have stopped before it can start elsewhere
+            self.grants.stop(w.row, Reason.MOVED)
+            self.out[1] += 1
+            return
+        self.changes[w.row] = change
+        if change.manner is not Manner.STAYS:
+            self._part_with(w, change)
+        elif not w.fluid:
+            if w.shares:
+                self.books.share(w.row)
+            self._restyle(w, only_less=True)
+
+    def _part_with(self, w: Wanted, change: Change) -> None:
+        row = w.row
+        note_saves(self.state, row)
+        settle(self.t.F, self.t.I, row, self.state.now)  # while it still counts as holding everything
+        grant = self.grants.by_row.pop(row, None)
+        if grant is not None:
+            self.grants.left.update(*grant.members)
+        self.before[row] = (self.kinds[w.kind].give_back(row, grant), grant)
+        if change.keep is not None:
+            self.books.take(row, change.keep)
+
+    # --- turns ----------------------------------------------------------------------------------------------------------
+    def turn(self, w: Wanted) -> None:
+        """One row's turn."""
+        change = self.changes.get(w.row)
+        if change is None and self.t.I[c.PHASE, w.row] != Phase.PENDING:
+            self.out[3] += int(not w.sound)  # locked, in flight, within its minimum run, or meaningless: it stays as it was
+        elif not w.sound:
+            self._refuse(w, Reason.INFEASIBLE)
+        elif w.fluid:
+            self._turn_of_share(w)
+        elif change is not None and change.manner is Manner.STAYS:
+            self._adjust(w)
+        else:
+            self._place(w, change)
+
+    def _place(self, w: Wanted, change: Change | None) -> None:
+        """Give the row its new place, or refuse it."""
+        kind = self.kinds[w.kind]
+        found = kind.fits(w, change)
+        if isinstance(found, Reason):
+            self._refuse(w, found)
+            return
+        home = self.before[w.row][0] if change is not None else None
+        if change is not None and change.keep is not None:
+            self.books.give_back(w.row)
+            change = self.changes[w.row] = replace(change, keep=None)
+        if not self._free(found.holding, w.group, home):
+            self._refuse(w, Reason.RESOURCES)
+            return
+        if w.item.mode == Mode.TIME and w.row in self.grants.waits_for_turn:
+            self.transitions.turns.add(w.row)
+            self.grants.waits_for_turn.discard(w.row)
+        if change is None or home is None:
+            self.transitions.start(w.row, found.holding)
+            self.out[0] += 1
+        elif change.manner is Manner.KEEPS and not found.moved:
+            self.transitions.go_on(w.row, home, found.holding)
+        else:
+            self._start_elsewhere(w.row, found.holding)
+        if w.shares:
+            self.pools.add(w, found.holding.devices)
+        self._record(w, found.holding, found.workers)
+
+    def _free(self, target: Holding, group: frozenset[int], home: Holding | None) -> bool:
+        """Whether a place is there to be taken, and is not what shares of the time were promised."""
+        fresh: dict[int, int] = {}
+        for device in target.devices:
+            if self.t.D[c.D_HOLDER, device] == c.FREE:
+                kind = int(self.t.NI[c.N_TYPE, self.t.D[c.D_NODE, device]])
+                fresh[kind] = fresh.get(kind, 0) + 1
+        return self.books.fits(target, group, home) and all(count <= self.fluid.room(kind) + 1e-6 for kind, count in fresh.items())
+
+    def _start_elsewhere(self, row: int, target: Holding) -> None:
+        self.transitions.start_elsewhere(row, self.before[row][0], target)
+        self.out[0] += 1
+        self.out[1] += 1
+
+    def _turn_of_share(self, w: Wanted) -> None:
+        """A row that gets a share of the time on each of several types."""
+        given, row, stays = self.fluid.give(w), w.row, w.row in self.changes and w.row not in self.before
+        if given is None:
+            self._refuse(w, Reason.RESOURCES)
+            if stays:
+                self.grants.stop(row, Reason.RESOURCES)
+                self.out[1] += 1
+            return
+        if row in self.before:
+            self._start_elsewhere(row, Holding(w.option))
+        elif not stays:
+            self.transitions.start(row, Holding(w.option))
+            self.out[0] += 1
+        self.t.I[c.OPTION, row] = w.option
+        self.grants.by_row[row] = Grant(w.items, w.members, fluid=given)
+        self._done(w)
+        if not stays:
+            self.fluid.start(row)
+
+    def _adjust(self, w: Wanted) -> None:
+        """Change in place what needs no restart: CPUs, batch, lease, fraction, offset, and whether it shares."""
+        whole = self._restyle(w, only_less=False)
+        if not w.shares and w.row in self.books.special:
+            self.books.own(w.row)
+        held, grant = self.books.of(w.row), self.grants.by_row.get(w.row)
+        self._record(w, held, grant.workers if grant is not None and w.item.parts else ())
+        if not whole:
+            self.granted.discard(w.row)
+
+    def _restyle(self, w: Wanted, only_less: bool) -> bool:
+        """Another option on the same devices: CPUs and memory change without a restart, if every node has them (Synergy)."""
+        if self.t.I[c.OPTION, w.row] == w.option or w.item.parts:
+            return True
+        held = self.books.of(w.row)
+        fresh = self.books.gang(w.option, held.devices, held.shared) if held.node < 0 else replace(held, option=w.option)
+        now, then = self.books.demand(held), self.books.demand(fresh)
+        less = all(amount <= now.get(node, (0.0, 0.0))[k] for node, pair in then.items() for k, amount in enumerate(pair))
+        if only_less and not less:
+            return True
+        self.books.give_back(w.row)
+        fits = self.books.fits(fresh, w.group, held)
+        self.books.take(w.row, fresh if fits else held)
+        self.out[3] += int(not fits)
+        if not fits:
+            self.t.I[c.REASON, w.row] = int(Reason.RESOURCES)
+        return fits
+
+    def _record(self, w: Wanted, held: Holding, workers: tuple[Worker, ...]) -> None:
+        """Keep what is special about the grant, for speeds, mates and policies."""
+        old = self.grants.by_row.pop(w.row, None)
+        if old is not None:
+            self.grants.left.update(*old.members)
+        if held.shared or held.side or workers or not is_plain(w.item):
+            self.grants.by_row[w.row] = Grant(w.items, w.members, held.devices, held.shared, workers, held.side)
+        self._done(w)
+
+    def _done(self, w: Wanted) -> None:
+        end = float(self.t.F[c.LAST_START, w.row]) + w.item.limit
+        self.t.F[c.LIMIT_END, w.row], self.t.F[c.UNTIL, w.row] = end, min(w.item.until, end)
+        self.touched.add(w.row)
+        self.granted.add(w.row)
+
+    # --- refusals -------------------------------------------------------------------------------------------------------
+    def _refuse(self, w: Wanted, reason: Reason) -> None:
+        """The row gets nothing of this; whoever gave something up for it gets that back if it is still there."""
+        row, t = w.row, self.t
+        self.out[3] += 1
+        t.I[c.REASON, row] = int(reason)
+        if row not in self.before:
+            return
+        if self.changes[row].keep is not None:
+            self.books.give_back(row)
+        old, grant = self.before[row]
+        group = w.group | (grant.members[0] if grant is not None else frozenset())
+        if not (grant is not None and grant.fluid) and self._free(old, group, old):
+            self.books.take(row, old)
+            if grant is not None:
+                self.grants.by_row[row] = grant
+            self.touched.add(row)
+            return
+        halt(t.F, t.I, row, self.state.now, int(reason), self.state.SI, self.state.log.LI, self.state.log.LF)
+        self.out[1] += 1
+
+
+def is_plain(item: Assignment) -> bool:
+    """Whether a grant says nothing beyond what the option in use and the lease say."""
+    placed = item.devices or item.nodes or item.parts or item.within
+    special = item.group >= 0 or item.mode or item.fraction != 1.0 or item.offset or item.batch or item.accumulation != 1
+    limited = item.memory_cap != math.inf or item.limit != math.inf or item.purpose != "train" or item.share != 1.0 or item.size
+    return not (placed or special or limited) and math.isnan(item.cpus) and math.isnan(item.memory)

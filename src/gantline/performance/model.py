@@ -1,0 +1,171 @@
+"""What a performance model is: how fast gangs really go, what changes cost them, and what a profiler would see.
+
+A run has at most one model (`simulate(..., performance=model)`), and it is asked about every gang, whoever started it: a ranking, an
+assignment, the same model for baselines and for policies that know it. A model is a value: parameters, and functions of what
+it is told. What it learns goes into `learned`, a plain value that is kept beside the policy's memory and is part of every snapshot.
+
+Subclass `PerformanceModel` and override what you know; everything else stays as the options of the jobs and `Costs` say::
+
+    @dataclass(frozen=True)
+    class HalfSpeed(PerformanceModel):
+        def rates(self, gangs):
+            return 0.5 * gangs.listed, np.full(len(gangs), np.inf)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.cluster import Cluster
+from gantline.core.errors import UsageError
+from gantline.core.grant import Grant
+
+
+class Act(IntEnum):
+    """What a gang pays for: seconds during which it holds its devices and does no work."""
+
+    START = 0  # for the first time
+    RESUME = 1  # after a stop
+    RESIZE = 2  # another number of devices of the same type, without a stop
+    MOVE = 3  # other devices, without a stop
+    SWITCH = 4  # its turn comes on the devices of its time-shared group
+
+
+class Observed(NamedTuple):
+    """What a model has seen of the gangs it was shown."""
+
+    metrics: Mapping[str, Floats] = {}  # name -> one value per gang; policies read them as `jobs.metric(name)`
+    learned: Any = None  # the next value of `gangs.learned`: numbers, texts, lists and dictionaries
+
+
+class Mate(NamedTuple):
+    """Another gang of the same group."""
+
+    row: int
+    job: str
+    model: str
+    grant: Grant
+
+
+@dataclass(frozen=True)
+class Gang:
+    """One gang, for models that answer one by one."""
+
+    row: int  # the number that its job keeps for life
+    job: str  # the name of its job
+    model: str  # what it trains, as the trace says
+    type: int  # code of the device type
+    gpus: int
+    nodes: int  # nodes that it spans
+    done: float  # work done so far
+    since: float  # from when on it does work: now, or the end of its start
+    listed: float  # work per second by options, shares and fractions alone
+    grant: Grant | None  # what it holds beyond a gang of its own: batch, parts, devices, group
+    mates: tuple[Mate, ...]  # the others of its group that hold something
+    now: float
+    learned: Any
+    cluster: Cluster
+
+
+@dataclass(frozen=True)
+class Gangs:
+    """Gangs that run, as columns; a share of the time on several types is one entry per type."""
+
+    now: float
+    learned: Any  # what `observe` said last; None at first
+    cluster: Cluster
+    rows: Ints  # the numbers that their jobs keep for life
+    type: Ints
+    gpus: Ints
+    nodes: Ints
+    done: Floats
+    since: Floats
+    listed: Floats
+    grants: tuple[Grant | None, ...]
+    act: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # for `cost`: what each does, see `Act`
+    _name: Callable[[int], tuple[str, str]] = field(default=lambda row: (str(row), ""), repr=False)
+    _mates: Callable[[int, Grant], Mapping[int, Grant]] = field(default=lambda row, grant: {}, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def jobs(self) -> list[str]:
+        """The names of their jobs."""
+        return [self._name(row)[0] for row in self.rows.tolist()]
+
+    @property
+    def models(self) -> list[str]:
+        """What they train."""
+        return [self._name(row)[1] for row in self.rows.tolist()]
+
+    def __getitem__(self, at: int) -> Gang:
+        row, grant = int(self.rows[at]), self.grants[at]
+        near = {} if grant is None else self._mates(row, grant)
+        mates = tuple(Mate(mate, *self._name(mate), theirs) for mate, theirs in near.items())
+        held = (int(self.type[at]), int(self.gpus[at]), int(self.nodes[at]))
+        moves = (float(self.done[at]), float(self.since[at]), float(self.listed[at]))
+        return Gang(row, *self._name(row), *held, *moves, grant, mates, self.now, self.learned, self.cluster)
+
+
+class PerformanceModel(Protocol):
+    """How fast gangs go and what changes cost. All methods are pure; each may be left as it is here."""
+
+    #: whether it has a view on gangs of their own; False: what it knows of them is in their options already
+    about_gangs: ClassVar[bool] = True
+    #: whether a speed depends on others than the gang's mates (links, a file system): then all are asked whenever anybody comes or goes
+    about_everyone: ClassVar[bool] = False
+
+    def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
+        """Work per second of each gang, and the instant until which that holds (infinity: until it or its company changes).
+
+        Here: as listed, but for gangs with a grant, of which `granted` is asked.
+        """
+        rate, until = gangs.listed.copy(), np.full(len(gangs), np.inf)
+        for at, grant in enumerate(gangs.grants):
+            told = None if grant is None else self.granted(gangs[at])
+            if told is not None:
+                rate[at], until[at] = told if isinstance(told, tuple) else (told, np.inf)
+        return rate, until
+
+    def granted(self, gang: Gang) -> float | tuple[float, float] | None:
+        """The same for one gang whose grant says more than its option: work per second, or (that, until when); None: as listed."""
+        return None
+
+    def rate(self, job: str, type: int, gpus: int) -> float | None:
+        """The scaling curve: work per second of a job alone on so many devices of a type; None: in proportion to an option of that type."""
+        return None
+
+    def cost(self, gangs: Gangs) -> Floats | None:
+        """Seconds at speed zero that each gang pays for its `act`; NaN or None: as `Costs` says."""
+        return None
+
+    def observe(self, gangs: Gangs) -> Observed | None:
+        """What a profiler sees of those who run, before each decision; None: nothing new."""
+        return None
+
+
+def check_model(model: Any) -> Any:
+    """The model of a run, if it is one; a run with something else is refused rather than run at other speeds than meant."""
+    if model is None:
+        return None
+    parts = [name for name in vars(PerformanceModel) if not name.startswith("_")]
+    missing = [name for name in parts if not hasattr(model, name)]
+    if missing:
+        raise UsageError(
+            f"a {type(model).__name__} has no {', '.join(missing)}",
+            where="performance",
+            fix="subclass gantline.performance.model.PerformanceModel and override what it knows",
+        )
+    return model
+
+
+def overrides(model: Any, name: str) -> bool:
+    """Whether a model says anything of its own under that name."""
+    return model is not None and getattr(type(model), name, None) is not getattr(PerformanceModel, name)

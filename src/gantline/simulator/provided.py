@@ -1,0 +1,30 @@
+"""What a run can tell a policy about speeds, from its options and its performance model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.tables import Tables
+
+
+def provided_needs(tables: Tables) -> frozenset[str]:
+    """Those of `gantline.core.estimates.NEEDS` that do not depend on estimates of work."""
+    found = {"rates", "deadlines"}
+    if tables.performance is not None:
+        found |= {"pairs", "scaling"}
+    elif lists_curves(tables):
+        found.add("scaling")
+    return frozenset(found)
+
+
+def lists_curves(tables: Tables) -> bool:
+    """Whether the options say how fast jobs are with other numbers of devices: for one at least, and for all that may change their size."""
+    count = tables.I[c.OPTION_COUNT]
+    owner = np.repeat(np.arange(len(count)), count)
+    entry = np.arange(len(owner)) + np.repeat(tables.I[c.OPTION_FIRST] - (np.cumsum(count) - count), count)
+    gpus = tables.options.I[c.O_GPUS][entry]
+    sizes = np.unique(np.stack([owner[gpus > 0], gpus[gpus > 0]]), axis=1)[0]
+    listed = np.bincount(sizes, minlength=len(count)) > 1
+    elastic = tables.I[c.MIN_GPUS] < tables.I[c.MAX_GPUS]
+    return bool(listed.any() and listed[elastic].all())
