@@ -1,6 +1,6 @@
 """CPU milliseconds per decision of the engine alone, and CPU seconds of two whole runs.
 
-A thousand gangs run on 4,096 GPUs (512 nodes of eight). The policy answers with plans that were made before, so what is measured is the question
+A thousand gangs run on 4,096 GPUs (512 nodes of eight). The policy answers with plans made before, so what is measured is the question
 (speeds, limits, snapshot), the check and the commit. Two runs follow: elastic equal share with about a thousand jobs, and three
 hundred jobs whose speeds change by themselves every 90 s.
 """

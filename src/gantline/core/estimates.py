@@ -32,6 +32,9 @@ class Estimate:
         return Estimate(value, value, value, Source.ORACLE)
 
 
+#: metrics that hold the range of an estimate of total work
+LOW, HIGH = "estimate.low", "estimate.high"
+
 #: What a policy may declare in `needs`, and what provides it.
 NEEDS = {
     "remaining": "estimated remaining work (oracle, noisy, history or a declared duration)",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.estimates import HIGH, LOW
 from gantline.core.grant import Grant
 from gantline.core.lending import Lent, sealed
 from gantline.core.options import Option
@@ -174,6 +175,20 @@ class Jobs:
     def estimate(self) -> Floats:
         """Estimated total work."""
         return self._float(c.ESTIMATE)
+
+    @property
+    def estimate_low(self) -> Floats:
+        """The least that the total work is thought to be; the estimate itself where no range is known."""
+        return self._made("low", lambda: self._ranged(LOW))
+
+    @property
+    def estimate_high(self) -> Floats:
+        """The most that the total work is thought to be; the estimate itself where no range is known, or where it has been passed."""
+        return self._made("high", lambda: np.maximum(self._ranged(HIGH), self.estimate))
+
+    def _ranged(self, name: str) -> Floats:
+        known = self._lent.metric(name, self._rows)
+        return np.where(np.isnan(known), self.estimate, known)
 
     @property
     def remaining(self) -> Floats:

@@ -24,7 +24,7 @@ class Misfit(IntEnum):
 
     SKIP = 0  # go on with the next (best effort)
     STOP = 1  # nobody behind it may start (strict order)
-    SHRINK = 2  # try its smaller options, then go on
+    SHRINK = 2  # it may start with a smaller option of the same type; else go on with the next
 
 
 class Mode(IntEnum):
@@ -52,7 +52,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One job's grant, for people and tests; plans hold columns of these."""
+    """What one job shall hold; plans keep columns of these (`Assignments`). Only `job` must be given.
+
+    What is left out means "as the option says". Who is named gets exactly this, whole or not at all, or keeps what it has and finds the
+    reason in `jobs.reason`; who runs and is not named is stopped. A job is named once, but for shares of the time on several types.
+
+    Which devices: ``option``, or ``type`` and ``gpus``, and the engine places; ``nodes`` and ``within`` narrow that; ``devices`` names
+    them; ``parts`` is for several roles. With whom: ``group``, ``mode``, ``size``, ``fraction``, ``share``, ``offset``. How: ``cpus``,
+    ``memory``, ``memory_cap``, ``batch``, ``accumulation``. How long: ``until``, ``limit``, ``purpose``.
+    """
 
     job: int  # position in snapshot.jobs
     option: int = -1  # which of its options (-1: the one with the given type and count, else its first)
@@ -208,7 +216,11 @@ class Assignments(Sequence[Assignment]):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """An order over the snapshot's jobs, walked by the engine. Ties fall to (arrival, id)."""
+    """An order over the snapshot's jobs, walked by the engine. Ties fall to (arrival, id).
+
+    Everybody gets a gang of its own: the first of its options that fits, beginning with the first in order. Who runs stays where it is;
+    who waits takes free devices, or (with `preempt`) those of gangs behind it, if that makes room.
+    """
 
     key: NDArray[np.float64]  # smaller first; +inf: not now
     misfit: Misfit = Misfit.SKIP
@@ -217,16 +229,28 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A policy's whole answer. It is intent: commit checks it gang by gang against the present state."""
+    """A policy's whole answer. It is intent: commit checks it gang by gang against the present state.
+
+    =================  ===============================================================================================
+    ``ranking``        an order over all jobs of the snapshot, walked by the engine; or None
+    ``assignments``    who gets exactly what, in order of turns; or None. A plan has one of the two, or neither: nothing changes
+    ``reservations``   promises for a time to come; they replace those of the last plan, and come back in the next snapshot
+    ``refusals``       jobs that leave for good, with a reason and what would be accepted; only jobs that wait
+    ``release``        nodes to give back: nothing new is placed there, gangs on them finish
+    ``valid_until``    when the answer would change although nothing happens; None: ask again next round
+    ``memory``         a plain value (numbers, texts, lists, dictionaries) that the next snapshot carries
+    ``notes``          sentences for people: a deadline that cannot be met, a fallback that was taken
+    =================  ===============================================================================================
+    """
 
     ranking: Ranking | None = None
     assignments: Assignments | None = None
     reservations: tuple[Reservation, ...] = ()
     refusals: tuple[Refusal, ...] = ()
-    release: tuple[int, ...] = ()  # nodes to give back (Lyra)
-    valid_until: float | None = None  # when the answer would change although nothing happens; None: ask again next round
+    release: tuple[int, ...] = ()
+    valid_until: float | None = None
     memory: Any = None
-    notes: tuple[str, ...] = ()  # what people should know: deadlines that cannot be met, a fallback that was taken
+    notes: tuple[str, ...] = ()
 
     @staticmethod
     def rank(

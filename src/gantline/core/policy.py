@@ -25,7 +25,13 @@ class Policy:
     needs: ClassVar[frozenset[str]] = frozenset()  # see estimates.NEEDS
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        """The plan for this instant."""
+        """The plan for this instant: a pure function of the snapshot, its memory and its seed.
+
+        It reads no clock, file, socket or global generator (`snapshot.rng(name)` is its randomness), writes to nothing it is handed, and
+        keeps nothing in the policy object: what it must remember it returns as `plan.memory`. It is asked when something has
+        happened (a job came or ended, a node changed, a lease or speed ended) and at `plan.valid_until`, or every round.
+        Whoever raises, answers with something else than a `Plan`, or takes too long loses its turn: the last valid plan stands.
+        """
         raise TypeError(f"policy '{type(self).__name__}' has no decide()")
 
     def only_starts(self) -> bool:

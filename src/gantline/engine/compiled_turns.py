@@ -9,9 +9,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.phases import PENDING, RUNNING, STARTING
-from gantline.core.reasons import Reason
 from gantline.engine import gang_turns as g
-from gantline.engine import settings as s
 from gantline.engine.checkpoints import note_saves
 
 if TYPE_CHECKING:
@@ -33,8 +31,6 @@ class CompiledTurns:
         if not len(self.rows):
             return
         state, t = self.state, self.state.tables
-        if state.SI[s.S_ASYNC] == 1:
-            self._stop_first()
         saves = np.flatnonzero((t.I[c.PHASE][self.rows] != PENDING) & (t.F[c.CHECKPOINT][self.rows] > 0.0))
         for at in saves.tolist():
             way = g.way_of(t.I, t.options.I, self.rows[at], self.options[at])
@@ -42,24 +38,13 @@ class CompiledTurns:
                 note_saves(state, int(self.rows[at]))
         g.part_with(*state.kernel_tables(), self.rows, self.options, self.work, self.listed, state.now, state.SF)
 
-    def _stop_first(self) -> None:
-        """With executors a gang must have stopped before it can start elsewhere."""
-        t = self.state.tables
-        held = (t.I[c.PHASE][self.rows] == RUNNING) | (t.I[c.PHASE][self.rows] == STARTING)
-        for row, option in zip(self.rows[held].tolist(), self.options[held].tolist()):
-            if g.way_of(t.I, t.options.I, row, option) != g.STAYS:
-                self.grants.stop(row, Reason.MOVED)
-                self.state.out[1] += 1
-        there = (t.I[c.PHASE][self.rows] <= RUNNING) & (t.I[c.PHASE][self.rows] >= PENDING)
-        self.rows, self.options = self.rows[there], self.options[there]
-
     def turns(self, first: int, last: int) -> None:
         """The turns of those in [first, last)."""
         if last <= first or not len(self.rows):
             return
         state, log = self.state, self.state.log
         g.take_turns(
-            *state.kernel_tables(), self.rows, self.options, first, min(last, len(self.rows)), self.work, self.listed,
+            *state.kernel_tables(), self.rows, self.options, first, last, self.work, self.listed,
             self.grants.fluid.used, state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
         )  # fmt: skip
 
@@ -74,7 +59,7 @@ class CompiledTurns:
         """Rows that have another option on the same devices, and perhaps another speed."""
         if not len(self.rows):
             return self.rows
-        work = self.work[:, : len(self.rows)]
+        work = self.work
         changed: Bools = (work[g.W_WAY] == g.STAYS) & (work[g.W_OPTION] != self.options)
         return self.rows[changed]
 
@@ -82,6 +67,6 @@ class CompiledTurns:
         """Rows that pay for something, and what for."""
         if not len(self.rows):
             return self.rows, self.rows
-        done = self.work[g.W_ACT, : len(self.rows)]
+        done = self.work[g.W_ACT]
         paid = done >= 0
         return self.rows[paid], done[paid]

@@ -43,7 +43,7 @@ class Grants:
         self.speeds = Speeds(state)
         self.left: set[int] = set()  # rows whose company has changed
         self.waits_for_turn: set[int] = set()  # rows whose time-shared group goes on without them
-        self.used_fluid = False
+        self.used_fluid = any(grant.fluid for grant in self.by_row.values())
         self.used_sharing = False
         state.grants = self
 
@@ -63,7 +63,7 @@ class Grants:
     @property
     def shares_in_force(self) -> bool:
         """Whether anybody may have a share of the time."""
-        return bool(self.by_row) and any(grant.fluid for grant in self.by_row.values())
+        return self.used_fluid and any(grant.fluid for grant in self.by_row.values())
 
     def rows_with_shares(self) -> set[int]:
         """Who has a share of the time."""

@@ -14,7 +14,6 @@ from gantline.core.grant import Grant, Worker
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments, Mode
 from gantline.core.reasons import Reason
-from gantline.engine import settings as s
 from gantline.engine.changes import LEAVES, Change, Manner
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.gang import halt, settle
@@ -94,10 +93,6 @@ class TurnsByHand:
     def _give_up_one(self, w: Wanted, change: Change) -> None:
         if change.manner is Manner.LEAVES and not self._past_minimum(w.row):
             self.out[3] += 1
-            return
-        if change.manner is not Manner.STAYS and self.state.SI[s.S_ASYNC] == 1:  # it must have stopped before it can start elsewhere
-            self.grants.stop(w.row, Reason.MOVED)
-            self.out[1] += 1
             return
         self.changes[w.row] = change
         if change.manner is not Manner.STAYS:

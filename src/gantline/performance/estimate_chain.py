@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.estimates import Source
+from gantline.core.estimates import HIGH, LOW, Source
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
 
@@ -52,6 +53,7 @@ class Estimates:
         elif self.mode == "noisy":
             factor = np.exp(stream(seed, 0, "estimates").normal(0.0, self.sigma, F.shape[1]))
             F[c.ESTIMATE] = np.maximum(F[c.WORK] * factor, 1.0)
+            note_range(tables, np.arange(F.shape[1]), F[c.ESTIMATE] * np.exp(-2.0 * self.sigma), F[c.ESTIMATE] * np.exp(2.0 * self.sigma))
         else:
             F[c.ESTIMATE] = _HOUR
 
@@ -65,7 +67,9 @@ class Estimates:
             alike = same_size[(I[c.USER][same_size] == I[c.USER, row]) & (I[c.MODEL][same_size] == I[c.MODEL, row])]
             for candidates in (alike, same_size, pool):
                 if len(candidates):
-                    F[c.ESTIMATE, row] = F[c.WORK][candidates].mean()
+                    seen = F[c.WORK][candidates]
+                    F[c.ESTIMATE, row] = seen.mean()
+                    note_range(tables, np.array([row]), seen.min(), seen.max())
                     break
             else:
                 F[c.ESTIMATE, row] = _HOUR
@@ -81,6 +85,18 @@ class Estimates:
                 where="--estimates",
                 fix=cure,
             )
+
+
+def note_range(tables: Tables, rows: Ints, low: Any, high: Any) -> None:
+    """Between which values the work of these rows is thought to lie; policies read `jobs.estimate_low` and `jobs.estimate_high`."""
+    for name, value in ((LOW, low), (HIGH, high)):
+        column = tables.metrics.get(name)
+        if column is None or len(column) < tables.F.shape[1]:
+            longer = np.full(tables.F.shape[1], np.nan)
+            if column is not None:
+                longer[: len(column)] = column
+            column = tables.metrics[name] = longer
+        column[rows] = value
 
 
 def find_estimates(text: str) -> Estimates:

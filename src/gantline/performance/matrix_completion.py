@@ -67,7 +67,7 @@ class Profiling:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class PairEstimate:
     """A table whose pairs are estimates, and what stood for what."""
 
     table: ThroughputTable
@@ -88,7 +88,7 @@ class EstimationError:
     mistaken_as_possible: int
 
 
-def estimate_pairs(table: ThroughputTable, profiling: Profiling, rng: np.random.Generator) -> Estimate:
+def estimate_pairs(table: ThroughputTable, profiling: Profiling, rng: np.random.Generator) -> PairEstimate:
     """Estimate all pairs of the table as if only references and profiled runs were measured; per gang size."""
     ratio = _ratios(table)
     estimated = np.full_like(table.packed.paired, np.nan)
@@ -113,7 +113,7 @@ def estimate_pairs(table: ThroughputTable, profiling: Profiling, rng: np.random.
                 estimated[a, b] = ratio[like[a], like[b]] * table.packed.alone[a]
         one_sided = (estimated > 0) != (estimated.transpose(1, 0, 2) > 0)
         estimated[one_sided] = 0.0
-    return Estimate(replace(table, packed=Speeds(table.packed.alone, estimated)), np.array(chosen), like, measured)
+    return PairEstimate(replace(table, packed=Speeds(table.packed.alone, estimated)), np.array(chosen), like, measured)
 
 
 def learned(estimate: ThroughputTable, truth: ThroughputTable, measured: Bools) -> ThroughputTable:

@@ -18,7 +18,7 @@ from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.backfill import backfill
 
-_WAYS = ("none", "skip", "easy", "conservative")
+_WAYS = ("none", "skip", "shrink", "easy", "conservative")
 _PROMISES = {"easy": 1.0, "conservative": math.inf}
 
 
@@ -33,7 +33,8 @@ class Fifo(OrderPolicy):
     backfill: str = field(
         default="none",
         metadata={
-            "help": "who may pass a job that does not fit: 'none', 'skip' (anyone who fits), 'easy' (who does not delay the first), "
+            "help": "who may pass a job that does not fit: 'none', 'skip' (anyone who fits), 'shrink' (anyone, but it may start with a "
+            "smaller option of its own), 'easy' (who does not delay the first), "
             "'conservative' (who delays nobody); the last two need estimates"
         },
     )
@@ -48,7 +49,7 @@ class Fifo(OrderPolicy):
 
     @property
     def misfit(self) -> Misfit:  # type: ignore[override]
-        return Misfit.STOP if self.backfill == "none" else Misfit.SKIP
+        return {"none": Misfit.STOP, "shrink": Misfit.SHRINK}.get(self.backfill, Misfit.SKIP)
 
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
         return snapshot.jobs.arrival

@@ -25,7 +25,7 @@ class EqualShare(Filling):
 
 
 @dataclass(frozen=True)
-class FairShare(Filling):
+class EqualUsers(Filling):
     """Equal parts among the users who want something now, and what they cannot use goes to the user with the least (FS)."""
 
     name: ClassVar[str] = "fs"

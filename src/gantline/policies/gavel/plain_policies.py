@@ -19,7 +19,7 @@ from gantline.policies.gavel.shares import isolated, no_pairs, proportional, spl
 
 
 @dataclass(frozen=True)
-class Fifo(GavelPolicy):
+class GavelFifo(GavelPolicy):
     """First come, first served; a job takes a random type that has room. With compat it promises devices that are not there."""
 
     name: ClassVar[str] = "gavel.fifo"
@@ -88,7 +88,7 @@ class Proportional(GavelPolicy):
 
 
 @dataclass(frozen=True)
-class AlloX(GavelPolicy):
+class GavelAlloX(GavelPolicy):
     """The smallest sum of completion times by matching, for jobs of one device; they run to their end.
 
     The matching knows no gangs: those get what is left over (the artifact refuses them, and so does compat).

@@ -68,7 +68,7 @@ class Voda(Policy):
 
 
 @dataclass(frozen=True)
-class Fifo(Voda):
+class VodaFifo(Voda):
     """First come, first served at the minimum size; whoever does not fit is passed."""
 
     name: ClassVar[str] = "voda.fifo"
@@ -110,7 +110,7 @@ class ElasticSrjf(Voda):
 
 
 @dataclass(frozen=True)
-class Tiresias(Voda):
+class VodaTiresias(Voda):
     """Two queues by attained GPU-time, first started first inside; each job at the size it asks for."""
 
     name: ClassVar[str] = "voda.tiresias"
@@ -133,7 +133,7 @@ class Tiresias(Voda):
 
 
 @dataclass(frozen=True)
-class ElasticTiresias(Tiresias):
+class ElasticTiresias(VodaTiresias):
     """Tiresias, then: if more than ten wait, demoted jobs shrink to their minimum; then steps go where they gain most speedup."""
 
     name: ClassVar[str] = "voda.elastic_tiresias"

@@ -1,0 +1,164 @@
+"""A ranking walked plainly: several device types, options with rates and CPUs, costs and a minimum run, first-free placement.
+
+Lists and dictionaries only, no short cut and nothing undone: a trial is made on a copy and thrown away if it fails. It is the oracle
+for the compiled walk, which keeps one set of books and must restore them.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Way:
+    """Devices of a type at a speed, with CPUs per device (in all, if it needs no devices)."""
+
+    type: int
+    gpus: int
+    rate: float
+    cpus: float
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node: its type, its devices, its CPUs."""
+
+    type: int
+    devices: tuple[int, ...]
+    cpus: float
+
+
+@dataclass
+class Gang:
+    """One job, and what it holds."""
+
+    ways: list[Way]
+    way: int = -1
+    devices: tuple[int, ...] = ()
+    node: int = -1  # of a way without devices
+    since: float = 0.0
+    done: float = 0.0
+    first_start: float = math.nan
+    last_start: float = math.nan
+    restarts: int = 0
+    preemptions: int = 0
+
+    @property
+    def runs(self) -> bool:
+        return self.way >= 0
+
+
+@dataclass
+class PlainWalk:
+    """The whole state; `rank` is one decision."""
+
+    nodes: list[Place]
+    gangs: list[Gang]
+    start: float = 0.0
+    resume: float = 0.0
+    move: float = 0.0
+    min_run: float = 0.0
+    now: float = 0.0
+    _home: dict[int, tuple[int, tuple[int, ...], int]] = field(default_factory=dict)  # what victims of this decision had
+
+    def cpus_free(self) -> list[float]:
+        free = [node.cpus for node in self.nodes]
+        for gang in self.gangs:
+            if gang.runs:
+                for node in self._nodes(gang):
+                    free[node] -= gang.ways[gang.way].cpus
+        return free
+
+    def _nodes(self, gang: Gang) -> list[int]:
+        """A node for each device; for a way without devices its one node."""
+        where = {device: number for number, node in enumerate(self.nodes) for device in node.devices}
+        return [where[device] for device in gang.devices] or [gang.node]
+
+    def _fit(self, way: Way) -> tuple[tuple[int, ...], int] | None:
+        """First-free: nodes in order, as many devices as each has with the CPUs for them."""
+        cpus = self.cpus_free()
+        if way.gpus == 0:
+            fits = [k for k, node in enumerate(self.nodes) if node.type == way.type and cpus[k] + 1e-9 >= way.cpus]
+            return ((), fits[0]) if fits else None
+        taken = {device for gang in self.gangs for device in gang.devices}
+        found: list[int] = []
+        for number, node in enumerate(self.nodes):
+            if node.type == way.type:
+                free = [device for device in node.devices if device not in taken]
+                most = int((cpus[number] + 1e-9) / way.cpus) if way.cpus else len(free)
+                found += free[: min(most, way.gpus - len(found))]
+        return (tuple(found), -1) if len(found) == way.gpus else None
+
+    def rank(self, order: list[int], now: float, preempt: bool) -> None:
+        """Everybody in order: who runs stays, who waits takes what is free or what those behind it hold."""
+        self.now, self._home = now, {}
+        ran = [row for row in order if self.gangs[row].runs]
+        for place, row in enumerate(order):
+            gang = self.gangs[row]
+            if gang.runs:
+                continue
+            if row in self._home and self._go_home(row):
+                continue
+            behind = [other for other in ran if order.index(other) > place]
+            for number, way in enumerate(gang.ways):
+                found = self._fit(way) or (self._make_room(way, behind) if preempt else None)
+                if found is not None:
+                    self._begin(row, number, *found)
+                    break
+                rest = gang.ways[number + 1 :]
+                if rest and rest[0].type == way.type and rest[0].gpus < way.gpus:
+                    break  # smaller options are for the shrink rule only
+        for row in self._home:
+            if not self.gangs[row].runs:
+                self.gangs[row].preemptions += 1
+                self._settle_home(row)
+
+    def _make_room(self, way: Way, behind: list[int]) -> tuple[tuple[int, ...], int] | None:
+        """Stop those behind, last first, until it fits; if it never does, nobody was stopped."""
+        before, homes = deepcopy(self.gangs), dict(self._home)
+        for row in reversed(behind):
+            gang = self.gangs[row]
+            if not gang.runs or self.now < gang.last_start + self.min_run or gang.ways[gang.way].type != way.type:
+                continue
+            self._home[row] = (gang.way, gang.devices, gang.node)
+            gang.way, gang.devices, gang.node = -1, (), -1
+            found = self._fit(way)
+            if found is not None:
+                return found
+        self.gangs[:], self._home = before, homes
+        return None
+
+    def _go_home(self, row: int) -> bool:
+        """A victim whose turn comes gets back what it had, if that is still there."""
+        way, devices, node = self._home[row]
+        gang = self.gangs[row]
+        taken = {device for other in self.gangs for device in other.devices}
+        if taken & set(devices):
+            return False
+        gang.way, gang.devices, gang.node = way, devices, node
+        if min(self.cpus_free()) < -1e-9:
+            gang.way, gang.devices, gang.node = -1, (), -1
+            return False
+        return True
+
+    def _settle_home(self, row: int) -> None:
+        """What a gang had done when it was stopped."""
+        gang, (way, _, _) = self.gangs[row], self._home[row]
+        gang.done += gang.ways[way].rate * max(0.0, self.now - gang.since)
+        gang.since = self.now
+
+    def _begin(self, row: int, way: int, devices: tuple[int, ...], node: int) -> None:
+        gang = self.gangs[row]
+        cost = self.start if math.isnan(gang.first_start) else self.resume
+        if row in self._home:  # it was moved
+            self._settle_home(row)
+            del self._home[row]
+            gang.preemptions += 1
+            cost = self.move
+        if math.isnan(gang.first_start):
+            gang.first_start = self.now
+        else:
+            gang.restarts += 1
+        gang.way, gang.devices, gang.node, gang.last_start, gang.since = way, devices, node, self.now, self.now + cost
