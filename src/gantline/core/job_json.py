@@ -24,7 +24,7 @@ _FLOATS = {
     "arrival": c.ARRIVAL, "priority": c.PRIORITY, "weight": c.WEIGHT, "deadline": c.DEADLINE, "service": c.SERVICE, "gpu_time": c.GPUTIME,
     "done": c.DONE, "estimate": c.ESTIMATE, "since": c.SINCE, "rate": c.RATE, "first_start": c.FIRST_START, "last_start": c.LAST_START,
     "until": c.UNTIL, "admitted": c.ADMITTED, "safe": c.SAFE, "lost": c.LOST, "checkpoint": c.CHECKPOINT, "waited": c.WAITED,
-    "mark": c.MARK,
+    "mark": c.MARK, "speed_until": c.SPEED_UNTIL, "limit_end": c.LIMIT_END,
 }  # fmt: skip
 _INTS = {
     "gpus": c.GPUS, "min_gpus": c.MIN_GPUS, "max_gpus": c.MAX_GPUS, "held": c.HELD, "locked": c.LOCKED, "restarts": c.RESTARTS,
@@ -153,6 +153,8 @@ def defaults(facts: dict[str, Any], now: float, phase: Phase, held: int, way: Op
         "checkpoint": 0.0,
         "waited": 0.0,
         "mark": begun,
+        "speed_until": math.inf,
+        "limit_end": math.inf,
         "gpus": 1,
         "min_gpus": facts["gpus"],
         "max_gpus": facts["gpus"],

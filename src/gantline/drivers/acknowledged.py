@@ -108,7 +108,7 @@ class Acknowledged(Simulation):
         if self.state.regime.finish_at_boundary:
             return soonest
         soonest = min(soonest, self._next_event())
-        return min(soonest, self.engine.grants.speeds_until, self._next_due()) if self.state.tables.granted else soonest
+        return min(soonest, self.engine.grants.speeds_until, self._next_due()) if self.engine.grants.minds_changes else soonest
 
     def _next_due(self) -> float:
         state = self.state
@@ -119,7 +119,7 @@ class Acknowledged(Simulation):
         state, grants = self.state, self.engine.grants
         state.now = max(state.now, self._next_news())
         changes = self._next_event() <= state.now and not state.regime.finish_at_boundary
-        in_order = not state.regime.finish_at_boundary and (state.tables.granted or changes)
+        in_order = not state.regime.finish_at_boundary and (grants.minds_changes or changes)
         happened = self._finish_due() if in_order else self.reconciler.catch_up()
         if changes:
             happened |= self._change_nodes()

@@ -239,7 +239,7 @@ class Simulation:
             self._next_node_event += 1
             if not state.regime.finish_at_boundary:
                 state.now = max(self._seen, event.time)
-            if self.engine.grants:
+            if self.engine.grants.minds_changes:
                 self._finish_in_order()
             self._finish_due()
             changed = True

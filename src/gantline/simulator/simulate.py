@@ -23,6 +23,7 @@ from gantline.files.policies import read_settings
 from gantline.imitations.registry import find_imitation
 from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates
+from gantline.performance.gavel_model import GavelModel
 from gantline.performance.goodput.measured import Profiles
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.placement.rules import PlacementRule
@@ -118,6 +119,10 @@ def simulate(
         if spec.executor != "instant" or wishes:
             what = f"regime '{way.name}' is run by a loop of its own, which has no executor and takes no inputs"
             raise RefusedError(what, where="--executor", fix="leave that out, or use a regime that the engine runs")
+        if performance is not None and not isinstance(performance, GavelModel):
+            raise RefusedError(
+                f"regime '{way.name}' would not ask the model", where="performance", fix="leave it out, or use another regime"
+            )
         counted = imitate(simulation, jobs)
     else:
         simulation.run()
