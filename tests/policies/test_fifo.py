@@ -90,3 +90,12 @@ def test_with_right_estimates_conservative_backfilling_delays_nobody(drawn):
     jobs = [{"job": f"j{k}", "arrival": at, "gpus": size, "duration": length} for k, (at, size, length) in enumerate(ordered)]
     plain, filled = starts(jobs, "none"), starts(jobs, "conservative")
     assert all(filled[job] <= plain[job] + 1e-6 for job in plain)
+
+
+def test_a_job_that_does_not_fit_starts_smaller_only_if_it_may_shrink() -> None:
+    jobs = [
+        {"job": "holder", "arrival": 0.0, "gpus": 2, "duration": 100.0},
+        {"job": "elastic", "arrival": 1.0, "gpus": 4, "duration": 40.0, "options": "gpu:4=40|gpu:2=80"},
+    ]
+    starts = {way: simulate(jobs, "1x4", "fifo", settings={"backfill": way}).jobs["first_start"].to_list() for way in ("skip", "shrink")}
+    assert starts == {"skip": [0.0, 100.0], "shrink": [0.0, 1.0]}

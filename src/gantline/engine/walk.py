@@ -160,12 +160,15 @@ def walk(
         first_option, last_option = I[c.OPTION_FIRST, row], I[c.OPTION_FIRST, row] + I[c.OPTION_COUNT, row]
         for option in range(first_option, last_option):
             kind, need = OI[c.O_TYPE, option], OI[c.O_GPUS, option]
-            if not keep and need > X[X_FREE, kind] + X[X_RECLAIM, kind]:
-                continue
+            # smaller options are for the shrink rule only
+            last = misfit != _SHRINK and option + 1 < last_option and OI[c.O_TYPE, option + 1] == kind and OI[c.O_GPUS, option + 1] < need
             cpus, memory, spread = OF[c.O_CPUS, option], OF[c.O_MEMORY, option], OI[c.O_NODES, option]
             plain = cpus == 0.0 and memory == 0.0 and spread == 0 and rule != SKEW and need > 0
-            if plain and not keep and need >= X[X_TRIED_ALL, kind]:
-                fragmented = True
+            enough = keep or need <= X[X_FREE, kind] + X[X_RECLAIM, kind]
+            if not enough or (plain and not keep and need >= X[X_TRIED_ALL, kind]):
+                fragmented = fragmented or enough
+                if last:
+                    break
                 continue
             seed = mix(SI[s.S_SEED] * 1000003 + I[c.EPOCH, row] * 8191 + row)
             sensitive = I[c.CONSOLIDATE, row] == 1
@@ -229,8 +232,8 @@ def walk(
                 started += 1
                 placed = True
                 break
-            if misfit != _SHRINK and option + 1 < last_option and OI[c.O_TYPE, option + 1] == kind and OI[c.O_GPUS, option + 1] < need:
-                break  # smaller options are for the shrink rule only
+            if last:
+                break
         if not placed:
             I[c.REASON, row] = _FRAGMENTED if fragmented else (_PRIORITY if preempt else _RESOURCES)
             if misfit == _STOP:

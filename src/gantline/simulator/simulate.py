@@ -120,9 +120,7 @@ def simulate(
             what = f"regime '{way.name}' is run by a loop of its own, which has no executor and takes no inputs"
             raise RefusedError(what, where="--executor", fix="leave that out, or use a regime that the engine runs")
         if performance is not None and not isinstance(performance, GavelModel):
-            raise RefusedError(
-                f"regime '{way.name}' would not ask the model", where="performance", fix="leave it out, or use another regime"
-            )
+            raise RefusedError(f"regime '{way.name}' would not ask a model", where="performance", fix="leave it out")
         counted = imitate(simulation, jobs)
     else:
         simulation.run()
