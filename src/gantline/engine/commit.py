@@ -51,13 +51,14 @@ class Commit:
         free = (phase == PENDING) | (holds & (self.t.I[c.LOCKED][self.rows] == 0))  # else locked or in flight: it stays as it was
         quiet = self._quiet(holds & free)
         self._renew(np.flatnonzero(quiet))
-        self._stop_unnamed()
+        over = self._stop_unnamed()
         moving = np.flatnonzero(free & ~quiet)
         if len(moving) or self.grants.overdrawn():
             self._change(moving)
         self._refresh_speeds(set())
         waiting = self.state.rows[self.t.I[c.PHASE][self.state.rows] == PENDING]
         self.t.I[c.REASON, waiting[~self.named[waiting]]] = int(Reason.DEFERRED)
+        self.t.I[c.REASON, over] = int(Reason.LEASE_ENDED)
         self.out[2] = len(waiting)
 
     # --- 1. who keeps what it has -----------------------------------------------------------------------------------
@@ -102,16 +103,19 @@ class Commit:
         self.t.I[c.REASON, who] = 0
 
     # --- 2. whom the plan does not name -----------------------------------------------------------------------------
-    def _stop_unnamed(self) -> None:
+    def _stop_unnamed(self) -> list[int]:
+        """Those whose lease is over come back."""
         I, F, active, now = self.t.I, self.t.F, self.state.rows, self.state.now
         left_out = active[~self.named[active]]
         phase = I[c.PHASE][left_out]
         holds = ((phase == STARTING) | (phase == RUNNING)) & (I[c.LOCKED][left_out] == 0)
         past = now >= F[c.LAST_START][left_out] + self.state.min_run
-        for row in left_out[holds & past].tolist():
-            over = F[c.UNTIL, row] <= now
-            self.grants.stop(row, Reason.LEASE_ENDED if over else Reason.PREEMPTED, turn=self._is_turn(row))
+        stopped = left_out[holds & past]
+        over: list[int] = stopped[F[c.UNTIL][stopped] <= now].tolist()
+        for row in stopped.tolist():
+            self.grants.stop(row, Reason.LEASE_ENDED if row in over else Reason.PREEMPTED, turn=self._is_turn(row))
             self.out[1] += 1
+        return over
 
     def _is_turn(self, row: int) -> bool:
         """Whether others of its time-shared group go on: then it only waits for its turn."""
