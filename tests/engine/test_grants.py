@@ -13,7 +13,6 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.reasons import Reason
-from gantline.engine import settings as s
 from gantline.engine.engine import Engine
 from gantline.performance.costs import Costs
 
@@ -252,13 +251,3 @@ def test_a_ranking_gives_everybody_a_gang_of_its_own_again() -> None:
 
 
 # --- executors that answer later ----------------------------------------------------------------------------------------
-def test_with_an_asynchronous_executor_a_gang_stops_before_it_starts_elsewhere() -> None:
-    engine = engine_of(jobs(2), "1x4")
-    engine.state.SI[s.S_ASYNC] = 1
-    commit(engine, [Assignment(A, devices=(0, 1))])
-    assert engine.state.tables.I[c.PHASE, A] == Phase.STARTING
-    commit(engine, [Assignment(A, devices=(2, 3))], at=10.0)
-    assert engine.state.tables.I[c.PHASE, A] == Phase.STOPPING
-    commit(engine, [Assignment(A, devices=(2, 3))], at=20.0)  # still in flight: nothing happens
-
-    assert engine.state.tables.I[c.PHASE, A] == Phase.STOPPING
