@@ -11,7 +11,7 @@ from gantline.policies.registry import policy_names
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     # gavel: tests/policies/gavel; recorded decides nothing; pollux searches long, see below
-    *((name, {}) for name in policy_names() if not name.startswith("gavel.") and name not in ("recorded", "pollux")),
+    *((name, {}) for name in policy_names() if not name.startswith("gavel.") and name not in ("recorded", "pollux", "adaptdl")),
     ("fifo", {"backfill": "skip"}),
     ("fifo", {"backfill": "easy"}),
     ("fifo", {"backfill": "conservative"}),
@@ -19,6 +19,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("tiresias", {"limits": (100.0, 1000.0)}),
     ("tiresias", {"promote": 2.0}),
     ("tiresias", {"gittins": True}),
+    ("adaptdl", {"size": 6, "generations": 3}),
     ("pollux", {"size": 6, "generations": 3}),  # the rules do not ask for a good answer
 ]
 

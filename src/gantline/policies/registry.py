@@ -18,6 +18,7 @@ _KNOWN = {
     "las": "gantline.policies.las:LeastAttainedService",
     "tiresias": "gantline.policies.tiresias:Tiresias",
     "afs": "gantline.policies.elastic.policies:Afs",
+    "adaptdl": "gantline.policies.pollux.adaptdl:AdaptDL",
     "allox": "gantline.policies.allox.policy:AlloX",
     "allox.plus": "gantline.policies.allox.shortest:AlloXPlus",
     "allox.sjf": "gantline.policies.allox.shortest:ShortestPairFirst",

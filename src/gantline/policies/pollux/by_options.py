@@ -6,6 +6,8 @@ devices beyond the largest size that it may have are worth nothing, and it does 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,39 +17,72 @@ from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.pools import Pool, pools
-from gantline.solvers.allocation_search.search import Demand, search
+from gantline.solvers.allocation_search.search import Demand, Found, search
 
 _MOST_NODES = 16
 
 
+@dataclass(frozen=True)
+class Searched:
+    """What a search of one pool found: the order of its jobs, their allocation, and what people should know."""
+
+    order: Ints
+    found: Found
+    note: str = ""
+
+
+#: (pool, nodes, devices per node, seed, start of an order) -> what was found
+Search = Callable[[Pool, list[int], Ints, int, Callable[[Ints], "Ints | None"]], Searched]
+
+
 def decide(snapshot: Snapshot, power: float, restart: float, avoid: bool, size: int, generations: int) -> Plan:
-    """Search each pool, begun with the best allocations of the last decision."""
+    """Pollux' own search of each pool: least served first, fair shares, the price of a restart."""
+    jobs = snapshot.jobs
+
+    def look(pool: Pool, nodes: list[int], capacity: Ints, seed: int, start: Callable[[Ints], Ints | None]) -> Searched:
+        order = np.lexsort((pool.of(jobs.arrival), pool.of(jobs.attained_gpu)))
+        demand = _demand(pool, order, nodes, int(capacity.sum()), restart, power)
+        how: dict[str, Any] = {"size": size, "generations": generations, "avoid": avoid, "most_nodes": _MOST_NODES}
+        return Searched(order, search(demand, capacity, seed, start=start(order), **how))
+
+    return plan_by_search(snapshot, look)
+
+
+def plan_by_search(snapshot: Snapshot, look: Search) -> Plan:
+    """Search each pool, begun with the best allocations of the last decision, and name the devices."""
     jobs = snapshot.jobs
     memory: dict[str, Any] = snapshot.memory or {}
     kept: dict[str, Any] = {}
     job: list[int] = np.flatnonzero(jobs.gpus == 0).tolist()  # who wants no devices runs as it asks
     devices: list[tuple[int, ...]] = [()] * len(job)
-    option, kind = [0] * len(job), [-1] * len(job)
+    option, kind, notes = [0] * len(job), [-1] * len(job), []
     for pool in pools(snapshot):
         room = _rooms(pool)
         nodes = sorted(room)
+        if not nodes:
+            continue
         capacity = np.array([len(room[node]) for node in nodes], dtype=np.int64)
-        order = np.lexsort((pool.of(jobs.arrival), pool.of(jobs.attained_gpu)))
-        demand = _demand(pool, order, nodes, int(capacity.sum()), restart, power)
+        seed = int(snapshot.rng(f"pollux/{pool.kind}").integers(1 << 62))
+        before = memory.get(str(pool.kind))
+
+        def start(order: Ints, before: Any = before, pool: Pool = pool, nodes: list[int] = nodes) -> Ints | None:
+            return _start(before, [jobs.ids[pool.jobs[place]] for place in order], nodes)
+
+        searched = look(pool, nodes, capacity, seed, start)
+        order, found = searched.order, searched.found
         names = [jobs.ids[pool.jobs[place]] for place in order]
-        seed = int(snapshot.rng(f"pollux/{pool.kind}").integers(1 << 63))
-        start = _start(memory.get(str(pool.kind)), names, nodes)
-        found = search(demand, capacity, seed, start=start, size=size, generations=generations, avoid=avoid, most_nodes=_MOST_NODES)
-        kept[str(pool.kind)] = {"jobs": names, "nodes": nodes, "front": found.front.astype(np.int8)}
-        placed = _devices(pool, order, found.best, nodes, room)
-        for place, held in placed.items():
+        kept[str(pool.kind)] = {"jobs": names, "nodes": nodes, "front": found.front.astype(np.int8), "note": searched.note}
+        if searched.note and searched.note != (before or {}).get("note"):
+            notes.append(searched.note)
+        for place, held in _devices(pool, order, found.best, nodes, room).items():
             entry = int(pool.curves.at_most(np.full(len(pool), len(held), dtype=np.int64))[place])
             job.append(int(pool.jobs[place]))
             devices.append(held)
             option.append(int(pool.curves.option[entry]))
             kind.append(pool.kind)
     gpus = np.array([len(held) if held else -1 for held in devices], dtype=np.int64)
-    return Plan.assign(Assignments(job, option=option, gpus=gpus, type=kind, devices=devices), memory=kept)
+    assigned = Assignments(job, option=option, gpus=gpus, type=kind, devices=devices)
+    return Plan.assign(assigned, memory=kept, notes=tuple(notes))
 
 
 def _rooms(pool: Pool) -> dict[int, list[int]]:
@@ -62,16 +97,9 @@ def _rooms(pool: Pool) -> dict[int, list[int]]:
 
 
 def _demand(pool: Pool, order: Ints, nodes: list[int], devices: int, restart: float, power: float) -> Demand:
-    snapshot, curves = pool.snapshot, pool.curves
-    jobs = snapshot.jobs
-    place_of = {node: place for place, node in enumerate(nodes)}
-    present = np.zeros((len(order), len(nodes)), dtype=np.int64)
-    for row, place in enumerate(order):
-        for device in jobs.devices(int(pool.jobs[place])):
-            node = int(snapshot.cluster.device_node[device])
-            if node in place_of:
-                present[row, place_of[node]] += 1
-    speed = _speeds(curves, devices)[order]
+    snapshot, curves, jobs = pool.snapshot, pool.curves, pool.snapshot.jobs
+    present = present_rows(pool, order, nodes)
+    speed = speeds(curves, devices)[order]
     fair = max(-(-devices // max(len(order), 1)), 1)
     base = speed[:, min(fair, devices)]
     base = np.where(base > 0.0, base, speed.max(axis=1, initial=0.0))  # a fair share too small to run on: its best
@@ -83,7 +111,20 @@ def _demand(pool: Pool, order: Ints, nodes: list[int], devices: int, restart: fl
     return Demand(present, curves.most[order], both, penalty, len(nodes) / max(devices, 1), power)
 
 
-def _speeds(curves: Curves, devices: int) -> Floats:
+def present_rows(pool: Pool, order: Ints, nodes: list[int]) -> Ints:
+    """Devices [job, node] that the jobs hold now."""
+    snapshot = pool.snapshot
+    place_of = {node: place for place, node in enumerate(nodes)}
+    present = np.zeros((len(order), len(nodes)), dtype=np.int64)
+    for row, place in enumerate(order):
+        for device in snapshot.jobs.devices(int(pool.jobs[place])):
+            node = int(snapshot.cluster.device_node[device])
+            if node in place_of:
+                present[row, place_of[node]] += 1
+    return present
+
+
+def speeds(curves: Curves, devices: int) -> Floats:
     """Speed [job, devices]: that of the largest size within so many devices."""
     found = np.zeros((len(curves), devices + 1))
     for job in range(len(curves)):

@@ -27,6 +27,13 @@ def mixed(z: np.uint64) -> np.uint64:
 
 
 @kernel
+def word(state: Words) -> np.uint64:
+    """A random word."""
+    state[0] += STEP
+    return mixed(state[0])
+
+
+@kernel
 def uniform(state: Words) -> float:
     """A number from 0 up to 1."""
     state[0] += STEP

@@ -1,7 +1,7 @@
 """The search itself: a population of allocations, varied and selected for so many generations.
 
 The first objective is the (negative) power mean of the jobs' speedups, which is what is wanted; the second is how well the nodes in use
-are used, which keeps variety alive. The answer is the member with the best first objective.
+are used, which keeps variety alive, or how many there are, where nodes have a price. The answer is the best by the first.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Problem(NamedTuple):
     penalty: Floats  # by which a job's speedup is multiplied if its row changes
     scale: float  # what a speedup of 1 is worth
     power: float  # of the mean: -1 favours the slowest, 1 nobody
+    count_nodes: bool  # whether the second objective is nodes in use, rather than how well they are used
 
 
 class Population(NamedTuple):
@@ -60,6 +61,7 @@ class Demand:
     penalty: Floats
     scale: float = 1.0
     power: float = -1.0
+    count_nodes: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def search(
         demand.penalty,
         float(demand.scale),
         float(demand.power),
+        bool(demand.count_nodes),
     )
     places = 2 * size + 1
     population = Population(
@@ -172,12 +175,13 @@ def evolve(
 def judge(f: Fields, problem: Problem, rows: Words, out: Floats) -> None:
     """The two objectives of an allocation, both to be as small as possible."""
     jobs, words = rows.shape
-    mean, summed, in_use = 0.0, 0.0, 0
+    mean, summed, in_use, nodes = 0.0, 0.0, 0, 0
     for k in range(words):
         used = np.uint64(0)
         for j in range(jobs):
             used |= tops(f, rows[j, k])
         in_use += total(f, problem.room[k] & spread_out(f, used))
+        nodes += total(f, used >> f.top)
     for j in range(jobs):
         held, same = 0, True
         for k in range(words):
@@ -199,6 +203,8 @@ def judge(f: Fields, problem: Problem, rows: Words, out: Floats) -> None:
     else:
         out[0] = -((mean / jobs) ** (1.0 / problem.power))
     out[1] = -summed / in_use if in_use > 0 else 0.0
+    if problem.count_nodes:
+        out[1] = nodes
 
 
 @kernel

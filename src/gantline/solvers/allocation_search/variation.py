@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
-from gantline.solvers.allocation_search.chance import below, failures, uniform
+from gantline.solvers.allocation_search.chance import below, failures, uniform, word
 from gantline.solvers.allocation_search.words import (
     Fields,
     Words,
@@ -24,6 +24,9 @@ from gantline.solvers.allocation_search.words import (
     tops,
     total,
 )
+
+_16: Final = np.uint64(16)
+_LOW: Final = np.uint64(0xFFFF)
 
 
 class Rules(NamedTuple):
@@ -127,28 +130,28 @@ def _find_room(f: Fields, rows: Words, capacity: Ints, s: Scratch) -> int:
 @kernel
 def _return_rows(state: Words, rules: Rules, rows: Words, present: Words) -> None:
     jobs, words = rows.shape
-    log_miss = math.log(1.0 - rules.keep)
-    j = failures(state, log_miss)
-    while j < jobs:
-        for k in range(words):
-            rows[j, k] = present[j, k]
-        j += 1 + failures(state, log_miss)
+    limit, bits = np.uint64(rules.keep * 65536.0), np.uint64(0)
+    for j in range(jobs):
+        bits = word(state) if j & 3 == 0 else bits >> _16  # four draws of sixteen bits from one word
+        if bits & _LOW < limit:
+            for k in range(words):
+                rows[j, k] = present[j, k]
 
 
 @kernel
 def _thin_rows(state: Words, f: Fields, rules: Rules, rows: Words) -> None:
     jobs, words = rows.shape
-    log_miss = math.log(1.0 - rules.thin)
-    j = failures(state, log_miss)
-    while j < jobs:
-        for k in range(words):
-            rest = tops(f, rows[j, k])
-            while rest:
-                bit = lowest(rest)
-                rest ^= bit
-                if uniform(state) < rules.thin:
-                    rows[j, k] &= ~spread_out(f, bit)
-        j += 1 + failures(state, log_miss)
+    limit, bits = np.uint64(rules.thin * 65536.0), np.uint64(0)
+    for j in range(jobs):
+        bits = word(state) if j & 3 == 0 else bits >> _16
+        if bits & _LOW < limit:
+            for k in range(words):
+                rest = tops(f, rows[j, k])
+                while rest:
+                    bit = lowest(rest)
+                    rest ^= bit
+                    if uniform(state) < rules.thin:
+                        rows[j, k] &= ~spread_out(f, bit)
 
 
 @kernel
