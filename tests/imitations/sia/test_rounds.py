@@ -176,6 +176,7 @@ def test_every_setting_runs_to_the_end(settings: dict[str, object]) -> None:
 def test_beliefs_are_reported_with_their_error() -> None:
     found = run([job(f"job{k}", 30.0 * k, batch_size=128) for k in range(4)], noise=4.0).summary
     assert found["estimates"] == "fitted"
+    assert not found["free_stops"], "restarts are charged"
     assert 0 < found["fits"] <= found["fits_asked"]
     assert found["belief_errors"] > 0
     assert 0.0 < found["belief_error_mean"] < 0.5

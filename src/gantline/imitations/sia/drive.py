@@ -66,6 +66,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         "estimates": "fitted",
         "fit": fitter.method,
         "placement": "sticky" if rounds.sticky else "fast",
+        "free_stops": False,  # restarts are charged by the network
     }
     return summary | fitter.summary()
 
