@@ -1,11 +1,11 @@
 """How fast the kernel is, against a hard-coded C++ loop that only counts GPUs, timed in the same run.
 
-    python -m benchmarks core [--quick]
+    python -m benchmarks core [--quick] [--only philly|backfill|blox|growth] [--record LABEL]
 
-Prints, per policy: the floor's seconds, Gantline's with a declared key and with a Python key per decision (both with
-consolidated placement; and with first-free placement, where mean completion times must be equal to the floor's), the ratios,
-and the memory used. Then Blox' workloads in rounds per second, a million jobs on 20,000 GPUs, and how time grows with jobs at a
-fixed load.
+Prints, per policy: the floor's seconds; Gantline's with a declared key and first-free placement, from a trace in memory to the summary, the
+ratio (only where mean completion times are equal), and how much of it is the loop; then consolidated, and with a Python key per
+decision. Then backfilling, Blox' workloads in rounds per second, and growth: what one more job costs once a cluster has filled. CPU
+seconds of one core; `--record` adds them to `history.csv`, and what was recorded before stands beside every number.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._growth import grown
+from benchmarks._measure import History, machine, timed
 
 from gantline import Trace, simulate
 from gantline.core.policy import Policy
@@ -82,35 +83,40 @@ def undeclared(policy: Policy) -> Policy:
     )
 
 
-def timed(trace: Trace, cluster: str, policy: Policy, placement: str, repeats: int = 2) -> tuple[float, dict[str, Any]]:
-    best, summary = float("inf"), {}
-    for _ in range(repeats):
-        began = time.process_time()
-        run = simulate(trace, cluster, policy, placement=placement, round=60)
-        best = min(best, time.process_time() - began)
-        summary = run.summary
-    return best, summary
-
-
-def philly_table(quick: bool) -> None:
+def philly_table(quick: bool, history: History) -> None:
     trace = philly()
     if quick:
         trace = Trace(trace.frame.head(10_000), trace.source)
     program = floor_program()
-    print(f"# {Path(trace.source).name}: {trace.frame.height:,} jobs, 64x8 GPUs, 60 s rounds")
-    print("# CPU seconds of one core, best of two (floor: of three)")
-    print("policy     floor   declared  ratio   python-key  ratio   declared,first-free  mean JCT equal to floor")
+    print(f"# {Path(trace.source).name}: {trace.frame.height:,} jobs, 64x8 GPUs, 60 s rounds; CPU seconds, best of three")
+    print("policy     floor   first-free  ratio   loop   consolidated   loop   python-key  ratio")
     for label, (name, settings) in POLICIES.items():
         policy = make_policy(name, settings)
-        simulate(trace.frame.head(50), "64x8", policy, placement="consolidated", round=60)  # compile
+        for kind in (policy, undeclared(policy)):
+            simulate(trace.frame.head(50), "64x8", kind, placement="consolidated", round=60)  # compile
         floor, mean = run_floor(program, label, trace, 512, 60.0) if program else (float("nan"), float("nan"))
-        fast, _ = timed(trace, "64x8", policy, "consolidated")
-        general, _ = timed(trace, "64x8", undeclared(policy), "consolidated")
-        counted, summary = timed(trace, "64x8", policy, "first-free")
-        same = abs(summary["average_jct"] - mean) < 1e-6 * max(mean, 1.0)
-        left = f"{label:<9} {floor:6.2f} {fast:9.2f} {fast / floor:7.1f} {general:11.2f} {general / floor:7.1f}"
-        print(f"{left} {counted:12.2f} {summary['average_jct']:18.3f} {same}", flush=True)
+        counted, inside, run = timed(trace, "64x8", policy, round=60, placement="first-free")
+        same = abs(run.summary["average_jct"] - mean) < 1e-6 * max(mean, 1.0)
+        placed, inside_placed, _ = timed(trace, "64x8", policy, round=60, placement="consolidated")
+        asked, _, _ = timed(trace, "64x8", undeclared(policy), 1, round=60, placement="first-free")
+        ratios = [f"{seconds / floor:6.1f}" if same else "     -" for seconds in (counted, asked)]
+        was = "" if quick else history.add(f"philly {label} first-free", counted) + history.add(f"philly {label} consolidated", placed)
+        left = f"{label:<9} {floor:6.3f} {counted:11.3f} {ratios[0]} {inside:7.3f}"
+        print(f"{left} {placed:13.3f} {inside_placed:7.3f} {asked:11.2f} {ratios[1]}  {was}", flush=True)
     print(f"peak memory of all these runs in one process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
+
+
+def backfill_table(quick: bool, history: History) -> None:
+    """FIFO with reservations, on events, by right estimates."""
+    trace = philly()
+    trace = Trace(trace.frame.head(4_000 if quick else 80_000), trace.source)
+    print(f"\n# Backfilling, {trace.frame.height:,} jobs of the same list on events, first-free; CPU seconds")
+    for way in ("easy", "conservative"):
+        policy = make_policy("fifo", {"backfill": way})
+        simulate(trace.frame.head(50), "64x8", policy)  # compile
+        seconds, inside, run = timed(trace, "64x8", policy, 1)
+        was = "" if quick else history.add(f"backfill {way}", seconds)
+        print(f"{way:<13} {seconds:7.2f} s, loop {inside:7.2f} s, {run.summary['decisions']:,} decisions  {was}", flush=True)
 
 
 def blox_table() -> None:
@@ -128,30 +134,38 @@ def blox_table() -> None:
         print(f"{label:<22} {run.summary['rounds']:>7,} rounds {seconds:7.3f} s {run.summary['rounds'] / seconds:>12,.0f} rounds/s")
 
 
-def growth_table(quick: bool) -> None:
-    """A million jobs on 20,000 GPUs under SRTF, and smaller slices at the same load; each in a process of its own, for its memory."""
+def growth_table(quick: bool, history: History) -> None:
+    """SRTF on 20,000 GPUs; each run in a process of its own, for its memory. A cluster fills up first, so the second half of each tells."""
     print("\n# SRTF, 2500x8 GPUs, 60 s rounds, consolidated, load 0.8")
     simulate(generate("philly", seed=1, jobs=50, load=0.8, gpus=20_000), "2500x8", "srtf", placement="consolidated", round=60)  # compile
-    for jobs in (10_000, 100_000) if quick else (10_000, 100_000, 300_000, 1_000_000):
+    before = (0, 0.0)
+    for jobs in (10_000, 100_000) if quick else (10_000, 100_000, 500_000, 1_000_000):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             seconds, completed, memory = pool.apply(grown, (jobs,))
-        print(
-            f"{jobs:>9,} jobs {seconds:8.2f} s {1e6 * seconds / jobs:8.1f} us/job  completed {completed:,}  peak {memory:,.0f} MB",
-            flush=True,
-        )
+        further = 1e6 * (seconds - before[1]) / (jobs - before[0])
+        before = (jobs, seconds)
+        was = "" if quick else history.add(f"growth {jobs} jobs", seconds)
+        told = f"{1e6 * seconds / jobs:6.1f} us/job, {further:6.1f} beyond the row above"
+        print(f"{jobs:>9,} jobs {seconds:8.2f} s {told}  completed {completed:,}  peak {memory:,.0f} MB  {was}", flush=True)
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks core")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", choices=["philly", "blox", "growth"])
+    parser.add_argument("--only", choices=["philly", "backfill", "blox", "growth"])
+    parser.add_argument("--record", metavar="LABEL", help="add the numbers to benchmarks/history.csv under this label")
     options = parser.parse_args(arguments)
+    history = History(options.record)
+    print(f"# {machine()}")
     if options.only in (None, "philly"):
-        philly_table(options.quick)
+        philly_table(options.quick, history)
+    if options.only in (None, "backfill"):
+        backfill_table(options.quick, history)
     if options.only in (None, "blox"):
         blox_table()
     if options.only in (None, "growth"):
-        growth_table(options.quick)
+        growth_table(options.quick, history)
+    history.write()
 
 
 if __name__ == "__main__":
