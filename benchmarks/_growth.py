@@ -5,15 +5,28 @@ from __future__ import annotations
 import resource
 import time
 
+import numpy as np
+
 from gantline import simulate
+from gantline.core import columns as c
+from gantline.simulator.run import Run
 from gantline.workload.generators import generate
 
 
-def grown(jobs: int) -> tuple[float, int, float]:
-    """CPU seconds, jobs completed and peak memory of one such run."""
-    trace = generate("philly", seed=1, jobs=jobs, load=0.8, gpus=20_000)
-    simulate(trace.frame.head(50), "2500x8", "srtf", placement="consolidated", round=60)  # loads the kernels
+def grown(jobs: int, gpus: int = 20_000, load: float = 0.8) -> tuple[float, int, int, float]:
+    """CPU seconds, decisions, most jobs that waited at once, and peak memory in MB of one such run."""
+    trace = generate("philly", seed=1, jobs=jobs, load=load, gpus=gpus)
+    cluster = f"{gpus // 8}x8"
+    simulate(trace.frame.head(50), cluster, "srtf", placement="consolidated", round=60)  # loads the kernels
     began = time.process_time()
-    run = simulate(trace, "2500x8", "srtf", placement="consolidated", round=60)
+    run = simulate(trace, cluster, "srtf", placement="consolidated", round=60)
     seconds = time.process_time() - began
-    return seconds, run.summary["completed"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return seconds, run.summary["decisions"], _longest_queue(run), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _longest_queue(run: Run) -> int:
+    """Most jobs at once that had not started for the first time."""
+    F = run.tables.F
+    times = np.concatenate([F[c.ARRIVAL], F[c.FIRST_START]])
+    steps = np.repeat([1, -1], F.shape[1])
+    return int(np.cumsum(steps[np.argsort(times, kind="stable")]).max(initial=0))

@@ -135,18 +135,17 @@ def blox_table() -> None:
 
 
 def growth_table(quick: bool, history: History) -> None:
-    """SRTF on 20,000 GPUs; each run in a process of its own, for its memory. A cluster fills up first, so the second half of each tells."""
-    print("\n# SRTF, 2500x8 GPUs, 60 s rounds, consolidated, load 0.8")
+    """SRTF along three axes: jobs, GPUs, and the length of the queue; each run in a process of its own, for its memory."""
+    print("\n# SRTF, 60 s rounds, consolidated: jobs on 2500x8 GPUs at load 0.8, GPUs, load; CPU seconds")
     simulate(generate("philly", seed=1, jobs=50, load=0.8, gpus=20_000), "2500x8", "srtf", placement="consolidated", round=60)  # compile
-    before = (0, 0.0)
-    for jobs in (10_000, 100_000) if quick else (10_000, 100_000, 500_000, 1_000_000):
+    lines = [(10_000, 20_000, 0.8), (100_000, 20_000, 0.8), (1_000_000, 20_000, 0.8)]
+    lines += [(500_000, gpus, 0.8) for gpus in (5_000, 20_000, 100_000)] + [(500_000, 5_000, load) for load in (1.2, 2.0)]
+    for jobs, gpus, load in lines[:2] if quick else lines:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            seconds, completed, memory = pool.apply(grown, (jobs,))
-        further = 1e6 * (seconds - before[1]) / (jobs - before[0])
-        before = (jobs, seconds)
-        was = "" if quick else history.add(f"growth {jobs} jobs", seconds)
-        told = f"{1e6 * seconds / jobs:6.1f} us/job, {further:6.1f} beyond the row above"
-        print(f"{jobs:>9,} jobs {seconds:8.2f} s {told}  completed {completed:,}  peak {memory:,.0f} MB  {was}", flush=True)
+            seconds, decisions, queue, memory = pool.apply(grown, (jobs, gpus, load))
+        was = "" if quick else history.add(f"growth {jobs} jobs {gpus} GPUs load {load}", seconds)
+        told = f"{1e6 * seconds / jobs:6.2f} us/job, {decisions:,} decisions, longest queue {queue:,}, peak {memory:,.0f} MB"
+        print(f"{jobs:>9,} jobs {gpus:>7,} GPUs load {load}: {seconds:7.2f} s {told}  {was}", flush=True)
 
 
 def main(arguments: list[str]) -> None:

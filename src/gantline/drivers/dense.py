@@ -35,6 +35,15 @@ if TYPE_CHECKING:
     from gantline.drivers.virtual import Simulation
 
 
+#: columns of the tables in the order in which a record has them
+_TAKEN = [column for _, column in sorted(r.SAME)]
+
+
+def _blocks(rows: int, size: int = 1024) -> list[slice]:
+    """Rows in blocks that stay in the cache while columns become lines, or lines columns."""
+    return [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
+
+
 def fits_dense(state: State) -> bool:
     """Whether records can say all of this run: one way to run per job, one device type, nothing but devices, a placement that they know."""
     t, SI = state.tables, state.SI
@@ -101,6 +110,8 @@ def _as_planned(state: State, key: LinearKey) -> bool:
 
     Whole seconds only: their sums are exact, so that a plan made anew could not differ in the last digit.
     """
+    if key.promises <= 1.0:
+        return False
     F, SF = state.tables.F, state.SF
     by_arrival = key == LinearKey(arrival=key.arrival, promises=key.promises) and key.arrival > 0
     undisturbed = state.SI[s.S_RULE] == FIRST_FREE and not state.regime.round and not state.regime.finish_at_boundary
@@ -132,8 +143,8 @@ def _records(state: State, lane_of: Ints) -> Records:
     F, I = state.tables.F, state.tables.I
     rows = F.shape[1]
     f, i = np.empty((rows, r.F_COUNT)), np.zeros((rows, r.I_COUNT), dtype=np.int32)
-    for to, source in r.SAME:
-        f[:, to] = F[source]
+    for block in _blocks(rows):
+        f[block, : len(_TAKEN)] = F[_TAKEN, block].T
     i[:, r.NEED], i[:, r.LANE], i[:, r.OPTION] = I[c.GPUS], lane_of, I[c.OPTION_FIRST]
     i[:, r.SEGMENT] = i[:, r.INTERVAL] = -1
     return Records(f, i)
@@ -143,8 +154,8 @@ def _write_back(state: State, jobs: Records, h: Heaps, qs: Queues, ds: Devices, 
     """Everything that the loop has found out, into the columns."""
     t = state.tables
     F, I, f, i = t.F, t.I, jobs.f, jobs.i
-    for source, to in r.SAME:
-        F[to] = f[:, source]
+    for block in _blocks(F.shape[1]):
+        F[_TAKEN, block] = f[block, : len(_TAKEN)].T
     state_now, starts = i[:, r.STATE], i[:, r.STARTS]
     begun, runs, ended = starts > 0, state_now == RUNNING, state_now == COMPLETED
     F[c.SAFE] = np.where(ended, F[c.WORK], F[c.DONE])
