@@ -15,6 +15,7 @@ _STUDIES = {
     "tiresias-comparison": f"{_HOME}.tiresias_comparison:TiresiasComparison",
     "allox-alpha": f"{_HOME}.allox_alpha:AlloXAlpha",
     "allox-baselines": f"{_HOME}.allox_baselines:AlloXBaselines",
+    "elasticflow-ablation": f"{_HOME}.elasticflow_ablation:ElasticFlowAblation",
     "gavel-single": f"{_HOME}.gavel_continuous:GavelSingle",
     "gavel-multi": f"{_HOME}.gavel_continuous:GavelMulti",
     "gavel-finish-time": f"{_HOME}.gavel_finish_time:GavelFinishTime",
