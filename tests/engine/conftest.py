@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.watching import watch_phases
 
 from gantline.core.plan import Plan
 from gantline.engine.books import check_books
@@ -20,3 +21,4 @@ def _books_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         assert check_books(engine.state, engine.grants) == []
 
     monkeypatch.setattr(Engine, "commit", commit_and_check)
+    watch_phases(monkeypatch)

@@ -248,6 +248,3 @@ def test_a_ranking_gives_everybody_a_gang_of_its_own_again() -> None:
 
     assert [running(engine, k) for k in range(3)] == [True, True, False] or [running(engine, k) for k in range(3)] == [True, False, True]
     assert not engine.grants
-
-
-# --- executors that answer later ----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.watching import watch_phases
 
 from gantline.core.lending import tables_behind
 from gantline.core.plan import Plan
@@ -38,6 +39,7 @@ def _books_agree(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Engine, "decide", decide_on_good_books)
     monkeypatch.setattr(Engine, "commit", commit_and_check)
+    watch_phases(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ class Phase(IntEnum):
     PENDING = 2  # waits for devices
     STARTING = 3  # has devices, does not progress yet
     RUNNING = 4
-    CHECKPOINTING = 5  # saves its state before it gives devices up
-    RESIZING = 6
-    STOPPING = 7  # told to stop, devices not free yet
+    CHECKPOINTING = 5  # told to stop, saves its state before it gives devices up
+    RESIZING = 6  # goes on with other devices beside some of its old ones, when an executor has made them so
+    STOPPING = 7  # saved, devices not free yet
     COMPLETED = 8
     FAILED = 9
     CANCELLED = 10
@@ -39,18 +39,24 @@ class Phase(IntEnum):
 FUTURE, HELD_BACK, PENDING, STARTING, RUNNING = (int(p) for p in list(Phase)[:5])
 CHECKPOINTING, RESIZING, STOPPING, COMPLETED, FAILED, CANCELLED, REJECTED = (int(p) for p in list(Phase)[5:])
 
-#: Which phase may follow which; anything else is a defect (or a message from a grant that is no longer valid).
+_OUT = frozenset({Phase.PENDING, Phase.HELD, Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED})  # where a gang that is there can end up
+
+#: Which phase may follow which, as anybody can see it: at a decision, and when a commit or a report has been taken in. Anything else is a
+#: defect. On virtual time starts and stops are true at once, so that PENDING and RUNNING follow each other; with an executor they are
+#: STARTING, and CHECKPOINTING and STOPPING, until they are acknowledged.
 ALLOWED: dict[Phase, frozenset[Phase]] = {
-    Phase.FUTURE: frozenset({Phase.HELD, Phase.PENDING, Phase.REJECTED}),
-    Phase.HELD: frozenset({Phase.PENDING, Phase.REJECTED, Phase.CANCELLED}),
-    Phase.PENDING: frozenset({Phase.STARTING, Phase.RUNNING, Phase.HELD, Phase.CANCELLED, Phase.FAILED, Phase.REJECTED}),
-    Phase.STARTING: frozenset({Phase.RUNNING, Phase.STOPPING, Phase.PENDING, Phase.FAILED, Phase.COMPLETED}),
-    Phase.RUNNING: frozenset({Phase.CHECKPOINTING, Phase.RESIZING, Phase.STOPPING, Phase.PENDING, Phase.COMPLETED, Phase.FAILED}),
-    Phase.CHECKPOINTING: frozenset({Phase.STOPPING, Phase.PENDING, Phase.RESIZING, Phase.COMPLETED, Phase.FAILED}),
-    Phase.RESIZING: frozenset({Phase.RUNNING, Phase.STOPPING, Phase.PENDING, Phase.COMPLETED, Phase.FAILED}),
-    Phase.STOPPING: frozenset({Phase.PENDING, Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED}),
+    Phase.FUTURE: frozenset({Phase.HELD, Phase.PENDING, Phase.REJECTED, Phase.CANCELLED}),
+    Phase.HELD: frozenset(
+        {Phase.PENDING, Phase.CHECKPOINTING, Phase.STOPPING, Phase.REJECTED, Phase.CANCELLED}
+    ),  # released while it still stops
+    Phase.PENDING: frozenset({Phase.STARTING, Phase.RUNNING, Phase.REJECTED}) | (_OUT - {Phase.PENDING}),
+    Phase.STARTING: frozenset({Phase.RUNNING, Phase.RESIZING, Phase.CHECKPOINTING, Phase.STOPPING}) | _OUT,  # still there where it was
+    Phase.RUNNING: frozenset({Phase.STARTING, Phase.RESIZING, Phase.CHECKPOINTING, Phase.STOPPING}) | _OUT,  # STARTING: elsewhere
+    Phase.CHECKPOINTING: frozenset({Phase.STOPPING}) | _OUT,
+    Phase.RESIZING: frozenset({Phase.RUNNING, Phase.STARTING, Phase.CHECKPOINTING, Phase.STOPPING}) | _OUT,
+    Phase.STOPPING: _OUT,
     Phase.COMPLETED: frozenset(),
-    Phase.FAILED: frozenset({Phase.PENDING}),
-    Phase.CANCELLED: frozenset(),
+    Phase.FAILED: frozenset({Phase.PENDING}),  # put back into the queue
+    Phase.CANCELLED: frozenset({Phase.PENDING}),
     Phase.REJECTED: frozenset(),
 }

@@ -51,7 +51,6 @@ def fits_dense(state: State) -> bool:
     return bool(
         SI[s.S_RULE] in (FIRST_FREE, CONSOLIDATED)
         and not SI[s.S_KEEP_EVICTIONS]
-        and not SI[s.S_ASYNC]
         and I.shape[1] > 0
         and not state.B.any()
         and (I[c.OPTION_COUNT] == 1).all()

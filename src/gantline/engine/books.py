@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.phases import Phase
+from gantline.core.phases import ALLOWED, Phase
 from gantline.engine import log as g
-from gantline.engine import settings as s
 from gantline.engine.grants import Grants
 from gantline.engine.state import State
 
@@ -21,6 +20,23 @@ def check_books(state: State, grants: Grants, *, shares: bool = True) -> list[st
     """
     parts = (_devices, _rows, _sides, _log, _due, *((_shares,) if shares else ()))
     return [told for part in parts for told in part(state, grants)]
+
+
+class PhaseWatch:
+    """Looks at a run again and again: every change of phase since the last look must be one of those that are allowed."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._before = state.tables.I[c.PHASE].copy()
+
+    def look(self) -> list[str]:
+        """Changes that must not be, in words."""
+        now, ids = self._state.tables.I[c.PHASE].copy(), self._state.tables.ids
+        before = np.zeros(len(now), dtype=now.dtype)
+        before[: len(self._before)] = self._before
+        self._before = now
+        changed = [(row, Phase(int(before[row])), Phase(int(now[row]))) for row in np.flatnonzero(now != before).tolist()]
+        return [f"job '{ids[row]}' went from {old.name} to {new.name}" for row, old, new in changed if new not in ALLOWED[old]]
 
 
 def _holding_rows(state: State) -> list[int]:
@@ -102,8 +118,6 @@ def _shares(state: State, grants: Grants) -> Iterator[str]:
 
 def _log(state: State, grants: Grants) -> Iterator[str]:
     """Whoever holds devices has an open interval that lists exactly them, in rank order."""
-    if state.SI[s.S_ASYNC] == 1:
-        return
     t, log = state.tables, state.log
     holding = set(_holding_rows(state))
     for row in range(t.I.shape[1]):

@@ -8,7 +8,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints, Ints32
 from gantline.core.gather import elapsed
 from gantline.core.jit import kernel
-from gantline.core.phases import COMPLETED, PENDING, RUNNING, STARTING, STOPPING
+from gantline.core.phases import COMPLETED, PENDING, RUNNING
 from gantline.core.reasons import Reason
 from gantline.engine import log as g
 from gantline.engine import settings as s
@@ -169,7 +169,7 @@ def start(
     LD: Ints32,
     LN: Ints,
 ) -> None:
-    """The row has taken its devices: it begins to run (or to start, when executors must say so first)."""
+    """The row has taken its devices: it begins to run."""
     rate = rate_of(I, OF, OI, NI, D, row)
     waited = now - F[c.SINCE, row]
     if waited > 0.0:
@@ -186,10 +186,6 @@ def start(
     I[c.EPOCH, row] += 1
     I[c.REASON, row] = 0
     F[c.RATE, row] = rate
-    if SI[s.S_ASYNC] == 1:  # executors will say when it runs; the log is kept from what they say
-        I[c.PHASE, row] = STARTING
-        F[c.SINCE, row] = now
-        return
     I[c.PHASE, row] = RUNNING
     F[c.SINCE, row] = now + cost
     set_due(F, row)
@@ -201,9 +197,6 @@ def halt(F: Floats, I: Ints, row: int, now: float, reason: int, SI: Ints, LI: In
     """The row stops on purpose: what it has done is saved. Its devices have been given back already."""
     I[c.PREEMPTIONS, row] += 1
     I[c.REASON, row] = reason
-    if SI[s.S_ASYNC] == 1:
-        I[c.PHASE, row] = STOPPING
-        return
     settle(F, I, row, now)
     close_interval(I, row, now, reason, LI, LF)
     rest(F, I, row, now)

@@ -10,7 +10,6 @@ S_WHOLE: Final = 1  # gangs larger than a node take whole idle nodes
 S_PREEMPT: Final = 2
 S_MISFIT: Final = 3
 S_KEEP_EVICTIONS: Final = 4  # Blox: victims of a job that then does not fit stay stopped
-S_ASYNC: Final = 5  # grants and stops wait for acknowledgements
 S_SEED: Final = 6
 S_BOUNDARY: Final = 7  # finishes are seen at round boundaries only
 SI_COUNT: Final = 8

@@ -82,7 +82,7 @@ def walk(
 ) -> None:
     """Walk both lists (sorted by key); they are up to date afterwards. out: [started, stopped, waiting left]."""
     n_run, n_wait = B[B_RUNNING], B[B_WAITING]
-    preempt, keep, asynchronous = SI[s.S_PREEMPT] == 1, SI[s.S_KEEP_EVICTIONS] == 1, SI[s.S_ASYNC] == 1
+    preempt, keep = SI[s.S_PREEMPT] == 1, SI[s.S_KEEP_EVICTIONS] == 1
     misfit, rule, whole, min_run = SI[s.S_MISFIT], SI[s.S_RULE], SI[s.S_WHOLE] == 1, SF[s.S_MIN_RUN]
     nodes, counts = X[X_NODES], X[X_COUNTS]
     started, stopped = 0, 0
@@ -140,8 +140,6 @@ def walk(
                             device = D[c.D_NEXT, device]
                 continue
             undecided -= 1
-            if asynchronous:
-                continue  # it must have stopped for good before it can start elsewhere
             if not keep and restore(I, OF, NF, NI, D, row, X, I[c.FLAGS, row] - 1):
                 X[X_FREE, OI[c.O_TYPE, I[c.OPTION, row]]] -= I[c.HELD, row]
                 I[c.FLAGS, row] = 0
@@ -225,7 +223,7 @@ def walk(
                     I[c.FLAGS, row] = 0
                 take(I, OF, OI, NF, NI, D, row, option, nodes, counts, used)
                 start(F, I, OF, OI, NI, D, row, now, SI, SF, LI, LF, LD, LN)
-                if moved:  # never while executors answer later: there it waits until it has stopped
+                if moved:
                     F[c.SINCE, row] = now + price(SF[s.S_MOVE], I[c.HELD, row], SF)
                     set_due(F, row)
                 X[X_FREE, kind] -= need

@@ -1,0 +1,43 @@
+"""Every change of phase in a test is one of those that are allowed: what engine, drivers and probes are watched for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gantline.drivers.acknowledged import Acknowledged
+from gantline.drivers.virtual import Simulation
+from gantline.engine.books import PhaseWatch
+from gantline.engine.engine import Engine
+from gantline.engine.reconcile import Reconciler
+
+
+def watch_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look before each decision, when a commit has been followed, and when reports have been taken in."""
+
+    def look(state: Any) -> None:
+        watch = state.__dict__.setdefault("_watch", PhaseWatch(state))
+        found = watch.look()
+        assert not found, found
+
+    def watched(kind: type, name: str, before: bool) -> None:
+        plain = getattr(kind, name)
+
+        def with_a_look(self: Any, *what: Any) -> Any:
+            if before:
+                look(self.state)
+            found = plain(self, *what)
+            if not before:
+                look(self.state)
+            return found
+
+        monkeypatch.setattr(kind, name, with_a_look)
+
+    for kind, name, before in (
+        (Engine, "decide", True),
+        (Simulation, "_follow", False),
+        (Acknowledged, "_follow", False),
+        (Reconciler, "catch_up", False),
+    ):
+        watched(kind, name, before)
