@@ -16,7 +16,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-system stories bench docs format clean
+.PHONY: help demo test lint types imports unit test-system stories mutants test-lowest bench docs format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,12 @@ test-system: $(DEV) ## tests that need a browser; installs Debian's chromium whe
 stories: $(DEV) ## the long run of the faulty executor: STORIES=10000 seeded stories
 	$(BIN)/pytest tests/engine/test_faulty_stories.py --stories $(STORIES)
 
+mutants: $(DEV) ## plant defects one by one; which of them do the nearest tests miss?
+	$(PY) .ci/mutants.py $(ROOMS)
+
+test-lowest: ## the tests on the lowest versions admitted, and on the newest Python at hand
+	bash .ci/test-lowest $(PYTHON)
+
 bench: $(DEV) ## speed and memory, as ratios to a plain loop
 	$(PY) -m benchmarks
 
@@ -58,7 +64,7 @@ format: $(DEV) ## let ruff repair and format the sources
 	$(BIN)/ruff format .
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist docs/_build docs/api docs/cli .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest .lowest.txt build dist docs/_build docs/api docs/cli .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,7 +58,7 @@ def test_a_finished_environment_is_used_again(tmp_path: Path) -> None:
     assert "pip install" in make("-n", f"VENV={tmp_path}", "lint")
 
 
-@pytest.mark.parametrize("script", [".ci/run", ".ci/test-system"])
+@pytest.mark.parametrize("script", [".ci/run", ".ci/test-system", ".ci/test-lowest"])
 def test_the_scripts_of_ci_stop_at_the_first_failure(script: str) -> None:
     path = ROOT / script
     assert os.access(path, os.X_OK), f"chmod +x {script}"
@@ -68,3 +70,16 @@ def test_ci_runs_what_a_person_runs() -> None:
     called = [line.split()[1] for line in lines if line.startswith("make ")]
     assert called[0] == "test"
     assert "test-system" in called
+
+
+def test_every_mutant_still_has_a_place() -> None:
+    """A defect that can no longer be planted would count as killed."""
+    spec = importlib.util.spec_from_file_location("mutants", ROOT / ".ci" / "mutants.py")
+    assert spec is not None
+    assert spec.loader is not None
+    mutants = importlib.util.module_from_spec(spec)
+    sys.modules["mutants"] = mutants
+    spec.loader.exec_module(mutants)
+    for mutant in mutants.MUTANTS:
+        assert mutant.old in (ROOT / mutant.file).read_text(encoding="utf-8"), f"{mutant.file}: {mutant.old}"
+        assert all((ROOT / test).exists() for test in mutant.tests.split())

@@ -30,12 +30,21 @@ def test_percentiles_interpolate_between_order_statistics():
     assert spread["mean"] == 5.0
     assert spread["median"] == 5.0
     assert spread["p90"] == pytest.approx(9.0)
+    assert spread["p95"] == pytest.approx(9.5)
+    assert spread["p99"] == pytest.approx(9.9)
     assert spread["max"] == 10.0
 
 
 def test_no_finished_job_gives_nan_not_an_error():
     assert all(math.isnan(value) for value in distribution(pl.Series([], dtype=pl.Float64)).values())
     assert math.isnan(makespan(job_rows({"state": "waiting"})))
+
+
+@pytest.mark.parametrize("state", ["running", "waiting"])
+def test_a_makespan_is_over_when_everybody_has_ended(state):
+    done = {"state": "completed", "arrival": 2.0, "finish": 12.0, "jct": 10.0}
+    assert makespan(job_rows(done, {"state": "rejected", "arrival": 3.0})) == 10.0
+    assert math.isnan(makespan(job_rows(done, {"state": state})))
 
 
 @given(times)

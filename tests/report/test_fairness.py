@@ -62,3 +62,9 @@ def test_rho_compares_with_a_private_share_of_the_cluster():
 def test_a_share_beyond_the_request_does_not_speed_a_job_up():
     jobs = job_rows({"gpus": 1, "duration": 10.0, "finish": 30.0, "jct": 30.0})
     assert finish_time_fairness(jobs, jobs, 64, 30.0).to_list() == [3.0]
+
+
+def test_the_static_definition_counts_everyone_who_was_there():
+    everyone = job_rows(*[{"arrival": 0.0, "finish": 10.0, "jct": 10.0, "duration": 5.0, "gpus": 1}] * 8)
+    rho = finish_time_fairness(everyone.head(2), everyone, 4.0, 10.0, "static")
+    assert rho.to_list() == [1.0, 1.0]  # 10 s against 5 s on a cluster that eight jobs share four ways

@@ -2,6 +2,7 @@
 
 import math
 
+import polars as pl
 from tests.report.example_runs import example_run, job_rows
 
 from gantline.report.frames import StoredRun
@@ -36,3 +37,18 @@ def test_a_queue_grows_only_if_it_rises_throughout_and_doubles():
     assert not Steadiness(0.9, (1.0, 2.0, 1.5, 4.0, 5.0)).growing
     assert not Steadiness(0.9, (4.0, 4.1, 4.2, 4.3, 4.4)).growing
     assert not Steadiness(0.9, (0.0, 0.1, 0.2, 0.3, 0.4)).growing  # less than one job is no queue
+    assert Steadiness(0.9, (3.0, 4.0, 6.0)).growing  # it doubled
+    assert not Steadiness(0.9, (3.0, 4.0, 5.9)).growing
+    assert not Steadiness(0.9, (1.0, 2.0, 2.0, 4.0)).growing  # it stood still for a while
+
+
+def test_a_little_more_than_there_is_is_too_much():
+    assert Steadiness(1.01, ()).overloaded
+    assert not Steadiness(1.0, ()).overloaded
+
+
+def test_the_work_of_the_last_arrival_belongs_to_the_time_after_it():
+    run = example_run(jobs=20, gap=1500)
+    last = run.jobs["arrival"].max()
+    heavier = run.jobs.with_columns(duration=pl.when(pl.col("arrival") == last).then(1e6).otherwise(pl.col("duration")))
+    assert steadiness(StoredRun(heavier, run.allocations, run.events, run.series)).offered_load == steadiness(run).offered_load

@@ -47,6 +47,21 @@ def test_swf_lines_with_other_widths_are_named(tmp_path: Path) -> None:
         import_trace("swf", path)
 
 
+def test_swf_outcomes_parts_and_which_processors_count(tmp_path: Path) -> None:
+    """Codes 2 to 4 are parts of a job whose summary line is kept, 5 is killed; what was asked for goes before what was used."""
+    rows = [
+        "1 0 5 100 8 -1 -1 4 -1 -1 1 1 1 -1 1 -1 -1 -1",
+        "2 1 5 100 8 -1 -1 -1 -1 -1 5 1 1 -1 1 -1 -1 -1",
+        "3 2 5 100 8 -1 -1 0 -1 -1 0 1 1 -1 1 -1 -1 -1",
+        *(f"{number} 3 5 100 8 -1 -1 4 -1 -1 {number} 1 1 -1 1 -1 -1 -1" for number in (2, 3, 4)),
+    ]
+    path = tmp_path / "log.swf"
+    path.write_text("\n".join(rows) + "\n")
+    frame = import_trace("swf", path).frame
+    assert frame["gpus"].to_list() == [4, 8, 8]
+    assert frame["outcome"].to_list() == ["completed", "killed", "failed"]
+
+
 def test_sacct_reads_times_and_resources() -> None:
     trace = import_trace("sacct", FIXTURES / "sacct.txt")
     columns = ("job", "arrival", "gpus", "duration", "type", "outcome", "user", "queue", "time_limit", "cpus")
