@@ -41,7 +41,7 @@ def tell(run: Run, bounded: bool) -> int:
     free = free_stops(run.summary)
     if free:
         note(free)
-    if code == 0 and not bounded and run.summary["jobs"] > 1 and not run.jobs["queueing"].max():
+    if code == 0 and not bounded and run.summary["jobs"] > 1 and len(run.tables.cluster.types) == 1 and not run.jobs["queueing"].max():
         used = f"utilisation {100 * run.summary['utilization']:.1f} %"
         note(f"no job had to wait ({used}): this says nothing about the policy; take a smaller --cluster or a higher load")
     if code == 0 and not is_watched():  # a person finds it in the summary

@@ -27,6 +27,7 @@ from gantline.report.frames import RunLike, settled
 from gantline.report.metrics import measure, steadiness
 from gantline.report.names import names_of
 from gantline.report.page.figures import MOST_DRAWN, choose_figures
+from gantline.report.page.headline import headline
 from gantline.report.page.jobs import COLUMNS, job_columns
 from gantline.report.page.tables import comparison_table, facts_table, group_tables
 
@@ -69,8 +70,9 @@ def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", me
             f'<p class="quiet">{_opening(runs)} Gantline {escape(version("gantline"))}.</p>',
             *_warnings(names, runs, doubts),
             *_uneven(measures),
+            *_headline(names, runs, measures, doubts),
             "<h2>Comparison</h2>" if len(runs) > 1 else "<h2>Numbers</h2>",
-            comparison_table(names, measures, [index for index, told in enumerate(doubts) if told]),
+            comparison_table(names, measures, [index for index, told in enumerate(doubts) if told], runs if len(runs) > 1 else ()),
             "<h2>Figures</h2>",
             '<p class="note screen">Drag over a figure to look closer, double-click to come back.</p>',
             "<noscript><p>The figures and the searchable table of jobs need JavaScript; the numbers above do not.</p></noscript>",
@@ -143,6 +145,14 @@ def _warnings(names: Sequence[str], runs: Sequence[RunLike], doubts: Sequence[Se
     free = [(name, free_stops(run.summary)) for name, run in zip(names, runs)]
     lines = [f"{name}: {told}" if len(runs) > 1 else told for name, told in free if told]
     return [*found, *(f'<p class="note">{escape(line)}.</p>' for line in lines)]
+
+
+def _headline(
+    names: Sequence[str], runs: Sequence[RunLike], measures: Sequence[Mapping[str, float]], doubts: Sequence[Sequence[str]]
+) -> list[str]:
+    told = headline(names, runs, measures, [index for index, own in enumerate(doubts) if own])
+    note = "A tick marks a best value that an interval over the jobs tells from the next. Point at a metric for what it means."
+    return [f'<p class="headline">{escape(told)}</p>', f'<p class="note">{note}</p>'] if told else []
 
 
 def _uneven(measures: Sequence[Mapping[str, float]]) -> list[str]:

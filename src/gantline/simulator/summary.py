@@ -65,6 +65,7 @@ def summarise(
         "cluster": str(cluster),
         "gpus": cluster.gpus,
         "node_gpus": _sizes(state.tables.cluster),
+        **_names(state.tables.cluster),
         "regime": regime.name,
         "round": regime.round,
         "placement": placement.name,
@@ -111,6 +112,12 @@ def _held_seconds(simulation: Simulation) -> float:
     """Device-seconds held: those of the log, and those that shares of the time were worth."""
     grants = simulation.engine.grants
     return device_seconds(simulation.state.log, grants.used_sharing) + grants.fluid.device_seconds
+
+
+def _names(cluster: Cluster) -> dict[str, list[str]]:
+    """The names of the nodes with GPUs, where they are not just numbered."""
+    names = [node.name for node in cluster.nodes]
+    return {} if names == [f"node{number}" for number in range(len(names))] else {"node_names": [n.name for n in cluster.nodes if n.gpus]}
 
 
 def _sizes(cluster: Cluster) -> str:

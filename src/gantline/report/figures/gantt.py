@@ -12,11 +12,12 @@ from gantline.report.figures.chart import Axis, Chart, Panel, Raster, brief
 from gantline.report.figures.durations import unit_for
 from gantline.report.figures.palette import RASTER, rgb
 from gantline.report.figures.raster import draw_intervals
-from gantline.report.frames import RunLike, settled, span_of
+from gantline.report.frames import RunLike, node_gpus_of, settled, span_of
 
 WIDTH, ROWS = 1600, 1000
 NAMED_USERS = 7
 OTHERS = "#a3a8ae"
+MOST_NAMES = 16
 
 
 def gantt(run: RunLike, colour_by: Literal["job", "user"] = "job", width: int = WIDTH, rows: int = ROWS) -> Chart:
@@ -48,12 +49,26 @@ def gantt(run: RunLike, colour_by: Literal["job", "user"] = "job", width: int = 
         notes.append(f"{device_count:,} devices in {rows:,} rows of the picture.")
     panel = Panel(
         Axis("time since the first arrival", unit.name, low=0.0, high=span),
-        Axis("device", "number", low=0.0, high=float(device_count)),
+        _devices(run, device_count),
         (picture,),
         legend="above" if legend else "none",
         height=1.2,
     )
     return Chart("gantt", f"Devices over time, coloured by {colour_by}", (panel,), tuple(notes))
+
+
+def _devices(run: RunLike, count: int) -> Axis:
+    """Devices by the names of their nodes, where the run tells its nodes; as many names as can be read."""
+    sizes = [size for size in node_gpus_of(run) if size]
+    told = run.summary.get("node_names")
+    names = [str(name) for name in told] if told and len(told) == len(sizes) else [f"node{number}" for number in range(len(sizes))]
+    if sum(sizes) != count:
+        return Axis("device", "number", low=0.0, high=float(count))
+    ends = np.cumsum(sizes)
+    middles = ends - np.array(sizes) / 2
+    step = -(-len(sizes) // MOST_NAMES)
+    ticks = tuple((float(middles[row]), brief(names[row], 16)) for row in range(0, len(sizes), step))
+    return Axis("node", low=0.0, high=float(count), ticks=ticks)
 
 
 def _cluster_size(run: RunLike) -> int:

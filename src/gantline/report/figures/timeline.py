@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from gantline.report.metrics import bin_means, with_utilisation
 from gantline.report.names import names_of
 
 SLICES = 400
+MOST_TOGETHER = 4
+"""More curves than these in one panel cannot be told apart: each run then has a panel of its own."""
 
 
 def queue_and_utilisation(runs: Sequence[RunLike], slices: int = SLICES) -> Chart:
@@ -33,8 +36,24 @@ def queue_and_utilisation(runs: Sequence[RunLike], slices: int = SLICES) -> Char
         time = (means["time"].to_numpy() - start) / unit.seconds
         queues.append(Line(brief(name), time, means["queued"].to_numpy(), colour=index, step=True))
         shares.append(Line(brief(name), time, means["utilisation"].to_numpy(), colour=index, step=True))
+    if len(runs) > MOST_TOGETHER:
+        return _multiples(queues, shares, longest / unit.seconds, unit.name)
     time_axis = Axis("time since the first arrival", unit.name, low=0.0, high=longest / unit.seconds)
     top = Panel(time_axis, Axis("waiting", "jobs", low=0.0), tuple(queues), legend="above" if len(runs) > 1 else "none")
     below = Panel(time_axis, Axis("utilisation", percent=True, low=0.0, high=1.0), tuple(shares))
     note = f"Means over {slices} slices of {width / unit_for(width).seconds:.3g} {unit_for(width).name}."
     return Chart("timeline", "Queue and utilisation over time", (top, below), (note,))
+
+
+def _multiples(queues: Sequence[Line], shares: Sequence[Line], end: float, unit: str) -> Chart:
+    """A panel per run on equal axes: its queue as a curve, and its busy GPUs as a share of the height."""
+    most = max((float(line.y.max()) for line in queues if line.y.size), default=0.0) or 1.0
+    panels = []
+    for queue, share in zip(queues, shares):
+        unseen, nothing = np.full(share.y.size, np.nan), np.zeros(share.y.size)
+        busy = Line("busy GPUs", share.x, unseen, colour=6, low=nothing, high=share.y * most)  # a band without a line
+        queue = replace(queue, colour=0)  # the axis tells whose it is
+        axis = Axis(brief(queue.name, 16), "jobs", low=0.0, high=1.05 * most)
+        panels.append(Panel(Axis("time since the first arrival", unit, low=0.0, high=end), axis, (busy, queue), height=0.5))
+    note = "Line: jobs that wait, all panels to one scale. Grey: busy GPUs, the full height is all of them."
+    return Chart("timeline", "Queue and utilisation over time, run by run", tuple(panels), (note,))

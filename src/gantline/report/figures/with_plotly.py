@@ -58,12 +58,13 @@ def picture_url(pixels: np.ndarray) -> str:
 def _domains(chart: Chart) -> list[tuple[float, float]]:
     """The vertical stretch of each panel, the first one on top."""
     count = len(chart.panels)
-    room = 1.0 - GAP * (count - 1)
+    gap = min(GAP, 0.25 / count)
+    room = 1.0 - gap * (count - 1)
     heights = [panel.height / sum(p.height for p in chart.panels) * room for panel in chart.panels]
     domains, top = [], 1.0
     for height in heights:
         domains.append((max(0.0, top - height), top))
-        top -= height + GAP
+        top -= height + gap
     return domains
 
 

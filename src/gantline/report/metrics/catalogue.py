@@ -57,3 +57,31 @@ METRICS: tuple[Metric, ...] = (
     Metric("offered_load", "Offered load", "share"),
 )
 BY_KEY: dict[str, Metric] = {metric.key: metric for metric in METRICS}
+
+MEANINGS: dict[str, str] = {
+    "jobs": "jobs that count",
+    "completed": "jobs that did all their work",
+    "unfinished": "jobs that waited or ran when the run stopped",
+    "jct_mean": "from arrival to completion, mean over jobs",
+    "jct_median": "half of the jobs complete within this time of their arrival",
+    "jct_p90": "nine of ten jobs complete within this time of their arrival",
+    "jct_p95": "95 of 100 jobs complete within this time of their arrival",
+    "jct_p99": "99 of 100 jobs complete within this time of their arrival",
+    "slowdown_mean": "completion time by run time, very short jobs counted as longer; 1 is a job that never waits",
+    "queueing_mean": "completion time less the time with devices",
+    "responsiveness_mean": "from arrival to the first start",
+    "makespan": "from the first arrival to the last completion",
+    "utilisation": "held share of the GPUs that were up",
+    "fragmentation": "share of the free GPUs that nobody who waits could use, while somebody waits",
+    "queue_mean": "jobs that wait, mean over time",
+    "preemptions": "how often running jobs were stopped for others",
+    "restarts": "how often jobs began again after a failure",
+    "work_lost": "work done since the last checkpoint before a failure",
+    "gpu_hours": "GPUs times the hours they were held",
+    "money": "hours of devices held, times their prices",
+    "jain_users": "how even users' shares are; 1 is equal",
+    "rho_mean": "completion time by that in an equal share of the cluster; above 1 is worse than one's share",
+    "deadline_misses": "jobs that completed after their deadline, or will",
+    "offered_load": "GPU time that jobs ask for, by what there is",
+}
+"""A metric in half a sentence."""
