@@ -23,8 +23,8 @@ _STUDIES = {
     "gavel-hierarchy": f"{_HOME}.gavel_hierarchy:GavelHierarchy",
     "gavel-cost": f"{_HOME}.gavel_cost:GavelCost",
     "gavel-estimation": f"{_HOME}.gavel_estimation:GavelEstimation",
-    "pollux-load": f"{_HOME}.pollux_load:PolluxLoad",
     "gavel-rounds": f"{_HOME}.gavel_rounds:GavelRounds",
+    "pollux-load": f"{_HOME}.pollux_load:PolluxLoad",
     "sia-heterogeneous": f"{_HOME}.sia_tables:SiaHeterogeneous",
     "sia-homogeneous": f"{_HOME}.sia_tables:SiaHomogeneous",
 }
