@@ -42,7 +42,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         loop.interference, loop.artifact_fit = policy.interference, policy.fit == "artifact"
     loop.run(_decider(simulation, asked, sizes, loop))
     write_result(simulation, loop)
-    told: dict[str, Any] = {"unmeasured_shapes": asked.applications.unmeasured}
+    told: dict[str, Any] = {"unmeasured_shapes": asked.applications.unmeasured, "free_stops": False}  # a restart takes its seconds
     if learns:
         told |= {"estimates": "fitted", "fits": loop.fits} | belief_errors(loop)
     return told
