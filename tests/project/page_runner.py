@@ -93,14 +93,12 @@ def run_command(line: str, place: str) -> tuple[int, str]:
 def _gantline(arguments: list[str]) -> int:
     from gantline.cli.main import main
 
-    before = sys.argv
-    sys.argv = ["gantline", *arguments]
     try:
-        result = main()
+        result: object = main(
+            arguments
+        )  # as tokens: a program of its own would run files of policies in a child, and the child would be pytest
     except SystemExit as leaving:
         result = leaving.code
-    finally:
-        sys.argv = before
     if result is None:
         return 0
     return result if isinstance(result, int) else 1
