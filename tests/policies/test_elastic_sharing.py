@@ -13,6 +13,7 @@ from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.registry import make_policy
+from gantline.simulator.outcome import carry_out
 
 
 def instant(*jobs: dict[str, Any], gpus: int = 4) -> Any:
@@ -69,6 +70,11 @@ def test_afs_beats_equal_share_and_rigid_orders_on_mean_completion_time() -> Non
             means.setdefault(name, []).append(simulate(jobs, "gpu:2x8", name, round=60).summary["average_jct"])
     total = {name: float(np.mean(values)) for name, values in means.items()}
     assert total["afs"] <= total["equal-share"] < min(total["srtf"], total["las"])
+
+
+def test_a_plan_for_nobody_can_be_carried_out() -> None:
+    empty = instant()
+    assert carry_out(empty, make_policy("afs").decide(empty)) == []
 
 
 @pytest.mark.parametrize(("name", "settings"), [("afs", {"lengths": "guessed"}), ("equal-share", {"resize_cost": -1.0})])

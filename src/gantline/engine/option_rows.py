@@ -43,7 +43,7 @@ class OptionRows:
     def _as_before(self, rows: Ints, asked: list[np.ndarray]) -> tuple[Ints, Bools]:
         """Answers to those who ask what they asked last."""
         size = self.tables.F.shape[1]
-        if len(self._last.get("found", ())) < size:
+        if not self._last or len(self._last["found"]) < size:  # also where nobody is there
             self._last = {name: np.full(size, np.nan) for name in _ASKED[3:]}
             self._last |= {name: np.full(size, -2, dtype=np.int64) for name in (*_ASKED[:3], "found")}
             self._last["found"][:] = IMPOSSIBLE
