@@ -68,10 +68,12 @@ def test_a_gang_starts_whole_and_is_passed_until_it_has_aged() -> None:
 
     early = [gpu_job(f"early{k}", 1, 60.0 + 20.0 * k, 0.0) for k in range(4)]
     jobs = [*early, gpu_job("gang", 4, 100.0, 1.0), gpu_job("late", 1, 50.0, 61.0)]
-    passed, aged = (simulate(jobs, "gpu:2x2", "allox", settings={"age": age}) for age in (1000.0, 30.0))
-    starts = [dict(zip(run.jobs["job"], run.jobs["first_start"])) for run in (passed, aged)]
+    ways: list[dict[str, Any]] = [{"age": 1000.0, "fill": False}, {"age": 30.0, "fill": False}, {"age": 30.0}]
+    passed, aged, filled = (simulate(jobs, "gpu:2x2", "allox", settings=way) for way in ways)
+    starts = [dict(zip(run.jobs["job"], run.jobs["first_start"])) for run in (passed, aged, filled)]
     assert (starts[0]["late"], starts[0]["gang"]) == (61.0, 120.0)
     assert (starts[1]["late"], starts[1]["gang"]) == (220.0, 120.0)
+    assert (starts[2]["late"], starts[2]["gang"]) == (61.0, 120.0)  # it is done at 111, before the gang can start
     assert aged.allocations.filter(pl.col("job") == "gang")["devices"].to_list() == [[0, 1, 2, 3]]
 
 

@@ -73,17 +73,17 @@ def decide(
     *,
     now: float,
     alpha: float = 1.0,
-    age: float = inf,
+    age: float | Floats = inf,
     state: State | None = None,
 ) -> tuple[Decision, State]:
     """Start what AlloX would start now.
 
     Gangs (``width`` above one), which the original cannot run, are matched as one job of their whole area (time x
     width), start when they head an idle machine's list and enough machines of its type are idle, and reserve machines
-    once they are older than ``age``. The state makes the next call quick and never changes the answer.
+    once they are older than ``age`` (a number, or one for each job). The state makes the next call quick and never changes the answer.
     """
     check_alpha(alpha)
-    check_age(age)
+    check_age(float(np.min(age, initial=inf)))
     times, release = to_ticks(waiting.time, machines.release)
     price, depth, place = recall(*unpack(state, waiting.time.shape[1]), waiting.name)
     started, scored, matchings = decide_columns(

@@ -6,12 +6,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from gantline.core.arrays import Ints
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.allox.ageing import check_age, next_ageing
 from gantline.policies.allox.allox import decide, nothing_hangs
+from gantline.policies.allox.behind import behind_gangs
 from gantline.policies.allox.instant import Instant
 from gantline.policies.allox.profiling import Samples, check_profile
 from gantline.policies.allox.users import check_alpha, read_weights
@@ -41,11 +44,18 @@ class AlloX(Policy):
         default=math.inf, metadata={"help": "seconds of waiting after which a job goes before all others, so that none starves"}
     )
 
+    patience: float = field(
+        default=1800.0, metadata={"help": "the same for gangs, which small jobs would overtake for ever; the original has none"}
+    )
+    fill: bool = field(
+        default=True, metadata={"help": "whether others use the machines that a gang waits for, as long as it does not start later"}
+    )
     profile: bool = field(default=False, metadata={"help": "whether jobs make two short runs on each device before they are matched"})
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
         check_age(self.age)
+        check_age(self.patience)
         read_weights(self.weights)
         check_profile(self.profile, self.preemptive)
 
@@ -73,10 +83,15 @@ class AlloX(Policy):
             nonlocal state, tries, steady
             waiting, machines, score, way = instant.matching(ways)
             weight = instant.pool.weight
-            found, state = decide(waiting, machines, score, weight, now=instant.now, alpha=self.alpha, age=self.age, state=memory)
+            age = np.where(waiting.width.max(axis=1) > 1, min(self.age, self.patience), self.age)
+            found, state = decide(waiting, machines, score, weight, now=instant.now, alpha=self.alpha, age=age, state=memory)
             tries += 1
             steady = nothing_hangs(waiting, machines, found)
-            return way[found.jobs, found.kinds]
+            jobs, kinds = found.jobs, found.kinds
+            if self.fill and not steady:
+                more = behind_gangs(waiting, machines, found, instant.now)
+                jobs, kinds = np.concatenate((jobs, more[0])), np.concatenate((kinds, more[1]))
+            return way[jobs, kinds]
 
         chosen = instant.seat(match)
         return chosen, state if len(instant.competing) >= _WORTH_KEEPING else None, steady and tries == 1
