@@ -15,6 +15,7 @@ import polars as pl
 from gantline.core import columns as c
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.snapshot import Snapshot
+from gantline.engine import log as g
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -33,7 +34,22 @@ POLICIES: list[tuple[str, dict[str, Any]]] = [
     ("tiresias", {"limits": (120.0, 900.0), "compat": "none", "service": "time"}),
 ]
 PLACEMENTS = ["first-free", "consolidated", "consolidated:tight", "consolidated:preferred", "skew", "random", "first-node"]
-SCRATCH_F, SCRATCH_I = (c.KEY, c.DUE), (c.FLAGS, c.REASON)  # what the kernels use between two looks
+FLOATS = (
+    c.DONE,
+    c.RATE,
+    c.SINCE,
+    c.ESTIMATE,
+    c.SERVICE,
+    c.GPUTIME,
+    c.SAFE,
+    c.FIRST_START,
+    c.LAST_START,
+    c.FINISH,
+    c.ADMITTED,
+    c.WAITED,
+    c.MARK,
+)
+INTS = (c.HELD, c.HEAD, c.OPTION, c.EPOCH, c.PREEMPTIONS, c.RESTARTS)
 
 
 @dataclass(frozen=True)
@@ -125,12 +141,12 @@ def small_run(number: int, hard: bool = True, noise: bool = True) -> Run:
 
 
 def fingerprint(run: Run) -> str:
-    """A short hash over the log, the counters and every column of every job that means anything after a run."""
-    t, digest = run.tables, hashlib.blake2b(digest_size=6)
-    told = [run.summary[name] for name in ("log_hash", "decisions", "preemptions", "restarts", "end")]
-    digest.update(repr(told).encode())
-    F = np.delete(t.F, SCRATCH_F, axis=0)
-    I = np.delete(t.I, SCRATCH_I, axis=0)
-    for part in (np.where(np.isnan(F), np.nan, F), I, t.NI[: c.N_RECLAIM], t.D):
+    """A short hash over who held what when, the counters, and what the jobs had in the end; codes of reasons and phases are left out."""
+    t, log, digest = run.tables, run.log, hashlib.blake2b(digest_size=6)
+    digest.update(repr([run.summary[name] for name in ("decisions", "preemptions", "restarts", "end")]).encode())
+    n, devices = int(log.LN[0]), int(log.LN[1])
+    parts = [log.LI[line, :n] for line in (g.L_ROW, g.L_OPTION, g.L_OFFSET, g.L_COUNT)] + [*log.LF[:, :n], log.LD[:devices]]
+    parts += [np.where(np.isnan(t.F[column]), -1.0, t.F[column]) for column in FLOATS] + [t.I[column] for column in INTS]
+    for part in (*parts, t.NI[c.N_FREE], t.D[c.D_HOLDER]):
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
