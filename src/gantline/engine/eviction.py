@@ -36,9 +36,14 @@ def restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: Int
         I[c.OPTION, row] = option
         return True
     for k in range(first, first + count):
-        at = D[c.D_NODE, X[X_SAVED, k]]
-        if D[c.D_HOLDER, X[X_SAVED, k]] != c.FREE or NF[c.N_CPUS, at] + 1e-9 < cpus or NF[c.N_MEMORY, at] + 1e-9 < memory:
+        at, here = D[c.D_NODE, X[X_SAVED, k]], 1
+        if D[c.D_HOLDER, X[X_SAVED, k]] != c.FREE:
             return False
+        if cpus > 0.0 or memory > 0.0:  # what all of its devices on that node need
+            for j in range(first, first + count):
+                here += int(j != k and D[c.D_NODE, X[X_SAVED, j]] == at)
+            if NF[c.N_CPUS, at] + 1e-9 < cpus * here or NF[c.N_MEMORY, at] + 1e-9 < memory * here:
+                return False
     last = -1
     for k in range(first, first + count):
         device = X[X_SAVED, k]
