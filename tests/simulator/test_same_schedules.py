@@ -17,7 +17,8 @@ from gantline.simulator.simulate import simulate
 from gantline.workload.generators import generate
 from gantline.workload.trace import Trace
 
-#: One line per number: the fingerprint that the first kernel gave (it scanned everybody who ran or waited at every decision).
+#: One line per number: the fingerprint that the first kernel gave (it scanned everybody who ran or waited at every decision), but for five
+#: runs with options of several sizes, recorded anew when smaller options became those of the shrink rule only.
 RECORDED = (Path(__file__).parent / "recorded_runs.txt").read_text().split()
 
 
