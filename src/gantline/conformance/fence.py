@@ -30,7 +30,7 @@ _SYSTEM = {
     "rename", "replace", "readlink", "getloadavg",
 }  # fmt: skip
 _ENVIRONMENT = {getattr(type(os.environ), name).__code__ for name in ("__getitem__", "__iter__", "__len__", "copy")}
-_INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline.core.rng")
+_INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline._machine_code", "gantline.core.rng")
 
 
 @contextmanager

@@ -1,31 +1,30 @@
-"""How kernels are compiled: cached, and without reference counting.
+"""How kernels are compiled: when they are first called, cached, and without reference counting.
 
 Kernels get arrays and hand none out, so counting references to them is pure cost; in the innermost loops it was more than half of
-the time (atomic updates at every call of a small function). A kernel must therefore not allocate: scratch space comes as an argument.
+the time (atomic updates at every call of a small function). A kernel must therefore not allocate: scratch space comes as an argument. Its
+machine code is stored, so that later processes call it without importing Numba (`gantline._machine_code`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-import numba
+from gantline._machine_code import Kernel
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(function: Function) -> Function:
     """Compile a function that allocates nothing."""
-    njit: Any = numba.njit
-    try:
-        made: Function = njit(cache=True, _nrt=False)(function)
-    except (KeyError, TypeError):  # a version of Numba without that switch: the same code, slower
-        made = njit(cache=True)(function)
-    return made
+    return cast(Function, Kernel(function, {"_nrt": False}, storable=True))
 
 
 def compiled(function: Function) -> Function:
     """Compile a function that may allocate."""
-    njit: Any = numba.njit
-    made: Function = njit(cache=True)(function)
-    return made
+    return cast(Function, Kernel(function, {}, storable=False))
+
+
+def compiled_numpy(function: Callable[..., Any]) -> Any:
+    """Compile a function that may allocate and divides as NumPy does: by zero gives infinity, not an error."""
+    return Kernel(function, {"error_model": "numpy"}, storable=False)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from gantline.core.arrays import Ints
+from gantline.core.jit import compiled
 
 
-@njit(cache=True)
+@compiled
 def strong_components(first: Ints, heads: Ints) -> Ints:
     """Number the components; the arcs of node v go to ``heads[first[v]:first[v + 1]]``."""
     nodes = first.size - 1
@@ -49,7 +49,7 @@ def strong_components(first: Ints, heads: Ints) -> Ints:
     return component
 
 
-@njit(cache=True)
+@compiled
 def members(component: Ints) -> tuple[Ints, Ints]:
     """The nodes of every component, one after the other, and where each begins."""
     begins = np.zeros(component.size + 1, np.int64)

@@ -9,10 +9,11 @@ optimum the textbook differences cancel to nothing, and with them the last digit
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gantline.core.jit import compiled_numpy
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def eliminate(matrix, inverse, s, y, w, kinds, arrow):  # type: ignore[no-untyped-def]
     """Factor the matrix; returns (pivots, lowers, border, core)."""
     start, index, value = matrix
@@ -68,7 +69,7 @@ def eliminate(matrix, inverse, s, y, w, kinds, arrow):  # type: ignore[no-untype
     return pivots, lowers, border, core
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def _add_rest(core, weight, entry, devices, loose, slack, determinant):  # type: ignore[no-untyped-def]
     """Add what the elimination of one kind leaves of the border: minors of diagonal + two rank-one terms, by Cauchy-Binet."""
     types = len(weight)
@@ -93,7 +94,7 @@ def _add_rest(core, weight, entry, devices, loose, slack, determinant):  # type:
             core[h, j] -= change
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def substitute(factors, right, kinds, arrow, w):  # type: ignore[no-untyped-def]
     """Solve in place."""
     pivots, lowers, border, core = factors
@@ -123,7 +124,7 @@ def substitute(factors, right, kinds, arrow, w):  # type: ignore[no-untyped-def]
         right[2 * kinds + j] = tail[j]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def _cholesky(core):  # type: ignore[no-untyped-def]
     """Factor in place, lower triangle; a pivot lost to rounding is replaced by what rounding leaves of it."""
     size = len(core)
@@ -138,7 +139,7 @@ def _cholesky(core):  # type: ignore[no-untyped-def]
                 core[i, i] = np.sqrt(max(total, 1e-16 * core[i, i]))
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def _solve_triangular(lower, right):  # type: ignore[no-untyped-def]
     """Solve L L' x = right in place."""
     size = len(lower)
@@ -152,7 +153,7 @@ def _solve_triangular(lower, right):  # type: ignore[no-untyped-def]
             right[j] -= lower[i, j] * right[i]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def _entries(matrix, c, kinds):  # type: ignore[no-untyped-def]
     """A column without pairs: its kind, its floor entry, its device row (-1: none) and the entry there."""
     start, index, value = matrix

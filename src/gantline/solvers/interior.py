@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import compiled_numpy
 from gantline.solvers.elimination import eliminate
 from gantline.solvers.newton import apply, demand, newton_step, pole, push, reach, shorten, uneven
 
@@ -89,7 +89,7 @@ def climb(problem: Problem, x: Floats, level: float = 0.0, *, budget: int = 100)
     return Point(x, level, price, gap, iterations)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, off, x, level, budget, tolerance):  # type: ignore[no-untyped-def]
     """The method itself. ``p`` holds columns, then the slack of every row; ``q`` their prices; ``weight`` their terms."""
     columns, rows = len(x), len(bound)
@@ -175,7 +175,7 @@ def _climb(matrix, bound, v, w, gain, bend, kinds, arrow, levelled, num, den, of
     return best_p[:columns], best_level, best_q[columns:], best, steps
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def _begin(matrix, bound, v, w, gain, bend, x, level, direction, need, slope, p, q, weight):  # type: ignore[no-untyped-def]
     """Write the first point: slacks of the given columns, and prices on the central path; returns the sum of weights."""
     start, index, value = matrix

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gantline.core.jit import compiled_numpy
 from gantline.solvers.elimination import substitute
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def newton_step(matrix, p, q, w, aim, dual, inverse, lack, slope, pull, bow, levelled, kinds, arrow, factors, dp, dq):  # type: ignore[no-untyped-def]
     """Newton's step for the products ``p q = aim``: writes ``dp`` and ``dq``, returns the step of the level.
 
@@ -58,7 +58,7 @@ def newton_step(matrix, p, q, w, aim, dual, inverse, lack, slope, pull, bow, lev
     return shift
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def demand(num, den, off, level, need, slope, curve):  # type: ignore[no-untyped-def]
     """What the level demands of each row, with first and second derivative."""
     for r in range(len(num)):
@@ -68,7 +68,7 @@ def demand(num, den, off, level, need, slope, curve):  # type: ignore[no-untyped
         curve[r] = 2.0 * slope[r] * off[r] / left
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def pole(level, shift, num, den, off):  # type: ignore[no-untyped-def]
     """How far the level may move before a row's demand grows beyond all bounds."""
     far = 1.0
@@ -78,7 +78,7 @@ def pole(level, shift, num, den, off):  # type: ignore[no-untyped-def]
     return far
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def uneven(p, q, weight, middle):  # type: ignore[no-untyped-def]
     """How far the products ``p q`` are from those of the central path, relatively."""
     worst = 0.0
@@ -88,7 +88,7 @@ def uneven(p, q, weight, middle):  # type: ignore[no-untyped-def]
     return worst
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def reach(values, steps):  # type: ignore[no-untyped-def]
     """How far one may step before a value turns negative; a whole step at most."""
     far = 1.0
@@ -98,7 +98,7 @@ def reach(values, steps):  # type: ignore[no-untyped-def]
     return far
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def shorten(p, q, dp, dq, weight, bend, mass, far):  # type: ignore[no-untyped-def]
     """The longest of a few steps after which no product ``p q`` is far below the others: from there a curve leads nowhere."""
     for _ in range(12):
@@ -115,7 +115,7 @@ def shorten(p, q, dp, dq, weight, bend, mass, far):  # type: ignore[no-untyped-d
     return far
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def apply(matrix, x, out):  # type: ignore[no-untyped-def]
     """out = A x."""
     start, index, value = matrix
@@ -126,7 +126,7 @@ def apply(matrix, x, out):  # type: ignore[no-untyped-def]
             out[index[e]] += value[e] * x[c]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled_numpy
 def push(matrix, q, columns, c):  # type: ignore[no-untyped-def]
     """Column c of A, weighed with the prices of its rows."""
     start, index, value = matrix

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from gantline.core.arrays import Ints
+from gantline.core.jit import compiled
 
 FAR = np.int64(2**62)
 FORBIDDEN = np.int64(-1)
 
 
-@njit(cache=True)
+@compiled
 def solve(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, place: Ints) -> int:
     """Find a least-cost placement; return the number of repairs, or -1 if some job has nowhere to go.
 
@@ -85,7 +85,7 @@ def solve(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, pl
         repairs += 1
 
 
-@njit(cache=True)
+@compiled
 def open_levels(release: Ints, offset: Ints, price: Ints, depth: Ints) -> None:
     """Give every type positions down to the first that costs no more than its first machine: deeper ones are worse."""
     for t in range(price.shape[0]):
@@ -103,7 +103,7 @@ def open_levels(release: Ints, offset: Ints, price: Ints, depth: Ints) -> None:
         depth[t] = k
 
 
-@njit(cache=True)
+@compiled
 def deepen(t: int, release: Ints, offset: Ints, price: Ints, depth: Ints, used: Ints) -> None:
     """Open one more position below the last when that is in use."""
     levels = price.shape[1]
@@ -112,7 +112,7 @@ def deepen(t: int, release: Ints, offset: Ints, price: Ints, depth: Ints, used: 
         depth[t] += 1
 
 
-@njit(cache=True)
+@compiled
 def choose(times: Ints, price: Ints, depth: Ints, guess: int, j: int) -> int:
     """The class in which job j is cheapest: the guess if it is one of them, else the first."""
     levels = price.shape[1]
@@ -127,7 +127,7 @@ def choose(times: Ints, price: Ints, depth: Ints, guess: int, j: int) -> int:
     return cheapest
 
 
-@njit(cache=True)
+@compiled
 def link(first: Ints, after: Ints, before: Ints, j: int, c: int) -> None:
     """Put job j on the list of class c."""
     after[j], before[j] = first[c], -1
@@ -136,7 +136,7 @@ def link(first: Ints, after: Ints, before: Ints, j: int, c: int) -> None:
     first[c] = j
 
 
-@njit(cache=True)
+@compiled
 def unlink(first: Ints, after: Ints, before: Ints, j: int, c: int) -> None:
     """Take job j off the list of class c."""
     if before[j] >= 0:
@@ -147,7 +147,7 @@ def unlink(first: Ints, after: Ints, before: Ints, j: int, c: int) -> None:
         before[after[j]] = before[j]
 
 
-@njit(cache=True)
+@compiled
 def search(
     times: Ints,
     release: Ints,
@@ -212,7 +212,7 @@ def search(
             j = after[j]
 
 
-@njit(cache=True)
+@compiled
 def reprice(price: Ints, depth: Ints, distance: Ints, seen: npt.NDArray[np.bool_], target: int) -> None:
     """Raise the prices of the nodes nearer than the target so that the path to it costs nothing; the sink's stays 0."""
     types, levels = price.shape

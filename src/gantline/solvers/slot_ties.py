@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from gantline.core.arrays import Ints
+from gantline.core.jit import compiled
 from gantline.solvers.components import members, strong_components
 from gantline.solvers.slot_flow import FAR, FORBIDDEN
 
 Counts = npt.NDArray[np.int32]
 
 
-@njit(cache=True)
+@compiled
 def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, place: Ints) -> None:
     """Turn an optimal ``place`` into the canonical one, in place; jobs are rows in order of arrival."""
     types, levels = price.shape
@@ -73,7 +73,7 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
         place[j] = t * levels + at[j] - base[t]
 
 
-@njit(cache=True)
+@compiled
 def equal_jobs(times: Ints, one: int, other: int) -> bool:
     """Whether two jobs take the same time everywhere."""
     differing = 0
@@ -82,7 +82,7 @@ def equal_jobs(times: Ints, one: int, other: int) -> bool:
     return differing == 0
 
 
-@njit(cache=True)
+@compiled
 def tight_classes(times: Ints, price: Ints, depth: Ints) -> tuple[Ints, Ints]:
     """Per job the classes in which it is cheapest under the prices, deepest position first, then by type."""
     types, jobs = price.shape[0], times.shape[1]
@@ -121,7 +121,7 @@ def tight_classes(times: Ints, price: Ints, depth: Ints) -> tuple[Ints, Ints]:
     return found[:size], start
 
 
-@njit(cache=True)
+@compiled
 def count_moves(moves: Counts, choices: Ints, start: Ints, j: int, here: int, sign: int) -> None:
     """Add or withdraw the moves that job j, now in class ``here``, could make at no cost."""
     for s in range(start[j], start[j + 1]):
@@ -129,7 +129,7 @@ def count_moves(moves: Counts, choices: Ints, start: Ints, j: int, here: int, si
             moves[here, choices[s]] += sign
 
 
-@njit(cache=True)
+@compiled
 def marginal_prices(release: Ints, offset: Ints, base: Ints, used: Ints) -> tuple[Ints, Ints]:
     """Per class the release time of its last machine in use, and of the next one."""
     last, following = np.full(used.size, -FAR), np.full(used.size, FAR)
@@ -142,7 +142,7 @@ def marginal_prices(release: Ints, offset: Ints, base: Ints, used: Ints) -> tupl
     return last, following
 
 
-@njit(cache=True)
+@compiled
 def free_arcs(choices: Ints, start: Ints, at: Ints, listed: Ints, last: Ints, following: Ints) -> tuple[Ints, Ints]:
     """The arcs along which a unit can go at no cost, by node: ``heads[first[v]:first[v + 1]]``; the sink comes last."""
     sink = listed.size
@@ -170,7 +170,7 @@ def free_arcs(choices: Ints, start: Ints, at: Ints, listed: Ints, last: Ints, fo
     return first, heads
 
 
-@njit(cache=True)
+@compiled
 def find_path(moves: Counts, listed: Ints, last: Ints, following: Ints, within: Ints, source: int, target: int, path: Ints) -> bool:
     """Whether one unit can go from source to target at no cost; ``path[node]`` is then the node before."""
     sink = listed.size
@@ -200,7 +200,7 @@ def find_path(moves: Counts, listed: Ints, last: Ints, following: Ints, within: 
     return False
 
 
-@njit(cache=True)
+@compiled
 def shift(moves: Counts, choices: Ints, start: Ints, at: Ints, chooser: int, used: Ints, source: int, target: int, path: Ints) -> None:
     """Carry one unit along the path: each class hands on a job that has not chosen yet, or a machine of its own."""
     sink = moves.shape[0] - 1
@@ -221,7 +221,7 @@ def shift(moves: Counts, choices: Ints, start: Ints, at: Ints, chooser: int, use
         node = previous
 
 
-@njit(cache=True)
+@compiled
 def has(choices: Ints, start: Ints, j: int, wanted: int) -> bool:
     """Whether the class is one in which job j is cheapest."""
     return wanted in choices[start[j] : start[j + 1]]

@@ -13,7 +13,6 @@ import math
 from typing import Any, Final
 
 import numpy as np
-from scipy import optimize
 
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel
@@ -65,6 +64,8 @@ def fit_like_artifact(seen: Observations, tolerance: float | None = None) -> Spe
         return float(loss_and_gradient(p, seen.rows, gradient, work)), gradient.copy()
 
     bounds: Any = list(zip(low, high))
+    from scipy import optimize  # slow to import, and most runs fit nothing
+
     found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=tolerance)
     best = np.clip(np.asarray(found.x, dtype=np.float64), low, high)
     spread_is_dearer(seen.rows, best)

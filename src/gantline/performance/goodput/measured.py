@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import LinearNDInterpolator
-from scipy.spatial import QhullError
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, near
@@ -70,7 +68,10 @@ class StepTimes:
         return np.concatenate((np.column_stack((place, *means)), self.scalability))
 
     @cached_property
-    def _between(self) -> LinearNDInterpolator | None:
+    def _between(self) -> Any:
+        from scipy.interpolate import LinearNDInterpolator  # half a second to import, and most runs have no profiles
+        from scipy.spatial import QhullError
+
         try:
             return LinearNDInterpolator(self.points[:, :3], self.points[:, 3:])
         except (QhullError, ValueError):  # too few points, or all in one plane

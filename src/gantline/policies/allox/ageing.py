@@ -10,10 +10,10 @@ from __future__ import annotations
 from math import inf
 
 import numpy as np
-from numba import njit
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
+from gantline.core.jit import compiled
 from gantline.policies.allox.fill import fits
 from gantline.solvers.slot_flow import FAR, FORBIDDEN
 
@@ -33,7 +33,7 @@ def next_ageing(arrival: Floats, now: float, age: float) -> float:
     return float(young.min()) + age if len(young) else inf
 
 
-@njit(cache=True)
+@compiled
 def earliest(kind: int, width: int, machine_kind: Ints, release: Ints, idle: Bools, found: Ints) -> int:
     """The ``width`` machines of a type that are free first, idle ones before others; returns how many there are."""
     count = 0
@@ -51,7 +51,7 @@ def earliest(kind: int, width: int, machine_kind: Ints, release: Ints, idle: Boo
     return count
 
 
-@njit(cache=True)
+@compiled
 def serve_aged(
     aged: Ints,
     times: Ints,

@@ -12,9 +12,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.jit import compiled
 from gantline.policies.allox.ageing import serve_aged
 from gantline.policies.allox.fill import fits
 from gantline.policies.allox.sequence import sequence
@@ -23,7 +23,7 @@ from gantline.solvers.slot_flow import FORBIDDEN, solve
 from gantline.solvers.slot_ties import settle
 
 
-@njit(cache=True)
+@compiled
 def decide_columns(
     now: int,
     owner: Ints,
@@ -66,7 +66,7 @@ def decide_columns(
     return started, score, solved
 
 
-@njit(cache=True)
+@compiled
 def start_matched(
     now: int,
     owner: Ints,
@@ -123,7 +123,7 @@ def start_matched(
     return solved
 
 
-@njit(cache=True)
+@compiled
 def leave_out(rows: Ints, blocked: Bools, started: Ints) -> int:
     """Take the rows that could not start out of this event; how many there are."""
     count = 0
@@ -134,7 +134,7 @@ def leave_out(rows: Ints, blocked: Bools, started: Ints) -> int:
     return count
 
 
-@njit(cache=True)
+@compiled
 def any_set(flags: Bools) -> bool:
     """Whether one of them is set; written out, as are the next two, because this compiles in a fraction of the time."""
     count = 0
@@ -143,7 +143,7 @@ def any_set(flags: Bools) -> bool:
     return count > 0
 
 
-@njit(cache=True)
+@compiled
 def same(one: Bools, other: Bools) -> bool:
     """Whether the same flags are set."""
     differing = 0
@@ -152,7 +152,7 @@ def same(one: Bools, other: Bools) -> bool:
     return differing == 0
 
 
-@njit(cache=True)
+@compiled
 def rows_of(chosen: Bools, owner: Ints, started: Ints) -> Ints:
     """The jobs of the chosen users that take part."""
     rows = np.empty(owner.size, np.int64)
@@ -164,7 +164,7 @@ def rows_of(chosen: Bools, owner: Ints, started: Ints) -> Ints:
     return rows[:count]
 
 
-@njit(cache=True)
+@compiled
 def start_heads(
     now: int,
     rows: Ints,
@@ -235,7 +235,7 @@ def start_heads(
             return count
 
 
-@njit(cache=True)
+@compiled
 def sort_machines(machine_kind: Ints, release: Ints, idle: Bools, types: int) -> tuple[Ints, Ints]:
     """Machines by type, then release time, then idle ones before those overdue, then number; and where each type begins."""
     key = np.empty(release.size, np.int64)
@@ -254,7 +254,7 @@ def sort_machines(machine_kind: Ints, release: Ints, idle: Bools, types: int) ->
     return by_release, offset
 
 
-@njit(cache=True)
+@compiled
 def idle_machines(machine_kind: Ints, idle: Bools, kind: int) -> int:
     """How many machines of a type are idle."""
     count = 0
@@ -263,7 +263,7 @@ def idle_machines(machine_kind: Ints, idle: Bools, kind: int) -> int:
     return count
 
 
-@njit(cache=True)
+@compiled
 def occupy(m: int, kind: int, width: int, until: int, machine_kind: Ints, release: Ints, idle: Bools) -> None:
     """Take machine m, and for a gang further idle machines of its type, the last ones first."""
     release[m], idle[m] = until, False

@@ -9,9 +9,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
-from numba import njit
 
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.jit import compiled
 from gantline.policies.allox.shares import dominant_share
 
 
@@ -23,7 +23,7 @@ class Misfit(IntEnum):
     STOP = 2  # nobody starts anything more (DRF's algorithm box; IRFsim)
 
 
-@njit(cache=True)
+@compiled
 def fits(need: Floats, free: Floats) -> bool:
     """Whether every resource suffices, with room for rounding."""
     lacking = 0
@@ -32,7 +32,7 @@ def fits(need: Floats, free: Floats) -> bool:
     return lacking == 0
 
 
-@njit(cache=True)
+@compiled
 def best_way(who: int, user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, free: Floats, gone: Bools, fitting: bool) -> int:
     """The way with the smallest (tier, key) of a user (-1: of anyone) whose job is not gone; -1 if there is none."""
     best = -1
@@ -46,7 +46,7 @@ def best_way(who: int, user: Ints, job: Ints, tier: Ints, key: Floats, need: Flo
     return best
 
 
-@njit(cache=True)
+@compiled
 def fill_by_share(
     user: Ints,
     job: Ints,
@@ -93,7 +93,7 @@ def fill_by_share(
         best[poorest] = best_way(poorest, user, job, tier, key, need, free, gone, misfit == 0)
 
 
-@njit(cache=True)
+@compiled
 def fill_within(user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, jobs: int, free: Floats, used: Floats, limit: Floats) -> Ints:
     """User by user, the best ways that fit both the pool and what is left of the user's limit."""
     free, used = free.copy(), used.copy()
@@ -113,7 +113,7 @@ def fill_within(user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, jo
     return started[:count]
 
 
-@njit(cache=True)
+@compiled
 def fill_best(user: Ints, job: Ints, tier: Ints, key: Floats, need: Floats, jobs: int, free: Floats) -> Ints:
     """The best way of anyone, again and again; what does not fit is passed over."""
     free = free.copy()

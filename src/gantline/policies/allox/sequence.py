@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from gantline.core.arrays import Ints
+from gantline.core.jit import compiled
 
 
-@njit(cache=True)
+@compiled
 def sequence(times: Ints, release: Ints, offset: Ints, levels: int, place: Ints) -> tuple[Ints, Ints]:
     """Give each job a machine (index into ``release``) and a starting time.
 

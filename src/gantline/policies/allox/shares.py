@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
+from gantline.core.jit import compiled
 from gantline.policies.allox.ways import Ways
 
 
@@ -31,7 +31,7 @@ class Worth:
         return Worth(np.arange(resources), np.ones(resources))
 
 
-@njit(cache=True)
+@compiled
 def dominant_share(held: Floats, capacity: Floats, group: Ints, value: Floats) -> float:
     """The largest share of a group of resources; groups of which there is nothing do not count."""
     largest = 0.0

@@ -6,9 +6,9 @@ It speeds the next solve up and has no influence on its answer, so it may be dro
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from gantline.core.arrays import Ints
+from gantline.core.jit import compiled
 
 State = dict[str, Ints]
 Parts = tuple[Ints, Ints, Ints, Ints, Ints]
@@ -27,7 +27,7 @@ def pack(parts: Parts) -> State:
     return dict(zip(("price", "depth", "jobs", "type", "position"), parts))
 
 
-@njit(cache=True)
+@compiled
 def recall(price: Ints, depth: Ints, jobs: Ints, kind: Ints, position: Ints, names: Ints) -> tuple[Ints, Ints, Ints]:
     """Prices, depths and guesses at the places of the named jobs (-1: none), with a position for each job."""
     types, known_levels = price.shape
@@ -46,7 +46,7 @@ def recall(price: Ints, depth: Ints, jobs: Ints, kind: Ints, position: Ints, nam
     return prices, depths, place
 
 
-@njit(cache=True)
+@compiled
 def remember(names: Ints, price: Ints, depth: Ints, place: Ints) -> Parts:
     """The prices in use and the places of the jobs that have one, jobs in order of their names."""
     placed = np.flatnonzero(place >= 0)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
+from gantline.core.jit import compiled
 from gantline.solvers.slot_flow import FORBIDDEN
 
 TICKS = 1e6
@@ -15,7 +15,7 @@ LONGEST = 2.0**60
 FINE, NOT_POSITIVE, NO_RELEASE, TOO_LONG = 0, 1, 2, 3
 
 
-@njit(cache=True)
+@compiled
 def count_ticks(times: Floats, release: Floats) -> tuple[Ints, Ints, int, int]:
     """Times by type and job, releases, and a code with the row that is at fault; impossible times are FORBIDDEN."""
     jobs, types = times.shape

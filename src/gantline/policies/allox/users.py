@@ -10,10 +10,10 @@ from __future__ import annotations
 from math import ceil, inf
 
 import numpy as np
-from numba import njit
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
+from gantline.core.jit import compiled
 from gantline.policies.allox.shares import Worth, dominant_share
 
 
@@ -53,7 +53,7 @@ def progress_gains(time: Floats, need: Floats, capacity: Floats) -> Floats:
     return share[:, None] * slowdown
 
 
-@njit(cache=True)
+@compiled
 def let_in(score: Floats, weight: Floats, active: Bools, alpha: float) -> Bools:
     """The active users with the lowest score per weight, ``ceil(alpha x active)`` of them; draws go by number."""
     count = 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from gantline.core.jit import compiled
 
 
 def draw_intervals(
@@ -33,7 +34,7 @@ def draw_intervals(
     return _draw(starts, ends, first_device, devices, colours, palette, begin, scale, device_count, rows, width)
 
 
-@njit(cache=True)
+@compiled
 def _draw(
     starts: NDArray[np.float64],
     ends: NDArray[np.float64],

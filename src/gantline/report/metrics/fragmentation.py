@@ -13,9 +13,9 @@ import math
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
+from gantline.core.jit import compiled
 from gantline.report.frames import RunLike, settled
 from gantline.report.metrics.steps import time_ratio
 
@@ -69,7 +69,7 @@ def fragmentation(series: pl.DataFrame, start: float, end: float) -> float:
     return 0.0 if math.isnan(share) else share
 
 
-@njit(cache=True)
+@compiled
 def _sweep(
     moments: NDArray[np.float64],
     kinds: NDArray[np.int64],

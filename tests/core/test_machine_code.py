@@ -1,0 +1,111 @@
+"""Kernels kept as machine code: a second process gives the same answers and never imports Numba."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import sys
+from typing import NamedTuple
+import numpy as np
+from gantline.core.jit import compiled, kernel
+
+
+class Bundle(NamedTuple):
+    values: np.ndarray
+    count: int
+
+
+@kernel
+def twice(values, at):
+    return values[at] * 2.0
+
+
+@kernel
+def total(bundle, step, whole, start):
+    found = start
+    for at in range(bundle.count):
+        found += twice(bundle.values, at) ** 0.5 + np.log(bundle.values[at])
+    bundle.values[0] += 1.0
+    return found + bundle.count // step if whole else found
+
+
+@kernel
+def look(values, at):
+    return values.shape[0], values[at], values[at] > 0
+
+
+@kernel
+def corner(table):
+    table[0, 0] = 7.0
+
+
+@compiled
+def fresh(count):
+    return np.ones(count)
+
+
+values = np.ones(5)
+for count, whole in ((3, True), (3, True), (4, False)):
+    print(total(Bundle(values, count), 2, whole, 1.5))
+print(look(values, 1), look(np.arange(4), 1), look(values[::2], 1), look(np.array([False, True]), 1))
+table = np.zeros((2, 3))
+corner(table)
+corner(table.T)
+print(table.tolist(), values.tolist())
+print("numba" in sys.modules, file=sys.stderr)
+if len(sys.argv) > 1:
+    try:
+        print(look(values, 0), total(Bundle(values, 3), 0, True, 0.0))
+    except ArithmeticError as error:
+        print(type(error).__name__)
+    print(fresh(2).tolist())
+"""
+
+
+def run(folder: Path, *words: str) -> tuple[str, bool]:
+    """What the program prints with the kernels of that folder, and whether it needed Numba for it."""
+    program = folder / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(program), *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "kernels")},
+    )
+    return done.stdout, "True" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("machine-code")
+    printed, with_numba = run(folder)
+    assert with_numba
+    return folder, printed
+
+
+def test_a_second_process_calls_the_stored_code_without_numba(compiled_once: tuple[Path, str]) -> None:
+    folder, printed = compiled_once
+    assert run(folder) == (printed, False)
+
+
+def test_a_division_by_zero_is_an_error_and_functions_that_allocate_go_through_numba(compiled_once: tuple[Path, str]) -> None:
+    folder, printed = compiled_once
+    again, _ = run(folder, "more")
+    assert again.startswith(printed)
+    assert again.splitlines()[-2:] == ["ArithmeticError", "[1.0, 1.0]"]
+
+
+def test_damaged_code_is_compiled_anew(compiled_once: tuple[Path, str]) -> None:
+    folder, printed = compiled_once
+    stored = sorted((folder / "kernels" / "machine-code").glob("*total*.o"))
+    assert stored
+    for path in stored:
+        path.write_bytes(path.read_bytes()[:-20] + b"0" * 20)
+    assert run(folder) == (printed, True)
