@@ -147,7 +147,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str,
     for line, row in enumerate(reader, start=2):
         if not row:
             continue
-        if len(row) <= max(at):
+        if len(row) != len(names):
             raise TraceError(f"has {len(row)} of {len(names)} fields", file=str(path), line=line)
         count += 1
         yield line, {name: row[i] for name, i in zip(columns, at)}
