@@ -33,6 +33,7 @@ def in_a_child(call: Callable[[], int]) -> int:
         if child == 0:
             from gantline.simulator.budget import may_be_ended
 
+            os.setpgid(0, 0)  # Ctrl-C reaches it once, through its parent, whether a terminal or somebody else sent it
             may_be_ended(epitaph)
             return call()
         return _wait_for(child, epitaph)
@@ -42,8 +43,7 @@ def _wait_for(child: int, epitaph: IO[bytes]) -> int:
     def pass_on(number: int, frame: object) -> None:
         os.kill(child, number)
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGHUP)}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the child as well
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         _, status = os.waitpid(child, 0)
     finally:
