@@ -72,6 +72,11 @@ def step_of_time(value: Any, where: str) -> float:
     return _time(value, where, above=True, ends=True)
 
 
+def round_of_time(value: Any, where: str) -> float:
+    """The length of a round; the number zero, which Python callers may compute, means none."""
+    return 0.0 if isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0 else step_of_time(value, where)
+
+
 def _time(value: Any, where: str, *, above: bool = False, ends: bool = False) -> float:
     remedy = "write 90, 90s, 15m, 2h, 1d, HH:MM:SS or D-HH:MM:SS"
     try:

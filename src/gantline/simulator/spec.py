@@ -23,7 +23,7 @@ from gantline.core.fields import (
     name_or_none,
     path,
     path_or_list,
-    step_of_time,
+    round_of_time,
     track,
     whole,
     yes_or_no,
@@ -75,7 +75,7 @@ class RunSpec:
     placement: PlacementRule | str = option("first-free", name, "Which devices: first-free, consolidated[:preferred], skew[:X], random.")
     admission: AdmissionRule | str = option("accept-all", name, "Who may enter: accept-all, load-limit:X, quota:user=N,queue=M.")
     regime: Regime | str = option("default", name, "How time is counted: default, blox, tiresias, gavel, ...")
-    round: float | None = option(None, step_of_time, "Decide every so often; without it, on events.")
+    round: float | None = option(None, round_of_time, "Decide every so often; without it, on events.")
     estimates: Estimates | str = option("oracle", name, "What policies know of the work to come: oracle, noisy:S, history, none.")
     costs: Costs | str = option("", name_or_none, "Seconds lost: 30, measured, or start=30,resume=60,resize=20,checkpoint=600.")
     min_run: float = option(0.0, finite_duration, "How long a gang may run before it can be stopped.")

@@ -101,20 +101,21 @@ def test_ties_go_to_lower_columns_then_to_later_jobs(seed: int, jobs: int) -> No
     columns = a_cluster(("a", 1, 4), ("b", 1, 2))
     draw = np.random.default_rng(seed)
     cost = np.where(draw.random((jobs, len(columns))) < 0.3, np.inf, np.round(draw.choice([0.5, 0.6, 0.7, 1.0], (jobs, len(columns))), 2))
+
+    def worth(each: tuple[int, ...]) -> tuple[float, float]:
+        chosen = [(job, column) for job, column in enumerate(each) if column >= 0]
+        total = sum(cost[job, column] for job, column in chosen) + IDLE * (jobs - len(chosen))
+        return round(float(total), 9), round(sum((column + 1) * (1 + job / jobs) for job, column in chosen), 9)
+
     best: tuple[float, float] | None = None
-    answer: tuple[int, ...] = ()
     for each in product(range(-1, len(columns)), repeat=jobs):
         chosen = [(job, column) for job, column in enumerate(each) if column >= 0]
         if any(np.isinf(cost[job, column]) for job, column in chosen):
             continue
         if np.any(sum((columns.use[column] for _, column in chosen), np.zeros(len(columns.bound))) > columns.bound):
             continue
-        total = sum(cost[job, column] for job, column in chosen) + IDLE * (jobs - len(chosen))
-        tie = sum((column + 1) * (1 + job / jobs) for job, column in chosen)
-        if best is None or (round(total, 9), tie) < best:
-            best, answer = (round(total, 9), tie), each
-    assert best is not None
-    assert tuple(choose(cost, columns, IDLE).column.tolist()) == answer
+        best = worth(each) if best is None else min(best, worth(each))
+    assert worth(tuple(choose(cost, columns, IDLE).column.tolist())) == best
 
 
 def test_forced_jobs_keep_their_column_and_the_rest_is_optimal() -> None:
