@@ -55,7 +55,7 @@ def test_a_sweep_marks_the_run_and_says_it_in_its_exit_code(folder: Path, capsys
     code = main(["sweep", "jobs.csv", "--cluster", "1x1", "--policy", "fifo,lucky.py:Lucky", "--workers", "1", "--out", "kept"])
     told = capsys.readouterr()
     assert code == 1
-    assert f"done{MARK}" in told.out
+    assert f"Lucky\t1{MARK}" in told.out
     assert "jobs did not end" in told.err
 
 

@@ -129,7 +129,8 @@ def _label(policy: str) -> str:
         found = policy_class(policy)
     except GantlineError:  # told when the policy is checked
         return policy
-    return found.name or found.__name__
+    own = vars(found).get("name", "")  # one that is inherited belongs to another policy
+    return str(own) or found.__name__
 
 
 def _shown(value: Any) -> Any:
