@@ -106,10 +106,11 @@ class TurnsByHand:
         row = w.row
         note_saves(self.state, row)
         settle(self.t.F, self.t.I, row, self.state.now)  # while it still counts as holding everything
-        grant = self.grants.by_row.pop(row, None)
+        grant = self.grants.by_row.get(row)
         if grant is not None:
             self.grants.left.update(*grant.members)
-        self.before[row] = (self.kinds[w.kind].give_back(row, grant), grant)
+        self.before[row] = (self.kinds[w.kind].give_back(row, grant), grant)  # shares are settled by what was granted
+        self.grants.by_row.pop(row, None)
         if change.keep is not None:
             self.books.take(row, change.keep)
 
