@@ -64,7 +64,7 @@ def test_options_given_come_before_those_gathered() -> None:
     [
         ({"plcement": "random"}, r"no option 'plcement' \(did you mean 'placement'"),
         ({"round": "soon"}, "round: 'soon' is not a time"),
-        ({"round": 0}, "round: 0 is not a time above zero"),
+        ({"round": "0"}, "round: '0' is not a time above zero"),
         ({"round": math.inf}, "round: inf never ends"),
         ({"min_run": -1}, "min_run: -1 is not a time"),
         ({"until": math.nan}, "until: nan is not a time"),

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError
 from gantline.workload.importers.registry import IMPORTERS, find_importer, import_options, import_trace
+from gantline.workload.trace import Trace
 
 FIXTURES = Path(__file__).parent / "fixtures"
 EXCERPTS = {
     "acme": "acme.csv",
     "blox": "blox.csv",
+    "elasticflow": "elasticflow.csv",
     "gavel": "gavel.trace",
     "helios": "helios.csv",
     "irfsim": "irfsim.txt",
@@ -35,7 +37,12 @@ EXCERPTS = {
     "swf": "swf.txt",
     "tiresias": "tiresias.csv",
 }
+OPTIONS = {"elasticflow": {"throughputs": FIXTURES / "elasticflow_speeds.csv"}}  # what a format cannot be read without
 each_format = pytest.mark.parametrize("name", sorted(IMPORTERS))
+
+
+def bring(name: str, source: Path) -> Trace:
+    return import_trace(name, source, OPTIONS.get(name))
 
 
 def test_every_format_has_an_excerpt() -> None:
@@ -46,23 +53,23 @@ def test_every_format_has_an_excerpt() -> None:
 def test_compressed_files_give_the_same_trace(tmp_path: Path, name: str) -> None:
     source = FIXTURES / EXCERPTS[name]
     data = source.read_bytes()
-    plain = import_trace(name, source)
+    plain = bring(name, source)
     for ending, packed in (("gz", gzip.compress(data)), ("bz2", bz2.compress(data)), ("xz", lzma.compress(data))):
         path = tmp_path / f"{source.name}.{ending}"
         path.write_bytes(packed)
-        assert import_trace(name, path) == plain
+        assert bring(name, path) == plain
 
 
 @each_format
 def test_archives_of_one_file_are_opened(tmp_path: Path, name: str) -> None:
     source = FIXTURES / EXCERPTS[name]
-    plain = import_trace(name, source)
+    plain = bring(name, source)
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
         archive.add(source, source.name)
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as zipped:
         zipped.write(source, source.name)
-    assert import_trace(name, tmp_path / "a.tar.gz") == plain
-    assert import_trace(name, tmp_path / "a.zip") == plain
+    assert bring(name, tmp_path / "a.tar.gz") == plain
+    assert bring(name, tmp_path / "a.zip") == plain
 
 
 def test_archives_of_several_files_are_refused(tmp_path: Path) -> None:
@@ -91,7 +98,7 @@ def test_empty_cut_and_foreign_files_are_refused_in_words(tmp_path: Path, name: 
         path = tmp_path / "input"
         path.write_bytes(content)
         with pytest.raises(TraceError) as caught:
-            import_trace(name, path)
+            bring(name, path)
         assert str(path) in str(caught.value)
         assert caught.value.fix
 
@@ -99,13 +106,13 @@ def test_empty_cut_and_foreign_files_are_refused_in_words(tmp_path: Path, name: 
 @each_format
 def test_missing_files_are_not_found(tmp_path: Path, name: str) -> None:
     with pytest.raises(NotFoundError):
-        import_trace(name, tmp_path / "nowhere")
+        bring(name, tmp_path / "nowhere")
 
 
 @each_format
 def test_a_file_cut_anywhere_is_read_in_part_or_refused(tmp_path: Path, name: str) -> None:
     data = (FIXTURES / EXCERPTS[name]).read_bytes()
-    whole = len(import_trace(name, FIXTURES / EXCERPTS[name]))
+    whole = len(bring(name, FIXTURES / EXCERPTS[name]))
     path = tmp_path / "cut"
     for end in range(1, len(data), max(1, len(data) // 60)):
         path.write_bytes(data[:end])
@@ -117,7 +124,7 @@ def test_a_file_cut_anywhere_is_read_in_part_or_refused(tmp_path: Path, name: st
 @given(position=st.floats(0, 1), noise=st.binary(min_size=1, max_size=6))
 def test_noise_in_a_file_never_crashes_the_importer(tmp_path: Path, name: str, position: float, noise: bytes) -> None:
     data = (FIXTURES / EXCERPTS[name]).read_bytes()
-    whole = len(import_trace(name, FIXTURES / EXCERPTS[name]))
+    whole = len(bring(name, FIXTURES / EXCERPTS[name]))
     at = int(position * len(data))
     path = tmp_path / "noisy"
     path.write_bytes(data[:at] + noise + data[at:])
@@ -127,7 +134,7 @@ def test_noise_in_a_file_never_crashes_the_importer(tmp_path: Path, name: str, p
 def outcome(name: str, path: Path) -> int:
     """The number of jobs read, 0 for a refusal in words; anything else is a crash."""
     try:
-        return len(import_trace(name, path))
+        return len(bring(name, path))
     except GantlineError:
         return 0
 
