@@ -85,10 +85,11 @@ class Speeds:
             self.refresh(self.state.rows)
             return
         granted = self.state.tables.granted
-        near = set(rows)
+        here = self.state.tables.I.shape[1]
+        near = {row for row in rows if row < here}  # a snapshot read back does not know mates that had left by then
         for row in list(near):
             if row in granted:
-                near.update(*granted[row].members)
+                near.update(mate for members in granted[row].members for mate in members if mate in granted)
         self.refresh(np.array(sorted(near), dtype=np.int64))
 
     def begun(self, before: Ints) -> None:
