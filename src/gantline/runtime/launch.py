@@ -1,0 +1,80 @@
+"""How a job is run: what the runner needs to know of a specification, and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+
+from gantline.core.inputs import Submit
+from gantline.core.json_reader import json_number
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One job's way to run. Times are seconds."""
+
+    command: tuple[str, ...]  # an argument list; with `shell`, one line for /bin/sh
+    shell: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = ""  # empty: the folder of the incarnation
+    processes: int = 1  # how many ranks; 0: one per device
+    stop_signal: str = "TERM"
+    grace: float = 10.0  # from the signal to the kill
+    save_signal: str = ""  # a signal that makes it save and go on; empty: it cannot
+    resumes: bool = False  # it keeps its work in GANTLINE_CHECKPOINT when it is stopped, and goes on from there
+    changes: tuple[
+        str, ...
+    ] = ()  # what may change while it runs: devices, batch, share, cpus, offset (it asks through its progress reports)
+    retries: int = 0  # how often it is tried again after an exit code other than zero
+    backoff: float = 1.0  # before the first retry; doubled for each further one
+    time_limit: float = math.inf  # running time of all incarnations together
+    log_bytes: int = 64 << 20  # of output kept: the newest
+    memory: float = 0.0  # GB; 0: no limit
+    pids: int = 0  # processes and threads at once; 0: no limit of its own
+    after: tuple[tuple[str, str], ...] = ()  # (job, "ok" | "failed" | "ended"): what must have come of others before it may run
+    array: str = ""  # the array it belongs to
+    array_index: int = -1
+    parallel: int = 0  # how many of the array may be let in at once; 0: all
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON, without what is at its default."""
+        found = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            usual = {} if one.name == "env" else one.default
+            if value != usual:
+                found[one.name] = json_number(value) if isinstance(value, float) else _plain(value)
+        return found
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Launch:
+        """What `to_json` wrote."""
+        told = dict(value)
+        for name in ("command", "changes"):
+            told[name] = tuple(told.get(name, ()))
+        told["after"] = tuple((job, when) for job, when in told.get("after", ()))
+        if "time_limit" in told:
+            told["time_limit"] = float(told["time_limit"])
+        return Launch(**told)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+class Submittable(Protocol):
+    """What the scheduler asks of a specification; `runtime.spec.JobSpec` is one."""
+
+    def expand(self) -> Sequence[Submittable]:
+        """Itself, or the members of its array."""
+        ...
+
+    def to_submit(self, id: str, now: float) -> Submit: ...
+
+    def launch(self) -> Launch: ...
+
+    def to_json(self) -> dict[str, Any]: ...

@@ -1,0 +1,1 @@
+"""This machine as an executor: its devices, and a keeper process for each incarnation of a job."""

@@ -1,0 +1,80 @@
+"""What the scheduler writes down, and what a store must promise to hold it.
+
+Everything durable is an entry. Entries of one `append` are written together or not at all, and are on disk when it returns: the scheduler
+answers nobody before that. A restart reads the newest checkpoint, the journal behind it, and the jobs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Kind = Literal["journal", "job", "event", "checkpoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing to remember, as plain JSON.
+
+    * ``journal``: a line as `drivers.journal` has them, an input (with ``heard``) or a decision; numbered 1, 2, 3 ... by the store.
+    * ``job``: what is new about the job ``value["id"]``; other keys stay as they were. Its first one has ``spec``, ``launch``, ``user``,
+      ``request`` (the id of the request that brought it; one user's requests are unique) and ``submitted``.
+    * ``event``: something worth telling: ``time``, ``event``, mostly ``job``, ``state``, ``why``.
+    * ``checkpoint``: the scheduler's state; it covers all journal lines before it.
+    """
+
+    kind: Kind
+    value: Mapping[str, Any]
+
+
+class Store(Protocol):
+    """A durable store with one writer."""
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """All of them or none; durable when it returns. OSError, or a subclass: nothing was written."""
+        ...
+
+    def journal(self, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Numbered lines behind the one of that number, in order."""
+        ...
+
+    def checkpoint(self) -> tuple[int, dict[str, Any]] | None:
+        """The newest one, and the number of the last journal line that it covers."""
+        ...
+
+    def jobs(self) -> Iterator[dict[str, Any]]:
+        """All jobs in order of submission, as their entries add up."""
+        ...
+
+
+@dataclass
+class MemoryStore:
+    """A store that forgets when the process ends: for tests, and for trying things out."""
+
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    told: list[dict[str, Any]] = field(default_factory=list)
+    saved: tuple[int, dict[str, Any]] | None = None
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            value = copy.deepcopy(dict(entry.value))
+            if entry.kind == "journal":
+                self.lines.append(value)
+            elif entry.kind == "job":
+                self.records.setdefault(value["id"], {}).update(value)
+            elif entry.kind == "event":
+                self.told.append(value)
+            else:
+                self.saved = (len(self.lines), value)
+
+    def journal(self, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+        yield from enumerate(self.lines[after:], start=after + 1)
+
+    def checkpoint(self) -> tuple[int, dict[str, Any]] | None:
+        return self.saved
+
+    def jobs(self) -> Iterator[dict[str, Any]]:
+        yield from list(self.records.values())
