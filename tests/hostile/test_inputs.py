@@ -18,7 +18,7 @@ from gantline.cli.main import main
 from gantline.core.cluster_spec import parse_cluster, parse_cluster_yaml
 from gantline.core.errors import GantlineError
 from gantline.core.json_text import loads
-from gantline.experiment.marked_yaml import load_marked
+from gantline.files.marked_yaml import load_marked
 from gantline.report.rundir import write_run
 from gantline.workload.trace import Trace
 from gantline.workload.unpack import unpack

@@ -12,10 +12,10 @@ from gantline.core.fields import mapping, number, text, whole
 from gantline.experiment.compare import METRICS
 from gantline.experiment.experiment import RUN_FIELDS, VERSION, Experiment
 from gantline.experiment.grid import Grid, PolicyChoice
-from gantline.experiment.marked_yaml import Marked, load_marked
 from gantline.experiment.relocate import move_policy, move_setting
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
+from gantline.files.marked_yaml import Marked, load_marked
 
 _FIELDS = ("version", "title", "trace", "cluster", "policies", "loads", "seeds", "vary", *RUN_FIELDS, "compare")
 _REQUIRED = ("version", "trace", "cluster", "policies")

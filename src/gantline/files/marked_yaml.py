@@ -17,6 +17,26 @@ _PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _QUOTED = re.compile(r"'([^']*)'")
 
 
+class Loader(yaml.SafeLoader):
+    """The safe loader without the numbers to base sixty of YAML 1.1: ``2:8`` is a range, not 128."""
+
+
+Loader.yaml_implicit_resolvers = {
+    sign: [(tag, pattern) for tag, pattern in resolvers if tag not in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")]
+    for sign, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)$"), list("-+0123456789")
+)
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"^[-+]?(?:(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+]?[0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))$|^\.(?:nan|NaN|NAN)$"
+    ),
+    list("-+0123456789."),
+)
+
+
 @dataclass(frozen=True)
 class Marked:
     """A document: its value, and the line of each key and item."""
@@ -55,8 +75,9 @@ class Marked:
 
 def load_marked(text: str, name: str) -> Marked:
     """Read one document with the safe loader; refuses broken YAML and keys that stand twice."""
-    loader = yaml.SafeLoader(text)
+    loader = None
     try:
+        loader = Loader(text)
         node = loader.get_single_node()
         lines: dict[Path, int] = {}
         value = _build(loader, node, (), lines, name) if node is not None else None
@@ -66,13 +87,14 @@ def load_marked(text: str, name: str) -> Marked:
         problem = getattr(error, "problem", None) or "not YAML"
         raise UsageError(f"broken YAML: {problem}", where=place, fix="check indentation, colons and brackets there") from None
     except RecursionError:
-        raise UsageError("the YAML is nested too deeply", where=name, fix="an experiment needs a few levels") from None
+        raise UsageError("the YAML is nested too deeply", where=name, fix="a few levels are enough") from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     return Marked(value, lines, name)
 
 
-def _build(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Path, int], name: str) -> Any:
+def _build(loader: Loader, node: yaml.Node, path: Path, lines: dict[Path, int], name: str) -> Any:
     if node.tag not in _PLAIN:
         return loader.construct_object(node, deep=True)  # a text, a number, or a tag that the safe loader refuses
     if isinstance(node, yaml.MappingNode):
@@ -80,6 +102,8 @@ def _build(loader: yaml.SafeLoader, node: yaml.Node, path: Path, lines: dict[Pat
         found: dict[Any, Any] = {}
         for key_node, value_node in node.value:
             key = loader.construct_object(key_node, deep=True)
+            if isinstance(key, bool):
+                key = key_node.value  # as a key, `on` means on
             line = key_node.start_mark.line + 1
             if not isinstance(key, str):
                 raise UsageError(f"the key {key!r} is not a text", where=f"{name}:{line}", fix="put it in quotes")

@@ -1,0 +1,192 @@
+"""A job as people describe it: the shape of the YAML file, and what the engine is told of it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
+
+from gantline.core.errors import UsageError
+from gantline.core.fields import step_of_time
+from gantline.core.inputs import Submit
+from gantline.runtime import amounts
+from gantline.runtime.spec_parts import (
+    After,
+    Array,
+    Checkpoint,
+    Deadline,
+    Elastic,
+    Environment,
+    Folder,
+    Limits,
+    Model,
+    Name,
+    Part,
+    Priority,
+    Progress,
+    QueueName,
+    Resources,
+    Retry,
+    Seconds,
+    Text,
+    mistake,
+    reads,
+)
+
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+def _listed(value: Any, where: str) -> Any:
+    return [value] if isinstance(value, (str, dict)) else value
+
+
+def _after(value: Any, where: str) -> Any:
+    """``ok:17`` on a command line, or a mapping."""
+    found = []
+    for item in _listed(value, where) if value is not None else ():
+        when, sign, job = item.partition(":") if isinstance(item, str) else ("", "", "")
+        found.append({"job": job or item, **({"when": when} if sign else {})} if isinstance(item, str) else item)
+    return found
+
+
+def _deadline(value: Any, where: str) -> Any:
+    """``4h`` from now, a moment, or a mapping."""
+    if isinstance(value, Mapping) or value is None or isinstance(value, Deadline):
+        return value
+    try:
+        return {"within": step_of_time(value, "")}
+    except UsageError:
+        return {"at": value}
+
+
+def _command(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    if not value or (isinstance(value, str) and not value.strip()):
+        raise mistake("is empty", "write the command to run: [python, train.py]")
+    if isinstance(value, str):
+        try:
+            shlex.split(value)
+        except ValueError as error:
+            raise mistake(f"cannot be split into words: {error}", "close the quotes, or write a list") from None
+    return value
+
+
+Command = Annotated[Text | tuple[Text, ...], AfterValidator(_command)]
+
+
+class JobSpec(Part):
+    """One job, or an array of them. Only `run` must be there."""
+
+    run: Command
+    name: Name = ""
+    queue: QueueName = ""
+    labels: dict[Name, Name] = Field(default_factory=dict)
+    resources: Resources = Resources()
+    elastic: Elastic | None = None
+    priority: Priority = 0
+    weight: Annotated[float, Field(gt=0)] = 1.0
+    deadline: Annotated[Deadline | None, reads(_deadline)] = None
+    estimate: Seconds | None = None
+    limits: Limits = Limits()
+    checkpoint: Checkpoint = Checkpoint()
+    progress: Progress = Progress()
+    model: Annotated[Model | None, reads(lambda value, where: {"family": value} if isinstance(value, str) else value)] = None
+    array: Annotated[Array | None, reads(lambda value, where: {"range": value} if isinstance(value, (str, int)) else value)] = None
+    after: Annotated[tuple[After, ...], reads(_after)] = ()
+    retry: Annotated[Retry, reads(lambda value, where: {"max": value} if isinstance(value, int) else value)] = Retry()
+    env: Environment = Field(default_factory=dict)
+    setup: Command | None = None
+    shell: StrictBool = False
+    processes: Annotated[StrictInt, Field(ge=1, le=4096)] | Literal["gpus"] = 1
+    workdir: Folder = ""
+    hold: StrictBool = False
+
+    @model_validator(mode="after")
+    def _sensible(self) -> JobSpec:
+        for field in ("run", "setup"):
+            value = getattr(self, field)
+            if isinstance(value, str) and "\n" in value.strip() and not self.shell:
+                raise mistake(f"'{field}' has several lines", "add shell: true to run it with /bin/sh, or write a list of arguments")
+        low, _high = self.sizes
+        if self.elastic is not None and not (self.elastic.min <= low <= self.elastic.max):
+            raise mistake(f"asks for {low} devices, 'elastic' for {self.elastic.min} to {self.elastic.max}", "let them overlap")
+        return self
+
+    @property
+    def title(self) -> str:
+        """Its name, or the first word of its command that says something."""
+        if self.name:
+            return self.name
+        words = self.words
+        said = [word for word in words[1:] if not word.startswith("-")] if words[0].rsplit("/", 1)[-1].startswith("python") else words
+        return ((said or words)[0].rsplit("/", 1)[-1] or "job")[:60]
+
+    @property
+    def words(self) -> list[str]:
+        """The command as words."""
+        return shlex.split(self.run) if isinstance(self.run, str) else list(self.run)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The least and the most devices of the way it prefers; `elastic` widens it."""
+        way = self.resources.ways[0]
+        _, low, high = amounts.devices(way.accelerators or 1, "accelerators")
+        return low * way.nodes[0], high * way.nodes[1]
+
+    def expand(self) -> list[int | None]:
+        """The indices of its tasks; [None] for a job that is no array."""
+        return [None] if self.array is None else [*self.array.indices]
+
+    def argv(self, variables: Mapping[str, str]) -> list[str]:
+        """The argument list to start: ``$NAME`` is replaced from its own environment and `variables`; a shell runs it only if asked for.
+
+        A `setup` runs first; where it fails, the command is not started.
+        """
+        known = {**self.env, **variables}
+        text = self.run if isinstance(self.run, str) else shlex.join(self.run)
+        run = ["/bin/sh", "-ec", text] if self.shell else _filled(self.words, known)
+        if self.setup is None:
+            return run
+        before = self.setup if isinstance(self.setup, str) else shlex.join(self.setup)
+        if not self.shell:
+            before = shlex.join(_filled(shlex.split(before), known))
+        return ["/bin/sh", "-ec", before + '\nexec "$@"', "setup", *run]
+
+    def to_submit(self, id: str, now: float, *, user: str = "", types: Sequence[str] = (), wall: float = 0.0, app: str = "") -> Submit:
+        """What the engine is told; `types` are the cluster's, `wall` is the time of day at `now`."""
+        low, high = self.sizes
+        least, most = (self.elastic.min, self.elastic.max) if self.elastic is not None else (low, high)
+        job: dict[str, Any] = {"id": id, "gpus": low, "min_gpus": least, "max_gpus": most}
+        names = {"user": user, "queue": self.queue, "app": app, "model": self.model.family if self.model is not None else ""}
+        job |= {key: value for key, value in names.items() if value}
+        if options := self._options(types):
+            job["options"] = options
+        job |= {"priority": float(self.priority)} if self.priority else {}
+        job |= {"weight": self.weight} if self.weight != 1.0 else {}
+        if self.deadline is not None:
+            job["deadline"] = now + self.deadline.moment(wall) - wall
+        if expected := self.estimate or self.limits.time:
+            job["estimate"] = expected
+        job["checkpoint"] = self.checkpoint.every if self.checkpoint.every is not None else "inf"
+        topology = self.resources.topology
+        job |= {"consolidate": 1} if topology.within != "cluster" and topology.mode == "required" else {}
+        return Submit(now, job)
+
+    def _options(self, types: Sequence[str]) -> list[dict[str, Any]]:
+        found = []
+        for way in self.resources.ways:
+            kind, low, _ = amounts.devices(way.accelerators or 1, "accelerators")
+            amount = {key: value / low for key, value in (("cpus", way.cpus), ("memory", way.memory)) if value}  # per device
+            if not kind and not amount and not self.resources.any_of:
+                return []  # any type that has devices, which is what the engine takes where nothing is said
+            spelled = {known.lower(): known for known in types}
+            for name in [spelled.get(kind, kind)] if kind else types:
+                found.append({"type": name, "gpus": low * way.nodes[0], **amount})
+        return found
+
+
+def _filled(words: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """Words with the variables that are known; others stay as they are written."""
+    return [_VARIABLE.sub(lambda m: known.get(m[1] or m[2], m[0]), word) for word in words]

@@ -1,0 +1,147 @@
+"""One connection that writes, held for the life of the service, and a pool of those that read. A second writer is refused.
+
+SQLite: write-ahead log, every commit synced; the lock is a file beside the database. PostgreSQL: an advisory lock of the session that
+writes, so that whoever loses its connection cannot write any more.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import IO, Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import StaticPool
+
+from gantline.core.errors import RefusedError, UnreachableError, UsageError
+
+_ADVISORY = 0x67616E74  # "gant"
+
+
+class StoreError(RefusedError):
+    """The store did not take what was to be written: nothing of it is there, and nobody was told that it is."""
+
+
+def url_of(where: str | Path) -> URL:
+    """A file, or a URL of SQLite or PostgreSQL."""
+    if isinstance(where, Path) or "://" not in where:
+        return URL.create("sqlite", database=str(where))
+    try:
+        url = make_url(where)
+    except ArgumentError:
+        raise UsageError(
+            "is not the URL of a database", where="--store", fix="write sqlite:///FILE or postgresql://USER@HOST/NAME"
+        ) from None
+    if url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise UsageError(f"'{url.drivername}' is no known store", where="--store", fix="use sqlite:///FILE or postgresql://USER@HOST/NAME")
+    return url
+
+
+def spelled(url: URL) -> str:
+    """The URL without its password."""
+    return url.render_as_string(hide_password=True)
+
+
+class Lock:
+    """The file that only one writer can hold; the system gives it up when its process dies, however it dies."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            raise UsageError(f"no folder '{path.parent}'", where="store", fix="create it first") from None
+        self._file: IO[str] = os.fdopen(descriptor, "r+", encoding="utf-8")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.seek(0)
+            holder = self._file.read(32).strip() or "?"
+            self._file.close()
+            raise RefusedError(
+                f"another service (process {holder}) uses this store", where=str(path.with_suffix("")), fix="stop it first: gantline down"
+            ) from None
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.write(f"{os.getpid()}\n")
+        self._file.flush()
+
+    def release(self) -> None:
+        self._file.close()
+
+
+class Connections:
+    """The connection that writes (None for readers), and the engine that reads."""
+
+    def __init__(self, url: URL, *, write: bool) -> None:
+        self.url = url
+        self.sqlite = url.get_backend_name() == "sqlite"
+        in_memory = self.sqlite and url.database in (None, "", ":memory:")
+        self._lock = Lock(Path(f"{url.database}.lock")) if self.sqlite and write and not in_memory else None
+        self._writing_engine = _engine(url, one=True) if write else None
+        self.reading = self._writing_engine if in_memory and self._writing_engine is not None else _engine(url)
+        self.writer: Connection | None = None
+        try:
+            if self._writing_engine is not None:
+                self.writer = self._connect(self._writing_engine)
+            elif self.sqlite and not Path(str(url.database)).exists():
+                raise UsageError("no such store", where=spelled(url), fix="start a service there first: gantline up")
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self, engine: Engine) -> Connection:
+        try:
+            found = engine.connect()
+        except SQLAlchemyError as error:
+            if self.sqlite:
+                raise RefusedError(f"is no store of Gantline: {cause(error)}", where=str(self.url.database)) from None
+            raise UnreachableError(
+                f"the store does not answer: {cause(error)}", where=spelled(self.url), fix="check address and rights"
+            ) from None
+        if not self.sqlite:
+            held = found.execute(text("select pg_try_advisory_lock(:key)"), {"key": _ADVISORY}).scalar()
+            found.execute(text("set synchronous_commit to on"))
+            found.commit()
+            if not held:
+                found.close()
+                raise RefusedError("another service uses this store", where=spelled(self.url), fix="stop it first: gantline down")
+        return found
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+        for engine in (self._writing_engine, self.reading):
+            if engine is not None:
+                engine.dispose()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
+def _engine(url: URL, *, one: bool = False) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=not one, pool_size=1 if one else 5)
+    options: dict[str, Any] = {"poolclass": StaticPool} if one else {}
+    found = create_engine(url, connect_args={"check_same_thread": False, "timeout": 30}, **options)
+
+    @event.listens_for(found, "connect")
+    def prepare(connection: Any, record: object) -> None:
+        connection.isolation_level = None  # transactions begin where we say so
+        for order in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", *(() if one else ("query_only=ON",))):
+            connection.execute(f"PRAGMA {order}")
+
+    @event.listens_for(found, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if one else "BEGIN")
+
+    return found
+
+
+def cause(error: SQLAlchemyError) -> str:
+    """The database's own words, in one line."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())

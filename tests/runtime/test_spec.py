@@ -1,0 +1,183 @@
+"""A job's specification: what may be written, what the engine is told, and how a mistake is shown."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gantline.core.errors import NotFoundError, UsageError
+from gantline.runtime import amounts
+from gantline.runtime.spec import JobSpec
+from gantline.runtime.spec_file import parse_spec, read_spec, spec_of
+
+FULL = """
+name: bert-finetune
+queue: research/nlp
+labels: {team: nlp}
+resources:
+  any_of:
+    - {accelerators: H100:8, nodes: 1:4}
+    - {accelerators: A100:8, nodes: 2:8}
+  cpus: 16+
+  memory: 64GiB+
+  topology: {within: rack, mode: preferred}
+  share: {mode: mps, fraction: 0.5}
+elastic: {min: 8, max: 32, step: 8, batch: {base: 256, max: 4096}}
+priority: high
+deadline: {at: 2026-12-01T08:00Z, kind: soft}
+limits: {time: 1-12:00:00, restarts: 5, resizes: 50}
+checkpoint: {path: /ckpt, every: 15m, signal: USR1, grace: 120s}
+progress: {metric: steps, total: 100000}
+model: {family: bert, hint: profiles/bert-base.json}
+array: {range: 0-9, parallel: 4}
+after: [{job: data-prep, when: ok}]
+retry: {on: [node-lost, preempted], max: 10}
+env: {MODEL: bert-base, LAYERS: 12, FAST: true}
+run: torchrun train.py --model $MODEL --seed ${ARRAY_INDEX} --price $5
+"""
+
+
+def test_every_key_is_understood() -> None:
+    spec = parse_spec(FULL)
+    assert spec.expand() == [*range(10)]
+    assert spec.array is not None
+    assert spec.array.most == 4
+    assert spec.env == {"MODEL": "bert-base", "LAYERS": "12", "FAST": "true"}
+    assert spec.argv({"ARRAY_INDEX": "3"}) == ["torchrun", "train.py", "--model", "bert-base", "--seed", "3", "--price", "$5"]
+    assert (spec.limits.time, spec.checkpoint.every, spec.checkpoint.grace) == (129600.0, 900.0, 120.0)
+    told = spec.to_submit("7", 100.0, user="ana", types=["H100", "A100"], wall=1_796_112_000.0).job
+    assert {key: told[key] for key in ("gpus", "min_gpus", "max_gpus")} == {"gpus": 8, "min_gpus": 8, "max_gpus": 32}
+    memory = 64 * 1024**3 / 1e9 / 8
+    assert told["options"] == [
+        {"type": "H100", "gpus": 8, "cpus": 2.0, "memory": memory},
+        {"type": "A100", "gpus": 16, "cpus": 2.0, "memory": memory},
+    ]
+    assert told["deadline"] == 100.0
+    assert (told["priority"], told["checkpoint"], told["estimate"], told["user"]) == (100.0, 900.0, 129600.0, "ana")
+
+
+def test_a_spec_survives_json() -> None:
+    spec = parse_spec(FULL)
+    assert spec_of(json.loads(spec.model_dump_json(exclude_defaults=True))) == spec
+
+
+def test_only_run_is_needed_and_defaults_ask_for_one_device_of_any_kind() -> None:
+    spec = parse_spec("run: [python, /tmp/a b/train.py]")
+    assert spec.to_submit("1", 5.0).job == {"id": "1", "gpus": 1, "min_gpus": 1, "max_gpus": 1, "checkpoint": "inf"}
+    assert spec.expand() == [None]
+    assert spec.title == "train.py"
+    assert spec.argv({}) == ["python", "/tmp/a b/train.py"]
+
+
+@pytest.mark.parametrize(
+    ("written", "sizes"),
+    [("gpus: 4", (4, 4)), ("gpus: 2:8", (2, 8)), ("gpus: 2..8", (2, 8)), ("accelerators: cpu:2", (2, 2)), ("accelerators: v100", (1, 1))],
+)
+def test_sizes_and_ranges(written: str, sizes: tuple[int, int]) -> None:
+    spec = parse_spec(f"run: a\nresources: {{{written}}}")
+    assert spec.sizes == sizes
+    told = spec.to_submit("1", 0.0, types=["cpu"]).job
+    assert (told["gpus"], told["min_gpus"], told["max_gpus"]) == (sizes[0], *sizes)
+
+
+def test_short_spellings() -> None:
+    spec = parse_spec("run: a\narray: 0-20:10%2\nafter: ok:12\nretry: 5\ndeadline: 4h\nmodel: bert\nlimits: {time: 12:30:00}")
+    assert spec.expand() == [0, 10, 20]
+    assert spec.array is not None
+    assert spec.array.most == 2
+    assert [(one.job, one.when) for one in spec.after] == [("12", "ok")]
+    assert spec.retry.max == 5
+    assert spec.limits.time == 45000.0
+    assert spec.to_submit("1", 10.0, wall=999.0).job["deadline"] == 10.0 + 4 * 3600
+
+
+def test_a_shell_runs_only_when_it_is_asked_for() -> None:
+    assert parse_spec("run: echo a; rm -r /").argv({}) == ["echo", "a;", "rm", "-r", "/"]
+    assert parse_spec("run: echo $A; true\nshell: true").argv({}) == ["/bin/sh", "-ec", "echo $A; true"]
+    assert parse_spec("run: [a, b c]\nsetup: make x;y").argv({}) == ["/bin/sh", "-ec", "make 'x;y'\nexec \"$@\"", "setup", "a", "b c"]
+
+
+@pytest.mark.parametrize(
+    ("written", "line", "field", "words"),
+    [
+        ("run: [a]\nresurces: {}", 2, "resurces", "did you mean 'resources'"),
+        ("name: x", 1, "run", "is missing"),
+        ("run: [a]\nresources:\n  gpus: 8:2", 3, "resources.gpus", "MIN:MAX"),
+        ("run: [a]\nresources: {gpus: 0}", 2, "resources.gpus", "at least 1"),
+        ("run: a\nresources:\n  any_of:\n    - {nodes: 1}\n    - {nod: 3}", 5, "resources.any_of.1.nod", "did you mean 'nodes'"),
+        ("run: [a]\nlimits:\n  time: soon", 3, "limits.time", "D-HH:MM:SS"),
+        ("run: [a]\npriority: urgent", 2, "priority", "low, normal, high"),
+        ("run: 3", 1, "run", "3 is not text"),
+        ("name: n\nrun: ''", 2, "run", "is empty"),
+        ("name: n\nrun: |\n  a\n  b", 2, "run", "shell: true"),
+        ("run: 'a \"b'", 1, "run", "close the quotes"),
+        ("run: a\nenv: {GANTLINE_URL: x}", 2, "env", "set by the runner"),
+        ("run: a\nenv: {'A B': x}", 2, "env", "not the name of a variable"),
+        ("run: a\nshell: maybe", 2, "shell", "neither true nor false"),
+        ("run: a\ncheckpoint: {signal: KILL}", 2, "checkpoint.signal", "'TERM', 'INT'"),
+        ("run: a\ncheckpoint: {path: ckpt}", 2, "checkpoint.path", "absolute"),
+        ("run: a\ndeadline: {kind: soft}", 2, "deadline", "within: 4h"),
+        ("run: a\nqueue: ../x", 2, "queue", "not a queue"),
+        ("run: a\nresources: {gpus: 3, accelerators: h100}", 2, "resources", "twice"),
+        ("run: a\nresources: {gpus: 9}\nelastic: {min: 2, max: 4}", 1, "", "asks for 9 devices"),
+        ("run: a\nprocesses: many", 2, "processes", "not a whole number"),
+        ("run: a\narray: 5-1", 2, "array", "empty"),
+        ("run: a\narray: 0-99999", 2, "array", "10000"),
+        ("run: a\nafter: [{job: x, when: later}]", 2, "after.0.when", "'ok'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_names_line_and_field(written: str, line: int, field: str, words: str) -> None:
+    with pytest.raises(UsageError) as mistake:
+        parse_spec(written, "job.yaml")
+    assert str(mistake.value).startswith(f"job.yaml:{line}:" + (f" field '{field}'" if field else ""))
+    assert words in str(mistake.value)
+
+
+def test_values_of_a_program_name_the_field() -> None:
+    with pytest.raises(UsageError, match=r"job: field 'limits.time': 'soon' is not a time"):
+        spec_of({"run": ["a"], "limits": {"time": "soon"}})
+
+
+@pytest.mark.parametrize(
+    "written", ["- 1", "3", "run: a\nrun: b", "run: !!python/object/apply:os.system [ls]", "{" * 3000, "run: [a", "\x00"]
+)
+def test_what_is_no_specification_is_one_message(written: str) -> None:
+    with pytest.raises(UsageError, match=r"YAML|mapping|twice"):
+        parse_spec(written)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        read_spec(tmp_path / "none.yaml")
+    (tmp_path / "a").write_bytes(b"\xff\xfe\x00run: a")
+    (tmp_path / "b").write_text("#" * 1_000_001, encoding="utf-8")
+    for name, words in (("a", "not text"), ("b", "larger than")):
+        with pytest.raises(UsageError, match=words):
+            read_spec(tmp_path / name)
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 10**9) | st.floats(allow_nan=True) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*JobSpec.model_fields, "gpus", "min"]), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*JobSpec.model_fields]), _VALUES, max_size=4))
+def test_any_value_is_a_specification_or_one_mistake(value: dict[str, object]) -> None:
+    with contextlib.suppress(UsageError):
+        spec = spec_of({"run": ["a"], **value})
+        spec.to_submit("1", 0.0, types=["gpu"])
+        assert spec_of(json.loads(spec.model_dump_json(exclude_defaults=True))) == spec
+
+
+@given(st.text(alphabet="0123456789-:,%. x", max_size=12))
+def test_arrays_and_sizes_never_do_worse_than_a_mistake(text: str) -> None:
+    for read in (lambda: amounts.array(text, ""), lambda: amounts.sizes(text, ""), lambda: amounts.devices(text, "")):
+        with contextlib.suppress(UsageError):
+            read()
