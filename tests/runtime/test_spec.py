@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gantline.core.errors import NotFoundError, UsageError
 from gantline.runtime import amounts
+from gantline.runtime.launch import Launch, Submittable
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import parse_spec, read_spec, spec_of
 
@@ -27,16 +28,16 @@ resources:
   memory: 64GiB+
   topology: {within: rack, mode: preferred}
   share: {mode: mps, fraction: 0.5}
-elastic: {min: 8, max: 32, step: 8, batch: {base: 256, max: 4096}}
+elastic: {min: 8, max: 32, step: 8, live: true, batch: {base: 256, max: 4096}}
 priority: high
 deadline: {at: 2026-12-01T08:00Z, kind: soft}
-limits: {time: 1-12:00:00, restarts: 5, resizes: 50}
-checkpoint: {path: /ckpt, every: 15m, signal: USR1, grace: 120s}
+limits: {time: 1-12:00:00, restarts: 5, memory: 8G, processes: 100}
+checkpoint: {path: /ckpt, every: 15m, signal: USR1, grace: 120s, save: HUP}
 progress: {metric: steps, total: 100000}
-model: {family: bert, hint: profiles/bert-base.json}
+model: {family: bert}
 array: {range: 0-9, parallel: 4}
 after: [{job: data-prep, when: ok}]
-retry: {on: [node-lost, preempted], max: 10}
+retry: {on: [failed, preempted], max: 10}
 env: {MODEL: bert-base, LAYERS: 12, FAST: true}
 run: torchrun train.py --model $MODEL --seed ${ARRAY_INDEX} --price $5
 """
@@ -44,32 +45,49 @@ run: torchrun train.py --model $MODEL --seed ${ARRAY_INDEX} --price $5
 
 def test_every_key_is_understood() -> None:
     spec = parse_spec(FULL)
-    assert spec.expand() == [*range(10)]
-    assert spec.array is not None
-    assert spec.array.most == 4
-    assert spec.env == {"MODEL": "bert-base", "LAYERS": "12", "FAST": "true"}
-    assert spec.argv({"ARRAY_INDEX": "3"}) == ["torchrun", "train.py", "--model", "bert-base", "--seed", "3", "--price", "$5"]
-    assert (spec.limits.time, spec.checkpoint.every, spec.checkpoint.grace) == (129600.0, 900.0, 120.0)
-    told = spec.to_submit("7", 100.0, user="ana", types=["H100", "A100"], wall=1_796_112_000.0).job
+    assert [task.index for task in spec.expand()] == [*range(10)]
+    told = spec.on(["h100", "a100"], wall=1_796_112_000.0 - 60.0).to_submit("7", 100.0).job
     assert {key: told[key] for key in ("gpus", "min_gpus", "max_gpus")} == {"gpus": 8, "min_gpus": 8, "max_gpus": 32}
     memory = 64 * 1024**3 / 1e9 / 8
     assert told["options"] == [
-        {"type": "H100", "gpus": 8, "cpus": 2.0, "memory": memory},
-        {"type": "A100", "gpus": 16, "cpus": 2.0, "memory": memory},
+        {"type": "h100", "gpus": 8, "cpus": 2.0, "memory": memory},
+        {"type": "a100", "gpus": 16, "cpus": 2.0, "memory": memory},
     ]
-    assert told["deadline"] == 100.0
-    assert (told["priority"], told["checkpoint"], told["estimate"], told["user"]) == (100.0, 900.0, 129600.0, "ana")
+    assert (told["deadline"], told["priority"], told["checkpoint"], told["estimate"]) == (160.0, 100.0, 900.0, 129600.0)
+    assert (told["queue"], told["model"]) == ("research/nlp", "bert")
+
+
+def test_the_runner_is_told_how_to_run_it() -> None:
+    launch = parse_spec(FULL).expand()[3].launch()
+    command = ("torchrun", "train.py", "--model", "bert-base", "--seed", "3", "--price", "$5")
+    assert launch == Launch(
+        command,
+        env={"MODEL": "bert-base", "LAYERS": "12", "FAST": "true", "CHECKPOINT_PATH": "/ckpt"},
+        stop_signal="USR1",
+        save_signal="HUP",
+        grace=120.0,
+        resumes=True,
+        changes=("devices", "batch"),
+        retries=5,
+        time_limit=129600.0,
+        memory=8.0,
+        pids=100,
+        after=(("data-prep", "ok"),),
+        array_index=3,
+        parallel=4,
+    )
+    assert parse_spec("run: a").launch() == Launch(("a",))
 
 
 def test_a_spec_survives_json() -> None:
     spec = parse_spec(FULL)
-    assert spec_of(json.loads(spec.model_dump_json(exclude_defaults=True))) == spec
+    assert spec_of(json.loads(json.dumps(spec.to_json()))) == spec
 
 
 def test_only_run_is_needed_and_defaults_ask_for_one_device_of_any_kind() -> None:
     spec = parse_spec("run: [python, /tmp/a b/train.py]")
     assert spec.to_submit("1", 5.0).job == {"id": "1", "gpus": 1, "min_gpus": 1, "max_gpus": 1, "checkpoint": "inf"}
-    assert spec.expand() == [None]
+    assert spec.expand() == [spec]
     assert spec.title == "train.py"
     assert spec.argv({}) == ["python", "/tmp/a b/train.py"]
 
@@ -81,19 +99,29 @@ def test_only_run_is_needed_and_defaults_ask_for_one_device_of_any_kind() -> Non
 def test_sizes_and_ranges(written: str, sizes: tuple[int, int]) -> None:
     spec = parse_spec(f"run: a\nresources: {{{written}}}")
     assert spec.sizes == sizes
-    told = spec.to_submit("1", 0.0, types=["cpu"]).job
+    told = spec.to_submit("1", 0.0).job
     assert (told["gpus"], told["min_gpus"], told["max_gpus"]) == (sizes[0], *sizes)
+
+
+def test_the_scheduler_can_take_it() -> None:
+    spec: Submittable = parse_spec("run: a")
+    assert [one.launch() for one in spec.expand()] == [spec.launch()]
 
 
 def test_short_spellings() -> None:
     spec = parse_spec("run: a\narray: 0-20:10%2\nafter: ok:12\nretry: 5\ndeadline: 4h\nmodel: bert\nlimits: {time: 12:30:00}")
-    assert spec.expand() == [0, 10, 20]
-    assert spec.array is not None
-    assert spec.array.most == 2
+    assert [task.index for task in spec.expand()] == [0, 10, 20]
+    assert spec.launch().parallel == 2
     assert [(one.job, one.when) for one in spec.after] == [("12", "ok")]
     assert spec.retry.max == 5
     assert spec.limits.time == 45000.0
-    assert spec.to_submit("1", 10.0, wall=999.0).job["deadline"] == 10.0 + 4 * 3600
+    assert spec.on([], wall=999.0).to_submit("1", 10.0).job["deadline"] == 10.0 + 4 * 3600
+
+
+def test_cpus_without_a_type_are_asked_of_every_type() -> None:
+    spec = parse_spec("run: a\nresources: {gpus: 2, cpus: 4}").on(["v100", "cpu"], 0.0)
+    options = spec.to_submit("1", 0.0).job["options"]
+    assert options == [{"type": "v100", "gpus": 2, "cpus": 2.0}, {"type": "cpu", "gpus": 2, "cpus": 2.0}]
 
 
 def test_a_shell_runs_only_when_it_is_asked_for() -> None:
@@ -128,6 +156,7 @@ def test_a_shell_runs_only_when_it_is_asked_for() -> None:
         ("run: a\nprocesses: many", 2, "processes", "not a whole number"),
         ("run: a\narray: 5-1", 2, "array", "empty"),
         ("run: a\narray: 0-99999", 2, "array", "10000"),
+        ("run: a\nindex: 3", 2, "index", "no task"),
         ("run: a\nafter: [{job: x, when: later}]", 2, "after.0.when", "'ok'"),
     ],
 )  # fmt: skip
@@ -172,8 +201,9 @@ _VALUES = st.recursive(
 def test_any_value_is_a_specification_or_one_mistake(value: dict[str, object]) -> None:
     with contextlib.suppress(UsageError):
         spec = spec_of({"run": ["a"], **value})
-        spec.to_submit("1", 0.0, types=["gpu"])
-        assert spec_of(json.loads(spec.model_dump_json(exclude_defaults=True))) == spec
+        spec.on(["gpu"], 1e9).to_submit("1", 0.0)
+        spec.launch()
+        assert spec_of(json.loads(json.dumps(spec.to_json()))) == spec
 
 
 @given(st.text(alphabet="0123456789-:,%. x", max_size=12))

@@ -10,22 +10,21 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from tests.runtime.store_contract import StoreContract, job
+from tests.runtime.store_contract import StoreContract, event, job
 
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
 from gantline.runtime.job_tokens import JobTokens
-from gantline.runtime.store import Store, StoreError
+from gantline.runtime.store import SqlStore, StoreError
 
 WRITER = """
 import sys
-from gantline.runtime.store import JobRecord, Store
-store = Store.open(sys.argv[1])
+from gantline.runtime.records import Entry
+from gantline.runtime.store import SqlStore
+store = SqlStore.open(sys.argv[1])
 number = 0
 while True:
     number += 1
-    with store.transaction() as write:
-        write.job(JobRecord(f"{number}_a", number, "n", "u", {}, 0.0))
-        write.job(JobRecord(f"{number}_b", number, "n", "u", {}, 0.0))
+    store.append([Entry("job", {"id": f"{number}_a"}), Entry("job", {"id": f"{number}_b"})])
     print(number, flush=True)
 """
 
@@ -37,7 +36,7 @@ class TestSqlite(StoreContract):
 
 
 def test_every_commit_is_synced_to_a_write_ahead_log(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "a.sqlite")
+    store = SqlStore.open(tmp_path / "a.sqlite")
     writer = store._connections.writer
     assert writer is not None
     with writer.begin():
@@ -54,55 +53,53 @@ def test_what_was_told_outlives_a_kill(tmp_path: Path) -> None:
     while told < 20:
         told = int(writer.stdout.readline())
     with pytest.raises(RefusedError, match=f"process {writer.pid}"):
-        Store.open(path)
+        SqlStore.open(path)
     os.kill(writer.pid, signal.SIGKILL)
     rest = writer.stdout.read().split()
     writer.wait()
-    store = Store.open(path)  # the lock died with its holder
-    found = [one.id for one in store.jobs()]
+    store = SqlStore.open(path)  # the lock died with its holder
+    found = [one["id"] for one in store.jobs()]
     last = int(rest[-1]) if rest else told
     assert len(found) in (2 * last, 2 * (last + 1)), "all that was told, and never half of anything"
     store.close()
 
 
 def test_a_full_disk_refuses_and_loses_nothing(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "a.sqlite")
-    with store.transaction() as write:
-        write.job(job("1", 1))
+    store = SqlStore.open(tmp_path / "a.sqlite")
+    store.append([job("1")])
     writer = store._connections.writer
     assert writer is not None
     with writer.begin():
         pages = writer.execute(text("pragma page_count")).scalar()
         writer.execute(text(f"pragma max_page_count={pages}"))
-    with pytest.raises(StoreError, match="full"), store.transaction() as write:
-        write.event(1.0, "large", text="x" * 200_000)
-    assert [one.id for one in store.jobs()] == ["1"]
+    with pytest.raises(StoreError, match="full"):
+        store.append([event(1.0, text="x" * 200_000)])
+    assert [one["id"] for one in store.jobs()] == ["1"]
     with writer.begin():
         writer.execute(text("pragma max_page_count=1000000"))
-    with store.transaction() as write:
-        write.event(1.0, "large", text="x" * 200_000)
+    store.append([event(1.0, text="x" * 200_000)])
     store.close()
 
 
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.sqlite").write_text("hello " * 1000, encoding="utf-8")
     with pytest.raises(RefusedError, match="is no store"):
-        Store.open(tmp_path / "a.sqlite")
+        SqlStore.open(tmp_path / "a.sqlite")
     with pytest.raises(UsageError, match="no such store"):
-        Store.open(tmp_path / "b.sqlite", write=False)
+        SqlStore.open(tmp_path / "b.sqlite", write=False)
     with pytest.raises(UsageError, match="no folder"):
-        Store.open(tmp_path / "none" / "b.sqlite")
+        SqlStore.open(tmp_path / "none" / "b.sqlite")
 
 
 @pytest.mark.parametrize(("url", "words"), [("mysql://x/y", "no known store"), ("://", "not the URL")])
 def test_other_databases_are_refused(url: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        Store.open(url)
+        SqlStore.open(url)
 
 
 def test_a_password_is_never_told() -> None:
     with pytest.raises(UnreachableError) as failure:
-        Store.open("postgresql://ana:sesame@127.0.0.1:1/none?connect_timeout=2")
+        SqlStore.open("postgresql://ana:sesame@127.0.0.1:1/none?connect_timeout=2")
     assert "sesame" not in str(failure.value)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
@@ -12,7 +13,9 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validat
 from gantline.core.errors import UsageError
 from gantline.core.fields import step_of_time
 from gantline.core.inputs import Submit
+from gantline.core.units import SHORTEST_STEP
 from gantline.runtime import amounts
+from gantline.runtime.launch import Launch
 from gantline.runtime.spec_parts import (
     After,
     Array,
@@ -32,10 +35,12 @@ from gantline.runtime.spec_parts import (
     Retry,
     Seconds,
     Text,
+    Way,
     mistake,
     reads,
 )
 
+_GRACE, _LOG = Launch(()).grace, Launch(()).log_bytes
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -46,7 +51,9 @@ def _listed(value: Any, where: str) -> Any:
 def _after(value: Any, where: str) -> Any:
     """``ok:17`` on a command line, or a mapping."""
     found = []
-    for item in _listed(value, where) if value is not None else ():
+    if not isinstance(value, (str, dict, list, tuple)):
+        return value
+    for item in _listed(value, where):
         when, sign, job = item.partition(":") if isinstance(item, str) else ("", "", "")
         found.append({"job": job or item, **({"when": when} if sign else {})} if isinstance(item, str) else item)
     return found
@@ -90,7 +97,7 @@ class JobSpec(Part):
     deadline: Annotated[Deadline | None, reads(_deadline)] = None
     estimate: Seconds | None = None
     limits: Limits = Limits()
-    checkpoint: Checkpoint = Checkpoint()
+    checkpoint: Checkpoint | None = None
     progress: Progress = Progress()
     model: Annotated[Model | None, reads(lambda value, where: {"family": value} if isinstance(value, str) else value)] = None
     array: Annotated[Array | None, reads(lambda value, where: {"range": value} if isinstance(value, (str, int)) else value)] = None
@@ -101,7 +108,7 @@ class JobSpec(Part):
     shell: StrictBool = False
     processes: Annotated[StrictInt, Field(ge=1, le=4096)] | Literal["gpus"] = 1
     workdir: Folder = ""
-    hold: StrictBool = False
+    index: Annotated[StrictInt, Field(ge=0)] | None = None  # which task of its array it is; `expand` says so
 
     @model_validator(mode="after")
     def _sensible(self) -> JobSpec:
@@ -109,7 +116,9 @@ class JobSpec(Part):
             value = getattr(self, field)
             if isinstance(value, str) and "\n" in value.strip() and not self.shell:
                 raise mistake(f"'{field}' has several lines", "add shell: true to run it with /bin/sh, or write a list of arguments")
-        low, _high = self.sizes
+        if self.index is not None and (self.array is None or self.index not in self.array.indices):
+            raise mistake("'index' is no task of an array", "leave it out, and write array: 0-9")
+        low, _ = self.sizes
         if self.elastic is not None and not (self.elastic.min <= low <= self.elastic.max):
             raise mistake(f"asks for {low} devices, 'elastic' for {self.elastic.min} to {self.elastic.max}", "let them overlap")
         return self
@@ -135,56 +144,109 @@ class JobSpec(Part):
         _, low, high = amounts.devices(way.accelerators or 1, "accelerators")
         return low * way.nodes[0], high * way.nodes[1]
 
-    def expand(self) -> list[int | None]:
-        """The indices of its tasks; [None] for a job that is no array."""
-        return [None] if self.array is None else [*self.array.indices]
+    def expand(self) -> list[JobSpec]:
+        """Itself, or the tasks of its array."""
+        if self.array is None or self.index is not None:
+            return [self]
+        return [self.model_copy(update={"index": index}) for index in self.array.indices]
+
+    def on(self, types: Sequence[str], wall: float) -> JobSpec:
+        """The same job for devices of these types, submitted at `wall` (seconds since 1970): nothing in it depends on the day any more."""
+        change: dict[str, Any] = {}
+        if self.deadline is not None:
+            change["deadline"] = Deadline(within=max(self.deadline.moment(wall) - wall, SHORTEST_STEP), kind=self.deadline.kind)
+        ways = self.resources.ways
+        if any(way.cpus or way.memory for way in ways) and any(not amounts.devices(way.accelerators or 1, "")[0] for way in ways):
+            change["resources"] = self.resources.model_copy(
+                update={"any_of": tuple(_typed(ways, types)), "gpus": None, "accelerators": None}
+            )
+        return self.model_copy(update=change)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON, without what is at its default; `spec_of` reads it."""
+        found: dict[str, Any] = self.model_dump(mode="json", exclude_defaults=True)
+        return found
+
+    def launch(self) -> Launch:
+        """What the runner needs to know."""
+        saves, limits, known = self.checkpoint, self.limits, dict(self.env)
+        if saves is not None and saves.path:
+            known["CHECKPOINT_PATH"] = saves.path
+        if self.index is not None:
+            known["ARRAY_INDEX"] = str(self.index)
+        retries = self.retry.max if "failed" in self.retry.on else 0
+        return Launch(
+            command=tuple(self.argv(known)),
+            env={name: value for name, value in known.items() if name != "ARRAY_INDEX"},
+            cwd=self.workdir,
+            processes=0 if self.processes == "gpus" else self.processes,
+            stop_signal=saves.signal if saves is not None else "TERM",
+            grace=saves.grace if saves is not None else _GRACE,
+            save_signal=(saves.save or "") if saves is not None else "",
+            resumes=saves is not None,
+            changes=("devices", *(("batch",) if self.elastic.batch else ())) if self.elastic is not None and self.elastic.live else (),
+            retries=retries if limits.restarts is None else min(retries, limits.restarts),
+            backoff=self.retry.backoff,
+            time_limit=math.inf if limits.time is None else limits.time,
+            log_bytes=int(limits.log * 1e9) if limits.log else _LOG,
+            memory=limits.memory or 0.0,
+            pids=limits.processes or 0,
+            after=tuple((one.job, "ended" if one.when == "any" else one.when) for one in self.after),
+            array_index=-1 if self.index is None else self.index,
+            parallel=self.array.most if self.array is not None else 0,
+        )
 
     def argv(self, variables: Mapping[str, str]) -> list[str]:
-        """The argument list to start: ``$NAME`` is replaced from its own environment and `variables`; a shell runs it only if asked for.
+        """The argument list to start: ``$NAME`` is replaced where it is known; a shell runs it only if asked for.
 
         A `setup` runs first; where it fails, the command is not started.
         """
-        known = {**self.env, **variables}
         text = self.run if isinstance(self.run, str) else shlex.join(self.run)
-        run = ["/bin/sh", "-ec", text] if self.shell else _filled(self.words, known)
+        run = ["/bin/sh", "-ec", text] if self.shell else _filled(self.words, variables)
         if self.setup is None:
             return run
         before = self.setup if isinstance(self.setup, str) else shlex.join(self.setup)
         if not self.shell:
-            before = shlex.join(_filled(shlex.split(before), known))
+            before = shlex.join(_filled(shlex.split(before), variables))
         return ["/bin/sh", "-ec", before + '\nexec "$@"', "setup", *run]
 
-    def to_submit(self, id: str, now: float, *, user: str = "", types: Sequence[str] = (), wall: float = 0.0, app: str = "") -> Submit:
-        """What the engine is told; `types` are the cluster's, `wall` is the time of day at `now`."""
+    def to_submit(self, id: str, now: float) -> Submit:
+        """What the engine is told."""
         low, high = self.sizes
         least, most = (self.elastic.min, self.elastic.max) if self.elastic is not None else (low, high)
         job: dict[str, Any] = {"id": id, "gpus": low, "min_gpus": least, "max_gpus": most}
-        names = {"user": user, "queue": self.queue, "app": app, "model": self.model.family if self.model is not None else ""}
+        names = {"queue": self.queue, "model": self.model.family if self.model is not None else ""}
         job |= {key: value for key, value in names.items() if value}
-        if options := self._options(types):
+        if options := self._options():
             job["options"] = options
         job |= {"priority": float(self.priority)} if self.priority else {}
         job |= {"weight": self.weight} if self.weight != 1.0 else {}
-        if self.deadline is not None:
-            job["deadline"] = now + self.deadline.moment(wall) - wall
+        if self.deadline is not None and self.deadline.within is not None:
+            job["deadline"] = now + self.deadline.within
         if expected := self.estimate or self.limits.time:
             job["estimate"] = expected
-        job["checkpoint"] = self.checkpoint.every if self.checkpoint.every is not None else "inf"
+        job["checkpoint"] = self.checkpoint.every if self.checkpoint is not None and self.checkpoint.every is not None else "inf"
         topology = self.resources.topology
         job |= {"consolidate": 1} if topology.within != "cluster" and topology.mode == "required" else {}
         return Submit(now, job)
 
-    def _options(self, types: Sequence[str]) -> list[dict[str, Any]]:
+    def _options(self) -> list[dict[str, Any]]:
+        """Its ways to run; none: any type that has devices, which is what the engine takes where nothing is said."""
         found = []
         for way in self.resources.ways:
             kind, low, _ = amounts.devices(way.accelerators or 1, "accelerators")
             amount = {key: value / low for key, value in (("cpus", way.cpus), ("memory", way.memory)) if value}  # per device
-            if not kind and not amount and not self.resources.any_of:
-                return []  # any type that has devices, which is what the engine takes where nothing is said
-            spelled = {known.lower(): known for known in types}
-            for name in [spelled.get(kind, kind)] if kind else types:
-                found.append({"type": name, "gpus": low * way.nodes[0], **amount})
+            if kind:
+                found.append({"type": kind, "gpus": low * way.nodes[0], **amount})
         return found
+
+
+def _typed(ways: Sequence[Way], types: Sequence[str]) -> Iterator[Way]:
+    """Ways that name their type: one that does not is one for every type."""
+    for way in ways:
+        kind, low, high = amounts.devices(way.accelerators or 1, "accelerators")
+        for name in [kind] if kind else types:
+            yield way.model_copy(update={"accelerators": amounts.spell_devices(name, low, high)})
 
 
 def _filled(words: Sequence[str], known: Mapping[str, str]) -> list[str]:

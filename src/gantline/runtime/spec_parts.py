@@ -197,23 +197,27 @@ class Deadline(Part):
 
 
 class Limits(Part):
-    """What ends a job: time on its devices, restarts, resizes."""
+    """What a job may not exceed: time on its devices, retries, memory, processes and threads, output that is kept."""
 
     time: Seconds | None = None
     restarts: Count | None = None
-    resizes: Count | None = None
     memory: Memory | None = None
     processes: Count | None = None
     log: Memory | None = None
 
 
 class Checkpoint(Part):
-    """How the job saves itself: where, how often, the signal that asks for it, and the seconds until it is killed."""
+    """A job that saves its work in the folder GANTLINE_CHECKPOINT and goes on from there.
 
-    path: Folder = ""
+    `signal` asks it to save and end, `grace` seconds later it is killed; `save` asks it to save and go on, where it can; `every` says how
+    often it saves by itself.
+    """
+
     every: Seconds | None = None
     signal: Literal["TERM", "INT", "HUP", "USR1", "USR2"] = "TERM"
+    save: Literal["HUP", "USR1", "USR2"] | None = None
     grace: Seconds = 30.0
+    path: Folder = ""  # where else it saves: told to it as CHECKPOINT_PATH
 
 
 class Progress(Part):
@@ -227,7 +231,6 @@ class Model(Part):
     """What is trained, for policies that know throughputs."""
 
     family: Name
-    hint: Text = ""
 
 
 class Array(Part):
@@ -252,14 +255,18 @@ def _array(value: Any) -> str:
 
 
 class After(Part):
-    """Another job that must have ended (`ok`, `failed`, `any`) or have `started` first."""
+    """Another job that must have ended first: well, badly, or either."""
 
     job: Name
-    when: Literal["ok", "failed", "any", "started"] = "ok"
+    when: Literal["ok", "failed", "any"] = "ok"
 
 
 class Retry(Part):
-    """What brings a job back, and how often."""
+    """How often it is tried again after it has failed, and how long it waits before the first time (doubled for each further one).
 
-    on: tuple[Literal["failed", "node-lost", "preempted"], ...] = ("failed", "node-lost")
-    max: Count = 3
+    Whoever lost a node or was preempted comes back in any case.
+    """
+
+    max: Count = 0
+    backoff: Seconds = 1.0
+    on: tuple[Literal["failed", "node-lost", "preempted"], ...] = ("failed", "node-lost", "preempted")

@@ -20,9 +20,14 @@ from gantline.core.errors import RefusedError, UnreachableError, UsageError
 
 _ADVISORY = 0x67616E74  # "gant"
 
+_URLS = "write sqlite:///FILE or postgresql://USER@HOST/NAME"
 
-class StoreError(RefusedError):
+
+class StoreError(RefusedError, OSError):
     """The store did not take what was to be written: nothing of it is there, and nobody was told that it is."""
+
+    def __str__(self) -> str:
+        return RefusedError.__str__(self)
 
 
 def url_of(where: str | Path) -> URL:
@@ -38,7 +43,7 @@ def url_of(where: str | Path) -> URL:
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise UsageError(f"'{url.drivername}' is no known store", where="--store", fix="use sqlite:///FILE or postgresql://USER@HOST/NAME")
+        raise UsageError(f"'{url.drivername}' is no known store", where="--store", fix=_URLS)
     return url
 
 

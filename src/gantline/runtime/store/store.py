@@ -1,4 +1,4 @@
-"""The store of a service: durable when a transaction ends, readable by any thread."""
+"""The scheduler's store in SQL: durable when `append` returns, readable by any thread."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from gantline.core.errors import RefusedError
+from gantline.runtime.records import Entry
 from gantline.runtime.store import schema as s
 from gantline.runtime.store.connection import Connections, StoreError, cause, spelled, url_of
 from gantline.runtime.store.migrations.migrate import migrate, version_of
-from gantline.runtime.store.records import Checkpoint, Decision, Entry, Event, History, JobRecord, QueueRecord, Request, TokenRecord
+from gantline.runtime.store.rows import QueueRow, TokenRow
 from gantline.runtime.store.writing import Transaction
 
 _BLOCK = 1000  # rows that are read at a time
 
 
-class Store:
-    """One writer, any number of readers. All times but those of tokens are seconds since `created`, which is in seconds since 1970."""
+class SqlStore:
+    """One writer, any number of readers. `created`: when the store was made, in seconds since 1970."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -33,18 +34,17 @@ class Store:
         if connections.writer is not None:
             self._prepare()
         elif self._version() != s.HEAD:
-            self.close()
             raise RefusedError(
                 "has other tables than this Gantline", where=spelled(connections.url), fix="start its service once: gantline up"
             )
         self.created = float(self.recall("created"))
 
     @staticmethod
-    def open(where: str | Path, *, write: bool = True) -> Store:
+    def open(where: str | Path, *, write: bool = True) -> SqlStore:
         """A SQLite file, or a URL; made, migrated and locked if it is to be written."""
         connections = Connections(url_of(where), write=write)
         try:
-            return Store(connections)
+            return SqlStore(connections)
         except SQLAlchemyError as error:
             connections.close()
             raise RefusedError(f"is no store of Gantline: {cause(error)}", where=spelled(connections.url)) from None
@@ -90,86 +90,65 @@ class Store:
             if self.observe is not None:
                 self.observe("after")
 
-    # --- reading ----------------------------------------------------------------------------------------------------------
-    def jobs(
-        self,
-        *,
-        ids: Sequence[str] | None = None,
-        user: str | None = None,
-        queue: str | None = None,
-        states: Sequence[str] | None = None,
-        numbers: Sequence[int] | None = None,
-        name: str | None = None,
-        limit: int | None = None,
-        newest: bool = False,
-    ) -> list[JobRecord]:
-        """Jobs in order of submission (or the newest first)."""
-        c = s.jobs.c
-        found = select(s.jobs)
-        for column, wanted in ((c.user, user), (c.queue, queue), (c.name, name)):
-            found = found if wanted is None else found.where(column == wanted)
-        for listed, several in ((c.id, ids), (c.state, states), (c.number, numbers)):
-            found = found if several is None else found.where(listed.in_(list(several)))
-        order = (c.number.desc(), c.task.desc()) if newest else (c.number, c.task)
-        return [JobRecord(**row) for row in self._rows(found.order_by(*order).limit(limit))]
+    def append(self, entries: Sequence[Entry]) -> None:
+        """All of them or none; durable when it returns."""
+        with self.transaction() as write:
+            for entry in entries:
+                write.entry(entry)
 
-    def job(self, id: str) -> JobRecord | None:
-        """The job of that id."""
-        return next(iter(self.jobs(ids=[id])), None)
+    # --- what the scheduler reads -----------------------------------------------------------------------------------------
+    def journal(self, after: int = 0, kind: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Numbered lines behind the one of that number, in order; a long journal is read in blocks."""
+        found = select(s.journal).order_by(s.journal.c.number).limit(_BLOCK)
+        found = found if kind is None else found.where(s.journal.c.kind == kind)
+        while rows := self._rows(found.where(s.journal.c.number > after)):
+            yield from ((row["number"], row["body"]) for row in rows)
+            after = rows[-1]["number"]
+
+    def checkpoint(self) -> tuple[int, dict[str, Any]] | None:
+        """The newest one, and the number of the last line of the journal that it covers."""
+        rows = self._rows(select(s.checkpoints).order_by(s.checkpoints.c.number.desc()).limit(1))
+        return (rows[0]["covers"], rows[0]["body"]) if rows else None
+
+    def jobs(self) -> Iterator[dict[str, Any]]:
+        """All jobs in order of submission, as their entries add up."""
+        yield from (row["body"] for row in self._rows(select(s.jobs.c.body).order_by(s.jobs.c.number)))
+
+    # --- what the service reads -------------------------------------------------------------------------------------------
+    def job(self, id: str) -> dict[str, Any] | None:
+        """All that is known of one job."""
+        rows = self._rows(select(s.jobs.c.body).where(s.jobs.c.id == id))
+        return rows[0]["body"] if rows else None
 
     def counts(self) -> dict[str, int]:
         """How many jobs are in each state."""
         rows = self._rows(select(s.jobs.c.state, func.count().label("jobs")).group_by(s.jobs.c.state))
         return {str(row["state"]): int(row["jobs"]) for row in rows}
 
-    def history(self, job: str) -> list[History]:
-        """The states of a job, in order."""
-        rows = self._rows(select(s.history).where(s.history.c.job == job).order_by(s.history.c.number))
-        return [History(**{key: value for key, value in row.items() if key != "number"}) for row in rows]
-
-    def journal(self, after: int = 0) -> Iterator[Entry]:
-        """The journal behind an entry, in order; a long one is read in blocks."""
-        while rows := self._rows(select(s.journal).where(s.journal.c.number > after).order_by(s.journal.c.number).limit(_BLOCK)):
-            yield from (Entry(**row) for row in rows)
-            after = rows[-1]["number"]
-
-    def newest_entry(self) -> int:
-        return int(self._rows(select(func.coalesce(func.max(s.journal.c.number), 0).label("n")))[0]["n"])
-
-    def checkpoint(self) -> Checkpoint | None:
-        """The newest one."""
-        rows = self._rows(select(s.checkpoints).order_by(s.checkpoints.c.entry.desc()).limit(1))
-        return Checkpoint(**rows[0]) if rows else None
-
-    def events(self, *, after: int = 0, job: str | None = None, limit: int = _BLOCK, newest: bool = False) -> list[Event]:
-        """Events behind a number, in order; `newest`: the last ones."""
-        found = select(s.events).where(s.events.c.number > after)
+    def events(self, *, after: int = 0, job: str | None = None, limit: int = _BLOCK, newest: bool = False) -> list[dict[str, Any]]:
+        """Numbered events behind a number, in order; `newest`: the last ones."""
+        found = select(s.events.c.number, s.events.c.body).where(s.events.c.number > after)
         found = found if job is None else found.where(s.events.c.job == job)
-        return [Event(**row) for row in self._some(found, s.events.c.number, limit, newest)]
+        return [{"number": row["number"], **row["body"]} for row in self._some(found, s.events.c.number, limit, newest)]
 
-    def decisions(self, *, after: int = 0, limit: int = _BLOCK, newest: bool = False) -> list[Decision]:
-        """Decisions behind a number, in order; `newest`: the last ones."""
-        found = select(s.decisions).where(s.decisions.c.number > after)
-        return [Decision(**row) for row in self._some(found, s.decisions.c.number, limit, newest)]
+    def decisions(self, *, after: int = 0, limit: int = _BLOCK, newest: bool = False) -> list[dict[str, Any]]:
+        """Numbered decisions behind a line of the journal, in order; `newest`: the last ones."""
+        found = select(s.journal.c.number, s.journal.c.body).where(s.journal.c.number > after, s.journal.c.kind == "decision")
+        return [{"number": row["number"], **row["body"]} for row in self._some(found, s.journal.c.number, limit, newest)]
 
-    def request(self, key: str, user: str) -> Request | None:
-        """How a request of that key was answered."""
-        rows = self._rows(select(s.requests).where(s.requests.c.key == key, s.requests.c.user == user))
-        return Request(**rows[0]) if rows else None
-
-    def queues(self) -> list[QueueRecord]:
+    def queues(self) -> list[QueueRow]:
         """The queues that an operator has set."""
         rows = self._rows(select(s.queues).order_by(s.queues.c.name))
-        return [QueueRecord(**{**row, "quota": math.inf if row["quota"] is None else row["quota"]}) for row in rows]
+        return [QueueRow(**{**row, "quota": math.inf if row["quota"] is None else row["quota"]}) for row in rows]
 
-    def tokens(self) -> list[TokenRecord]:
+    def tokens(self) -> list[TokenRow]:
         """All tokens, revoked ones too."""
-        return [TokenRecord(**row) for row in self._rows(select(s.tokens).order_by(s.tokens.c.created))]
+        return [TokenRow(**row) for row in self._rows(select(s.tokens).order_by(s.tokens.c.created))]
 
-    def token(self, hash: str) -> TokenRecord | None:
+    def token(self, hash: str) -> TokenRow | None:
         """The token with that hash."""
         rows = self._rows(select(s.tokens).where(s.tokens.c.hash == hash))
-        return TokenRecord(**rows[0]) if rows else None
+        return TokenRow(**rows[0]) if rows else None
 
     def recall(self, key: str, default: Any = None) -> Any:
         """A value of the store itself."""
