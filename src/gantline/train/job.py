@@ -1,0 +1,338 @@
+"""A job as its training loop sees it: what it is asked for, what it tells, where it is, and its checkpoints."""
+
+from __future__ import annotations
+
+import atexit
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gantline.train.batches import BatchPlan, Follow
+from gantline.train.hooks import Hook
+from gantline.train.loops import Batch, walk_data, walk_steps
+from gantline.train.membership import Membership
+from gantline.train.noise import NoiseMeter
+from gantline.train.rates import RULES, BatchState
+from gantline.train.sampler import Position
+from gantline.train.signals import Flags
+from gantline.train.store import MODEL, Checkpoints
+from gantline.train.wire import Answer, Wire
+
+Item = TypeVar("Item")
+Sum = Callable[[list[float]], list[float]]
+
+#: how a process ends that was asked to: what a shell says of one that SIGTERM ended
+STOPPED = 143
+_FLUSH = 2.0  # seconds to tell the last words
+
+
+class Job:
+    """One rank of a job; made by `gantline.train.join`."""
+
+    def __init__(
+        self,
+        member: Membership,
+        *,
+        sum_over_ranks: Sum | None = None,
+        hooks: Sequence[Hook] = (),
+        save_every: float = 0.0,
+        interval: float = 1.0,
+    ) -> None:
+        self.member = member
+        self.hooks = list(hooks)
+        self.noise = NoiseMeter()
+        self.state: dict[str, Any] = {}  # small JSON values of the job's own, kept in its checkpoints
+        self.step = 0  # steps done, the one in hand included
+        self.done = 0.0  # the same in the units that are reported: steps, or samples
+        self.total = 0.0
+        self.position = Position()
+        self.progress = 0.0  # steps at the base batch that all steps so far are worth
+        self.step_seconds = 0.0  # how long the last step took, and how many samples it had
+        self.step_samples = 0
+        self.wished_gpus: int | None = None
+        self._sum, self._save_every, self._interval = sum_over_ranks, save_every, interval
+        self._plan, self._batch, self._asked = BatchPlan(1), 1, None
+        self._save: Callable[[Path], object] | None = None
+        self._keeps = False  # whether loops save by themselves
+        self._agreed = (False, False)  # stop, save: what all ranks of a gang know
+        self._saved: float | None = None
+        self._saved_at = self._told_at = time.monotonic()
+        self._busy, self._samples = 0.0, 0.0
+        self._store = Checkpoints(member.folder, member.epoch)
+        self._resume(self._store.state())
+        self.flags = Flags()
+        self.flags.listen()
+        self._wire = Wire(member.url, member.token, member.job, member.epoch, interval=interval) if self._speaks else None
+        if self._wire and self._saved is not None:
+            self._wire.report({"step": self.step, "done": self.done, "saved": self._saved})
+        atexit.register(self.close)
+
+    _asked: int | None
+
+    # who it is
+
+    @property
+    def rank(self) -> int:
+        return self.member.rank
+
+    @property
+    def world(self) -> int:
+        """Ranks in all."""
+        return self.member.world
+
+    @property
+    def gpus(self) -> int:
+        """Devices that the job holds."""
+        return self.member.gpus
+
+    @property
+    def _speaks(self) -> bool:
+        """Only the first rank talks to the service; the others hear by signal and from `sum_over_ranks`."""
+        return self.member.is_scheduled and self.rank == 0
+
+    @property
+    def answer(self) -> Answer:
+        """What the service said last."""
+        return self._wire.answer if self._wire else Answer()
+
+    # what it is asked for
+
+    def should_stop(self) -> bool:
+        """Whether to save and leave: by SIGTERM, by the service, or because a newer incarnation has taken over."""
+        return self._agreed[0] if self._is_gang else self._wants()[0]
+
+    def should_checkpoint(self) -> bool:
+        """Whether a checkpoint is due: asked for by SIGUSR1 or the service, by time, or because the job shall stop."""
+        stop, save = self._agreed if self._is_gang else self._wants()
+        return save or stop
+
+    def resize_pending(self) -> int | None:
+        """How many devices the job is to have soon, where that differs from what it holds."""
+        told = self.answer.gpus
+        return told if told and told != self.gpus else None
+
+    @property
+    def _is_gang(self) -> bool:
+        return self.world > 1 and self._sum is not None
+
+    def _wants(self) -> tuple[bool, bool]:
+        due = self._save_every > 0 and time.monotonic() - self._saved_at >= self._save_every
+        save = self.flags.save or due or bool(self._wire and self._wire.wants_save)
+        return self.flags.stop or self.answer.stop, save
+
+    def sum(self, values: list[float]) -> list[float]:
+        """Numbers summed over all ranks; every rank must call it at the same place."""
+        return self._sum(values) if self._sum is not None and self.world > 1 else values
+
+    # what it tells
+
+    def report(self, **fields: Any) -> None:
+        """Tell the service something: ``loss``, or any other field of a progress report. Costs no time."""
+        if self._wire:
+            self._wire.report({name: value for name, value in fields.items() if value is not None})
+
+    def wish(self, *, gpus: int, min_gpus: int | None = None, max_gpus: int | None = None) -> None:
+        """Ask the scheduler for other devices; it may grant that, now, later or never."""
+        if gpus < 1:
+            raise ValueError(f"a job cannot wish for {gpus} devices")
+        self.wished_gpus = gpus
+        bounds = {"gpus": gpus, "min_gpus": min_gpus, "max_gpus": max_gpus}
+        self.report(wish={name: value for name, value in bounds.items() if value is not None})
+
+    # batch and learning rate
+
+    @property
+    def batch(self) -> int:
+        """Samples of one step, all ranks together."""
+        return self._batch
+
+    @property
+    def base_batch(self) -> int:
+        """The batch that the learning rate was chosen for."""
+        return self._plan.base
+
+    def ask_batch(self, total: int) -> None:
+        """Use another batch from the next step on, within the loader's limits."""
+        if total < 1:
+            raise ValueError(f"a batch of {total} samples makes no step")
+        self._asked = total
+
+    def rate_factor(self, rule: str = "adascale", *, warmup: float = 0.0) -> float:
+        """By what to multiply the learning rate that was chosen for the base batch."""
+        if rule not in RULES:
+            raise ValueError(f"no learning-rate rule '{rule}': there are {', '.join(RULES)}")
+        scale = self._batch / self._plan.base
+        return RULES[rule](BatchState(scale, self.noise.gain(scale), self.progress, warmup))
+
+    # loops
+
+    def steps(self, total: int) -> Iterator[int]:
+        """The numbers of the steps that are left of ``total``; between them the job saves and leaves when it is asked to."""
+        return walk_steps(self, total)
+
+    def loader(
+        self,
+        data: Sequence[Item],
+        batch: int,
+        *,
+        epochs: int = 1,
+        seed: int = 0,
+        shuffle: bool = True,
+        follow: Follow = "fixed",
+        most: int = 0,
+        local_most: int = 0,
+    ) -> Iterator[Batch[Item]]:
+        """This rank's batches of what is left of ``epochs`` passes over the data; see `Batch` and `BatchPlan`."""
+        self._plan = BatchPlan(batch, most, local_most, follow)
+        self._batch = self._plan.total(self.world, self._asked)
+        return walk_data(self, data, self._plan, epochs=epochs, seed=seed, shuffle=shuffle)
+
+    # checkpoints
+
+    @property
+    def folder(self) -> Path:
+        """Where checkpoints are; it stays for the job's life."""
+        return self.member.folder
+
+    def keep(self, save: Callable[[Path], object] | None = None, load: Callable[[Path], object] | None = None) -> bool:
+        """Load the newest checkpoint if there is one, and let loops save from now on, whenever that is asked for.
+
+        Both functions take a path: ``save`` makes a file or a folder of it, ``load`` reads that. Without them `state` alone is kept.
+        """
+        if (save is None) != (load is None):
+            raise ValueError("a function that saves needs one that loads, and the other way round")
+        self._save, self._keeps = save, True
+        return self.restore(load) if load is not None else self.step > 0
+
+    def restore(self, load: Callable[[Path], object]) -> bool:
+        """Call ``load`` with the path that the save function wrote to; False where the job begins from nothing."""
+        self.is_restored = True
+        newest = self._store.newest()
+        if newest is None or not (newest / MODEL).exists():
+            return False
+        load(newest / MODEL)
+        return True
+
+    is_restored = False
+
+    @property
+    def must_restore(self) -> bool:
+        """Whether going on would train new weights from where old ones were."""
+        newest = self._store.newest()
+        return not self.is_restored and newest is not None and (newest / MODEL).exists()
+
+    def checkpoint(self, save: Callable[[Path], object] | None = None) -> None:
+        """Save now: everything or nothing, and only then acknowledged. Inside a loop the step in hand counts as done: call it last.
+
+        The first rank writes; a gang waits for it, so that nobody leaves before the checkpoint is whole.
+        """
+        failed: Exception | None = None
+        if self.rank == 0:
+            try:
+                self._store.write(self.step, self._to_json(), save or self._save)
+            except Exception as error:
+                failed = error
+        (failures,) = self.sum([0.0 if failed is None else 1.0])
+        if failed is not None:
+            raise failed
+        if failures:
+            raise RuntimeError("the first rank could not save; its log says why")
+        self.flags.save = False
+        self._agreed = (self._agreed[0], False)
+        self._saved, self._saved_at = self.done, time.monotonic()
+        if self._wire:
+            self._wire.saved()
+            self._wire.report({"step": self.step, "done": self.done, "saved": self.done}, urgent=True)
+
+    def leave(self) -> None:
+        """End this process as one that was asked to."""
+        self.close()
+        raise SystemExit(STOPPED)
+
+    def close(self) -> None:
+        """Tell the last words and give the signals back; a finished or leaving process needs not call it."""
+        atexit.unregister(self.close)
+        if self._wire:
+            self._wire.flush(_FLUSH)
+            self._wire.close()
+            self._wire = None
+        self.flags.restore()
+
+    def _to_json(self) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "step": self.step,
+            "done": self.done,
+            "epoch": self.position.epoch,
+            "index": self.position.index,
+            "batch": self._asked,
+            "progress": self.progress,
+            "noise": self.noise.state(),
+            "wished": self.wished_gpus,
+            "hooks": {type(hook).__name__: dict(hook.state()) for hook in self.hooks},
+            "own": self.state,
+        }
+
+    def _resume(self, kept: Mapping[str, Any]) -> None:
+        if not kept:
+            return
+        if kept.get("version") != 1:
+            raise ValueError(f"{self._store.newest()} was written by another version of gantline.train")
+        self.step, self.done, self.progress = int(kept["step"]), float(kept["done"]), float(kept["progress"])
+        self.position = Position(int(kept["epoch"]), int(kept["index"]))
+        self._asked, self.wished_gpus = kept["batch"], kept["wished"]
+        self.noise = NoiseMeter.of(kept["noise"])
+        self.state = dict(kept["own"])
+        self._saved = self.done
+        for hook in self.hooks:
+            hook.resume(kept["hooks"].get(type(hook).__name__, {}))
+
+    # what loops call
+
+    def settle(self) -> None:
+        """Between two steps: agree with the other ranks on what is asked for, save, leave, and choose the next batch."""
+        if self._agreed[0]:  # a loop that saves by hand was told to stop a step ago, and went on
+            self.leave()
+        stop, save = self._wants()
+        asked = self._asked if self.answer.batch is None else self.answer.batch
+        if self._is_gang:
+            mine = asked if self.rank == 0 and asked is not None else 0
+            stops, saves, batch = self.sum([float(stop), float(save), float(mine)])
+            stop, save, asked = stops > 0, saves > 0, int(batch) or None
+        self._agreed = (stop, save)
+        self._batch = self._plan.total(self.world, asked)
+        if self._keeps and (stop or save):
+            self.checkpoint()
+        if self._keeps and stop:
+            self.leave()
+
+    def begin(self, samples: int, *, done: float) -> None:
+        """A step is handed out."""
+        self.step += 1
+        self.step_samples = samples
+        self.done += done
+        self.progress += self.noise.gain(self._batch / self._plan.base)
+
+    def end(self, seconds: float) -> None:
+        """The step in hand is over."""
+        self.step_seconds = seconds
+        self._busy += seconds
+        self._samples += self.step_samples
+        now = time.monotonic()
+        if self._wire and now - self._told_at >= self._interval / 2:
+            self._tell(now)
+
+    def finish(self) -> None:
+        """The loop is through: keep the result and tell it."""
+        if self._keeps:
+            self.checkpoint()
+        self._tell(time.monotonic())
+        if self._wire:
+            self._wire.flush(_FLUSH)
+
+    def _tell(self, now: float) -> None:
+        noise = {"gradient_square": self.noise.square, "gradient_variance": self.noise.variance} if self.noise.is_known else {}
+        speed = self._samples / self._busy if self._busy > 0 else None
+        self.report(step=self.step, done=self.done, total=self.total, batch=self._batch, throughput=speed, **noise)
+        self._busy, self._samples, self._told_at = 0.0, 0.0, now

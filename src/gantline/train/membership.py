@@ -1,0 +1,72 @@
+"""Who this process is: which job, which incarnation of it, which of its ranks; read from the environment that the runner set.
+
+A process that nobody scheduled has none of these variables. It is then a job of its own with one rank and a folder on this
+machine, so that a training script needs no second way to be run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What the runner told this process about itself."""
+
+    url: str  # of the service; "" where there is none
+    token: str  # the job's own, good for its progress alone
+    job: str
+    epoch: int  # the incarnation: the service listens to the newest one only
+    folder: Path  # stays for the job's life
+    gpus: int  # devices that the job holds
+    devices: tuple[str, ...]
+    rank: int
+    local_rank: int
+    world: int  # ranks in all
+    restarts: int
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether a service wants to hear of this process."""
+        return bool(self.url and self.job)
+
+    @classmethod
+    def read(cls, environment: Mapping[str, str] | None = None, folder: str | Path = "checkpoint") -> Membership:
+        """The membership that the environment tells; ``folder`` is used where it names none."""
+        given = os.environ if environment is None else environment
+        world = _count(given, "WORLD_SIZE", 1, least=1)
+        rank = _count(given, "RANK", 0)
+        if rank >= world:
+            raise ValueError(f"RANK is {rank} of WORLD_SIZE {world}: ranks run from 0 to {world - 1}")
+        url = given.get("GANTLINE_URL", "").rstrip("/")
+        if url and not url.startswith(("http://", "https://")):
+            raise ValueError(f"GANTLINE_URL is '{url}': write http://HOST:PORT")
+        return cls(
+            url=url,
+            token=given.get("GANTLINE_JOB_TOKEN", ""),
+            job=given.get("GANTLINE_JOB_ID", ""),
+            epoch=_count(given, "GANTLINE_EPOCH", 0),
+            folder=Path(given.get("GANTLINE_CHECKPOINT") or folder),
+            gpus=_count(given, "GANTLINE_GPUS", world),
+            devices=tuple(name for name in given.get("GANTLINE_DEVICES", "").split(",") if name),
+            rank=rank,
+            local_rank=_count(given, "LOCAL_RANK", rank),
+            world=world,
+            restarts=_count(given, "RESTART_COUNT", 0),
+        )
+
+
+def _count(given: Mapping[str, str], name: str, default: int, least: int = 0) -> int:
+    text = given.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise ValueError(f"{name} is '{text}': it must be a whole number of {least} or more")
+    return value

@@ -1,0 +1,136 @@
+"""Hooks: their order, their wishes, and KungFu's three policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.train.conftest import scheduled
+from tests.train.listener import Listener
+
+from gantline.train import Hook, InterferenceVote, Job, NoiseScaleBatch, ScheduledResize
+
+Join = Callable[..., Job]
+
+
+class Diary(Hook):
+    """Notes when it is called."""
+
+    def __init__(self, name: str, notes: list[str]) -> None:
+        self.name, self.notes = name, notes
+
+    def before_train(self, job: Job) -> None:
+        self.notes.append(f"{self.name} begins")
+
+    def before_epoch(self, job: Job) -> None:
+        self.notes.append(f"{self.name} epoch")
+
+    def before_step(self, job: Job) -> None:
+        self.notes.append(f"{self.name} step")
+
+    def after_step(self, job: Job) -> None:
+        self.notes.append(f"step {self.name}")
+
+    def after_epoch(self, job: Job) -> None:
+        self.notes.append(f"epoch {self.name}")
+
+    def after_train(self, job: Job) -> None:
+        self.notes.append(f"ends {self.name}")
+
+
+def test_hooks_run_in_order_before_and_in_reverse_after(join: Join) -> None:
+    notes: list[str] = []
+    job = join(hooks=[Diary("a", notes), Diary("b", notes)])
+    for _ in job.loader(range(2), batch=2):
+        notes.append("train")
+    assert notes == [
+        *("a begins", "b begins", "a epoch", "b epoch", "a step", "b step", "train"),
+        *("step b", "step a", "epoch b", "epoch a", "ends b", "ends a"),
+    ]
+
+
+def test_a_hook_keeps_its_state_in_checkpoints(join: Join) -> None:
+    class Counts(Hook):
+        steps = 0
+
+        def after_step(self, job: Job) -> None:
+            self.steps += 1
+
+        def state(self) -> dict[str, Any]:
+            return {"steps": self.steps}
+
+        def resume(self, state: Any) -> None:
+            self.steps = state.get("steps", 0)
+
+    job = join(hooks=[Counts()])
+    job.keep()
+    list(job.steps(4))
+    again = Counts()
+    join(hooks=[again])
+    assert again.steps == 4
+
+
+def test_a_scheduled_resize_is_wished_for_once_per_change(join: Join, listener: Listener) -> None:
+    job = join(scheduled(listener), hooks=[ScheduledResize({0: 1, 3: 4, 5: 2})])
+    wishes: list[Any] = []
+    for step in job.steps(8):
+        wishes.append((step, job.wished_gpus))
+        if step in (0, 3, 5):
+            assert listener.wait_for(lambda body: body.get("wish") == {"gpus": job.wished_gpus})
+    assert [gpus for _, gpus in wishes] == [1, 1, 1, 4, 4, 2, 2, 2]
+    assert sum("wish" in body for body in listener.heard) == 3
+    with pytest.raises(ValueError, match="schedule"):
+        ScheduledResize({4: 0})
+
+
+def test_the_batch_follows_the_noise_by_factors(join: Join) -> None:
+    """A noise scale of ten times the base batch is approached by doubling and then held; less noise shrinks the batch again."""
+    job = join(hooks=[NoiseScaleBatch(every=2, per_gpu=64, max_gpus=8)])
+    walk = job.loader(range(10**6), batch=32, most=1024)
+    sizes = []
+    for _ in range(12):
+        next(walk)
+        sizes.append(job.batch)
+        job.noise._square, job.noise._variance, job.noise._weight = 1.0, 10.0, 1.0
+    assert sizes == [32, 32, 64, 64, 128, 128, 256, 256, 320, 320, 320, 320]
+    assert job.wished_gpus == 5
+    for _ in range(10):
+        next(walk)
+        job.noise._square, job.noise._variance, job.noise._weight = 1.0, 1.0, 1.0
+    assert job.batch == 32
+    with pytest.raises(ValueError, match="factor is above 1"):
+        NoiseScaleBatch(factor=1.0)
+
+
+def test_a_majority_of_slow_ranks_leaves_and_a_minority_does_not(join: Join) -> None:
+    def run(others_vote: float) -> tuple[int, int | None]:
+        vote = InterferenceVote(window=4)
+        environment = {"WORLD_SIZE": "3", "GANTLINE_GPUS": "3", "RANK": "1"}
+        job = join(environment, hooks=[vote], sum_over_ranks=lambda values: _vote(values, others_vote))
+        job.step = 0
+        for number in range(1, 13):
+            job.step, job.step_samples, job.step_seconds = number, 10, 1.0 if number <= 8 else 2.0
+            vote.after_step(job)
+        return vote.votes, job.wished_gpus
+
+    assert run(others_vote=1.0) == (1, 2)
+    assert run(others_vote=0.0) == (0, None)
+
+
+def test_an_even_speed_is_no_reason_to_vote(join: Join) -> None:
+    acts: list[int] = []
+    vote = InterferenceVote(window=3, threshold=0.8, act=lambda job: acts.append(job.step))
+    job = join()
+    for number in range(1, 31):
+        job.step, job.step_samples, job.step_seconds = number, 10, 1.2 if number % 6 > 3 else 1.0
+        vote.after_step(job)
+    assert acts == []
+    for number in range(31, 37):
+        job.step, job.step_samples, job.step_seconds = number, 10, 1.6
+        vote.after_step(job)
+    assert acts == [33]  # then slow is the new usual
+
+
+def _vote(values: list[float], others: float) -> list[float]:
+    return [values[0] + others * values[0]] if len(values) == 1 else values
