@@ -38,6 +38,7 @@ _KNOWN = {
     "recorded": "gantline.policies.recorded:Recorded",
     "shockwave": "gantline.policies.shockwave.policy:Shockwave",
     "sia": "gantline.policies.sia.policy:Sia",
+    "themis": "gantline.policies.themis.policy:Themis",
     "gavel.allox": "gantline.policies.gavel.plain_policies:GavelAlloX",
     "gavel.fifo": "gantline.policies.gavel.plain_policies:GavelFifo",
     "gavel.fifo_packed": "gantline.policies.gavel.plain_policies:FifoPacked",

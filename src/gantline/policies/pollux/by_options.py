@@ -16,7 +16,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.curves import Curves
-from gantline.policies.elastic.pools import Pool, pools
+from gantline.policies.elastic.pools import Pool, pools, rooms
 from gantline.solvers.allocation_search.search import Demand, Found, search
 
 _MOST_NODES = 16
@@ -57,7 +57,7 @@ def plan_by_search(snapshot: Snapshot, look: Search) -> Plan:
     devices: list[tuple[int, ...]] = [()] * len(job)
     option, kind, notes = [0] * len(job), [-1] * len(job), []
     for pool in pools(snapshot):
-        room = _rooms(pool)
+        room = rooms(pool)
         nodes = sorted(room)
         if not nodes:
             continue
@@ -83,17 +83,6 @@ def plan_by_search(snapshot: Snapshot, look: Search) -> Plan:
     gpus = np.array([len(held) if held else -1 for held in devices], dtype=np.int64)
     assigned = Assignments(job, option=option, gpus=gpus, type=kind, devices=devices)
     return Plan.assign(assigned, memory=kept, notes=tuple(notes))
-
-
-def _rooms(pool: Pool) -> dict[int, list[int]]:
-    """Per node of the pool's type the devices that its jobs may share: free ones and their own."""
-    cluster, jobs = pool.snapshot.cluster, pool.snapshot.jobs
-    mine = {int(jobs.rows[place]) for place in pool.jobs}
-    found: dict[int, list[int]] = {}
-    for device, (node, holder) in enumerate(zip(cluster.device_node.tolist(), cluster.device_holder.tolist())):
-        if cluster.node_type[node] == pool.kind and cluster.node_up[node] and (holder == -1 or holder in mine):
-            found.setdefault(node, []).append(device)
-    return found
 
 
 def _demand(pool: Pool, order: Ints, nodes: list[int], devices: int, restart: float, power: float) -> Demand:

@@ -71,6 +71,8 @@ def measure(
     ratios = finish_time_fairness(done, run.jobs, gpus, close, rho)
     _spread(found, "rho", ratios, ("mean", "p95", "max"))
     known = finite(ratios)
+    for other in ("contention", "static"):
+        _spread(found, f"rho_{other}", finish_time_fairness(done, run.jobs, gpus, close, other), ("mean", "max"))
     found["rho_unfair"] = float((known > 1.0).mean()) if known.size else math.nan
 
     outcome = deadline_outcome(jobs, close)

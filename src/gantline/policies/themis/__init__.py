@@ -1,0 +1,1 @@
+"""Themis (NSDI 2020): finish-time fairness by auctions."""

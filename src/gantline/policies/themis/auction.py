@@ -1,0 +1,87 @@
+"""One auction: a proportionally fair split of the offer, and hidden payments that make the truth the best bid.
+
+Partial allocation (Cole, Gkatzelis, Goel, EC 2013), as Themis uses it (Mahajan et al., NSDI 2020, section 4): the split has the greatest
+product of values. A bidder keeps only a part of what it won there: the product of the others' values in the split, over what that
+product would be without the bidder. What a bidder gets is then worth the product of all values over a number that it has no part in, so
+nothing that it says can get it more than the truth does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.solvers.multiple_choice import solve
+
+_EQUAL = 1e-9  # gains of logarithms below this are none
+
+
+@dataclass(frozen=True)
+class Bid:
+    """What one bidder says that bundles are worth to it: at most one row can be won."""
+
+    nothing: float  # value of winning none, above zero
+    use: Ints  # rows x machines: devices on each
+    value: Floats  # per row, above zero
+
+    @property
+    def gain(self) -> Floats:
+        """Per row: how much its logarithm is above that of nothing."""
+        found: Floats = np.log(self.value) - np.log(self.nothing)
+        return found
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Per bidder: the row of the fair split (-1: none), and the part of it that is kept after the hidden payment."""
+
+    row: Ints
+    keep: Floats
+
+
+def fair_split(bids: Sequence[Bid], offer: Ints) -> Ints:
+    """The rows with the greatest product of values within the offer, exactly; -1: nothing."""
+    split = np.full(len(bids), -1, dtype=np.int64)
+    use = np.concatenate([bid.use.reshape(-1, len(offer)) for bid in bids]) if bids else np.zeros((0, len(offer)), dtype=np.int64)
+    gain = np.concatenate([bid.gain for bid in bids]) if bids else np.zeros(0)
+    owner = np.repeat(np.arange(len(bids)), [len(bid.value) for bid in bids])
+    row = np.concatenate([np.arange(len(bid.value)) for bid in bids]) if bids else np.zeros(0, dtype=np.int64)
+    worth = np.flatnonzero((gain > _EQUAL) & (use <= offer).all(axis=1))
+    if not len(worth):
+        return split
+    machines = np.flatnonzero(use[worth].any(axis=0))
+    names, number = np.unique(owner[worth], return_inverse=True)
+    need = use[worth][:, machines].astype(np.float64)
+    for column in solve(number, need, gain[worth], offer[machines].astype(np.float64), len(names)):
+        split[owner[worth[column]]] = row[worth[column]]
+    return split
+
+
+def partial_allocation(bids: Sequence[Bid], offer: Ints) -> Outcome:
+    """The fair split of the offer, and what each winner keeps of its row."""
+    split = fair_split(bids, offer)
+    keep = np.ones(len(bids))
+    reached = np.array([_log(bid, at) for bid, at in zip(bids, split.tolist())])
+    best = np.array([_most(bid, offer) for bid in bids])
+    for winner in np.flatnonzero(split >= 0).tolist():
+        others = [k for k in range(len(bids)) if k != winner]
+        if (best[others] <= reached[others] + _EQUAL).all():
+            continue  # nobody would have more without it
+        without = fair_split([bids[k] for k in others], offer)
+        possible = sum(_log(bids[k], at) for k, at in zip(others, without.tolist()))
+        keep[winner] = min(float(np.exp(reached[others].sum() - possible)), 1.0)
+    return Outcome(split, keep)
+
+
+def _log(bid: Bid, row: int) -> float:
+    """The logarithm of what a row is worth, over that of nothing."""
+    return float(bid.gain[row]) if row >= 0 else 0.0
+
+
+def _most(bid: Bid, offer: Ints) -> float:
+    """The same of the best row that the offer has room for."""
+    fits = (bid.use <= offer).all(axis=1)
+    return max(float(bid.gain[fits].max(initial=0.0)), 0.0)

@@ -1,0 +1,145 @@
+"""Bid tables: what bundles of devices are worth to an app, by tier of placement.
+
+A bundle is so many devices on each of some machines. Tables stay small because they are built on tiers: one machine, machines of one
+rack, any machines. Where many machines would do alike, bidders are pointed to different ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline.core.arrays import Ints
+from gantline.policies.themis.auction import Bid
+from gantline.policies.themis.standing import Standing
+
+Nodes = dict[int, int]  # node -> devices there
+Bundle = dict[int, Nodes]  # job of the pool -> its devices
+
+_MACHINES = 3  # single machines that a bid names for one size
+_SIZES = 6  # sizes that a bid names for one job
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What is auctioned: devices per node, those of them that nobody sits on, and who sits where."""
+
+    devices: Nodes
+    idle: Nodes
+    own: dict[int, Nodes]  # job -> where it has been until now
+    rack: Ints  # of every node of the cluster
+
+
+@dataclass(frozen=True)
+class Table:
+    """A bid with the bundle behind each row."""
+
+    bid: Bid
+    bundles: list[Bundle]
+
+
+def app_rho(standing: Standing, members: list[int], rates: dict[int, float], of_app: str) -> float:
+    """How an app stands if its jobs go at these speeds: as its jobs do on average, or as the best of them does."""
+    each = [standing.rho(job, rates.get(job, 0.0)) for job in members]
+    return min(each) if of_app == "best" else sum(each) / len(each)
+
+
+def bid_table(
+    standing: Standing, members: list[int], wanting: list[int], rates: dict[int, float], offer: Offer, turn: int, of_app: str
+) -> Table:
+    """The table of an app whose jobs `wanting` have no lease; `rates` are the speeds of those that have one."""
+    order = list(offer.devices)
+    bundles, values = [], []
+    for bundle in _bundles(standing, wanting, offer, turn):
+        speeds = rates | {job: standing.rate(job, nodes) for job, nodes in bundle.items()}
+        bundles.append(bundle)
+        values.append(1.0 / app_rho(standing, members, speeds, of_app))
+    use = np.zeros((len(bundles), len(order)), dtype=np.int64)
+    place = {node: k for k, node in enumerate(order)}
+    for k, bundle in enumerate(bundles):
+        for nodes in bundle.values():
+            for node, count in nodes.items():
+                use[k, place[node]] += count
+    return Table(Bid(1.0 / app_rho(standing, members, rates, of_app), use, np.array(values)), bundles)
+
+
+def sizes_of(standing: Standing, job: int) -> list[int]:
+    """The sizes that a job may have, in rising order."""
+    curves = standing.pool.curves
+    found: list[int] = curves.size[curves.first[job] : curves.first[job + 1]].tolist()
+    return found
+
+
+def asked_size(standing: Standing, job: int) -> int:
+    """The size that a job asks for, or the largest below; zero: it has none."""
+    snapshot, sizes = standing.pool.snapshot, sizes_of(standing, job)
+    asked = int(snapshot.jobs.gpus[standing.pool.jobs[job]])
+    return max((size for size in sizes if size <= asked), default=sizes[0] if sizes else 0)
+
+
+def _bundles(standing: Standing, wanting: list[int], offer: Offer, turn: int) -> Iterator[Bundle]:
+    if len(wanting) == 1:
+        job = wanting[0]
+        for size in _some_sizes(sizes_of(standing, job), asked_size(standing, job)):
+            for nodes in placements(size, offer.devices, offer, job, turn):
+                yield {job: nodes}
+        return
+    left: Nodes = dict(offer.devices)
+    bundle: Bundle = {}
+    for job in sorted(wanting, key=lambda job: (standing.left[job], job)):  # the shortest of an app first, each at the size it asks for
+        nodes = next(placements(asked_size(standing, job), left, offer, job, turn), {})
+        if nodes:
+            bundle = bundle | {job: nodes}
+            left = {node: count - nodes.get(node, 0) for node, count in left.items()}
+            yield bundle
+
+
+def _some_sizes(sizes: list[int], asked: int) -> list[int]:
+    """The size asked for, the least and the most, and powers of two between: a few."""
+    if len(sizes) <= _SIZES:
+        return sizes
+    wanted = {sizes[0], sizes[-1], asked}
+    even = [size for size in sizes if size & (size - 1) == 0 and size not in wanted]
+    return sorted(wanted | set(even[-(_SIZES - len(wanted)) :]))
+
+
+def placements(size: int, left: Nodes, offer: Offer, job: int, turn: int) -> Iterator[Nodes]:
+    """Where so many devices can be had, nearest together first: a few single machines, machines of one rack, any machines."""
+    if size <= 0:
+        return
+    own = offer.own.get(job, {})
+    alone = [node for node, count in left.items() if count >= size]
+    mine = [node for node in alone if node in own]
+    idle = sorted((left[node], node) for node in alone if node not in own and offer.idle[node] >= size)
+    taken = sorted((left[node], node) for node in alone if node not in own and offer.idle[node] < size)
+    for node in [*mine, *_from(idle, turn), *_from(taken, turn)][:_MACHINES]:
+        yield {node: size}
+    if size == 1 or (alone and len(left) == 1):
+        return
+    racks: dict[int, int] = {}
+    for node, count in left.items():
+        racks[int(offer.rack[node])] = racks.get(int(offer.rack[node]), 0) + count
+    for rack in sorted((rack for rack, count in racks.items() if count >= size), key=lambda rack: (racks[rack], rack))[:1]:
+        yield _spread(size, {node: count for node, count in left.items() if offer.rack[node] == rack}, own)
+        return
+    if sum(left.values()) >= size:
+        yield _spread(size, left, own)
+
+
+def _from(listed: list[tuple[int, int]], turn: int) -> list[int]:
+    """The nodes of a list, beginning at another place for every bidder."""
+    start = turn % len(listed) if listed else 0
+    return [node for _, node in listed[start:] + listed[:start]]
+
+
+def _spread(size: int, left: Nodes, own: Nodes) -> Nodes:
+    """As few machines as possible: own ones and full ones first."""
+    found: Nodes = {}
+    for node in sorted(left, key=lambda node: (-left[node], node not in own, node)):
+        taken = min(left[node], size)
+        if taken > 0:
+            found[node] = taken
+            size -= taken
+    return found

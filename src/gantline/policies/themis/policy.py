@@ -1,0 +1,157 @@
+"""`themis`: the devices whose lease is over go to the apps that are worst off, by auction (Mahajan et al., NSDI 2020)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gantline.core.arrays import Floats
+from gantline.core.errors import UsageError
+from gantline.core.plan import Assignments, Plan
+from gantline.core.policy import Policy
+from gantline.core.rng import stream
+from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.pools import Pool, pools, rooms
+from gantline.policies.themis.auction import partial_allocation
+from gantline.policies.themis.bids import Bundle, Offer, app_rho, bid_table, sizes_of
+from gantline.policies.themis.leftovers import Table, hand_out
+from gantline.policies.themis.standing import Standing, standing
+
+_PAYMENTS = ("lottery", "floor", "none")
+_OF_APP = ("mean", "best")
+
+
+@dataclass(frozen=True)
+class Themis(Policy):
+    """The worst-off apps bid for devices lease by lease; hidden payments make the truth the best bid; leftovers are handed out."""
+
+    name: ClassVar[str] = "themis"
+    paper: ClassVar[str] = "Mahajan et al.: Themis: Fair and Efficient GPU Cluster Scheduling (NSDI 2020)"
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+
+    f: float = field(default=0.8, metadata={"help": "the worst-off 1 - f of the apps may bid: 1 is fairest, with 0 all bid"})
+    lease: float = field(default=1200.0, metadata={"help": "seconds after which devices are auctioned again; leases end together"})
+    payment: str = field(
+        default="lottery", metadata={"help": "what is not kept: 'lottery' (all or nothing, by chance), 'floor' (whole devices), 'none'"}
+    )
+    of_app: str = field(default="mean", metadata={"help": "an app of several jobs stands as they do on average ('mean') or as its 'best'"})
+
+    def __post_init__(self) -> None:
+        where = "policy 'themis'"
+        if not 0.0 <= self.f <= 1.0:
+            raise UsageError(f"f is {self.f}", where=where, fix="use 0 (everybody bids) to 1 (only the worst off)")
+        if not (self.lease > 0.0 and math.isfinite(self.lease)):
+            raise UsageError(f"a lease of {self.lease} s", where=where, fix="use seconds above zero, such as 1200")
+        if self.payment not in _PAYMENTS:
+            raise UsageError(f"payment is '{self.payment}'", where=where, fix=f"use {', '.join(_PAYMENTS)}")
+        if self.of_app not in _OF_APP:
+            raise UsageError(f"of_app is '{self.of_app}'", where=where, fix=f"use {' or '.join(_OF_APP)}")
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        memory: dict[str, Any] = snapshot.memory or {}
+        epoch = math.floor(snapshot.now / self.lease + 1e-9)
+        until = (epoch + 1) * self.lease
+        found = list(pools(snapshot))
+        cause = [epoch, snapshot.jobs.rows.tolist(), snapshot.cluster.capacity.tolist(), [[p.kind, *p.jobs.tolist()] for p in found]]
+        if memory.get("cause") == cause:
+            return _plan(snapshot, found, memory["given"], until, memory)
+        number = int(memory.get("auctions", 0)) + 1
+        lots = (
+            int(memory["lots"]) if "lots" in memory else int(snapshot.rng("themis").integers(1 << 62))
+        )  # chance by auction, not by question
+        given: dict[str, list[int]] = {}
+        stands: dict[str, Any] = {}
+        leases = memory.get("given", {}) if memory.get("epoch") == epoch else {}
+        for pool in found:
+            table, kept = self._auction(pool, leases, memory, until, stream(lots, number, f"themis/{pool.kind}"))
+            stands |= kept
+            given |= {str(snapshot.jobs.rows[pool.jobs[job]]): sorted(devices) for job, devices in table.given.items()}
+        remembered = {"cause": cause, "epoch": epoch, "auctions": number, "lots": lots, "given": given, "alone": stands}
+        return _plan(snapshot, found, given, until, remembered)
+
+    def _auction(
+        self, pool: Pool, leases: dict[str, list[int]], memory: dict[str, Any], until: float, rng: np.random.Generator
+    ) -> tuple[Table, dict[str, Any]]:
+        """Who has which devices until the leases end: leases in force, winners, then leftovers."""
+        snapshot, jobs = pool.snapshot, pool.snapshot.jobs
+        stand, kept = standing(pool, memory, until - snapshot.now)
+        free = rooms(pool)
+        node = {device: node for node, devices in free.items() for device in devices}
+        holds = {k: jobs.devices(int(pool.jobs[k])) for k in range(len(pool))}
+        before = {k: held for k, held in holds.items() if held and all(device in node for device in held)}
+        table = Table(before, node, free)
+        for k, held in before.items():
+            if str(jobs.rows[pool.jobs[k]]) in leases:
+                table.give(k, table.where(held))
+        taken = table.where([device for k, held in before.items() if k not in table.given for device in held])
+        room = table.room()
+        own = {k: table.where(held) for k, held in before.items() if k not in table.given}
+        offer = Offer(room, {node: count - taken.get(node, 0) for node, count in room.items()}, own, snapshot.cluster.node_rack)
+        for job, nodes in self._winners(stand, table, offer, rng).items():
+            table.give(job, nodes)
+        hand_out(table, stand, offer, rng)
+        return table, kept
+
+    def _winners(self, stand: Standing, table: Table, offer: Offer, rng: np.random.Generator) -> Bundle:
+        """The auction: whoever is worst off bids, and keeps what the hidden payment leaves."""
+        members: list[list[int]] = [[] for _ in range(stand.apps)]
+        for job, app in enumerate(stand.app.tolist()):
+            members[app].append(job)
+        rates = {job: stand.rate(job, table.where(devices)) for job, devices in table.given.items() if devices}
+        present = rates | {job: stand.rate(job, nodes) for job, nodes in offer.own.items() if nodes}
+        wanting = [[job for job in mine if job not in rates and sizes_of(stand, job)] for mine in members]
+        able = [app for app in range(stand.apps) if wanting[app]]
+        rho = {app: app_rho(stand, members[app], present, self.of_app) for app in able}
+        bidders = sorted(able, key=lambda app: (-rho[app], app))[: max(math.ceil((1.0 - self.f) * len(able) - 1e-9), 1)]
+        tables = [bid_table(stand, members[app], wanting[app], rates, offer, turn, self.of_app) for turn, app in enumerate(bidders)]
+        outcome = partial_allocation([each.bid for each in tables], np.array(list(offer.devices.values()), dtype=np.int64))
+        chance: Floats = rng.random(len(tables))
+        won: Bundle = {}
+        for each, row, keep, lot in zip(tables, outcome.row.tolist(), outcome.keep.tolist(), chance.tolist()):
+            if row >= 0:
+                won |= self._kept(stand, each.bundles[row], keep, lot)
+        return won
+
+    def _kept(self, stand: Standing, bundle: Bundle, keep: float, lot: float) -> Bundle:
+        """What a winner keeps of its bundle."""
+        if self.payment == "none" or keep >= 1.0:
+            return bundle
+        if self.payment == "lottery":
+            return bundle if lot < keep else {}
+        found: Bundle = {}
+        allowed = math.floor(keep * sum(sum(nodes.values()) for nodes in bundle.values()) + 1e-9)
+        for job, nodes in bundle.items():
+            size = max((size for size in sizes_of(stand, job) if size <= min(allowed, sum(nodes.values()))), default=0)
+            allowed -= size
+            part: dict[int, int] = {}
+            for node in sorted(nodes, key=lambda node: -nodes[node]):
+                if size > 0:
+                    part[node] = min(nodes[node], size)
+                    size -= part[node]
+            if part:
+                found[job] = part
+        return found
+
+
+def _plan(snapshot: Snapshot, found: list[Pool], given: dict[str, list[int]], until: float, memory: dict[str, Any]) -> Plan:
+    """Leases on exactly these devices; who wants no devices runs as it asks."""
+    none = np.flatnonzero(snapshot.jobs.gpus == 0)
+    job: list[int] = none.tolist()
+    devices: list[tuple[int, ...]] = [()] * len(job)
+    option, kind = [0] * len(job), [-1] * len(job)
+    for pool in found:
+        for k, row in enumerate(pool.of(snapshot.jobs.rows).tolist()):
+            held = given.get(str(row), [])
+            if held:
+                entry = int(pool.curves.at_most(np.full(len(pool), len(held), dtype=np.int64))[k])
+                job.append(int(pool.jobs[k]))
+                devices.append(tuple(held))
+                option.append(int(pool.curves.option[entry]) if entry >= 0 and pool.curves.size[entry] == len(held) else -1)
+                kind.append(pool.kind)
+    gpus = [len(held) if held else -1 for held in devices]
+    lease = [until if held else math.inf for held in devices]
+    assigned = Assignments(job, option=option, gpus=gpus, type=kind, devices=devices, until=lease)
+    return Plan.assign(assigned, valid_until=until, memory=memory)

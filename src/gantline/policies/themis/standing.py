@@ -1,0 +1,118 @@
+"""How each job and app stands: rho, the time it will have taken over what it would have taken alone on its part of the cluster.
+
+With n apps present an app's part is the n-th part of the devices. Contention changes while a job lives, so the time alone is added up:
+the work between two decisions at the speed that the part of then allows, and what is left at that of now. (The objective that Gavel
+calls finish-time fairness integrates contention in the same way; OSDI 2020, section 4.2.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.policies.elastic.pools import Pool
+
+_LEAST = 1e-9
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Columns over the jobs of one pool."""
+
+    pool: Pool
+    app: Ints  # number of the app that each job belongs to
+    age: Floats  # seconds since its arrival
+    left: Floats  # estimated work left
+    alone: Floats  # work per second on its part of the cluster
+    ideal: Floats  # seconds that it will have taken alone on its part
+    slower: Floats  # speed across more machines than needed, over that on as few as can be
+    wait: float  # seconds that a job without devices waits until it can hope for its part: until the leases end
+
+    @property
+    def apps(self) -> int:
+        return int(self.app.max(initial=-1)) + 1
+
+    def rho(self, job: int, rate: float) -> float:
+        """If the job goes on at that speed; at speed zero it waits for the next auction and then has its part."""
+        ahead = self.left[job] / rate if rate > 0.0 else self.wait + self.left[job] / max(self.alone[job], _LEAST)
+        return float((self.age[job] + ahead) / self.ideal[job])
+
+    def rate(self, job: int, nodes: dict[int, int]) -> float:
+        """Work per second of a job with so many devices on each of these nodes."""
+        gpus, curves = sum(nodes.values()), self.pool.curves
+        sizes = curves.size[curves.first[job] : curves.first[job + 1]]
+        at = int(np.searchsorted(sizes, gpus, side="right")) - 1
+        if at < 0:
+            return 0.0
+        rate = float(curves.rate[curves.first[job] + at])
+        model: Any = self.pool.snapshot.performance
+        if hasattr(model, "slowdown"):
+            name = self.pool.snapshot.models[self.pool.snapshot.jobs.model[self.pool.jobs[job]]]
+            return rate / float(model.slowdown(name, tuple(nodes), self.pool.snapshot.cluster.description))
+        size = max(int(self.pool.snapshot.cluster.node_gpus[node]) for node in nodes)
+        return rate * float(self.slower[job]) if len(nodes) > -(-gpus // size) else rate
+
+
+def standing(pool: Pool, memory: dict[str, Any], wait: float) -> tuple[Standing, dict[str, Any]]:
+    """How everybody in a pool stands, and what to remember of it."""
+    snapshot, jobs = pool.snapshot, pool.snapshot.jobs
+    app = _apps(pool)
+    rows = [str(row) for row in pool.of(jobs.rows).tolist()]
+    alone = _alone(pool, app)
+    done = pool.of(jobs.done)
+    before = memory.get("alone", {})
+    spent = np.zeros(len(pool))
+    for k, row in enumerate(rows):
+        if row in before:
+            known, worked, speed = before[row]
+            spent[k] = known + max(done[k] - worked, 0.0) / max(speed, _LEAST)
+        else:
+            spent[k] = done[k] / max(alone[k], _LEAST)
+    left = np.maximum(pool.of(jobs.remaining), 0.0)
+    ideal = np.maximum(spent + left / np.maximum(alone, _LEAST), _LEAST)
+    kept = {row: [float(spent[k]), float(done[k]), float(alone[k])] for k, row in enumerate(rows)}
+    age = np.maximum(snapshot.now - pool.of(jobs.arrival), 0.0)
+    return Standing(pool, app, age, left, alone, ideal, _slower(pool), wait), kept
+
+
+def _apps(pool: Pool) -> Ints:
+    """Jobs that name an app belong together; every other job is one of its own. Apps are numbered by their first job."""
+    snapshot = pool.snapshot
+    names = snapshot.apps
+    found: dict[str | int, int] = {}
+    number = np.zeros(len(pool), dtype=np.int64)
+    for k, (code, row) in enumerate(zip(pool.of(snapshot.jobs.app).tolist(), pool.of(snapshot.jobs.rows).tolist())):
+        name = names[code] if 0 <= code < len(names) else ""
+        number[k] = found.setdefault(name or row, len(found))
+    return number
+
+
+def _alone(pool: Pool, app: Ints) -> Floats:
+    """Speed of each job on its part of the pool: that of its app, shared equally by the jobs of the app."""
+    curves = pool.curves
+    members = np.bincount(app)
+    part = pool.capacity / max(len(members), 1) / members[app]
+    entry = curves.at_most(np.floor(part).astype(np.int64))
+    speed = np.ones(len(pool))
+    some = curves.count > 0
+    least = curves.first[:-1][some]
+    below = curves.rate[least] * np.minimum(part[some] / curves.size[least], 1.0)  # a part too small to run on: a part of the time
+    speed[some] = np.where(entry[some] >= 0, curves.rate[np.maximum(entry[some], 0)], below)
+    return speed
+
+
+def _slower(pool: Pool) -> Floats:
+    """How much slower each job is across more machines than it needs, as its options tell."""
+    options, jobs = pool.snapshot.options, pool.snapshot.jobs
+    found = np.ones(len(pool))
+    for k, (first, count) in enumerate(zip(pool.of(jobs.option_first).tolist(), pool.of(jobs.option_count).tolist())):
+        kinds = options.I[c.O_TYPE, first : first + count]
+        rate, spread = options.F[c.O_RATE, first : first + count], options.F[c.O_RATE_SPREAD, first : first + count]
+        mine = np.flatnonzero((kinds == pool.kind) & (rate > 0.0))
+        if len(mine):
+            found[k] = float((spread[mine] / rate[mine]).min())
+    return found
