@@ -6,11 +6,13 @@ folding it again gives the run again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from gantline.core import memory as memories
 from gantline.core.cluster_json import decode_node, encode_node
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
@@ -34,6 +36,7 @@ class Wish(Enum):
     RELEASE = "release"
     REQUEUE = "requeue"  # it is stopped and saved, or comes back after it failed or was cancelled, and waits like any other
     RESIZE = "resize"  # it asks for another number of devices from now on
+    FAIL = "fail"  # it ends as one that has failed: it crashed too often, or ran past its limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,15 @@ class JobWish:
     max_gpus: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Use:
+    """From now on another policy decides; it begins without memory."""
+
+    time: float
+    policy: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
 class News(Enum):
     """What a report says of one grant."""
 
@@ -56,6 +68,7 @@ class News(Enum):
     STOPPED = "stopped"
     FINISHED = "finished"
     FAILED = "failed"
+    PROGRESS = "progress"  # it runs, and tells how far it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +79,17 @@ class Report:
     row: int
     epoch: int
     time: float  # when that happened
-    done: float = 0.0  # work done: where it resumed, when it runs; what is saved, when it has stopped or failed
+    done: float = 0.0  # work done: where it resumed, when it runs; what is saved, when it tells its progress, has stopped or failed
     devices: tuple[int, ...] = ()  # where it is, if it still is anywhere: of use when nobody remembers having asked for it
+    total: float = math.nan  # PROGRESS: how much work it seems to be in all, where that is known
+    metrics: Mapping[str, float] = field(default_factory=dict)  # PROGRESS: what it has measured, by name
 
 
-Input = Submit | JobWish | NodeEvent | Report
+Input = Submit | JobWish | NodeEvent | Use | Report
 
 _WISHES = {wish.value: wish for wish in Wish}
 _NEWS = {news.value: news for news in News}
-_KINDS = ("submit", *_WISHES, "node", "report")
+_KINDS = ("submit", *_WISHES, "node", "use", "report")
 
 
 def encode_input(value: Input) -> dict[str, Any]:
@@ -88,7 +103,15 @@ def encode_input(value: Input) -> dict[str, Any]:
     if isinstance(value, NodeEvent):
         found = {"input": "node", **head, "name": value.name, "kind": value.kind}
         return found if value.node is None else {**found, "node": encode_node(value.node)}
+    if isinstance(value, Use):
+        return {"input": "use", **head, "policy": value.policy} | (
+            {"settings": memories.plain(dict(value.settings))} if value.settings else {}
+        )
     found = {"input": "report", **head, "news": value.news.value, "row": value.row, "epoch": value.epoch, "done": json_number(value.done)}
+    if not math.isnan(value.total):
+        found["total"] = json_number(value.total)
+    if value.metrics:
+        found["metrics"] = {name: json_number(measured) for name, measured in value.metrics.items()}
     return {**found, "devices": list(value.devices)} if value.devices else found
 
 
@@ -108,11 +131,16 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         reader.only(("input", "time", "name", "kind", "node"))
         node = decode_node(Reader(reader.raw("node"), reader.at("node")), 0) if "node" in reader else None
         return NodeEvent(time, reader.text("name"), reader.text("kind"), node)
+    if kind == "use":
+        reader.only(("input", "time", "policy", "settings"))
+        return Use(time, reader.text("policy"), memories.restore(reader.raw("settings", {})))
     if kind == "report":
-        reader.only(("input", "time", "news", "row", "epoch", "done", "devices"))
+        reader.only(("input", "time", "news", "row", "epoch", "done", "devices", "total", "metrics"))
         news = reader.text("news")
         if news not in _NEWS:
             raise UsageError(f"no news '{news}'", where=reader.at("news"), fix=near(news, _NEWS))
         found = (_NEWS[news], reader.whole("row", 0), reader.whole("epoch", 0), time, reader.number("done", 0.0))
-        return Report(*found, tuple(reader.wholes("devices")))
+        measured = Reader(reader.raw("metrics", {}), reader.at("metrics"))
+        metrics = {name: measured.number(name, math.nan) for name in reader.raw("metrics", {})}
+        return Report(*found, tuple(reader.wholes("devices")), reader.number("total", math.nan), metrics)
     raise UsageError(f"no input '{kind}'", where=reader.at("input"), fix=near(kind, _KINDS))

@@ -62,6 +62,16 @@ class Tables:
         self.ids.append(name)
         return row
 
+    def metric(self, name: str) -> Floats:
+        """The column of a measured value; NaN where nothing was measured yet."""
+        known = self.metrics.get(name)
+        if known is None or len(known) < self.F.shape[1]:
+            fresh = np.full(self.F.shape[1], np.nan)
+            if known is not None:
+                fresh[: len(known)] = known
+            known = self.metrics[name] = fresh
+        return known
+
     def trim(self) -> None:
         """Give up the room for more rows."""
         n = len(self.ids)

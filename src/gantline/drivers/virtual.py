@@ -33,6 +33,7 @@ from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_NEXT, B_WA
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
 from gantline.performance.goodput.measured import Profiles
+from gantline.policies.registry import make_policy
 
 _STALL = 1000  # rounds without any change, with jobs waiting and nothing else to come, after which a run is given up
 
@@ -59,7 +60,9 @@ class Simulation:
         self._next_node_event = 0
         self._seen = 0.0  # the last instant up to which everything was observed
         self.agenda = Agenda(self.engine, self.step_all, late=self.latency > 0.0)
-        self._quota = self.admission.has_quota
+        self._quota = self.engine.inputs.by_quota = self.admission.has_quota
+        if self.engine.find_policy is None:
+            self.engine.find_policy = lambda use: make_policy(use.policy, dict(use.settings)).for_regime(self.state.regime.name)
         self._measure()
 
     def _measure(self) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
-from gantline.core.inputs import Input
+from gantline.core.errors import RefusedError
+from gantline.core.inputs import Input, Use
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, Plan, Ranking, Refusal
 from gantline.core.policy import OrderPolicy, Policy
@@ -58,10 +59,12 @@ class Engine:
     notices: list[Incident] = field(default_factory=list)  # what the policy's plans say to people
     refusals: list[Refused] = field(default_factory=list)
     turns: LostTurns = field(default_factory=LostTurns)
+    find_policy: Callable[[Use], Policy] | None = None  # what a change of the policy means
 
     def __post_init__(self) -> None:
         self.grants = Grants(self.state)
         self.inputs = Inputs(self.state, self.grants)
+        self.inputs.use = self._use
         self.decisions = 0
         self.started = 0
         self.stopped = 0
@@ -70,9 +73,21 @@ class Engine:
         self._last_order: list[int] = []
         self.valid_until: float | None = None
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
+        self._meet(self.policy)
+
+    def _meet(self, policy: Policy) -> None:
+        self.policy = policy
         #: a policy that is only an order need not be asked while nobody waits
-        self.order_only = isinstance(self.policy, OrderPolicy)
-        self._only_starts = self.policy.only_starts()
+        self.order_only = isinstance(policy, OrderPolicy)
+        self._only_starts = policy.only_starts()
+
+    def _use(self, value: Use) -> None:
+        """Another policy decides from now on: it begins without memory, and is asked although nothing else has happened."""
+        if self.find_policy is None:
+            raise RefusedError("nobody here can find policies", where="use")
+        self._meet(self.find_policy(value))
+        self.state.memory, self.valid_until, self.turns.answers = None, None, 0
+        self.turns.in_a_row = self.turns.late_in_a_row = 0
 
     @property
     def asks_always(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.inputs import Input, JobWish, Report, Submit, Wish
+from gantline.core.inputs import Input, JobWish, Report, Submit, Use, Wish
 from gantline.core.job_json import NAMES, decode_job, default_options
 from gantline.core.json_reader import Reader
 from gantline.core.node_events import NodeEvent
@@ -14,6 +14,7 @@ from gantline.core.option_json import decode_option
 from gantline.core.options import Option
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, sentence
+from gantline.core.tables import Tables
 from gantline.engine.advance import admit
 from gantline.engine.grants import Grants
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
@@ -24,6 +25,12 @@ from gantline.engine.state import State
 _SUBMITTED = frozenset({"id", "options", "metrics", *NAMES, "priority", "weight", "deadline", "estimate", "checkpoint"})
 _SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "consolidate"}
 _LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
+#: what becomes of a job that somebody puts out, and why it is there
+_PUT_OUT = {
+    Wish.CANCEL: (Phase.CANCELLED, Reason.CANCELLED),
+    Wish.HOLD: (Phase.HELD, Reason.HELD),
+    Wish.FAIL: (Phase.FAILED, Reason.LIMIT),
+}
 
 
 class RejectedError(RefusedError):
@@ -41,6 +48,8 @@ class Inputs:
         self.state, self.grants = state, grants
         self.heard: Callable[[Input], None] | None = None  # told every input: the journal
         self.absorb: Callable[[Report], bool] | None = None  # set by who knows what reports mean
+        self.use: Callable[[Use], None] | None = None  # set by who can find policies
+        self.by_quota = False  # whether admission lets jobs in one by one
         self._rows: dict[str, int] = {}
 
     def apply(self, value: Input) -> bool:
@@ -51,24 +60,38 @@ class Inputs:
             changed = self._submit(value)
         elif isinstance(value, JobWish):
             changed = self._wish(value)
+        elif isinstance(value, Use):
+            changed = self.use is not None
+            if self.use is not None:
+                self.use(value)
         else:
             changed = self._change_node(value)
         if self.heard is not None:
             self.heard(value)
         return changed
 
+    def check(self, value: Input) -> None:
+        """Raise what `apply` would, and change nothing."""
+        if isinstance(value, Submit):
+            reader, _, own = self._asked(value)
+            blank = Tables.empty(self.state.tables.cluster, 1)
+            for option in own:
+                blank.options.append(option)
+            decode_job(reader, blank, 0, value.time, own, 0)
+        elif isinstance(value, JobWish):
+            row, phase = self._known(value)
+            if value.wish is Wish.RESIZE and not phase.terminal:
+                self._resized(row, value)
+            if value.wish is Wish.REQUEUE:
+                self._may_requeue(phase, value.job)
+        elif not isinstance(value, Report | Use) and value.kind != "join":
+            value.find(self.state.tables.cluster)
+
     # --- jobs -----------------------------------------------------------------------------------------------------------
     def _submit(self, value: Submit) -> bool:
         """A new row, which arrives at the next look; one that can never run gets none."""
         state, t = self.state, self.state.tables
-        reader = Reader(value.job, "job")
-        reader.only(sorted(_SUBMITTED))
-        name, gpus = reader.text("id"), reader.whole("gpus", 1)
-        if self._find(name) is not None:
-            raise UsageError(f"there is a job '{name}' already", where="submit", fix="give every job its own id")
-        if state.B[B_NEXT] < len(t.ids):
-            raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
-        own = self._options(reader, name, gpus)
+        reader, name, own = self._asked(value)
         row, first = len(t.ids), len(t.options)
         for option in own:
             t.options.append(option)
@@ -85,6 +108,19 @@ class Inputs:
         self._rows[name] = row
         return True
 
+    def _asked(self, value: Submit) -> tuple[Reader, str, list[Option]]:
+        """What is submitted, its id, and the ways in which it may run."""
+        state, t = self.state, self.state.tables
+        reader = Reader(value.job, "job")
+        reader.only(sorted(_SUBMITTED))
+        name, gpus = reader.text("id"), reader.whole("gpus", 1)
+        if self.row_of(name) is not None:
+            raise UsageError(f"there is a job '{name}' already", where="submit", fix="give every job its own id")
+        to_come = t.F[c.ARRIVAL, state.B[B_NEXT] : len(t.ids)]
+        if (to_come > value.time).any():
+            raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
+        return reader, name, self._options(reader, name, gpus)
+
     def _options(self, reader: Reader, name: str, gpus: int) -> list[Option]:
         """The ways in which it may run; it is rejected where none can ever be."""
         cluster = self.state.tables.cluster
@@ -98,16 +134,20 @@ class Inputs:
             raise RejectedError(Reason.TOO_LARGE, name, "ask for less, or let nodes join first")
         return own
 
-    def _find(self, name: str) -> int | None:
+    def row_of(self, name: str) -> int | None:
+        """The row of the job of that id."""
         if len(self._rows) < len(self.state.tables.ids):
             self._rows = {known: row for row, known in enumerate(self.state.tables.ids)}
         return self._rows.get(name)
 
-    def _wish(self, value: JobWish) -> bool:
-        row = self._find(value.job)
+    def _known(self, value: JobWish) -> tuple[int, Phase]:
+        row = self.row_of(value.job)
         if row is None:
             raise NotFoundError(f"no job '{value.job}'", where=value.wish.value, fix=near(value.job, self._rows))
-        phase = Phase(int(self.state.tables.I[c.PHASE, row]))
+        return row, Phase(int(self.state.tables.I[c.PHASE, row]))
+
+    def _wish(self, value: JobWish) -> bool:
+        row, phase = self._known(value)
         if value.wish is Wish.RESIZE:
             return self._resize(row, phase, value)
         if value.wish is Wish.RELEASE:
@@ -116,7 +156,7 @@ class Inputs:
             return self._requeue(row, phase, value.job)
         if phase.terminal:
             return False
-        kept, reason = (Phase.CANCELLED, Reason.CANCELLED) if value.wish is Wish.CANCEL else (Phase.HELD, Reason.HELD)
+        kept, reason = _PUT_OUT[value.wish]
         self.state.withheld[row] = kept
         self._put_out(row, kept, reason)
         return True
@@ -142,13 +182,15 @@ class Inputs:
         I = self.state.tables.I
         for row, kept in self.state.withheld.items():
             if int(I[c.PHASE, row]) not in (Phase.FUTURE, kept):
-                self._put_out(row, kept, Reason.HELD if kept is Phase.HELD else Reason.CANCELLED)
+                self._put_out(row, kept, next(reason for phase, reason in _PUT_OUT.values() if phase is kept))
 
     def _release(self, row: int, phase: Phase) -> bool:
         if self.state.withheld.get(row) is not Phase.HELD:
             return False
         del self.state.withheld[row]
-        if phase is Phase.HELD:
+        if phase is Phase.HELD and self.by_quota:
+            self.state.tables.I[c.REASON, row] = int(Reason.QUOTA)  # admission lets it in when it may
+        elif phase is Phase.HELD:
             self._let_in(row, Reason.ARRIVED)
         return True
 
@@ -161,9 +203,12 @@ class Inputs:
             self._stop(row, Reason.REQUEUED)
             self.state.rebuild()
             return True
-        if phase.terminal:
-            raise RefusedError(f"job '{name}' is {phase.name.lower()}", where="requeue", fix="submit it again under another id")
+        self._may_requeue(phase, name)
         return False
+
+    def _may_requeue(self, phase: Phase, name: str) -> None:
+        if phase in (Phase.COMPLETED, Phase.REJECTED):
+            raise RefusedError(f"job '{name}' is {phase.name.lower()}", where="requeue", fix="submit it again under another id")
 
     def _let_in(self, row: int, reason: Reason) -> None:
         state, t = self.state, self.state.tables
@@ -175,11 +220,24 @@ class Inputs:
     def _resize(self, row: int, phase: Phase, value: JobWish) -> bool:
         """It asks for another number of devices; what it holds stays until the policy says otherwise."""
         t = self.state.tables
+        if phase.terminal:
+            return False
+        least, most, fresh, rest = self._resized(row, value)
+        t.I[c.OPTION_FIRST, row], t.I[c.OPTION_COUNT, row] = len(t.options), len(fresh) + len(rest)
+        for option in (*fresh, *rest):
+            t.options.append(option)
+        t.I[c.GPUS, row], t.I[c.MIN_GPUS, row], t.I[c.MAX_GPUS, row] = value.gpus, least, most
+        t.I[c.SMALLEST, row] = 0 if rest else value.gpus
+        self.state.make_room()
+        self.state.rebuild()
+        return True
+
+    def _resized(self, row: int, value: JobWish) -> tuple[int, int, list[Option], list[Option]]:
+        """The least and the most that it would take then, its ways with devices, and those without."""
+        t = self.state.tables
         least, most = value.min_gpus or value.gpus, value.max_gpus or value.gpus
         if not 0 < least <= value.gpus <= most:
             raise UsageError(f"{least} to {most} GPUs around {value.gpus}", where="resize", fix="give 1 <= min <= gpus <= max")
-        if phase.terminal:
-            return False
         old = [t.options[k] for k in range(int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_FIRST, row] + t.I[c.OPTION_COUNT, row]))]
         was, rest = int(t.I[c.GPUS, row]), [option for option in old if option.gpus == 0]
         performance = t.performance
@@ -189,14 +247,7 @@ class Inputs:
         fresh = [Option(kind, value.gpus, rates[kind], rates[kind], base[kind].cpus, base[kind].memory) for kind in kinds]
         if not any(option.gpus <= t.cluster.gpus_of(t.cluster.types[option.type]) for option in (*fresh, *rest)):
             raise RejectedError(Reason.TOO_LARGE, value.job, "ask for less, or let nodes join first")
-        t.I[c.OPTION_FIRST, row], t.I[c.OPTION_COUNT, row] = len(t.options), len(fresh) + len(rest)
-        for option in (*fresh, *rest):
-            t.options.append(option)
-        t.I[c.GPUS, row], t.I[c.MIN_GPUS, row], t.I[c.MAX_GPUS, row] = value.gpus, least, most
-        t.I[c.SMALLEST, row] = 0 if rest else value.gpus
-        self.state.make_room()
-        self.state.rebuild()
-        return True
+        return least, most, fresh, rest
 
     # --- nodes ----------------------------------------------------------------------------------------------------------
     def _change_node(self, value: NodeEvent) -> bool:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.gather import elapsed
 from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING, Phase
 from gantline.engine.executor import Executor, News, Order, Report, Verb
 from gantline.engine.gang import complete, set_due
@@ -155,6 +156,8 @@ class Reconciler:
             return self._unknown(report)
         if report.news is News.STARTED:
             return self._started(live, report)
+        if report.news is News.PROGRESS:
+            return self._progress(live, report)
         if report.news is News.SAVED:
             self._saved(live, report)
             return False
@@ -175,6 +178,20 @@ class Reconciler:
         if report.time > promise.decided:
             self._start_late(row, report.time, promise)
         elif moved:
+            set_due(t.F, row)
+        return True
+
+    def _progress(self, live: Live, report: Report) -> bool:
+        """It says how far it is: what is saved is safe, and how much is left is known better than before."""
+        t, row, now = self.state.tables, live.row, self.state.now
+        if not self._wanted(live) or int(t.I[c.PHASE, row]) != RUNNING:
+            return False
+        live.next_try = now + self.silence
+        t.F[c.SAFE, row] = max(float(t.F[c.SAFE, row]), report.done)
+        for name, value in report.metrics.items():
+            t.metric(name)[row] = value
+        if report.total > float(t.F[c.DONE, row]):
+            t.F[c.ESTIMATE, row] = report.total
             set_due(t.F, row)
         return True
 
@@ -235,16 +252,21 @@ class Reconciler:
             self.state.rebuild()
 
     def _complete(self, row: int, at: float) -> bool:
-        state, I = self.state, self.state.tables.I
-        if not Phase(int(I[c.PHASE, row])).active:
+        state, F, I = self.state, self.state.tables.F, self.state.tables.I
+        phase = Phase(int(I[c.PHASE, row]))
+        if not (phase.active or state.withheld.get(row) is Phase.HELD):
             return False
+        state.withheld.pop(row, None)  # whoever finishes while he is told to wait has finished
+        if math.isinf(F[c.WORK, row]):  # nobody knew how much work it was: now it is known
+            F[c.WORK, row] = F[c.DONE, row] + F[c.RATE, row] * elapsed(F, I, row, at)
         interval = int(I[c.INTERVAL, row])
         unsent = row in self.promises and row not in self.live
         complete(*state.kernel_tables(), row, at, state.log.LI, state.log.LF)
         if unsent and interval >= 0:
             state.log.LF[L_START, interval] = at
         self.in_flight.forget(row)
-        state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
+        if phase.active:
+            state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
         self.finished += 1
         return True
 

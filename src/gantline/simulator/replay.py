@@ -28,8 +28,8 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import encode_plan, encode_snapshot
+from gantline.drivers.journal import Journal, plan_hash
 from gantline.drivers.scripted import Scripted
-from gantline.simulator.journal import Journal, plan_hash
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.simulator.spec import OPTIONS, RunSpec

@@ -13,10 +13,10 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
+from gantline.drivers.journal import Journal
 from gantline.engine import log as g
 from gantline.engine.engine import Refused
 from gantline.engine.log import Log
-from gantline.simulator.journal import Journal
 from gantline.simulator.series import series_of
 
 _STATES = {

@@ -14,6 +14,7 @@ from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.choice import make_driver
+from gantline.drivers.journal import Journal
 from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime
@@ -31,7 +32,6 @@ from gantline.policies.registry import make_policy
 from gantline.simulator.bill import bill, with_costs, with_prices
 from gantline.simulator.budget import guard_of
 from gantline.simulator.finders import find
-from gantline.simulator.journal import Journal
 from gantline.simulator.load import load_tables
 from gantline.simulator.provided import provided_needs
 from gantline.simulator.run import Run

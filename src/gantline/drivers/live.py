@@ -1,0 +1,237 @@
+"""The loop on wall time: the same six steps, with a wait in place of a jump.
+
+Inputs and reports come from other threads. Whatever has come is stamped with the time at which the loop takes it up, told to `on_mail` (who
+writes it down), and only then enters, exactly as an input of a simulation at that time would. Appointments of the agenda are kept at the
+instant that they name, even if the loop is a little late. So what was stamped is all there is to know: folding it again, in virtual time,
+gives the same plans, and that is how a loop goes on after a restart (`script`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from gantline.core.inputs import Input, JobWish, Report, Submit
+from gantline.drivers.acknowledged import Acknowledged
+from gantline.engine.executor import Executor, Order
+
+Script = Iterable[tuple[float, Input]]  # what was heard, and when
+
+
+class Clock(Protocol):
+    """Seconds since some beginning; it never goes back."""
+
+    def now(self) -> float: ...
+
+
+@dataclass
+class Letter:
+    """What enters together, at one instant; `done` is called with the error if there was one, when it is safe to tell whoever sent it."""
+
+    values: Sequence[Input] = ()
+    done: Callable[[BaseException | None], None] = lambda error: None
+    open: Callable[[float], tuple[Sequence[Input], Sequence[Any]]] | None = None  # says values and notes when it is taken up
+    alone: bool = False  # its checks must see everything that came before
+    must: bool = False  # it has happened: it cannot be refused, only wait until it can be written down
+    notes: Sequence[Any] = ()  # whatever else is to be written down with it
+    call: Callable[[], None] | None = None  # something to do between two steps, in the thread that owns the engine
+
+
+@dataclass
+class Postbox:
+    """Stands between the reconciler and an executor: reports are heard when they are stamped, not when they come."""
+
+    executor: Executor | None = None  # None: orders are only counted, because what became of them is known
+    heard: deque[tuple[float, Report]] = field(default_factory=deque)
+
+    def send(self, order: Order, now: float) -> None:
+        if self.executor is not None:
+            self.executor.send(order, now)
+
+    def next_time(self) -> float:
+        return self.heard[0][0] if self.heard else math.inf
+
+    def receive(self, now: float) -> list[Report]:
+        found = []
+        while self.heard and self.heard[0][0] <= now:
+            found.append(self.heard.popleft()[1])
+        return found
+
+    def fail(self, node: int, devices: frozenset[int], now: float) -> None:
+        if self.executor is not None:
+            self.executor.fail(node, devices, now)
+
+
+@dataclass
+class Live(Acknowledged):
+    """One run on wall time. `post` may be called from any thread; everything else belongs to the one that calls `run`."""
+
+    clock: Clock = field(kw_only=True)
+    on_mail: Callable[[float, list[Letter]], None] = field(default=lambda at, letters: None, kw_only=True)  # raises OSError: not now
+    on_idle: Callable[[], None] = field(default=lambda: None, kw_only=True)  # before each wait
+    retry: float = field(default=1.0, kw_only=True)  # seconds until what could not be written down is tried again
+
+    def __post_init__(self) -> None:
+        self.postbox = Postbox()
+        self.runner, self.executor = self.executor, self.postbox
+        super().__post_init__()
+        self.events: list[Input] = list(self.node_events)
+        self.node_events = self.events  # type: ignore[assignment]  # it grows
+        self._mail: deque[Letter] = deque()
+        self._bell = threading.Condition()
+        self._stopping = False
+        self._late: list[Letter] = []  # could not be written down yet
+        self._again = 0.0  # when that is tried again
+        self._alarms: list[tuple[float, int, Letter]] = []
+        self._count = 0
+        self.stamped = self.state.now
+
+    # --- from any thread ------------------------------------------------------------------------------------------------
+    def post(self, letter: Letter) -> None:
+        """Something has come."""
+        with self._bell:
+            self._mail.append(letter)
+            self._bell.notify()
+
+    def post_at(self, time: float, letter: Letter) -> None:
+        """Something to be taken up then."""
+        with self._bell:
+            self._count += 1
+            heapq.heappush(self._alarms, (time, self._count, letter))
+            self._bell.notify()
+
+    def stop(self) -> None:
+        """Come to an end before the next step."""
+        with self._bell:
+            self._stopping = True
+            self._bell.notify()
+
+    # --- the past -------------------------------------------------------------------------------------------------------
+    def fold(self, script: Script) -> None:
+        """Go through what was heard before; nothing is ordered meanwhile. To be called before `run`."""
+        for at, value in script:
+            self._enter(at, value)
+        self._folding = True
+        try:
+            self._run_steps()
+        finally:
+            self._folding = False
+
+    _folding = False
+
+    def _enter(self, at: float, value: Input) -> None:
+        self.stamped = max(self.stamped, at)
+        if isinstance(value, Report):
+            self.postbox.heard.append((at, value))
+        else:
+            self.events.append(value if value.time == at else replace(value, time=at))
+
+    # --- how time passes ------------------------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Run until `stop` is called."""
+        self.postbox.executor = self.runner
+        for live in self.reconciler.live.values():
+            live.next_try = self.state.now  # what was ordered in the past is ordered again: it is true, or becomes so
+        while not self._stopping:
+            self._run_steps()  # which ends only when a policy is given up, or at the stop
+
+    def _wait(self) -> float:
+        while not self._stopping:
+            look, news = self.agenda.next_look(self._next_event()), self._next_news()
+            due, now = min(look, news), math.inf if self._folding else self.clock.now()
+            if self._folding and due > self.stamped:
+                break
+            if due <= now:
+                if look <= news:
+                    return look
+                self._advance()
+                continue
+            letters = self._take()
+            if letters:
+                self._take_in(letters)
+            else:
+                self._sleep(due)
+        return math.inf
+
+    def _sleep(self, due: float) -> None:
+        del self.events[: self._next_node_event]
+        self._next_node_event = 0
+        self.on_idle()
+        with self._bell:
+            now = self.clock.now()
+            blocked = now < self._again
+            if (blocked or not self._mail) and not self._stopping:
+                alarm = self._again if blocked or self._late else (self._alarms[0][0] if self._alarms else math.inf)
+                left = min(due, alarm) - now
+                self._bell.wait(None if left == math.inf else max(0.0, min(left, threading.TIMEOUT_MAX)))
+
+    def _take(self) -> list[Letter]:
+        """Letters that may enter together, in the order in which they came."""
+        with self._bell:
+            now = self.clock.now()
+            if now < self._again:
+                return []
+            found, self._late = self._late, []
+            while self._alarms and self._alarms[0][0] <= now:
+                found.append(heapq.heappop(self._alarms)[2])
+            while self._mail and not (found and (self._mail[0].alone or found[-1].alone)):
+                found.append(self._mail.popleft())
+            return found
+
+    def _take_in(self, letters: list[Letter]) -> None:
+        """Stamp them, have them written down, let them enter."""
+        at = max(self.clock.now(), math.nextafter(max(self.stamped, self.state.now), math.inf))
+        opened = [found for found in (self._opened(letter, at) for letter in letters) if found is not None]
+        if not opened:
+            return
+        try:
+            self.on_mail(at, opened)
+        except OSError as error:
+            self._refuse(opened, error)
+            return
+        for letter in opened:
+            for value in letter.values:
+                self._enter(at, value)
+            letter.done(None)
+
+    def _opened(self, letter: Letter, at: float) -> Letter | None:
+        """The letter as it enters; None if there is nothing (more) to it."""
+        try:
+            if letter.call is not None:
+                letter.call()
+            if letter.open is not None:
+                values, notes = letter.open(at)
+                letter = replace(letter, values=values, notes=notes, open=None)
+            values = [value if isinstance(value, Report) else replace(value, time=at) for value in letter.values]
+            new = {value.job.get("id") for value in values if isinstance(value, Submit)}
+            for value in values:
+                if not (isinstance(value, JobWish) and value.job in new):  # who comes with it is there by then
+                    self.engine.inputs.check(value)
+        except Exception as error:
+            letter.done(error)
+            return None
+        if not values and not letter.notes:
+            letter.done(None)
+            return None
+        return replace(letter, values=values)
+
+    def _refuse(self, letters: list[Letter], error: OSError) -> None:
+        """What people asked for is refused; what has happened has happened, and waits until it can be written down."""
+        for letter in letters:
+            if letter.must:
+                self._late.append(letter)
+            else:
+                letter.done(error)
+        self._again = self.clock.now() + self.retry
+
+    # --- a live loop is never over --------------------------------------------------------------------------------------
+    def _over(self) -> bool:
+        return self._stopping
+
+    def _stalled(self) -> bool:
+        return False

@@ -1,0 +1,120 @@
+"""After each step: what has changed for people, what is to be written down of it, and the view that others read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.phases import Phase
+from gantline.engine.ranks import B_ACTIVE, B_WAITING
+from gantline.runtime.book import ENDED, Job
+from gantline.runtime.records import Entry
+from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view, state_of
+
+if TYPE_CHECKING:
+    from gantline.runtime.scheduler import Scheduler
+
+_WATCHED = (c.PHASE, c.REASON, c.EPOCH, c.GPUS, c.HELD)
+_INCIDENTS = 20
+
+
+class Observer:
+    """Compares the tables with what was last seen."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self._seen: Ints = np.empty((len(_WATCHED), 0), dtype=np.int64)
+        self._holds: dict[str, tuple[str, ...]] = {}
+        self._views: dict[str, JobView] = {job.id: old_view(job) for job in scheduler.book}
+        self._fresh = True  # nothing has been seen yet
+
+    def submitted(self, job: Job) -> None:
+        """A job is in the store; its row comes with the next step."""
+        self._views[job.id] = replace(old_view(job), state="held" if job.holds else "pending", reason="arrived", stop=False)
+        self.scheduler.publish()
+
+    def look(self) -> None:
+        """See who has changed, tell the store, and whoever waited for it."""
+        t = self.scheduler.loop.state.tables
+        now_seen = t.I[list(_WATCHED), : len(t.ids)]
+        before = self._seen
+        changed = np.ones(len(t.ids), dtype=bool)
+        changed[: before.shape[1]] = (now_seen[:, : before.shape[1]] != before).any(axis=0)
+        self._seen = now_seen.copy()
+        for row in np.flatnonzero(changed).tolist():
+            if t.ids[row]:
+                self._changed(row)
+        for row in self.scheduler.loop.state.running_rows.tolist():
+            self._show(row)
+
+    def touch(self, job: Job) -> None:
+        """Something that the tables do not show has changed."""
+        row = self.scheduler.loop.engine.inputs.row_of(job.id)
+        if row is not None:
+            self._changed(row)
+
+    def _changed(self, row: int) -> None:
+        scheduler, state = self.scheduler, self.scheduler.loop.state
+        t, now = state.tables, state.now
+        job = scheduler.book[t.ids[row]]
+        phase = Phase(int(t.I[c.PHASE, row]))
+        before = job.state
+        job.state, job.reason, job.why = state_of(job, phase, int(t.I[c.REASON, row]))
+        if math.isnan(job.started) and not math.isnan(t.F[c.FIRST_START, row]) and phase is Phase.RUNNING:
+            job.started = float(t.F[c.FIRST_START, row])
+        if job.ended and before not in ENDED:
+            job.finished = float(t.F[c.FINISH, row]) if phase is Phase.COMPLETED else now
+            job.exit_code = 0 if phase is Phase.COMPLETED else job.exit_code
+            if phase is Phase.COMPLETED:
+                scheduler.book.took(job)
+            scheduler.endings.ended(job)
+        elif before in ENDED and not job.ended:
+            job.finished = math.nan
+        if job.state != before:
+            scheduler.pending.append(Entry("job", job.record()))
+            told = {"time": now, "job": job.id, "event": "state", "state": job.state, "reason": job.reason, "epoch": int(t.I[c.EPOCH, row])}
+            scheduler.pending.append(Entry("event", {**told, "devices": list(self._where(row))}))
+        self._show(row)
+
+    def _show(self, row: int) -> None:
+        state = self.scheduler.loop.state
+        job = self.scheduler.book[state.tables.ids[row]]
+        self._views[job.id] = job_view(job, state.tables, row, state.now, self._where(row))
+
+    def _where(self, row: int) -> tuple[str, ...]:
+        """Devices that it holds, or has not given up yet."""
+        live = self.scheduler.loop.reconciler.live.get(row)
+        devices = live.devices if live is not None else self.scheduler.loop.engine.grants.devices(row)
+        return tuple(self._name(device) for device in devices)
+
+    def _name(self, device: int) -> str:
+        cluster = self.scheduler.loop.state.tables.cluster
+        node = int(cluster.device_node[device])
+        return f"{cluster.nodes[node].name}:{device - int(cluster.first_device[node])}"
+
+    def view(self) -> View:
+        """What others see from now on."""
+        scheduler, loop = self.scheduler, self.scheduler.loop
+        state, t = loop.state, loop.state.tables
+        devices = []
+        occupants = loop.reconciler.reality.occupants
+        for device in range(t.D.shape[1]):
+            node = int(t.D[c.D_NODE, device])
+            jobs = tuple(sorted(t.ids[row] for row in occupants.get(device, ())))
+            name = t.cluster.nodes[node].name
+            devices.append(DeviceView(self._name(device), t.cluster.nodes[node].type, name, bool(t.NI[c.N_UP, node] == 1), jobs))
+        counters = {
+            **scheduler.counters, "active": int(state.B[B_ACTIVE]), "waiting": int(state.B[B_WAITING]), "orders": loop.reconciler.sent,
+            "started": loop.engine.started, "stopped": loop.engine.stopped, "lost_turns": loop.engine.turns.total,
+            "clock_jump": scheduler.clock.jump(),
+        }  # fmt: skip
+        told = tuple(str(one) for one in loop.engine.incidents[-_INCIDENTS:])
+        setup = scheduler.setup
+        views = MappingProxyType(dict(self._views))
+        return View(scheduler.clock.now(), setup.policy, dict(setup.settings), views, tuple(devices), counters, told)

@@ -1,0 +1,134 @@
+"""What follows when something has happened to a job: retries with back-off, limits, others that waited for it.
+
+Everything that follows is an input like any other, and enters together with its cause, so that no decision falls between the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gantline.core import columns as c
+from gantline.core.gather import elapsed
+from gantline.core.inputs import Input, JobWish, News, Report, Wish
+from gantline.drivers.live import Letter
+from gantline.engine.in_flight import HOLDS
+from gantline.runtime.book import Job
+from gantline.runtime.local.runner import Ending
+from gantline.runtime.records import Entry
+
+if TYPE_CHECKING:
+    from gantline.runtime.scheduler import Scheduler
+
+
+class Endings:
+    """Turns what the runner says and what time brings into inputs."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self._limited: set[tuple[str, int]] = set()  # (job, epoch) whose limit has an alarm
+
+    def rearm(self) -> None:
+        """After a restart: whatever was to happen later still is."""
+        loop, book = self.scheduler.loop, self.scheduler.book
+        for job in book:
+            if job.ended:
+                continue
+            if "backoff" in job.holds:
+                loop.post_at(job.release_at if job.release_at == job.release_at else 0.0, self.release(job, "backoff"))
+            if "dependency" in job.holds:
+                loop.post(self.release(job, "dependency"))
+        for array in book.arrays:
+            self.free_slots(array)
+
+    # --- the runner's reports -------------------------------------------------------------------------------------------
+    def reported(self, report: Report, ending: Ending | None) -> None:
+        """The runner has something to say; from its thread."""
+        self.scheduler.loop.post(Letter(open=lambda at: self._heard(report, ending, at), must=True))
+
+    def _heard(self, report: Report, ending: Ending | None, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+        t = self.scheduler.loop.state.tables
+        job, row = self.scheduler.book[t.ids[report.row]], report.row
+        wanted = int(t.I[c.EPOCH, row]) == report.epoch and int(t.I[c.PHASE, row]) in HOLDS
+        if report.news is News.STARTED and wanted:
+            self._limit(job, row, report.epoch, at)
+        if ending is None or report.epoch <= job.ended_epoch:
+            return [report], ()
+        job.ended_epoch, job.exit_code = report.epoch, ending.exit
+        values: list[Input] = [report]
+        event = {"time": at, "job": job.id, "event": report.news.value, "epoch": report.epoch, "exit_code": ending.exit, "why": ending.why}
+        if report.news is News.FAILED and wanted:
+            job.why = ending.why or (f"ended with exit code {ending.exit}" if ending.exit is not None else "")
+            if job.has_failed(ending.exit, ending.lines, at):
+                values.append(JobWish(at, Wish.HOLD, job.id))
+                self.scheduler.loop.post_at(job.release_at, self.release(job, "backoff"))
+            else:
+                values.append(JobWish(at, Wish.FAIL, job.id))
+        return values, [Entry("job", job.record()), Entry("event", event)]
+
+    # --- time -----------------------------------------------------------------------------------------------------------
+    def _limit(self, job: Job, row: int, epoch: int, now: float) -> None:
+        limit = job.launch.time_limit
+        if math.isfinite(limit) and (job.id, epoch) not in self._limited:
+            self._limited.add((job.id, epoch))
+            left = max(0.0, limit - float(self.scheduler.loop.state.tables.F[c.SERVICE, row]))
+            self.scheduler.loop.post_at(now + left, self._over_limit(job, row, epoch))
+
+    def _over_limit(self, job: Job, row: int, epoch: int) -> Letter:
+        def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+            t = self.scheduler.loop.state.tables
+            if int(t.I[c.EPOCH, row]) != epoch or int(t.I[c.PHASE, row]) not in HOLDS:
+                return (), ()  # it has ended, or runs anew
+            had = float(t.F[c.SERVICE, row]) + elapsed(t.F, t.I, row, at)
+            if had < job.launch.time_limit - 1e-3:
+                self.scheduler.loop.post_at(at + job.launch.time_limit - had, self._over_limit(job, row, epoch))
+                return (), ()
+            job.ending = "time-limit"
+            return [JobWish(at, Wish.FAIL, job.id)], [Entry("job", job.record())]
+
+        return Letter(open=open_, must=True)
+
+    def release(self, job: Job, cause: str) -> Letter:
+        """One of the things that kept it out is over."""
+
+        def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+            if cause not in job.holds or job.ended:
+                return (), ()
+            if cause == "dependency":
+                verdict = self.scheduler.book.waits_for_others(job)
+                if verdict == "dependency":
+                    return (), ()
+                if verdict:
+                    job.ending = verdict
+                    return [JobWish(at, Wish.FAIL, job.id)], [Entry("job", job.record())]
+            job.holds.discard(cause)
+            values = [] if job.holds else [JobWish(at, Wish.RELEASE, job.id)]
+            return values, [Entry("job", job.record())]
+
+        return Letter(open=open_, must=True)
+
+    # --- others ---------------------------------------------------------------------------------------------------------
+    def ended(self, job: Job) -> None:
+        """A job has come to its end: those that waited for it may go on."""
+        book, loop = self.scheduler.book, self.scheduler.loop
+        for name in sorted(book.waiting_for.get(job.id, ())):
+            loop.post(self.release(book[name], "dependency"))
+        if job.launch.array:
+            self.free_slots(job.launch.array)
+
+    def free_slots(self, array: str) -> None:
+        for name in self.scheduler.book.slots_of(array):
+            self.scheduler.loop.post(self.release(self.scheduler.book[name], "array-limit"))
+
+    def wished(self, job: Job, wish: Wish) -> bool:
+        """Somebody wants something of a job: what that means here; whether the engine is to hear of it."""
+        if wish is Wish.HOLD:
+            job.holds.add("held")
+        elif wish is Wish.RELEASE:
+            job.holds -= {"held", "backoff"}
+            return not job.holds
+        elif wish is Wish.REQUEUE:
+            job.failures = job.lost = 0
+            job.ending, job.why, job.lines = "", "", ()
+        return True

@@ -1,0 +1,49 @@
+"""What a job's processes find in their environment; `docs/design/live.md` lists the names."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+
+#: what is handed on from the service's own environment; everything else of a job's environment is said by its specification
+_HANDED_ON = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "SHELL",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+)
+
+
+def common(own: Mapping[str, str], told: Mapping[str, str], cuda: Sequence[str]) -> dict[str, str]:
+    """What all ranks of an incarnation share."""
+    found = {name: os.environ[name] for name in _HANDED_ON if name in os.environ}
+    found |= {"PYTHONUNBUFFERED": "1"} | dict(own) | dict(told)
+    found["CUDA_VISIBLE_DEVICES"] = ",".join(cuda)
+    return found
+
+
+def ranks(count: int, cuda: Sequence[str]) -> list[dict[str, str]]:
+    """What differs from rank to rank, in torchrun's words; a rank of several has a device of its own where there is one for each."""
+    found = []
+    port = str(free_port()) if count > 1 else "29500"
+    for rank in range(count):
+        one = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "NODE_RANK": 0, "NNODES": 1}
+        found.append({name: str(value) for name, value in one.items()} | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+    return found
+
+
+def free_port() -> int:
+    """A port of the loopback device that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

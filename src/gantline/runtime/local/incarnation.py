@@ -1,0 +1,188 @@
+"""One incarnation of a job on this machine: its folder, its keeper, and what is known of it.
+
+The folder is the truth: whoever holds its lock is the keeper. A folder without a keeper and without an end is closed by writing ``over``
+while holding the lock, after which no keeper can begin there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gantline.runtime.local.keeper import read_json, started_at, write_json
+
+_KEEPER = str(Path(__file__).with_name("keeper.py"))
+_KILLED = "its keeper was killed"
+
+
+@dataclass
+class Incarnation:
+    """A job's life under one epoch."""
+
+    job: str
+    epoch: int
+    folder: Path
+    row: int = -1
+    devices: tuple[int, ...] = ()
+    resumed: float = 0.0  # work that it began with
+    believed: float = 0.0  # work that was believed done when it was told to stop
+    order: dict[str, Any] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None  # the keeper, if it is a child of ours
+    pidfd: int = -1
+    seen: int = -1  # change time of state.json when it was last read
+
+    # --- beginning ------------------------------------------------------------------------------------------------------
+    def begin(self) -> None:
+        """Write the order down and start the keeper."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.write_order()
+        with open(self.folder / "keeper.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-S", "-E", _KEEPER, str(self.folder)],
+                cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        self._watch(self.process.pid)
+
+    def write_order(self, **news: Any) -> None:
+        """What shall be from now on; the keeper is told to look."""
+        self.order |= news
+        write_json(str(self.folder / "order.json"), self.order)
+        if self.state.get("phase") != "over":
+            self.signal(signal.SIGHUP)
+
+    def close(self) -> None:
+        """Nobody may begin here any more; only to be called where no keeper is."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError), open(self.folder / "over", "x", encoding="utf-8"):
+            pass
+        if self.state.get("phase") != "over":
+            self.state |= {
+                "phase": "over",
+                "cause": "stopped" if not self.state else "failed",
+                "exit": self.state.get("exit"),
+                "why": _KILLED,
+            }
+            write_json(str(self.folder / "state.json"), self.state)
+
+    # --- what is known --------------------------------------------------------------------------------------------------
+    @property
+    def over(self) -> bool:
+        return self.state.get("phase") == "over"
+
+    def read(self) -> bool:
+        """Read what the keeper has written; whether it is new."""
+        try:
+            changed = os.stat(self.folder / "state.json").st_mtime_ns
+        except OSError:
+            return False
+        if changed == self.seen:
+            return False
+        found = read_json(str(self.folder / "state.json"))
+        if not isinstance(found, dict):
+            return False
+        self.seen, before, self.state = changed, self.state, found
+        return found != before
+
+    def adopt(self) -> bool:
+        """Take over what an earlier service has started; False: nobody keeps it any more, and it is closed."""
+        self.order = read_json(str(self.folder / "order.json")) or {}
+        self.devices = tuple(self.order.get("engine_devices", ()))
+        self.resumed, self.believed = float(self.order.get("resumed", 0.0)), float(self.order.get("believed", 0.0))
+        self.read()
+        if self.over:
+            return False
+        if self.abandoned():
+            return False
+        keeper = int(self.state.get("pid", -1))
+        if keeper > 0 and started_at(keeper) == self.state.get("born"):
+            self._watch(keeper)
+        return True
+
+    def abandoned(self) -> bool:
+        """Whether no keeper is there: then its processes are ended, and it is over."""
+        if not self.folder.is_dir():
+            return True
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        else:
+            self.seen = -1
+            self.read()  # the keeper may have come to its end just now
+            if not self.over:
+                self.end_strays()
+                self.close()
+            return True
+        finally:
+            os.close(lock)
+
+    def keeper_gone(self) -> bool:
+        """Whether the keeper has ended, as far as a look costs nothing."""
+        if self.process is not None:
+            return self.process.poll() is not None
+        if self.pidfd >= 0:
+            return bool(select.select([self.pidfd], [], [], 0)[0])
+        return True  # nobody knows: look at the lock
+
+    def end_strays(self) -> None:
+        """The keeper was killed: whatever it had started ends too, wherever it has gone to."""
+        mark = [f"GANTLINE_JOB_ID={self.job}".encode(), f"GANTLINE_EPOCH={self.epoch}".encode(), f"GANTLINE_FOLDER={self.folder}".encode()]
+        for _ in range(100):  # until a pass finds nobody: they may fork meanwhile
+            found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid != os.getpid() and _marked(pid, mark)]
+            if not found:
+                return
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        """Wake the keeper, if it still is who it was."""
+        pid = self.process.pid if self.process is not None else int(self.state.get("pid", -1))
+        if self.process is None and (pid <= 0 or started_at(pid) != self.state.get("born")):
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+    def last_lines(self, count: int = 20) -> list[str]:
+        """The end of its output."""
+        try:
+            with open(self.folder / "log", "rb") as file:
+                file.seek(0, os.SEEK_END)
+                file.seek(max(0, file.tell() - 16384))
+                return file.read().decode(errors="replace").splitlines()[-count:]
+        except OSError:
+            return []
+
+    def forget(self) -> None:
+        """Let go of what the system holds for us."""
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
+        if self.process is not None:
+            self.process.poll()
+
+    def _watch(self, pid: int) -> None:
+        with contextlib.suppress(OSError, AttributeError):
+            self.pidfd = os.pidfd_open(pid)
+
+
+def _marked(pid: int, mark: list[bytes]) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            if file.read().rsplit(b")", 1)[1].split()[0] == b"Z":
+                return False
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            found = file.read().split(b"\0")
+    except OSError:
+        return False
+    return all(one in found for one in mark)

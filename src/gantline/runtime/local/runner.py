@@ -1,0 +1,301 @@
+"""This machine as an executor: it starts, stops and watches keepers, and says what becomes of them.
+
+Orders are carried out by a thread of its own, which also watches. It trusts nobody: an order of an older epoch is answered with what is
+known; a job never runs twice, and a device is never given to two that are not mates, whatever the orders say. Such an order waits until it
+may be carried out.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gantline.core.cluster import Cluster
+from gantline.drivers.live import Clock
+from gantline.engine.executor import News, Order, Report, Verb
+from gantline.runtime.launch import Launch
+from gantline.runtime.local import environment
+from gantline.runtime.local.devices import Machine, find_machine
+from gantline.runtime.local.incarnation import Incarnation
+
+_BUSY, _CALM = 0.03, 0.5  # seconds between looks: while somebody starts or stops, and otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the runner must know of a row."""
+
+    job: str
+    launch: Launch
+    restarts: int = 0
+    saved: float = math.nan  # work that it has said to be saved, where it says so
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an incarnation ended, beyond what a report says."""
+
+    exit: int | None = None
+    why: str = ""
+    lines: tuple[str, ...] = ()  # the last ones of its output
+    forced: bool = False
+
+
+@dataclass
+class LocalRunner:
+    """An executor for one machine. `attach` before the first order."""
+
+    home: Path
+    devices: str | None = None
+    url: str = ""  # of the service, for jobs that report
+    cgroup: str = ""  # a control group below which jobs get theirs; empty: none
+
+    def __post_init__(self) -> None:
+        self.home = Path(self.home).absolute()
+        self.machine: Machine = find_machine(self.devices)
+        self._known: dict[str, Incarnation] = {}  # by job: the newest
+        self._orders: deque[tuple[Order, float]] = deque()
+        self._waiting: dict[str, Order] = {}  # starts that may not be carried out yet
+        self._heard: deque[Report] = deque()
+        self._bell = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+
+    @property
+    def cluster(self) -> Cluster:
+        """The machine as the engine sees it."""
+        return self.machine.cluster
+
+    def attach(
+        self,
+        about: Callable[[int], Task],
+        row_of: Callable[[str], int | None],
+        clock: Clock,
+        tell: Callable[[Report, Ending | None], None] | None = None,
+        cluster: Callable[[], Cluster] | None = None,
+    ) -> None:
+        """Say who the rows are, what time it is, and who wants to hear reports (else `receive` has them)."""
+        self._about, self._row_of, self._clock, self._tell = about, row_of, clock, tell
+        self._cluster = cluster or (lambda: self.machine.cluster)
+        self._thread = threading.Thread(target=self._work, name="gantline-runner", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop watching; jobs go on."""
+        with self._bell:
+            self._closing = True
+            self._bell.notify()
+        if self._thread is not None:
+            self._thread.join()
+        for one in self._known.values():
+            one.forget()
+
+    # --- the executor's interface ---------------------------------------------------------------------------------------
+    def send(self, order: Order, now: float) -> None:
+        with self._bell:
+            self._orders.append((order, now))
+            self._bell.notify()
+
+    def next_time(self) -> float:
+        return self._clock.now() if self._heard else math.inf
+
+    def receive(self, now: float) -> list[Report]:
+        found = []
+        while self._heard:
+            found.append(self._heard.popleft())
+        return found
+
+    def fail(self, node: int, devices: frozenset[int], now: float) -> None:
+        """Devices that are declared lost: whoever uses them is ended."""
+        for one in list(self._known.values()):
+            if not one.over and not devices.isdisjoint(one.devices):
+                one.write_order(want="stop", grace=0.0)
+
+    # --- after a restart ------------------------------------------------------------------------------------------------
+    def roll_call(self) -> list[Incarnation]:
+        """Everybody of whom there is a folder, the newest epoch of each job; what still runs is adopted. To be called before `attach`."""
+        for folder in sorted((self.home / "jobs").glob("*")):
+            epochs = sorted((int(one.name) for one in folder.iterdir() if one.name.isdigit()), reverse=True) if folder.is_dir() else []
+            for place, epoch in enumerate(epochs):
+                one = Incarnation(folder.name, epoch, folder / str(epoch))
+                alive = one.adopt()
+                if place == 0:
+                    self._known[folder.name] = one
+                elif alive:  # an older one beside a newer one: its time is over
+                    one.write_order(want="stop", grace=0.0)
+        return list(self._known.values())
+
+    # --- inside ---------------------------------------------------------------------------------------------------------
+    def _work(self) -> None:
+        for one in list(self._known.values()):
+            row = self._row_of(one.job)
+            one.row = -1 if row is None else row
+            if not one.over:
+                if row is None:  # nobody knows this job any more
+                    one.write_order(want="stop", grace=0.0)
+                else:
+                    self._repeat(one)
+        while True:
+            with self._bell:
+                if not self._orders and not self._closing:
+                    self._bell.wait(self._pause())
+                if self._closing:
+                    return
+                orders, self._orders = self._orders, deque()
+            for order, _ in orders:
+                self._carry_out(order)
+            for one in list(self._known.values()):
+                if not one.over:
+                    self._look(one)
+            for order in list(self._waiting.values()):
+                self._start(order)
+
+    def _pause(self) -> float | None:
+        alive = [one for one in self._known.values() if not one.over]
+        if not alive and not self._waiting:
+            return None
+        return _BUSY if self._waiting or any(one.state.get("phase") != "running" for one in alive) else _CALM
+
+    def _carry_out(self, order: Order) -> None:
+        task = self._about(order.row)
+        known = self._known.get(task.job)
+        if known is not None and known.row < 0:
+            known.row = order.row
+        if known is not None and order.epoch < known.epoch:
+            self._repeat(known)  # fenced off
+        elif order.verb is Verb.START:
+            if known is not None and order.epoch == known.epoch:
+                self._change(known, order)
+                self._repeat(known)
+            else:
+                self._start(order)
+        elif known is not None and order.epoch == known.epoch:
+            self._stop(known, order)
+        else:
+            self._never(order, task)
+
+    def _start(self, order: Order) -> None:
+        """Start a new incarnation, if nobody is in its way."""
+        task = self._about(order.row)
+        known = self._known.get(task.job)
+        if known is not None and not known.over:
+            known.write_order(want="stop")
+            self._waiting[task.job] = order
+            return
+        for one in self._known.values():
+            if not one.over and one.row not in order.mates and not set(one.devices).isdisjoint(order.devices):
+                self._waiting[task.job] = order
+                return
+        self._waiting.pop(task.job, None)
+        folder = self.home / "jobs" / task.job / str(order.epoch)
+        one = Incarnation(task.job, order.epoch, folder, order.row, order.devices)
+        one.resumed = order.done if task.launch.resumes else (0.0 if math.isnan(task.saved) else task.saved)
+        one.order = self._written(order, task, one)
+        self._known[task.job] = one
+        try:
+            one.begin()
+        except OSError as error:  # a full disk, no process to be had
+            one.state = {"phase": "over", "cause": "failed", "exit": 126, "why": f"cannot be started: {error}"}
+            self._say(News.FAILED, one)
+
+    def _written(self, order: Order, task: Task, one: Incarnation) -> dict[str, Any]:
+        launch = task.launch
+        cuda = [name for name in (self._cuda(device) for device in order.devices) if name is not None]
+        checkpoint = self.home / "jobs" / task.job / "checkpoint"
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        told = {
+            "GANTLINE_URL": self.url, "GANTLINE_JOB_ID": task.job, "GANTLINE_EPOCH": str(order.epoch),
+            "GANTLINE_CHECKPOINT": str(checkpoint),
+            "GANTLINE_DEVICES": ",".join(map(self._name, order.devices)), "GANTLINE_GPUS": str(len(order.devices)),
+            "GANTLINE_FOLDER": str(one.folder), "RESTART_COUNT": str(task.restarts), "JOB_ID": task.job,
+        }  # fmt: skip
+        if launch.array_index >= 0:
+            told["ARRAY_INDEX"] = str(launch.array_index)
+        count = launch.processes or max(len(order.devices), 1)
+        return {
+            "want": "run", "job": task.job, "epoch": order.epoch, "name": f"{task.job}.{order.epoch}", "revision": order.revision,
+            "engine_devices": list(order.devices), "resumed": one.resumed, "command": list(launch.command), "shell": launch.shell,
+            "cwd": launch.cwd, "env": environment.common(launch.env, told | dict(task.env), cuda), "ranks": environment.ranks(count, cuda),
+            "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal, "resumes": launch.resumes,
+            "log_bytes": launch.log_bytes, "cgroup": self.cgroup, "pids": launch.pids, "memory_bytes": int(launch.memory * 2**30),
+        }  # fmt: skip
+
+    def _name(self, device: int) -> str:
+        nodes = self._cluster()
+        node = int(nodes.device_node[device])
+        return f"{nodes.nodes[node].name}:{device - int(nodes.first_device[node])}"
+
+    def _cuda(self, device: int) -> str | None:
+        node, _, place = self._name(device).rpartition(":")
+        return self.machine.cuda_of(node, int(place))
+
+    def _change(self, one: Incarnation, order: Order) -> None:
+        """It goes on as the order says."""
+        if not one.over and order.revision > one.order.get("revision", 0):
+            one.write_order(revision=order.revision)
+
+    def _stop(self, one: Incarnation, order: Order) -> None:
+        if one.over or one.order.get("want") == "stop":
+            self._repeat(one)
+            return
+        one.believed = order.done
+        one.write_order(want="stop", believed=order.done)
+
+    def _never(self, order: Order, task: Task) -> None:
+        """Told to stop what never came: it is remembered, so that a late start is refused."""
+        self._waiting.pop(task.job, None)
+        known = self._known.get(task.job)
+        if known is not None and not known.over:
+            known.write_order(want="stop")  # an older one is still there: it goes, too
+            with self._bell:
+                self._orders.append((order, 0.0))  # and then this is asked again
+            return
+        ghost = Incarnation(task.job, order.epoch, self.home / "jobs" / task.job / str(order.epoch), order.row)
+        ghost.resumed = ghost.believed = 0.0 if math.isnan(task.saved) else task.saved
+        ghost.close()
+        self._known[task.job] = ghost
+        self._say(News.STOPPED, ghost)
+
+    def _look(self, one: Incarnation) -> None:
+        """See what the keeper has written, or that it is gone."""
+        news = one.read()
+        if not news and one.keeper_gone():
+            news = one.abandoned()
+        if news and one.row >= 0:
+            self._repeat(one)
+        if one.over:
+            one.forget()
+
+    def _repeat(self, one: Incarnation) -> None:
+        phase, cause = one.state.get("phase"), one.state.get("cause")
+        if phase in ("running", "suspended"):
+            self._say(News.STARTED, one)
+        elif phase == "over":
+            self._say({"finished": News.FINISHED, "stopped": News.STOPPED}.get(str(cause), News.FAILED), one)
+
+    def _say(self, news: News, one: Incarnation) -> None:
+        done, where = one.resumed, one.devices if news is News.STARTED else ()
+        if news is News.STOPPED and one.order.get("resumes") and not one.state.get("forced"):
+            done = one.believed
+        elif news in (News.STOPPED, News.FAILED):
+            saved = self._about(one.row).saved
+            done = saved if not math.isnan(saved) else (one.resumed if one.order.get("resumes") else 0.0)
+        wall = one.state.get("started") if news is News.STARTED else one.state.get("ended")
+        now = self._clock.now()
+        at = self._clock.at(float(wall)) if wall is not None and hasattr(self._clock, "at") else now
+        report = Report(news, one.row, one.epoch, at, done, where)
+        ending = None
+        if one.over:
+            code = one.state.get("exit")
+            lines = tuple(one.last_lines()) if news is News.FAILED else ()
+            ending = Ending(code, str(one.state.get("why", "")), lines, bool(one.state.get("forced")))
+        if self._tell is not None:
+            self._tell(report, ending)
+        else:
+            self._heard.append(report)

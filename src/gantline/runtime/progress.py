@@ -1,0 +1,127 @@
+"""What jobs tell of themselves while they run, and what they are answered.
+
+The engine counts work in seconds at speed one; a job counts in units of its own, out of a total. How far it is, in its units, tells how
+much work it will have been in all. What it has saved is acknowledged only when that is in the store.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from gantline.core import columns as c
+from gantline.core.errors import NotFoundError, UsageError
+from gantline.core.gather import elapsed
+from gantline.core.inputs import Input, JobWish, News, Report, Wish
+from gantline.core.phases import Phase
+from gantline.drivers.live import Letter
+from gantline.runtime.records import Entry
+
+if TYPE_CHECKING:
+    from gantline.runtime.scheduler import Scheduler
+
+NUMBERS = ("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance")
+METRICS = ("throughput", "loss", "gradient_square", "gradient_variance")
+_OFTEN = 5.0  # seconds between two reports of a job that reach the engine, unless something was saved or wished
+_LEASE = 60.0  # seconds for which an answer holds
+
+
+class Progress:
+    """Hears jobs, from any thread."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self._last: dict[str, tuple[float, float]] = {}  # job -> when a report reached the engine, what it had saved
+        self._lock = threading.Lock()
+
+    def heard(self, name: str, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Take in a report; the answer says what the job shall do."""
+        scheduler = self.scheduler
+        shown = scheduler.view().jobs.get(name)
+        if shown is None:
+            raise NotFoundError(f"no job '{name}'", where="progress")
+        epoch, values, wish = _read(told)
+        stop = shown.stop or epoch < shown.epoch
+        if not stop and shown.row >= 0:
+            self._pass_on(name, shown.row, epoch, values, wish)
+        job = scheduler.book.jobs.get(name)
+        save = job is not None and job.saves_asked > job.saves_done
+        return {
+            "stop": stop,
+            "save": save,
+            "lease": _LEASE,
+            "gpus": len(shown.devices) or shown.gpus,
+            "batch": shown.batch,
+            "epoch": shown.epoch,
+        }
+
+    def _pass_on(self, name: str, row: int, epoch: int, values: Mapping[str, float], wish: Mapping[str, int]) -> None:
+        saved, now = values.get("saved", math.nan), self.scheduler.clock.now()
+        with self._lock:
+            when, before = self._last.get(name, (-math.inf, math.nan))
+            secured = not math.isnan(saved) and saved != before
+            if not (secured or wish or now - when >= _OFTEN):
+                return
+            self._last[name] = (now, saved if secured else before)
+        future: Future[None] = Future()
+
+        def done(error: BaseException | None) -> None:
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        self.scheduler.loop.post(Letter((), done, lambda at: self._open(name, row, epoch, values, wish, at)))
+        if secured:
+            try:
+                future.result(30.0)  # it may rely on it from now on
+            except BaseException:
+                with self._lock:
+                    self._last.pop(name, None)
+                raise
+
+    def _open(
+        self, name: str, row: int, epoch: int, values: Mapping[str, float], wish: Mapping[str, int], at: float
+    ) -> tuple[Sequence[Input], Sequence[Entry]]:
+        t = self.scheduler.loop.state.tables
+        job = self.scheduler.book[name]
+        if int(t.I[c.EPOCH, row]) != epoch or int(t.I[c.PHASE, row]) != Phase.RUNNING:
+            return (), ()
+        job.progress = {key: value for key, value in values.items() if math.isfinite(value)} | {"time": at}
+        done, total = values.get("done", math.nan), values.get("total", math.nan)
+        work = float(t.F[c.DONE, row]) + float(t.F[c.RATE, row]) * elapsed(t.F, t.I, row, at)
+        whole = work * total / done if done > 0 and total > 0 else math.nan
+        saved = values.get("saved", math.nan)
+        if not math.isnan(saved) and done > 0:
+            job.saved = min(work, work * saved / done)
+            job.saves_done = job.saves_asked
+        metrics = {key: values[key] for key in METRICS if key in values}
+        safe = 0.0 if math.isnan(job.saved) else job.saved
+        found: list[Input] = [Report(News.PROGRESS, row, epoch, at, safe, (), whole, metrics)]
+        gpus = int(wish.get("gpus", 0))
+        sizes = (gpus, int(wish.get("min_gpus", gpus)), int(wish.get("max_gpus", gpus)))
+        if gpus and sizes != (int(t.I[c.GPUS, row]), int(t.I[c.MIN_GPUS, row]), int(t.I[c.MAX_GPUS, row])):
+            found.append(JobWish(at, Wish.RESIZE, name, *sizes))
+        return found, [Entry("job", job.record())]
+
+
+def _read(told: Mapping[str, Any]) -> tuple[int, dict[str, float], dict[str, int]]:
+    """The epoch, the numbers and the wish of a report."""
+    epoch = told.get("epoch")
+    if not isinstance(epoch, int) or isinstance(epoch, bool):
+        raise UsageError("has no epoch", where="progress", fix="send GANTLINE_EPOCH")
+    values = {}
+    for key in NUMBERS:
+        value = told.get(key)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise UsageError(f"is {value!r}, not a number", where=f"progress.{key}")
+        values[key] = float(value)
+    wish = told.get("wish") or {}
+    if not isinstance(wish, Mapping) or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in wish.values()):
+        raise UsageError("is not a wish", where="progress.wish", fix='write {"gpus": 2}')
+    return epoch, values, {key: wish[key] for key in ("gpus", "min_gpus", "max_gpus") if key in wish}

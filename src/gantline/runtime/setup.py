@@ -1,0 +1,174 @@
+"""What a live loop is made of, and how it is made: from nothing, or from a checkpoint.
+
+A checkpoint is the snapshot of everybody who is not at his end, with what a snapshot does not show: who is held, which incarnations may
+exist and how the loop was set up. A loop made from it goes on as the other would have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gantline.admission.rules import find_admission
+from gantline.core import columns as c
+from gantline.core import memory as memories
+from gantline.core.cluster import Cluster
+from gantline.core.cluster_now import ClusterNow
+from gantline.core.errors import RefusedError
+from gantline.core.inputs import Use
+from gantline.core.lending import tables_behind
+from gantline.core.phases import Phase
+from gantline.core.policy import Policy
+from gantline.core.queues import Queue
+from gantline.core.snapshot import Jobs, Snapshot
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.core.tables import Tables
+from gantline.drivers.live import Clock, Live
+from gantline.engine.engine import Engine
+from gantline.engine.executor import Executor, Verb
+from gantline.engine.gang import set_due
+from gantline.engine.ranks import B_ACTIVE, B_HELD, B_NEXT
+from gantline.engine.reality import Live as Incarnation
+from gantline.engine.regime import find_regime
+from gantline.engine.state import State
+from gantline.files.policies import load_policy
+from gantline.performance.costs import Costs
+from gantline.placement.rules import find_placement
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a live scheduler decides. Everything is a name or a number, so that it can be written down."""
+
+    policy: str = "fifo"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    regime: str = "default"
+    round: float = 0.0
+    quantum: float = 60.0
+    placement: str = "first-free"
+    admission: str = "accept-all"
+    costs: str = ""
+    min_run: float = 0.0
+    seed: int = 0
+    patience: float = 30.0  # seconds before an order is repeated
+    queues: tuple[Mapping[str, Any], ...] = ()  # name, weight, quota, borrow, parent
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "settings": memories.plain(dict(self.settings)), "queues": [dict(one) for one in self.queues]}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Setup:
+        told = {**value, "settings": memories.restore(value.get("settings", {})), "queues": tuple(value.get("queues", ()))}
+        return Setup(**told)
+
+
+def find_policy(use: Use, regime: str) -> Policy:
+    """The policy that an input asks for."""
+    return load_policy(use.policy, use.settings).for_regime(regime)
+
+
+def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, executor: Executor | None, clock: Clock) -> Live:
+    """A loop with an empty machine, or as a checkpoint says."""
+    way = find_regime(setup.regime).with_round(setup.round or None)
+    if not math.isclose(setup.quantum, way.quantum):
+        way = type(way)(**{**asdict(way), "quantum": setup.quantum})
+    if saved is None:
+        tables, now, instant = Tables.empty(cluster), 0.0, None
+        tables.queue_tree = {str(one["name"]): Queue(**one) for one in setup.queues}
+    else:
+        instant = decode_snapshot(saved["snapshot"])
+        tables, now = tables_behind(instant), instant.now
+    state = State(tables, way, find_placement(setup.placement), Costs.parse(setup.costs), setup.min_run, setup.seed, now)
+    if saved is not None and instant is not None:
+        _restore(state, saved, instant)
+    engine = Engine(state, find_policy(Use(now, setup.policy, setup.settings), way.name))
+    engine.find_policy = lambda use: find_policy(use, way.name)
+    loop = Live(engine, find_admission(setup.admission), executor=executor, clock=clock)
+    loop.reconciler.patience = setup.patience
+    if saved is not None:
+        _restore_loop(loop, saved)
+    return loop
+
+
+def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
+    t, rows = state.tables, instant.jobs.rows
+    state.decision, state.memory, state.learned = instant.decision, instant.memory, instant.learned
+    held = {t.ids.index(name): Phase.HELD for name in saved["held"]}
+    waiting = [t.ids.index(name) for name in saved["quota"]]  # kept out by admission
+    t.F[c.WORK] = math.inf  # nobody knows
+    for row in [*held, *waiting]:
+        t.I[c.PHASE, row] = int(Phase.HELD)
+    state.withheld = {**held}
+    state.reserve(instant.reservations, rows)
+    inside = np.array([row for row in rows.tolist() if t.I[c.PHASE, row] != Phase.HELD], dtype=np.int64)
+    state.active[: len(inside)] = inside
+    state.B[B_ACTIVE] = len(inside)
+    state.B[B_NEXT] = state.B[B_HELD] = len(t.ids)
+    state.rebuild()
+    for row in state.running_rows.tolist():
+        set_due(t.F, row)
+
+
+def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
+    loop.agenda.looked()
+    loop.agenda.answered()
+    loop.agenda.touch()
+    reality = loop.reconciler.reality
+    for row, epoch, devices, node, nodes, started, was_saved in saved["live"]:
+        known = reality.live.get(row)
+        if known is None:  # on its way out: its devices are nobody's until it is gone
+            known = reality.enter(Incarnation(row, epoch, tuple(devices), node, frozenset(nodes), asked=Verb.STOP))
+        known.started, known.saved = started, was_saved
+    reality.over = {int(row): epoch for row, epoch in saved["over"].items()}
+
+
+def checkpoint_of(loop: Live, setup: Setup, born: float) -> dict[str, Any]:
+    """Everything that a loop needs to go on from here; only between two steps, when everybody who was submitted has arrived."""
+    state, t = loop.state, loop.state.tables
+    if state.B[B_NEXT] < len(t.ids):
+        raise RefusedError("somebody has not arrived yet", where="checkpoint")
+    phases = t.I[c.PHASE, : len(t.ids)]
+    kept_out = np.flatnonzero(phases == Phase.HELD).tolist()
+    held = [row for row in kept_out if state.withheld.get(row) is Phase.HELD]
+    rows = np.array(sorted({*state.rows.tolist(), *kept_out}), dtype=np.int64)
+    place = {row: k for k, row in enumerate(rows.tolist())}
+    promised = tuple(
+        one if one.job < 0 else type(one)(**{**asdict(one), "job": place[one.job]})
+        for one in state.reservations
+        if one.end > state.now and (one.job < 0 or one.job in place)
+    )
+    jobs, regime = Jobs(t.lent, rows, state.now), state.regime
+    instant = Snapshot(
+        state.now,
+        state.decision,
+        state.seed,
+        jobs,
+        ClusterNow(t.lent),
+        state.memory,
+        regime.round,
+        promised,
+        regime.name,
+        state.learned,
+        t.lent,
+    )
+    shown = encode_snapshot(instant)
+    for job in shown["jobs"]:
+        if job.get("phase") == "held":
+            del job["phase"]
+    known = loop.reconciler.reality
+    return {
+        "version": VERSION,
+        "born": born,
+        "setup": setup.to_json(),
+        "snapshot": shown,
+        "held": [t.ids[row] for row in held],
+        "quota": [t.ids[row] for row in kept_out if row not in held],
+        "live": [[x.row, x.epoch, list(x.devices), x.node, sorted(x.nodes), x.started, x.saved] for x in known.live.values()],
+        "over": {str(row): epoch for row, epoch in known.over.items() if row in place},
+    }

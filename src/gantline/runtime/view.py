@@ -1,0 +1,139 @@
+"""What others see of the scheduler: plain values, made anew after each step and never changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from gantline.core import columns as c
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason, sentence, slug
+from gantline.core.tables import Tables
+from gantline.runtime.book import ENDS, HOLDS, STATES, Job
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One job, as of the view's time. Times are seconds since the home was made."""
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    state: str
+    reason: str
+    why: str
+    gpus: int
+    min_gpus: int
+    max_gpus: int
+    devices: tuple[str, ...]
+    priority: float
+    submitted: float
+    started: float | None
+    finished: float | None
+    exit_code: int | None
+    epoch: int
+    restarts: int
+    failures: int
+    service: float  # seconds it has run
+    work: float  # what it has done, in seconds at speed one
+    estimate: float | None  # how much that seems to be in all
+    array: str
+    held: tuple[str, ...]
+    lines: tuple[str, ...]
+    progress: Mapping[str, Any]
+    stop: bool = False  # it has been told to give its devices up
+    batch: int | None = None
+    row: int = -1
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    """One device, and who is on it."""
+
+    name: str
+    type: str
+    node: str
+    up: bool
+    jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One instant."""
+
+    now: float
+    policy: str
+    settings: Mapping[str, Any]
+    jobs: Mapping[str, JobView] = field(default_factory=dict)
+    devices: tuple[DeviceView, ...] = ()
+    counters: Mapping[str, float] = field(default_factory=dict)
+    incidents: tuple[str, ...] = ()  # the newest last
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def state_of(job: Job, phase: Phase, code: int) -> tuple[str, str, str]:
+    """State, reason and a sentence, from what the engine and the book say."""
+    if phase is Phase.FAILED:
+        return (
+            ("timeout" if job.ending == "time-limit" else "failed"),
+            job.ending or slug(code),
+            job.why or ENDS.get(job.ending, sentence(code)),
+        )
+    if phase is Phase.HELD and job.holds:
+        cause = next(one for one in HOLDS if one in job.holds)
+        return "held", cause, HOLDS[cause]
+    if phase in (Phase.RUNNING, Phase.STARTING, Phase.RESIZING):
+        return STATES[phase], "", ""
+    if phase is Phase.COMPLETED:
+        return "succeeded", "", ""
+    reason = Reason.ARRIVED if phase is Phase.FUTURE else code
+    return STATES[phase], slug(reason), sentence(reason)
+
+
+def job_view(job: Job, tables: Tables, row: int, now: float, where: tuple[str, ...]) -> JobView:
+    """The job as its row stands."""
+    F, I = tables.F, tables.I
+    phase = Phase(int(I[c.PHASE, row]))
+    ran = max(0.0, now - float(F[c.SINCE, row])) if phase is Phase.RUNNING else 0.0
+    grant = tables.granted.get(row)
+    batch = grant.assignment.batch if grant is not None else 0
+    return JobView(
+        id=job.id, name=str(job.spec.get("name", "")), user=job.user, queue=tables.queues[int(I[c.QUEUE, row])],
+        state=job.state, reason=job.reason, why=job.why,
+        gpus=int(I[c.GPUS, row]), min_gpus=int(I[c.MIN_GPUS, row]), max_gpus=int(I[c.MAX_GPUS, row]),
+        devices=where, priority=float(F[c.PRIORITY, row]), submitted=job.submitted,
+        started=None if math.isnan(job.started) else job.started, finished=None if math.isnan(job.finished) else job.finished,
+        exit_code=job.exit_code, epoch=int(I[c.EPOCH, row]), restarts=int(I[c.RESTARTS, row]), failures=job.failures,
+        service=float(F[c.SERVICE, row]) + ran, work=float(F[c.DONE, row]) + ran * float(F[c.RATE, row]),
+        estimate=float(F[c.ESTIMATE, row]) if math.isfinite(F[c.ESTIMATE, row]) else None,
+        array=job.launch.array, held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)),
+        stop=phase in (Phase.CHECKPOINTING, Phase.STOPPING, Phase.CANCELLED, Phase.HELD, Phase.FAILED),
+        batch=int(batch) if batch else None, row=row,
+    )  # fmt: skip
+
+
+def old_view(job: Job) -> JobView:
+    """A job of an earlier life of the service, of which no row is left."""
+    spec = job.spec
+    return JobView(
+        id=job.id, name=str(spec.get("name", "")), user=job.user, queue=str(spec.get("queue", "")),
+        state=job.state, reason=job.reason, why=job.why, gpus=0, min_gpus=0, max_gpus=0, devices=(), priority=0.0, submitted=job.submitted,
+        started=None if math.isnan(job.started) else job.started, finished=None if math.isnan(job.finished) else job.finished,
+        exit_code=job.exit_code, epoch=job.ended_epoch, restarts=0, failures=job.failures, service=0.0, work=0.0, estimate=None,
+        array=job.launch.array, held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)), stop=True,
+    )  # fmt: skip

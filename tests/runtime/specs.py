@@ -1,0 +1,91 @@
+"""Jobs for tests: the smallest thing that a scheduler accepts as a specification, and a scheduler with a home of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gantline.core.inputs import Submit
+from gantline.runtime.launch import Launch
+from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.records import MemoryStore, Store
+from gantline.runtime.scheduler import Scheduler
+
+LIMIT = 60.0  # seconds after which a test gives up waiting, however slow the machine
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A command and what the engine is told."""
+
+    way: Launch
+    name: str = "job"
+    job: dict[str, Any] = field(default_factory=dict)
+    count: int = 0  # of an array
+
+    def expand(self) -> list[Spec]:
+        if not self.count:
+            return [self]
+        return [replace(self, way=replace(self.way, array_index=k), count=0) for k in range(self.count)]
+
+    def to_submit(self, id: str, now: float) -> Submit:
+        return Submit(now, {"id": id, "gpus": 1, **self.job})
+
+    def launch(self) -> Launch:
+        return self.way
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+
+def shell(line: str, gpus: int = 1, count: int = 0, **more: Any) -> Spec:
+    """A line for /bin/sh."""
+    told = {key: more.pop(key) for key in list(more) if key in ("estimate", "priority", "options", "min_gpus", "max_gpus", "queue", "user")}
+    return Spec(Launch((line,), shell=True, **{"grace": 5.0, **more}), job={"gpus": gpus, **told}, count=count)
+
+
+def until(true: Callable[[], Any], what: str = "") -> Any:
+    """Wait until something holds; what it was comes back."""
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        found = true()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"did not happen within {LIMIT:g} s: {what}")
+
+
+def state(scheduler: Scheduler, job: str) -> str:
+    return scheduler.view().jobs[job].state
+
+
+def ended(scheduler: Scheduler, *jobs: str) -> list[str]:
+    """Wait for jobs; their final states."""
+    last = ("succeeded", "failed", "cancelled", "timeout", "rejected")
+    until(lambda: all(state(scheduler, job) in last for job in jobs), f"the end of {jobs}: {[scheduler.view().jobs[job] for job in jobs]}")
+    return [state(scheduler, job) for job in jobs]
+
+
+@contextmanager
+def running(home: Path, devices: str = "cpu:2", policy: str = "fifo", store: Store | None = None, **more: Any) -> Iterator[Scheduler]:
+    """A scheduler at work; jobs that are left are ended with it."""
+    scheduler = Scheduler(store if store is not None else MemoryStore(), LocalRunner(home, devices), policy, **more)
+    scheduler.start()
+    try:
+        yield scheduler
+    finally:
+        scheduler.stop()
+        end_all(home)
+
+
+def end_all(home: Path) -> None:
+    """No process of a test outlives it."""
+    runner = LocalRunner(home, "cpu:1")
+    left = [one for one in runner.roll_call() if not one.over]
+    for one in left:
+        one.write_order(want="stop", grace=0.0)
+    until(lambda: all(one.abandoned() for one in left), "the end of all keepers")

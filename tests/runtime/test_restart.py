@@ -1,0 +1,101 @@
+"""The service is away, or dies: what was acknowledged is there again, what still runs is adopted, what ended meanwhile is known."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from tests.runtime.specs import end_all, ended, running, shell, state, until
+
+from gantline.core.inputs import Wish
+from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.records import MemoryStore
+from gantline.runtime.scheduler import Scheduler
+
+
+def begin(home: Path, store: MemoryStore, devices: str = "cpu:2", **more: object) -> Scheduler:
+    scheduler = Scheduler(store, LocalRunner(home, devices), "fifo", **more)  # type: ignore[arg-type]
+    scheduler.start()
+    return scheduler
+
+
+def waiting_for(path: Path) -> str:
+    return f"while [ ! -e {path} ]; do sleep 0.02; done"
+
+
+@pytest.mark.parametrize("every", [3, 10_000])  # from a checkpoint, and from the journal alone
+def test_what_still_runs_is_adopted(tmp_path: Path, every: int) -> None:
+    store, go = MemoryStore(), tmp_path / "go"
+    first = begin(tmp_path, store, checkpoint_every=every)
+    (running_job,) = first.submit(shell(waiting_for(go)))
+    (next_job,) = first.submit(shell("true", gpus=2))
+    (held_job,) = first.submit(shell("true"))
+    first.wish([held_job], Wish.HOLD)
+    until(lambda: state(first, running_job) == "running" and state(first, held_job) == "held")
+    epoch = first.view().jobs[running_job].epoch
+    first.stop()
+    with running(tmp_path, store=store, checkpoint_every=every) as second:
+        assert second.view().jobs[running_job].epoch == epoch
+        assert state(second, held_job) == "held"
+        assert state(second, next_job) == "pending"
+        go.touch()
+        assert ended(second, running_job, next_job) == ["succeeded", "succeeded"]
+        assert second.view().jobs[running_job].epoch == epoch
+        second.wish([held_job], Wish.RELEASE)
+        assert ended(second, held_job) == ["succeeded"]
+        assert second.submit(shell("true")) == ["4"]
+
+
+def test_what_ended_meanwhile_is_known(tmp_path: Path) -> None:
+    store, go = MemoryStore(), tmp_path / "go"
+    first = begin(tmp_path, store)
+    (good,) = first.submit(shell(waiting_for(go)))
+    (bad,) = first.submit(shell(f"{waiting_for(go)}; exit 5"))
+    until(lambda: state(first, good) == state(first, bad) == "running")
+    first.stop()
+    go.touch()
+    until(lambda: all(one.abandoned() for one in LocalRunner(tmp_path, "cpu:2").roll_call()))
+    with running(tmp_path, store=store) as second:
+        assert ended(second, good, bad) == ["succeeded", "failed"]
+        assert second.view().jobs[bad].exit_code == 5
+
+
+def test_a_job_whose_keeper_was_killed_is_ended_and_started_again(tmp_path: Path) -> None:
+    import os
+    import signal
+
+    with running(tmp_path, "cpu:1") as scheduler:
+        (job,) = scheduler.submit(
+            shell("echo $$ > $GANTLINE_CHECKPOINT/pid.$GANTLINE_EPOCH; [ $GANTLINE_EPOCH -gt 1 ] || sleep 1000", backoff=0.05)
+        )
+        until(lambda: state(scheduler, job) == "running" and (tmp_path / "jobs" / job / "checkpoint" / "pid.1").exists())
+        keeper = scheduler.runner._known[job].state["pid"]
+        os.kill(keeper, signal.SIGKILL)
+        assert ended(scheduler, job) == ["succeeded"]
+        child = int((tmp_path / "jobs" / job / "checkpoint" / "pid.1").read_text())
+        assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def test_draining_stops_the_jobs_and_the_next_life_starts_them(tmp_path: Path) -> None:
+    store = MemoryStore()
+    first = begin(tmp_path, store, "cpu:1")
+    (job,) = first.submit(shell("[ $GANTLINE_EPOCH -gt 1 ] && exit 0; sleep 1000"))
+    until(lambda: state(first, job) == "running")
+    first.stop(drain=True)
+    assert all(one.abandoned() for one in LocalRunner(tmp_path, "cpu:1").roll_call())
+    with running(tmp_path, "cpu:1", store=store) as second:
+        assert ended(second, job) == ["succeeded"]
+        assert second.view().jobs[job].epoch == 2
+
+
+def test_back_off_goes_on_after_a_restart(tmp_path: Path) -> None:
+    store = MemoryStore()
+    first = begin(tmp_path, store)
+    (job,) = first.submit(shell("[ $RESTART_COUNT -gt 0 ]", retries=1, backoff=0.3))
+    until(lambda: first.view().jobs[job].reason == "backoff")
+    first.stop()
+    time.sleep(0.01)
+    with running(tmp_path, store=store) as second:
+        assert ended(second, job) == ["succeeded"]
+    end_all(tmp_path)

@@ -1,0 +1,126 @@
+"""The scheduler with real processes: jobs start, end, wait, are stopped, fail and are tried again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.runtime.specs import ended, running, shell, state, until
+
+from gantline.core.errors import NotFoundError, RefusedError
+from gantline.core.inputs import Wish
+
+
+def test_jobs_run_and_end_with_their_exit_codes(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        (good,) = scheduler.submit(shell("echo hello from $GANTLINE_JOB_ID"), "ann")
+        (bad,) = scheduler.submit(shell("echo oh no >&2; exit 3"), "ann")
+        assert ended(scheduler, good, bad) == ["succeeded", "failed"]
+        jobs = scheduler.view().jobs
+        assert jobs[good].exit_code == 0
+        assert (jobs[bad].exit_code, jobs[bad].reason, jobs[bad].lines) == (3, "exit-code", ("oh no",))
+        assert (tmp_path / "jobs" / good / "1" / "log").read_text() == f"hello from {good}\n"
+
+
+def test_who_does_not_fit_waits_for_who_runs(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:2") as scheduler:
+        go = tmp_path / "go"
+        (first,) = scheduler.submit(shell(f"while [ ! -e {go} ]; do sleep 0.02; done", gpus=2))
+        until(lambda: state(scheduler, first) == "running")
+        (second,) = scheduler.submit(shell("true"))
+        assert until(lambda: scheduler.view().jobs[second].reason) in ("resources", "arrived")
+        go.touch()
+        assert ended(scheduler, first, second) == ["succeeded", "succeeded"]
+
+
+def test_a_job_larger_than_the_machine_is_refused_and_nothing_is_queued(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:2") as scheduler:
+        with pytest.raises(RefusedError, match="more devices than the cluster has"):
+            scheduler.submit(shell("true", gpus=3))
+        assert not scheduler.view().jobs
+
+
+def test_the_same_request_twice_is_one_submission(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        once = scheduler.submit(shell("true"), "ann", "r1")
+        assert scheduler.submit(shell("true"), "ann", "r1") == once
+        assert scheduler.submit(shell("true"), "bob", "r1") != once
+
+
+def test_cancel_ends_the_process_and_frees_its_device(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:1") as scheduler:
+        (first,) = scheduler.submit(shell("sleep 1000"))
+        (second,) = scheduler.submit(shell("true"))
+        until(lambda: state(scheduler, first) == "running")
+        scheduler.wish([first], Wish.CANCEL)
+        assert ended(scheduler, first, second) == ["cancelled", "succeeded"]
+        with pytest.raises(NotFoundError):
+            scheduler.wish(["77"], Wish.CANCEL)
+
+
+def test_a_job_that_ignores_the_signal_is_killed_after_its_grace(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:1") as scheduler:
+        (stubborn,) = scheduler.submit(shell("trap '' TERM; while true; do sleep 0.05; done", grace=0.2))
+        until(lambda: state(scheduler, stubborn) == "running")
+        scheduler.wish([stubborn], Wish.CANCEL)
+        (after,) = scheduler.submit(shell("true"))
+        assert ended(scheduler, after) == ["succeeded"]
+
+
+def test_a_crash_is_tried_again_and_a_crash_loop_ends(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        mark = tmp_path / "mark"
+        (second_time,) = scheduler.submit(shell(f"[ -e {mark} ] || {{ touch {mark}; exit 1; }}", retries=2, backoff=0.05))
+        (never,) = scheduler.submit(shell("echo try $RESTART_COUNT; exit 9", retries=2, backoff=0.05))
+        assert ended(scheduler, second_time, never) == ["succeeded", "failed"]
+        view = scheduler.view().jobs[never]
+        assert view.failures == 3
+        assert view.lines == ("try 2",)
+
+
+def test_a_time_limit_ends_a_job(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        (slow,) = scheduler.submit(shell("sleep 1000", time_limit=0.3))
+        assert ended(scheduler, slow) == ["timeout"]
+        assert scheduler.view().jobs[slow].reason == "time-limit"
+
+
+def test_dependencies_wait_and_fail_with_what_they_wait_for(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        go = tmp_path / "go"
+        (first,) = scheduler.submit(shell(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 1"))
+        (fine,) = scheduler.submit(shell("true", after=((first, "failed"),)))
+        (vain,) = scheduler.submit(shell("true", after=((first, "ok"),)))
+        assert until(lambda: scheduler.view().jobs[fine].reason == "dependency")
+        go.touch()
+        assert ended(scheduler, first, fine, vain) == ["failed", "succeeded", "failed"]
+        assert scheduler.view().jobs[vain].reason == "dependency-failed"
+
+
+def test_an_array_runs_so_many_at_once(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:4") as scheduler:
+        ids = scheduler.submit(shell("echo $ARRAY_INDEX > $GANTLINE_CHECKPOINT/index", count=5, parallel=2))
+        assert ids == ["1_0", "1_1", "1_2", "1_3", "1_4"]
+        assert ended(scheduler, *ids) == ["succeeded"] * 5
+        assert (tmp_path / "jobs" / "1_3" / "checkpoint" / "index").read_text() == "3\n"
+
+
+def test_hold_keeps_out_until_released(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        (job,) = scheduler.submit(shell("[ -e $GANTLINE_CHECKPOINT/go ] && exit 0; touch $GANTLINE_CHECKPOINT/go; sleep 1000"))
+        until(lambda: state(scheduler, job) == "running" and (tmp_path / "jobs" / job / "checkpoint" / "go").exists())
+        scheduler.wish([job], Wish.HOLD)
+        until(lambda: state(scheduler, job) == "held")
+        scheduler.wish([job], Wish.RELEASE)
+        assert ended(scheduler, job) == ["succeeded"]
+
+
+def test_the_policy_may_change_while_it_runs(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        scheduler.use("srtf")
+        assert scheduler.view().policy == "srtf" or until(lambda: scheduler.view().policy == "srtf")
+        (job,) = scheduler.submit(shell("true"))
+        assert ended(scheduler, job) == ["succeeded"]
+        with pytest.raises(NotFoundError):
+            scheduler.use("nonsense")
+        assert scheduler.snapshot()["kind"] == "snapshot"
