@@ -49,12 +49,13 @@ class Costs:
 
         ``measured`` are those that ElasticFlow's authors measured and charge (ASPLOS 2023): 4 s to set up the worker of one GPU, 2 s more
         for each doubling, 27 s more where trainers restart. Muri's restarts (SIGCOMM 2022) took 4 to 40 s by model, Pollux (OSDI 2021)
-        charges 30.
+        charges 30. ``stop-resume`` and ``stop-free`` are the two ways to resize of EDL (Wu et al., TPDS 2022): all workers stop, save and
+        start again, which takes 30 s and more; or newcomers get ready while the others train, and all pause for about a second.
         """
         if not text:
             return Costs()
-        if text == "measured":
-            return MEASURED
+        if text in NAMED:
+            return NAMED[text]
         if "=" not in text:
             value = seconds(text, "--costs")
             return Costs(start=value, resume=value, resize=value, move=value)
@@ -69,3 +70,6 @@ class Costs:
 
 
 MEASURED = Costs(start=4.0, resume=31.0, resize=31.0, move=31.0, doubling=2.0)
+STOP_RESUME = Costs(start=30.0, resume=30.0, resize=30.0, move=30.0)
+STOP_FREE = Costs(start=30.0, resume=30.0, resize=1.0, move=1.0)
+NAMED = {"measured": MEASURED, "stop-resume": STOP_RESUME, "stop-free": STOP_FREE}

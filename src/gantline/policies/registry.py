@@ -33,6 +33,7 @@ _KNOWN = {
     "edf": "gantline.policies.elasticflow.policy:EarliestDeadlineFirst",
     "elasticflow": "gantline.policies.elasticflow.policy:ElasticFlow",
     "fair-share": "gantline.policies.fair_share:FairShare",
+    "ffdl": "gantline.policies.elastic.ffdl:Ffdl",
     "optimus": "gantline.policies.optimus:Optimus",
     "pollux": "gantline.policies.pollux.policy:Pollux",
     "recorded": "gantline.policies.recorded:Recorded",

@@ -35,6 +35,7 @@ from gantline.simulator.finders import find
 from gantline.simulator.load import load_tables
 from gantline.simulator.provided import provided_needs
 from gantline.simulator.run import Run
+from gantline.simulator.scaling import scaling_model
 from gantline.simulator.signature import with_options
 from gantline.simulator.spec import RunSpec
 from gantline.simulator.summary import summarise
@@ -92,7 +93,7 @@ def simulate(
     chosen = with_prices(chosen.for_regime(way.name), money)
     chosen = with_costs(chosen, price, way)
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
-    tables.performance = performance
+    tables.performance = performance if performance is not None else scaling_model(jobs, place)
     if speeds is not None:
         tables.performance = use_throughputs(tables, jobs, speeds, across=spec.across_nodes)
     guess.provide(chosen.name or type(chosen).__name__, frozenset(chosen.needs), provided_needs(tables))

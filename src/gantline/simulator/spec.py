@@ -77,7 +77,9 @@ class RunSpec:
     regime: Regime | str = option("default", name, "How time is counted: default, blox, tiresias, gavel, ...")
     round: float | None = option(None, round_of_time, "Decide every so often; without it, on events.")
     estimates: Estimates | str = option("oracle", name, "What policies know of the work to come: oracle, noisy:S, history, none.")
-    costs: Costs | str = option("", name_or_none, "Seconds lost: 30, measured, or start=30,resume=60,resize=20,checkpoint=600.")
+    costs: Costs | str = option(
+        "", name_or_none, "Seconds lost: 30, measured, stop-resume, stop-free, or start=30,resume=60,resize=20,checkpoint=600."
+    )
     min_run: float = option(0.0, finite_duration, "How long a gang may run before it can be stopped.")
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
     executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, faulty:SEED.")

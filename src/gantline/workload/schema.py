@@ -64,6 +64,7 @@ COLUMNS: Mapping[str, Column] = {
         Column("kind", "text", "", "how it uses GPUs: adaptive, strong-scaling, rigid or hybrid; empty: as the policy assumes", _NOTHING),
         Column("stages", "text", "", "pipeline stages of a hybrid job, GPUs of one replica: dgx:2|rtx:8; empty: as profiled", _NOTHING),
         Column("reserved", "text", "", "GPUs that are kept for it, such as dgx:8; empty: none", _NOTHING),
+        Column("scaling", "text", "", "times that a training step is made of: fixed=0.02;sample=0.001;within=0.05; empty: none", _NOTHING),
         Column("throughput_key", "text", "", "row of a throughput table; empty: none", _NOTHING),
     )
 }

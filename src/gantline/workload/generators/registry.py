@@ -24,6 +24,7 @@ _GENERATORS: dict[str, tuple[str, str]] = {
     "gavel-script": ("gavel:script", "Gavel's small static traces, jobs of one to four hours"),
     "blox": ("blox:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
     "elasticflow": ("elasticflow:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
+    "elastic": ("elastic:elastic", "jobs that grow and shrink, with scaling curves or batch sizes of their own"),
     "pollux": ("pollux:pollux", "Pollux' workloads (OSDI 2021), the same jobs for the same seed and list of Philly's jobs"),
     "hybrid": ("hybrid:hybrid", "jobs for a GPU or a CPU node, like those of AlloX' simulator (EuroSys 2020)"),
     "steady": ("benchmark:steady", "benchmark: Philly's jobs, Poisson arrivals, 128 GPUs"),

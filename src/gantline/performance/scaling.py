@@ -1,0 +1,175 @@
+"""Scaling curves made of the times in a training step: how fast a job is by GPUs, nodes and batch size.
+
+A step of batch b on g GPUs takes
+
+    fixed + sample * ceil(b / g) + 2 (g - 1) / g * (within, or across when the gang spans nodes)
+
+seconds: what every step costs, the samples of one GPU, and a ring all-reduce of the gradients inside a node or over the network
+(Patarasuk and Yuan, JPDC 2009). The job's work counts samples, so that its speed is b over that. This is the batch knob of FfDL (Saxena
+et al., MASCOTS 2020): a larger batch pays `fixed` and the exchange less often per sample, within the user's range and a GPU's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import UsageError, near
+from gantline.performance.model import Gangs, PerformanceModel
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Seconds that steps are made of, and batch sizes in samples; `local` is what fits on one GPU (0: no matter)."""
+
+    fixed: float = 0.0
+    sample: float = 0.0
+    within: float = 0.0
+    across: float = 0.0
+    batch: int = 1  # the job's own
+    least_batch: int = 1
+    most_batch: int = 1
+    local: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("fixed", "sample", "within", "across"):
+            if not 0.0 <= getattr(self, name) < float("inf"):
+                raise UsageError(f"{name} is {getattr(self, name)}", where="scaling", fix="seconds, zero or more")
+        if not self.fixed + self.sample > 0.0:
+            raise UsageError("a step takes no time", where="scaling", fix="give seconds for fixed or sample")
+        if not 1 <= self.least_batch <= self.batch <= self.most_batch:
+            told = f"batch {self.batch} is not within {self.least_batch}-{self.most_batch}"
+            raise UsageError(told, where="scaling", fix="batch=LOW-HIGH around the job's own batch size")
+        if self.local < 0:
+            raise UsageError(f"local is {self.local}", where="scaling", fix="samples that fit on one GPU, or 0")
+
+    @staticmethod
+    def parse(text: str, own_batch: int | None = None) -> Scaling:
+        """From ``fixed=0.02;sample=0.001;within=0.05;across=0.3;batch=32-512;local=128``; `own_batch` is the job's batch size."""
+        known = ("fixed", "sample", "within", "across", "batch", "local")
+        values: dict[str, Any] = {}
+        low = high = own_batch
+        for part in text.split(";"):
+            name, sign, amount = (piece.strip() for piece in part.partition("="))
+            if name not in known or not sign:
+                raise UsageError(f"there is no '{part.strip()}'", where="scaling", fix=near(name, known))
+            try:
+                if name == "batch":
+                    first, _, last = amount.partition("-")
+                    low, high = int(first), int(last or first)
+                else:
+                    values[name] = int(amount) if name == "local" else float(amount)
+            except ValueError:
+                raise UsageError(
+                    f"'{part.strip()}' is not a number", where="scaling", fix="for instance sample=0.001;batch=32-512"
+                ) from None
+        low, high = low or 1, high or 1
+        return Scaling(**values, batch=low if own_batch is None else own_batch, least_batch=low, most_batch=high)
+
+    def __str__(self) -> str:
+        told = [f"{item.name}={getattr(self, item.name):g}" for item in fields(self)[:4] if getattr(self, item.name)]
+        return ";".join([*told, f"batch={self.least_batch}-{self.most_batch}", *([f"local={self.local}"] if self.local else [])])
+
+    def fits(self, gpus: int, batch: int) -> bool:
+        """Whether a batch can be spread over so many GPUs: a sample for each, and no more than fit."""
+        return gpus <= batch and (not self.local or -(-batch // gpus) <= self.local)
+
+    def step(self, gpus: int, nodes: int, batch: int) -> float:
+        """Seconds of one step."""
+        exchange = self.within if nodes <= 1 else self.across
+        return self.fixed + self.sample * -(-batch // gpus) + 2.0 * (gpus - 1) / gpus * exchange
+
+    def speed(self, gpus: int, nodes: int, batch: int = 0) -> float:
+        """Samples per second, of the job's own batch unless told; zero where that does not fit."""
+        batch = batch or self.batch
+        return batch / self.step(gpus, nodes, batch) if self.fits(gpus, batch) else 0.0
+
+    def best_batches(self, gpus: Ints, nodes: Ints) -> tuple[Ints, Floats]:
+        """Per number of GPUs the fastest batch size and its samples per second; the smaller of two equally fast ones; 0: none fits.
+
+        Samples per second rise with the samples of each GPU, and for given ones with the batch: so the best batch is the largest that may
+        be, or the largest that all GPUs share evenly.
+        """
+        most = np.minimum(self.most_batch, self.local * gpus) if self.local else np.full(len(gpus), self.most_batch, dtype=np.int64)
+        even = most - most % gpus
+        exchange = self.fixed + 2.0 * (gpus - 1) / gpus * np.where(nodes <= 1, self.within, self.across)
+        fast = [
+            np.where(size >= np.maximum(self.least_batch, gpus), size / (exchange + self.sample * -(-size // gpus)), 0.0)
+            for size in (even, most)
+        ]
+        speed = np.maximum(*fast)
+        return np.where(speed > 0.0, np.where(fast[0] >= fast[1], even, most), 0), speed
+
+
+@dataclass(frozen=True)
+class ScalingModel(PerformanceModel):
+    """The curves of a run's jobs, by name; `unit`: samples per second at speed one, `node`: GPUs of a node, by type.
+
+    Speeds of sizes that were not listed (`rate`) are those on as few nodes as possible with the job's own batch; gangs that run go at the
+    speed of the nodes they span and the batch they were given. Jobs without a curve keep the speeds of their options.
+    """
+
+    curves: Mapping[str, Scaling]
+    unit: Mapping[str, float]
+    node: tuple[int, ...]
+    _made: dict[tuple[str, int, bool], Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # curves asked for before
+
+    @staticmethod
+    def of(jobs: Sequence[str], curves: Sequence[Scaling | None], gpus: Sequence[int], node: Sequence[int]) -> ScalingModel:
+        """The model in which a job on the GPUs that it asks for, on as few of the largest nodes as possible, has speed one."""
+        sizes = tuple(max(int(size), 1) for size in node)
+        known, unit = {}, {}
+        for job, curve, asked in zip(jobs, curves, gpus):
+            if curve is None:
+                continue
+            known[job], unit[job] = curve, curve.speed(int(asked), -(-int(asked) // max(sizes, default=1)))
+            if not unit[job] > 0.0:
+                each = f"{curve.local} fit on one" if curve.local else "each needs a sample"
+                told = f"job '{job}': a batch of {curve.batch} does not fit on the {asked} GPUs it asks for ({each})"
+                raise UsageError(told, where="scaling", fix="ask for another number of GPUs, or change batch_size or local")
+        return ScalingModel(known, unit, sizes)
+
+    def _nodes(self, type: int, gpus: int) -> int:
+        return -(-gpus // self.node[type])
+
+    def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
+        rate, always = gangs.listed.copy(), np.full(len(gangs), np.inf)
+        for at, job in enumerate(gangs.jobs):
+            curve, grant = self.curves.get(job), gangs.grants[at]
+            if curve is not None and (grant is None or not (grant.shared or grant.fluid or grant.workers)):
+                batch = 0 if grant is None else grant.assignment.batch
+                rate[at] = curve.speed(int(gangs.gpus[at]), int(gangs.nodes[at]), batch) / self.unit[job]
+        return rate, always
+
+    def rate(self, job: str, type: int, gpus: int) -> float | None:
+        curve = self.curves.get(job)
+        if curve is None:
+            return None
+        made = self._made.get((job, type, False))
+        if made is None or gpus >= len(made):
+            sizes = range(1, _round_up(gpus) + 1)
+            made = [0.0, *(curve.speed(size, self._nodes(type, size)) / self.unit[job] for size in sizes)]
+            self._made[job, type, False] = made
+        return float(made[gpus])
+
+    def best_batches(self, job: str, type: int, most: int) -> tuple[Ints, Floats] | None:
+        """For 0, 1, ... at least `most` GPUs the fastest batch (0: none fits) and its work per second; None: it has no choice."""
+        curve = self.curves.get(job)
+        if curve is None or curve.least_batch == curve.most_batch:
+            return None
+        made: tuple[Ints, Floats] | None = self._made.get((job, type, True))
+        if made is None or most >= len(made[0]):
+            sizes = np.arange(1, _round_up(most) + 1)
+            batch, speed = curve.best_batches(sizes, -(-sizes // self.node[type]))
+            made = (np.concatenate(([0], batch)), np.concatenate(([0.0], speed / self.unit[job])))
+            self._made[job, type, True] = made
+        return made
+
+
+def _round_up(size: int) -> int:
+    """The power of two from this size on, so that a curve is made again seldom."""
+    return 1 << max(size - 1, 0).bit_length()

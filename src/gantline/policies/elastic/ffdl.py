@@ -1,0 +1,90 @@
+"""`ffdl`: sizes and batch sizes with the greatest sum of speedups (Saxena et al., MASCOTS 2020)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import UsageError
+from gantline.core.plan import Assignments, Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.curves import Curves
+from gantline.policies.elastic.hysteresis import worth_it
+from gantline.policies.elastic.pools import Pool, plan_of, share_again
+from gantline.policies.voda.ffdl import best_sum
+from gantline.policies.voda.sharing import in_order
+
+
+@dataclass(frozen=True)
+class Ffdl(Policy):
+    """Jobs in order of arrival while their smallest sizes fit; then a dynamic program over GPUs, with the fastest batch at every size.
+
+    A job's batch range is one in which it reaches its accuracy, so a larger batch is as good per sample. What a size is worth is its speed
+    with the best batch that fits, relative to one GPU; the sum over all jobs is as large as it can be.
+    """
+
+    name: ClassVar[str] = "ffdl"
+    paper: ClassVar[str] = "Saxena et al.: Effective Elastic Scaling of Deep Learning Workloads (MASCOTS 2020)"
+
+    batch: str = field(default="adaptive", metadata={"help": "'adaptive': the fastest batch at every size; 'fixed': the job's own"})
+    resize_cost: float = field(default=0.0, metadata={"help": "seconds that a change of size costs; growth that saves less is left out"})
+
+    def __post_init__(self) -> None:
+        if self.batch not in {"adaptive", "fixed"}:
+            raise UsageError(f"batch is '{self.batch}'", where="policy 'ffdl'", fix="use adaptive or fixed")
+        if not self.resize_cost >= 0.0:
+            raise UsageError(f"resize_cost is {self.resize_cost}", where="policy 'ffdl'", fix="seconds, zero or more")
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        shared, remembered = share_again(snapshot, snapshot.memory or {}, [], self._share)
+        plan = plan_of(snapshot, shared, valid_until=math.inf, memory=remembered)
+        return plan if self.batch == "fixed" else _with_batches(snapshot, plan)
+
+    def _share(self, pool: Pool) -> Ints:
+        wide = pool if self.batch == "fixed" else Pool(pool.snapshot, pool.kind, pool.capacity, pool.jobs, adaptive_curves(pool))
+        first, _ = in_order(np.arange(len(wide)), wide.curves.least, wide.capacity)
+        return worth_it(wide, best_sum(wide.curves, np.flatnonzero(first), wide.capacity), self.resize_cost)
+
+
+def adaptive_curves(pool: Pool) -> Curves:
+    """The sizes of each job with its speed at the best batch there; sizes at which no batch fits are left out."""
+    ids, min_gpus, max_gpus = pool.snapshot.jobs.ids, pool.snapshot.jobs.min_gpus.tolist(), pool.snapshot.jobs.max_gpus.tolist()
+    choose: Any = getattr(pool.snapshot.performance, "best_batches", None)
+    size: list[Ints] = []
+    rate: list[Floats] = []
+    option: list[Ints] = []
+    for place, job in enumerate(pool.jobs.tolist()):
+        own = slice(pool.curves.first[place], pool.curves.first[place + 1])
+        least, most = max(min_gpus[job], 1), min(max_gpus[job], pool.capacity)
+        told = None if choose is None else choose(ids[job], pool.kind, most)
+        if told is None:
+            size.append(pool.curves.size[own])
+            rate.append(pool.curves.rate[own])
+            option.append(pool.curves.option[own])
+        else:
+            fits = least + np.flatnonzero(told[0][least : most + 1])
+            size.append(fits)
+            rate.append(told[1][fits])
+            option.append(np.full(len(fits), -1))
+    first = np.concatenate(([0], np.cumsum([len(part) for part in size]))).astype(np.int64)
+    return Curves(first, np.concatenate(size), np.concatenate(rate), np.concatenate(option))
+
+
+def _with_batches(snapshot: Snapshot, plan: Plan) -> Plan:
+    """The same plan with the fastest batch for every size."""
+    choose: Any = getattr(snapshot.performance, "best_batches", None)
+    table = plan.assignments
+    if choose is None or table is None:
+        return plan
+    batch, ids = np.zeros(len(table), dtype=np.int64), snapshot.jobs.ids
+    gpus, kind = table.column("gpus"), table.column("type")
+    for place, job in enumerate(table.job.tolist()):
+        told = choose(ids[job], int(kind[place]), int(gpus[place])) if gpus[place] > 0 else None
+        batch[place] = 0 if told is None else told[0][gpus[place]]
+    columns = {name: table.column(name) for name in ("option", "gpus", "type")}
+    return Plan.assign(Assignments(table.job, **columns, batch=batch), valid_until=plan.valid_until, memory=plan.memory)
