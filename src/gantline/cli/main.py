@@ -27,6 +27,9 @@ COMMANDS = {
     "reproduce": "Run a published figure again and hold it against what was published.",
     "benchmark": "Run every policy on the five workloads of the public benchmark.",
     "decide": "Ask a policy for one decision from one snapshot file, and say what would happen.",
+    "explain": "Say why a job waits, who is ahead of it, which change would start it, and when it is expected to start.",
+    "forecast": "Say when jobs are expected to start and to end: P50 and P90.",
+    "what-if": "Say how the queue, or the past, would fare under another policy, with more devices or without a node.",
     "replay": "Fold a recorded run through its policy again: the plans must be the same.",
     "policy": "List policies, show their parameters, put one through the conformance suite.",
     "trace": "Import, check, describe, change and generate tables of jobs.",
@@ -45,7 +48,7 @@ app = App(
     help_epilogue="Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable.",
 )
 for _place, (_name, _help) in enumerate(COMMANDS.items()):
-    app.command(f"gantline.cli.{_name}:app", name=_name, help=_help, sort_key=_place)
+    app.command(f"gantline.cli.{_name.replace('-', '_')}:app", name=_name, help=_help, sort_key=_place)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

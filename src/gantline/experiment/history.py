@@ -25,6 +25,8 @@ def history_of(trace: Trace, cluster: Cluster) -> StoredRun | None:
     if "started" not in rows.columns or rows["started"].null_count() or (rows["started"] < rows["arrival"]).any():
         return None
     none, nothing, finish = pl.lit(math.nan), pl.lit(0, dtype=pl.Int64), pl.col("started") + pl.col("duration")
+    if "ended" in rows.columns:  # it may have been stopped on the way
+        finish = pl.coalesce("ended", finish)
 
     def known(name: str) -> pl.Expr:
         return pl.col(name) if name in rows.columns else pl.lit("")

@@ -37,7 +37,7 @@ def scale(trace: Trace, *, load: float) -> Trace:
     if not (math.isfinite(load) and load > 0):
         raise UsageError(f"load factor {load} is not above 0", fix="2 doubles the load, 0.5 halves it")
     frame = _arriving(trace, divide(trace.frame["arrival"], load))
-    return _derive(trace, frame.drop("started", strict=False), f"load times {load:g}")
+    return _derive(trace, frame.drop("started", "ended", strict=False), f"load times {load:g}")
 
 
 def shift(trace: Trace, *, by: float) -> Trace:
@@ -64,7 +64,7 @@ def window(trace: Trace, *, start: float = 0.0, end: float = math.inf) -> Trace:
 def _arriving(trace: Trace, arrival: pl.Series) -> pl.DataFrame:
     """The rows at new times of arrival; deadlines and real starts keep their distance."""
     frame = trace.frame
-    for name in ("deadline", "started"):
+    for name in ("deadline", "started", "ended"):
         if name in frame.columns:
             frame = frame.with_columns((frame[name] - frame["arrival"] + arrival).alias(name))
     return frame.with_columns(arrival.alias("arrival"))

@@ -56,6 +56,7 @@ COLUMNS: Mapping[str, Column] = {
         Column("weight", "number", "", "share of a fair policy; empty: 1", pl.lit(1.0)),
         Column("deadline", "number", "s", "when it should be done, from the start of the trace; empty: none"),
         Column("started", "number", "s", "when it really started, where a log tells; empty: unknown"),
+        Column("ended", "number", "s", "when it really ended, where a log tells; empty: unknown"),
         Column("cpus", "number", "CPUs", "CPU cores of the whole job; empty: unknown"),
         Column("memory", "number", "GB", "main memory of the whole job; empty: unknown"),
         Column("outcome", "text", "", "how it really ended: completed, failed or killed; empty: unknown", _NOTHING),

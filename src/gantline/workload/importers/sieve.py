@@ -55,7 +55,7 @@ class Sieve:
             self.note(f"sorted by arrival ({early} came before the row above)")
             self.frame = self.frame.sort("arrival", maintain_order=True)
         if from_zero:
-            times = [name for name in ("arrival", "started") if name in self.frame.columns]
+            times = [name for name in ("arrival", "started", "ended") if name in self.frame.columns]
             self.frame = self.frame.with_columns(pl.col(times) - pl.col("arrival").min())
         self._make_ids_unique()
         rows, origin = self.frame["_row"].to_list(), self.origin

@@ -1,0 +1,81 @@
+"""``gantline what-if``: the present queue, or the past, under another policy, with more devices or without a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from gantline.cli.arguments import Settings, settings_of
+from gantline.cli.questions import Answer, Home, Placement, Present, PresentSettings, Samples, Sigma, SnapshotFile, about_file, show_answer
+from gantline.core.errors import UsageError
+
+app = App(
+    name="what-if",
+    help_epilogue="""Both futures are rolled forward with the same draws of work, so that differences are the policy's. Examples:
+
+  gantline what-if --policy srtf
+  gantline what-if --add 1x4 --snapshot now.json --present fifo
+  gantline what-if --policy las --history jobs.csv --cluster 4x8 --present fifo""",
+)
+
+
+@app.default
+def what_if(
+    *,
+    policy: Annotated[str, Parameter(help="The other policy; by default the one in force.", show_default=False)] = "",
+    set_: Settings = None,
+    add: Annotated[str, Parameter(help="Nodes to add, such as 1x4 or v100:2x8.", show_default=False)] = "",
+    lose: Annotated[list[str] | None, Parameter(negative="", help="A node to lose; may be repeated.")] = None,
+    snapshot: SnapshotFile = None,
+    history: Annotated[Path | None, Parameter(help="Ask about this table of past jobs instead of the present queue.")] = None,
+    past: Annotated[bool, Parameter(negative="", help="Ask about the service's own past instead of the present queue.")] = False,
+    cluster: Annotated[str, Parameter(help="On which the history ran.", show_default=False)] = "",
+    present: Present = "",
+    present_set: Annotated[PresentSettings, Parameter(name="--present-set")] = None,
+    placement: Placement = "first-free",
+    samples: Samples = 40,
+    sigma: Sigma = 0.5,
+    home: Home = None,
+    output: Answer = "text",
+) -> int:
+    """Say how the queue, or the past, would fare under another policy, with more devices or without a node."""
+    other = {"other": policy, "other_settings": settings_of(set_)} if policy else {}
+    change = {**other, "add": add, "lose": lose or []}
+    if history is not None:
+        return show_answer(_about_past(history, cluster, present, present_set, policy, set_, add, lose or [], placement, samples), output)
+    if snapshot is not None:
+        return show_answer(about_file("what-if", snapshot, present, present_set, placement, samples, sigma, **change), output)
+    from gantline.cli.live import client_of
+
+    client = client_of(home)
+    if past:
+        return show_answer(client.past_what_if(replicas=min(samples, 20), **change), output)
+    return show_answer(client.what_if(samples=samples, sigma=sigma, **change), output)
+
+
+def _about_past(
+    history: Path,
+    cluster: str,
+    present: str,
+    present_set: list[str] | None,
+    policy: str,
+    set_: list[str] | None,
+    add: str,
+    lose: list[str],
+    placement: str,
+    samples: int,
+) -> dict[str, object]:
+    from gantline.files.clusters import read_cluster
+    from gantline.files.policies import load_policy
+    from gantline.questions.past import past_what_if
+    from gantline.workload.trace import Trace
+
+    if not cluster or not present:
+        raise UsageError("a history does not say where and how it ran", where="--history", fix="add --cluster and --present")
+    now, then = load_policy(present, settings_of(present_set)), load_policy(policy, settings_of(set_)) if policy else None
+    found = past_what_if(
+        Trace.load(history), read_cluster(cluster), now, then, add=add, lose=lose, replicas=min(samples, 20), placement=placement
+    )
+    return {**found.as_json(), "lines": found.lines()}

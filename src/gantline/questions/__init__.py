@@ -1,0 +1,8 @@
+"""Questions that only a scheduler with a simulator inside can answer: why does a job wait, when will it start, what if."""
+
+from gantline.questions.explain import Explanation, explain
+from gantline.questions.forecast import Forecast, forecast
+from gantline.questions.uncertainty import Uncertainty
+from gantline.questions.what_if import WhatIf, what_if
+
+__all__ = ["Explanation", "Forecast", "Uncertainty", "WhatIf", "explain", "forecast", "what_if"]

@@ -1,0 +1,104 @@
+"""Questions and answers as plain JSON: what the command line asks of a file, and the service of its scheduler in another process.
+
+A question is ``{"ask": "explain" | "forecast" | "what-if", "snapshot", "policy", "settings", ...}``; an answer has the values and, under
+``lines``, the same in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from gantline.core.errors import UsageError, near
+from gantline.core.json_reader import Reader
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.core.units import human_seconds
+from gantline.files.policies import load_policy
+from gantline.performance.costs import Costs
+from gantline.questions.explain import explain
+from gantline.questions.forecast import SAMPLES, Forecast, Setup, forecast
+from gantline.questions.uncertainty import Uncertainty
+from gantline.questions.what_if import what_if
+
+MOST_SAMPLES = 1000
+_HEAD = ("ask", "snapshot", "policy", "settings", "placement", "costs", "samples", "sigma", "ratios", "horizon", "seed")
+_OWN = {"explain": ("job",), "forecast": ("jobs",), "what-if": ("other", "other_settings", "add", "lose")}
+
+
+def answer(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to one question."""
+    reader = Reader(question, "question")
+    kind = reader.text("ask")
+    if kind not in _OWN:
+        raise UsageError(f"no question '{kind}'", where=reader.at("ask"), fix=near(kind, _OWN))
+    reader.only((*_HEAD, *_OWN[kind]))
+    policy = load_policy(reader.text("policy"), dict(reader.raw("settings") or {}))
+    snapshot = decode_snapshot(reader.raw("snapshot"))
+    return _ANSWERS[kind](reader, snapshot, policy, setup_of(reader))
+
+
+def setup_of(reader: Reader) -> Setup:
+    """How to roll forward, as the question says."""
+    samples = reader.whole("samples", SAMPLES, least=1)
+    if samples > MOST_SAMPLES:
+        raise UsageError(f"{samples} draws are too many", where=reader.at("samples"), fix=f"at most {MOST_SAMPLES}")
+    shown = tuple(float(ratio) for ratio in reader.raw("ratios") or ())
+    return Setup(
+        placement=reader.text("placement", "first-free"),
+        costs=Costs.parse(reader.text("costs", "")),
+        horizon=reader.number("horizon", math.inf),
+        uncertainty=Uncertainty(reader.number("sigma", Uncertainty().sigma), shown),
+        samples=samples,
+        seed=reader.whole("seed", 0),
+    )
+
+
+def _explain(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:
+    found = explain(snapshot, policy, reader.text("job"), setup)
+    return {**_plain(asdict(found)), "lines": found.lines()}
+
+
+def _forecast(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:
+    wanted = reader.raw("jobs")
+    found = forecast(snapshot, policy, wanted or None, setup)
+    return {"now": snapshot.now, "over": setup.uncertainty.source, "jobs": [one.as_json() for one in found], "lines": _lines(found)}
+
+
+def _what_if(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:
+    named = reader.text("other", "")
+    other = load_policy(named, dict(reader.raw("other_settings") or {})) if named else None
+    names = {"present": reader.text("policy"), **({"other": named} if named else {})}
+    lose = tuple(reader.raw("lose") or ())
+    found = what_if(snapshot, policy, other, add=reader.text("add", ""), lose=lose, setup=setup, names=names)
+    return {**_plain(found.as_json()), "lines": found.lines()}
+
+
+def _lines(found: list[Forecast]) -> list[str]:
+    def spelled(one: Forecast, instant: float) -> str:
+        return human_seconds(instant - one.now) if math.isfinite(instant) else "beyond the horizon"
+
+    def start(one: Forecast) -> str:
+        runs = one.start_p90 <= one.now
+        return "runs" if runs else f"starts in {spelled(one, one.start_p50)} (P50), {spelled(one, one.start_p90)} (P90)"
+
+    return [f"{one.job}: {start(one)}; ends in {spelled(one, one.finish_p50)} (P50), {spelled(one, one.finish_p90)} (P90)" for one in found]
+
+
+def _plain(value: Any) -> Any:
+    """Without what JSON cannot hold."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_ANSWERS: dict[str, Callable[[Reader, Snapshot, Policy, Setup], dict[str, Any]]] = {
+    "explain": _explain,
+    "forecast": _forecast,
+    "what-if": _what_if,
+}

@@ -1,0 +1,86 @@
+"""Of the forecasts made on the way, how many came true: half of the starts should lie before the P50, nine of ten before the P90."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.questions.forecast import Forecast, Setup, forecast
+from gantline.simulator.journal import Journal
+
+_TIE = 1e-6  # seconds: a start on the very instant of the forecast counts as in time
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Shares of what really happened by the forecast instant, of so many forecasts of jobs that waited."""
+
+    forecasts: int
+    start_by_p50: float
+    start_by_p90: float
+    finish_by_p50: float
+    finish_by_p90: float
+    start_error: float  # mean distance of the P50 start, seconds
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """In words."""
+        if not self.forecasts:
+            return ["no forecast could be checked: nobody waited"]
+
+        def told(what: str, half: float, most: float) -> str:
+            return f"{what}: {100 * half:.0f} % by the P50 (50 would be right), {100 * most:.0f} % by the P90 (90 would be right)"
+
+        return [
+            f"{self.forecasts} forecasts of jobs that had just arrived",
+            told("starts", self.start_by_p50, self.start_by_p90),
+            told("ends", self.finish_by_p50, self.finish_by_p90),
+        ]
+
+
+class Forecasting(Journal):
+    """A journal that forecasts every job when it is first seen waiting, up to so many."""
+
+    def __init__(self, policy: Policy, setup: Setup, most: int = 60) -> None:
+        super().__init__()
+        self._policy, self._setup, self._most = policy, setup, most
+        self._known: set[str] = set()
+        self.made: list[Forecast] = []
+
+    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Before the plan is carried out, whoever is new and waits is forecast."""
+        ids, running = snapshot.jobs.ids, snapshot.jobs.running
+        fresh = [name for name, runs in zip(ids, running) if name not in self._known and not runs]
+        self._known.update(ids)
+        if fresh and len(self.made) < self._most:
+            self.made += forecast(snapshot, self._policy, fresh, self._setup)
+
+
+def calibration(made: list[Forecast], happened: Mapping[str, tuple[float, float]]) -> Calibration:
+    """Hold forecasts against (start, finish) of each job; jobs that have not ended are left out."""
+    known = [(one, *happened[one.job]) for one in made if one.job in happened]
+    known = [(one, start, finish) for one, start, finish in known if math.isfinite(start) and math.isfinite(finish)]
+    if not known:
+        return Calibration(0, *[math.nan] * 5)
+
+    def share(values: list[bool]) -> float:
+        return float(np.mean(values))
+
+    return Calibration(
+        len(known),
+        share([start <= one.start_p50 + _TIE for one, start, _ in known]),
+        share([start <= one.start_p90 + _TIE for one, start, _ in known]),
+        share([finish <= one.finish_p50 + _TIE for one, _, finish in known]),
+        share([finish <= one.finish_p90 + _TIE for one, _, finish in known]),
+        float(np.mean([abs(start - min(one.start_p50, 1e15)) for one, start, _ in known])),
+    )

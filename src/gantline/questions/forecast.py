@@ -1,0 +1,82 @@
+"""When will it start, when will it end: the present rolled forward many times, each with other amounts of work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gantline.core.arrays import Floats
+from gantline.core.errors import NotFoundError, near
+from gantline.core.inputs import Input
+from gantline.core.policy import Policy
+from gantline.core.rng import stream
+from gantline.core.snapshot import Snapshot
+from gantline.performance.costs import Costs
+from gantline.questions.uncertainty import Uncertainty
+from gantline.simulator.rollout import Rolled, rollout
+
+SAMPLES = 40
+Newcomers = Callable[[np.random.Generator], Iterable[Input]]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a roll forward needs to know beyond the snapshot."""
+
+    placement: str = "first-free"
+    costs: Costs | None = None
+    horizon: float = math.inf
+    uncertainty: Uncertainty = field(default_factory=Uncertainty)
+    newcomers: Newcomers | None = None  # jobs that may still be submitted; None: nobody else comes
+    samples: int = SAMPLES
+    seed: int = 0
+
+    def draws(self, snapshot: Snapshot, policy: Policy, inputs: Sequence[Input] = ()) -> list[Rolled]:
+        """The snapshot rolled forward `samples` times; the same seed draws the same work, whatever the policy."""
+        found = []
+        for number in range(self.samples):
+            work = self.uncertainty.draw(snapshot, stream(self.seed, number, "work"))
+            coming = [*inputs, *(self.newcomers(stream(self.seed, number, "newcomers")) if self.newcomers is not None else ())]
+            found.append(rollout(snapshot, policy, work, self.horizon, placement=self.placement, costs=self.costs, inputs=coming))
+        return found
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Instants on the clock of the snapshot; infinity: beyond the horizon.
+
+    P50: as likely before as after; P90: nine times of ten before.
+    """
+
+    job: str
+    now: float
+    start_p50: float
+    start_p90: float
+    finish_p50: float
+    finish_p90: float
+    samples: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; what lies beyond the horizon is null."""
+        return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in asdict(self).items()}
+
+
+def forecast(snapshot: Snapshot, policy: Policy, jobs: Iterable[str] | None = None, setup: Setup | None = None) -> list[Forecast]:
+    """A forecast for these jobs (default: all that are active), in order of arrival."""
+    setup, ids = setup or Setup(), snapshot.jobs.ids
+    wanted = list(ids if jobs is None else jobs)
+    for name in wanted:
+        if name not in ids:
+            raise NotFoundError(f"no job '{name}' waits or runs", where="forecast", fix=near(name, ids))
+    rolled = setup.draws(snapshot, policy)
+    start, finish = (np.array([getattr(one, what) for one in rolled]).reshape(len(rolled), len(ids)) for what in ("start", "finish"))
+    return [_of(name, ids.index(name), snapshot.now, start, finish) for name in wanted]
+
+
+def _of(name: str, place: int, now: float, start: Floats, finish: Floats) -> Forecast:
+    parts = [float(np.quantile(column[:, place], share, method="higher")) for column in (start, finish) for share in (0.5, 0.9)]
+    return Forecast(name, now, parts[0], parts[1], parts[2], parts[3], len(start))

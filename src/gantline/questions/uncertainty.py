@@ -1,0 +1,78 @@
+"""How much work a job may really have: drawn around its estimate, given what it has done already.
+
+Three sources, best first: the range that came with the estimate (two standard deviations either way), the ratios of true work to estimate
+that ended jobs have shown, and a log-normal of a stated width. A job that has outlived them all is taken to need as long again on
+average, which is the mean residual life of a heavy tail.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from gantline.core.arrays import Floats
+from gantline.core.errors import UsageError
+from gantline.core.snapshot import Snapshot
+
+FEWEST = 20  # ended jobs before their ratios are taken in place of a log-normal
+_SURE = 1.0 - 1e-9
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """`sigma` is the width of the log-normal; zero: estimates are the truth. `ratios` are true work over estimate of jobs that ended."""
+
+    sigma: float = 0.5
+    ratios: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (0.0 <= self.sigma < math.inf):
+            raise UsageError(f"the width {self.sigma} is not a number of zero or more", where="uncertainty", fix="write 0.5")
+
+    @property
+    def source(self) -> str:
+        """What the draws rest on, in words."""
+        if len(self.ratios) >= FEWEST:
+            return f"the estimates of {len(self.ratios)} ended jobs"
+        return f"a log-normal with sigma {self.sigma:g}" if self.sigma > 0 else "estimates taken as true"
+
+    def draw(self, snapshot: Snapshot, random: np.random.Generator) -> Floats:
+        """One total amount of work per job of the snapshot."""
+        jobs = snapshot.jobs
+        estimate = np.maximum(jobs.estimate, 1e-6)
+        done = np.minimum(jobs.done, estimate * 1e9)
+        low, high = jobs.estimate_low, jobs.estimate_high
+        told = (low > 0) & (high > low)  # equal: no range is known
+        with np.errstate(divide="ignore", invalid="ignore"):
+            width = np.where(told, np.log(high / low) / 4.0, self.sigma)
+            middle = np.where(told, 0.5 * (np.log(low) + np.log(high)), np.log(estimate))
+        found = _log_normal(middle, width, done, random)
+        if len(self.ratios) >= FEWEST:
+            shown = np.sort(np.asarray(self.ratios, dtype=np.float64))
+            for place in np.flatnonzero(~told):
+                found[place] = _from_ratios(shown, float(estimate[place]), float(done[place]), random)
+        late = ~(found > done)
+        found[late] = done[late] + random.exponential(1.0, int(late.sum())) * np.maximum(done[late], 1e-6)
+        return found
+
+
+def _log_normal(middle: Floats, width: Floats, done: Floats, random: np.random.Generator) -> Floats:
+    """Draws above `done`, by inverting the distribution's upper part; NaN where nothing is left of it."""
+    draws = random.random(len(middle))
+    sure = width <= 0.0
+    spread = np.where(sure, 1.0, width)
+    with np.errstate(divide="ignore"):
+        below = np.where(done > 0, ndtr((np.log(np.maximum(done, 1e-300)) - middle) / spread), 0.0)
+    place = below + draws * (1.0 - below)
+    found = np.exp(middle + spread * ndtri(np.minimum(place, _SURE)))
+    found = np.where(below < _SURE, found, np.nan)
+    return np.where(sure, np.exp(middle), found)
+
+
+def _from_ratios(shown: Floats, estimate: float, done: float, random: np.random.Generator) -> float:
+    """A ratio among those that are still possible; NaN where none is."""
+    first = int(np.searchsorted(shown, done / estimate, side="right"))
+    return float(shown[random.integers(first, len(shown))] * estimate) if first < len(shown) else math.nan

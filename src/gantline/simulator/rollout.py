@@ -1,0 +1,108 @@
+"""From one instant onwards: what becomes of the jobs of a snapshot if their work is so and so much.
+
+A snapshot holds no truth, so whoever asks says how much work each job has in all. The policy sees what it would see: its estimates, its
+memory, the clock. Nobody new arrives, unless given as inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.core.inputs import Input
+from gantline.core.lending import tables_behind
+from gantline.core.phases import Phase
+from gantline.core.policy import LinearKey, Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.drivers.virtual import Simulation
+from gantline.engine.engine import Engine
+from gantline.engine.gang import set_due
+from gantline.engine.log import L_ROW, L_START
+from gantline.engine.ranks import B_ACTIVE, B_HELD, B_NEXT
+from gantline.engine.regime import Regime
+from gantline.engine.state import State
+from gantline.performance.costs import Costs
+from gantline.placement.rules import PlacementRule, find_placement
+
+_LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
+
+
+@dataclass(frozen=True)
+class Rolled:
+    """What became of each job, by position in the snapshot; infinity: not within the horizon."""
+
+    start: Floats  # when it next holds devices; now, for those who hold some
+    finish: Floats
+    decisions: int
+    incidents: tuple[str, ...] = ()
+
+
+def rollout(
+    snapshot: Snapshot,
+    policy: Policy,
+    work: Floats | None = None,
+    horizon: float = math.inf,
+    *,
+    placement: PlacementRule | str = "first-free",
+    costs: Costs | None = None,
+    inputs: Iterable[Input] = (),
+) -> Rolled:
+    """Roll the snapshot forward under the policy; `work` is the total work of each job (None: as estimated). The snapshot is left alone."""
+    copy = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
+    rows, tables = copy.jobs.rows, tables_behind(copy)
+    rule = find_placement(placement) if isinstance(placement, str) else placement
+    state = State(tables, Regime(round=copy.round), rule, costs or Costs(), seed=copy.seed, now=copy.now, decision=copy.decision - 1)
+    state.memory, state.learned = copy.memory, copy.learned
+    F, I = tables.F, tables.I
+    if work is not None:
+        F[c.WORK, rows] = work
+    _settle_flights(state, rows)
+    done = F[c.DONE, rows] + F[c.RATE, rows] * np.maximum(0.0, copy.now - F[c.SINCE, rows])
+    F[c.WORK, rows] = np.maximum(F[c.WORK, rows], done + _LEAST)
+    for row in rows.tolist():
+        set_due(F, row)
+    state.active[: len(rows)] = rows
+    state.B[B_ACTIVE] = len(rows)
+    state.B[B_NEXT] = state.B[B_HELD] = len(tables.ids)
+    state.reserve(copy.reservations, rows)
+    state.rebuild()
+    engine = Engine(state, policy)
+    run = _FromHere(engine, until=copy.now + horizon, node_events=tuple(sorted(inputs, key=lambda value: value.time)))
+    run.agenda.answered()  # appointments count from here
+    run.agenda.touch()
+    held = np.array([Phase(int(phase)).holds_devices for phase in I[c.PHASE, rows]], dtype=bool)
+    run.run()
+    log = state.log
+    start = np.full(tables.F.shape[1], np.inf)
+    np.minimum.at(start, log.LI[L_ROW, : log.intervals], log.LF[L_START, : log.intervals])
+    finish = tables.F[c.FINISH, rows]  # jobs that came meanwhile may have made the tables grow
+    return Rolled(
+        np.where(held, copy.now, start[rows]),
+        np.where(np.isnan(finish), np.inf, finish),
+        engine.decisions,
+        tuple(map(str, engine.incidents)),
+    )
+
+
+class _FromHere(Simulation):
+    """The compiled loops begin with an empty cluster; this run begins in the middle."""
+
+    def _linear_key(self) -> LinearKey | None:
+        return None
+
+
+def _settle_flights(state: State, rows: Ints) -> None:
+    """Orders that are on their way are as good as carried out."""
+    I = state.tables.I
+    for row in rows.tolist():
+        phase = Phase(int(I[c.PHASE, row]))
+        if phase in (Phase.STARTING, Phase.RESIZING):
+            I[c.PHASE, row] = int(Phase.RUNNING)
+        elif phase in (Phase.CHECKPOINTING, Phase.STOPPING):
+            I[c.PHASE, row] = int(Phase.PENDING)

@@ -1,0 +1,118 @@
+"""Why a job waits, who is ahead, and what would start it: small clusters on which the answer is plain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from gantline.core.errors import NotFoundError
+from gantline.core.policy import OrderPolicy
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.policies.registry import make_policy, policy_names
+from gantline.questions import explain
+from gantline.questions.forecast import Setup
+from gantline.questions.uncertainty import Uncertainty
+
+
+@dataclass(frozen=True)
+class ByPriority(OrderPolicy):
+    def key(self, snapshot):
+        return -snapshot.jobs.priority
+
+
+@dataclass(frozen=True)
+class ByQueue(OrderPolicy):
+    preempt = False
+
+    def key(self, snapshot):
+        weights = [snapshot.queue_tree[name].weight for name in snapshot.queues]
+        return -np.array(weights)[snapshot.jobs.queue]
+
+
+SURE = Setup(uncertainty=Uncertainty(sigma=0.0), samples=1)
+JOBS = [
+    {"id": "big", "gpus": 4, "estimate": 4000, "service": 500, "devices": [0, 1, 2, 3]},
+    {"id": "small", "gpus": 2, "estimate": 300, "arrival": 100, "devices": [4, 5]},
+    {"id": "new", "gpus": 4, "estimate": 700, "arrival": 590},
+    {"id": "wide", "gpus": 8, "estimate": 60, "arrival": 595},
+]
+
+
+def instant(jobs=JOBS, cluster="2x4", **more):
+    return decode_snapshot({"now": 600, "cluster": cluster, "jobs": jobs, **more})
+
+
+def test_a_job_that_waits_for_room():
+    found = explain(instant(), make_policy("fifo"), "new", SURE)
+    assert (found.act, found.why) == ("waits", "not enough free devices")
+    assert [(one.job, one.holds) for one in found.ahead] == [("small", True), ("big", True)]
+    assert [(change.what, change.value) for change in found.changes] == [("gpus", 2)]
+    assert found.waits_for == ("small",)
+    assert found.expected.start_p50 == pytest.approx(900)
+    assert found.expected.finish_p50 == pytest.approx(1600)
+    text = "\n".join(found.lines())
+    assert "with 2 GPUs in place of 4 it would start now" in text
+    assert "when small ends" in text
+
+
+def test_a_job_behind_one_that_does_not_fit():
+    found = explain(instant(), make_policy("fifo"), "wide", SURE)
+    assert "behind a job" in found.why
+    assert [one.job for one in found.ahead if not one.holds] == ["new"]
+
+
+def test_a_job_that_the_next_decision_starts():
+    found = explain(instant(), make_policy("srtf"), "wide", SURE)
+    assert found.act == "starts"
+    assert found.devices == tuple(range(8))
+    assert found.changes == ()
+    assert found.expected.finish_p50 == pytest.approx(660)
+
+
+def test_another_type_would_do():
+    jobs = [
+        {"id": "a", "gpus": 2, "devices": [0, 1]},
+        {"id": "b", "gpus": 2, "arrival": 5, "options": [{"type": "v100", "gpus": 2}]},
+    ]
+    found = explain(instant(jobs, "v100:1x2,k80:1x2"), make_policy("fifo"), "b", SURE)
+    assert ("type", "k80") in [(change.what, change.value) for change in found.changes]
+
+
+def test_priority_would_do_where_the_policy_reads_it():
+    jobs = [{"id": "a", "gpus": 2, "priority": 3}, {"id": "b", "gpus": 2, "arrival": 5}]
+    urgent = explain(instant(jobs, "1x2"), make_policy("sjf"), "b", SURE)
+    assert not [change for change in urgent.changes if change.what == "priority"]  # shortest first does not read it
+    found = explain(instant(jobs, "1x2"), ByPriority(), "b", SURE)
+    assert [(change.what, change.value) for change in found.changes if change.what == "priority"] == [("priority", 4.0)]
+
+
+def test_another_queue_would_do():
+    jobs = [{"id": f"a{k}", "gpus": 1, "queue": "full", "devices": [k]} for k in range(2)]
+    jobs += [{"id": "b", "gpus": 2, "queue": "full", "arrival": 5}, {"id": "c", "gpus": 2, "queue": "other", "arrival": 6}]
+    tree = [{"name": "full", "weight": 1}, {"name": "other", "weight": 9}]
+    found = explain(instant(jobs, "1x4", queue_tree=tree, queues=["full", "other"]), ByQueue(), "b", SURE)
+    assert ("queue", "other") in [(change.what, change.value) for change in found.changes]
+
+
+def test_the_snapshot_is_left_alone_and_an_unknown_job_is_named():
+    present = instant()
+    before = encode_snapshot(present)
+    explain(present, make_policy("las"), "new", SURE)
+    assert encode_snapshot(present) == before
+    with pytest.raises(NotFoundError, match="no job 'nwe'"):
+        explain(present, make_policy("fifo"), "nwe", SURE)
+
+
+BRIEF = {name: {"size": 6, "generations": 3} for name in ("pollux", "adaptdl")}  # a search as long as theirs is not the subject
+
+
+@pytest.mark.parametrize("policy", [name for name in policy_names() if name not in ("recorded", "shockwave")])
+def test_every_policy_can_be_asked(policy):
+    """Whatever the policy, the answer is one of the acts, and its forecast does not lie before now."""
+    found = explain(instant(), make_policy(policy, BRIEF.get(policy, {})), "new", SURE)
+    assert found.act in ("starts", "stays", "moves", "resizes", "is stopped", "waits")
+    assert found.lines()
+    assert found.expected is None or (not found.expected.start_p50 < 600 and not math.isnan(found.expected.finish_p50))

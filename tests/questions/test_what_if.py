@@ -1,0 +1,168 @@
+"""The present queue, and the past, under something else; with a hand-counted answer each."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gantline.core.cluster_spec import parse_cluster
+from gantline.core.errors import NotFoundError, UsageError
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.policies.registry import make_policy
+from gantline.questions import what_if
+from gantline.questions.calibration import Forecasting, calibration
+from gantline.questions.forecast import Setup, forecast
+from gantline.questions.past import changed, measured, past_what_if, resampled
+from gantline.questions.uncertainty import Uncertainty
+from gantline.simulator.simulate import simulate
+from gantline.workload.trace import Trace
+
+SURE = Setup(uncertainty=Uncertainty(sigma=0.0), samples=1)
+JOBS = [
+    {"id": "long", "gpus": 2, "estimate": 1000, "service": 0, "devices": [0, 1]},
+    {"id": "short", "gpus": 2, "estimate": 100, "arrival": 0},
+]
+
+
+def instant(jobs=JOBS, cluster="1x2"):
+    return decode_snapshot({"now": 0, "cluster": cluster, "jobs": jobs})
+
+
+def by_metric(answer):
+    return {one.metric: one for one in answer.differences}
+
+
+def test_another_policy_serves_the_short_one_first():
+    found = by_metric(what_if(instant(), make_policy("fifo"), make_policy("srtf"), setup=SURE))
+    assert (found["jct_mean"].present, found["jct_mean"].other) == (pytest.approx(1050), pytest.approx(600))
+    assert (found["wait_mean"].present, found["wait_mean"].other) == (pytest.approx(1000), pytest.approx(0))
+    assert found["makespan"].change == pytest.approx(0)
+
+
+def test_who_pays_for_it_is_told():
+    answer = what_if(instant(), make_policy("fifo"), make_policy("srtf"), setup=SURE)
+    assert answer.later == ("long",)
+    assert "would end later: long" in "\n".join(answer.lines())
+
+
+def test_more_devices_and_a_lost_node():
+    more = by_metric(what_if(instant(), make_policy("fifo"), add="1x2", setup=SURE))
+    assert more["jct_mean"].other == pytest.approx(550)
+    assert more["makespan"].other == pytest.approx(1000)
+    jobs = [{"id": "a", "gpus": 1, "estimate": 100, "devices": [0]}, {"id": "b", "gpus": 1, "estimate": 100, "devices": [1]}]
+    less = by_metric(what_if(instant(jobs, "2x1"), make_policy("fifo"), lose=["node1"], setup=SURE))
+    assert less["makespan"].present == pytest.approx(100)
+    assert less["makespan"].other == pytest.approx(200)
+
+
+def test_a_queue_that_cannot_end_says_so():
+    answer = what_if(instant(), make_policy("fifo"), lose=["node0"], setup=Setup(uncertainty=Uncertainty(0.0), samples=1, horizon=500))
+    assert answer.open == 2
+    assert "had not ended" in "\n".join(answer.lines())
+
+
+def test_intervals_are_over_draws_and_pairs_share_their_draw():
+    setup = Setup(uncertainty=Uncertainty(sigma=0.5), samples=12)
+    answer = what_if(instant(), make_policy("fifo"), make_policy("srtf"), setup=setup)
+    one = by_metric(answer)["jct_mean"]
+    assert one.low < one.change < one.high
+    assert answer.samples == 12
+    makespan = by_metric(answer)["makespan"]  # the same work in another order: equal in every draw, because draws are shared
+    assert makespan.low == pytest.approx(0)
+    assert makespan.high == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [({}, UsageError), ({"lose": ["node9"]}, NotFoundError), ({"add": "tpu:1x4"}, UsageError)],
+    ids=["nothing", "node", "type"],
+)
+def test_mistakes_are_named(more, error):
+    with pytest.raises(error):
+        what_if(instant(), make_policy("fifo"), setup=SURE, **more)
+
+
+# --- the past -----------------------------------------------------------------------------------------------------------
+
+
+def history(count=30, **more):
+    random = np.random.default_rng(1)
+    rows = [
+        {"job": f"j{k}", "arrival": 60.0 * k, "gpus": int(random.choice([1, 2, 4])), "duration": float(random.integers(60, 900))}
+        for k in range(count)
+    ]
+    return Trace.from_records(rows)
+
+
+def test_the_error_of_the_method_is_zero_where_the_past_is_a_simulation():
+    trace, cluster = history(), parse_cluster("1x4")
+    run = simulate(trace, cluster, "fifo")
+    told = {row["job"]: row for row in run.jobs.to_dicts()}
+    names = trace.frame["job"].to_list()
+    real = Trace(
+        trace.frame.with_columns(
+            pl.Series("started", [told[name]["first_start"] for name in names]),
+            pl.Series("ended", [told[name]["finish"] for name in names]),
+        )
+    )
+    answer = past_what_if(real, cluster, "fifo", "srtf", replicas=3)
+    assert [one.relative for one in answer.errors] == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
+    assert {one.metric: one for one in answer.differences}["jct_mean"].change < 0
+    assert "error of the method" in "\n".join(answer.lines())
+    assert measured(trace) == {}
+    assert "not known" in "\n".join(past_what_if(trace, cluster, "fifo", "srtf", replicas=1).lines())
+
+
+def test_histories_like_it_keep_jobs_gaps_and_order():
+    trace = history()
+    again = resampled(trace, np.random.default_rng(3))
+    assert len(again.frame) == len(trace.frame)
+    assert again.frame["arrival"].is_sorted()
+    kinds = set(zip(trace.frame["gpus"], trace.frame["duration"]))
+    assert set(zip(again.frame["gpus"], again.frame["duration"])) <= kinds
+    gaps = np.diff(again.frame["arrival"].to_numpy())
+    assert set(np.round(gaps, 6)) <= {0.0, 60.0}
+    assert again.frame["job"].n_unique() == len(again.frame)
+
+
+def test_nodes_come_and_go():
+    cluster = parse_cluster("2x4")
+    assert changed(cluster, "1x8", ["node0"]).gpus == 12
+    assert changed(cluster, "", []) is cluster
+    with pytest.raises(UsageError, match="no node is left"):
+        changed(parse_cluster("1x4"), "", ["node0"])
+    with pytest.raises(UsageError, match="nothing is different"):
+        past_what_if(history(), cluster, "fifo")
+
+
+# --- forecasts ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_forecast_of_sure_work_is_the_run():
+    one = forecast(instant(), make_policy("fifo"), ["short"], SURE)[0]
+    assert (one.start_p50, one.start_p90, one.finish_p50) == (pytest.approx(1000), pytest.approx(1000), pytest.approx(1100))
+    with pytest.raises(NotFoundError, match="no job"):
+        forecast(instant(), make_policy("fifo"), ["other"], SURE)
+
+
+def test_forecasts_come_true_as_often_as_they_say():
+    """First come, first served, so that only the work is in doubt; it is as noisy as the forecasts think."""
+    policy, setup = make_policy("fifo"), Setup(samples=30)
+    made, happened = [], {}
+    for seed in range(8):
+        watching = Forecasting(policy, setup)
+        work = np.exp(np.random.default_rng(seed).normal(5, 1, 16))
+        trace = Trace.from_records(
+            [{"job": f"s{seed}j{k}", "arrival": 0.0, "gpus": 1 + (k % 3), "duration": float(work[k])} for k in range(16)]
+        )
+        run = simulate(trace, "1x4", policy, record=watching, estimates="noisy:0.3", seed=seed)
+        made += watching.made
+        happened |= {row["job"]: (row["first_start"], row["finish"]) for row in run.jobs.to_dicts()}
+    found = calibration(made, happened)
+    assert found.forecasts == 8 * 16
+    assert 0.35 < found.start_by_p50 < 0.7
+    assert 0.8 < found.start_by_p90 <= 1.0
+    assert 0.35 < found.finish_by_p50 < 0.7
+    assert 0.8 < found.finish_by_p90 <= 1.0
+    assert calibration([], {}).lines() == ["no forecast could be checked: nobody waited"]
