@@ -11,7 +11,7 @@ from gantline.core.errors import NotFoundError, UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
 from gantline.questions import what_if
-from gantline.questions.calibration import Forecasting, calibration
+from gantline.questions.calibration import Forecasting, calibration, check_forecasts
 from gantline.questions.forecast import Setup, forecast
 from gantline.questions.past import changed, measured, past_what_if, resampled
 from gantline.questions.uncertainty import Uncertainty
@@ -165,4 +165,5 @@ def test_forecasts_come_true_as_often_as_they_say():
     assert 0.8 < found.start_by_p90 <= 1.0
     assert 0.35 < found.finish_by_p50 < 0.7
     assert 0.8 < found.finish_by_p90 <= 1.0
+    assert check_forecasts(trace, "1x4", policy, Setup(samples=2), most=4, estimates="noisy:0.3").forecasts >= 4
     assert calibration([], {}).lines() == ["no forecast could be checked: nobody waited"]

@@ -7,8 +7,8 @@ import pytest
 
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.drivers.journal import Journal
 from gantline.policies.registry import make_policy
-from gantline.simulator.journal import Journal
 from gantline.simulator.rollout import rollout
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace

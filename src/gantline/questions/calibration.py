@@ -12,8 +12,9 @@ import numpy as np
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.drivers.journal import Journal
 from gantline.questions.forecast import Forecast, Setup, forecast
-from gantline.simulator.journal import Journal
+from gantline.simulator.simulate import simulate
 
 _TIE = 1e-6  # seconds: a start on the very instant of the forecast counts as in time
 
@@ -84,3 +85,10 @@ def calibration(made: list[Forecast], happened: Mapping[str, tuple[float, float]
         share([finish <= one.finish_p90 + _TIE for one, _, finish in known]),
         float(np.mean([abs(start - min(one.start_p50, 1e15)) for one, start, _ in known])),
     )
+
+
+def check_forecasts(trace: Any, cluster: Any, policy: Policy, setup: Setup, most: int = 60, **options: Any) -> Calibration:
+    """Replay a table of jobs, forecast each when it is first seen waiting, and count how many forecasts came true."""
+    watching = Forecasting(policy, setup, most)
+    run = simulate(trace, cluster, policy, record=watching, placement=setup.placement, **options)
+    return calibration(watching.made, {row["job"]: (row["first_start"], row["finish"]) for row in run.jobs.iter_rows(named=True)})
