@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 
 from gantline.core.errors import NotFoundError, TraceError
+from gantline.files.bundles import is_bundle, parse_bundle
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.workload.unpack import read_text
 
@@ -14,7 +15,7 @@ _COLUMNS = ("worker_type", "job_type", "scale_factor", "steps_per_s")
 
 
 def read_throughputs(given: ThroughputTable | str | Path) -> ThroughputTable:
-    """A table, or the file that holds one: JSON in Gavel's layout, or CSV with a row per speed alone."""
+    """A table, or the file that holds one: JSON in Gavel's layout, a bundle of profiles, or CSV with a row per speed alone."""
     if isinstance(given, ThroughputTable):
         return given
     path = Path(given)
@@ -23,6 +24,8 @@ def read_throughputs(given: ThroughputTable | str | Path) -> ThroughputTable:
     text = read_text(path)
     if path.suffix == ".csv":
         return ThroughputTable.of(_from_rows(text, path), str(path))
+    if is_bundle(text):
+        return parse_bundle(text, str(path)).throughputs(str(path))
     return ThroughputTable.parse(text, str(path))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,18 +14,20 @@ from gantline.train.hooks import Hook
 from gantline.train.loops import Batch, walk_data, walk_steps
 from gantline.train.membership import Membership
 from gantline.train.noise import NoiseMeter
+from gantline.train.orders import Orders, Sum
 from gantline.train.rates import RULES, BatchState
 from gantline.train.sampler import Position
 from gantline.train.signals import Flags
 from gantline.train.store import MODEL, Checkpoints
-from gantline.train.wire import Answer, Wire
+from gantline.train.trial import Trial
+from gantline.train.wire import Answer
 
 Item = TypeVar("Item")
-Sum = Callable[[list[float]], list[float]]
 
 #: how a process ends that was asked to: what a shell says of one that SIGTERM ended
 STOPPED = 143
 _FLUSH = 2.0  # seconds to tell the last words
+FIELDS = frozenset(("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance", "wish"))
 
 
 class Job:
@@ -51,21 +54,20 @@ class Job:
         self.step_seconds = 0.0  # how long the last step took, and how many samples it had
         self.step_samples = 0
         self.wished_gpus: int | None = None
-        self._sum, self._save_every, self._interval = sum_over_ranks, save_every, interval
+        self._interval = interval
         self._plan, self._batch, self._asked = BatchPlan(1), 1, None
         self._save: Callable[[Path], object] | None = None
         self._keeps = False  # whether loops save by themselves
-        self._agreed = (False, False)  # stop, save: what all ranks of a gang know
+        self._made = 0  # steps by this process
+        self._trial = Trial.read()
         self._saved: float | None = None
-        self._saved_at = self._told_at = time.monotonic()
+        self._told_at = time.monotonic()
         self._busy, self._samples = 0.0, 0.0
         self._store = Checkpoints(member.folder, member.epoch)
         self._resume(self._store.state())
-        self.flags = Flags()
-        self.flags.listen()
-        self._wire = Wire(member.url, member.token, member.job, member.epoch, interval=interval) if self._speaks else None
-        if self._wire and self._saved is not None:
-            self._wire.report({"step": self.step, "done": self.done, "saved": self._saved})
+        self._orders = Orders(member, sum_over_ranks, save_every, interval)
+        if self._saved is not None:
+            self.report(step=self.step, done=self.done, saved=self._saved)
         atexit.register(self.close)
 
     _asked: int | None
@@ -87,50 +89,44 @@ class Job:
         return self.member.gpus
 
     @property
-    def _speaks(self) -> bool:
-        """Only the first rank talks to the service; the others hear by signal and from `sum_over_ranks`."""
-        return self.member.is_scheduled and self.rank == 0
+    def flags(self) -> Flags:
+        """What signals have asked for."""
+        return self._orders.flags
 
     @property
     def answer(self) -> Answer:
         """What the service said last."""
-        return self._wire.answer if self._wire else Answer()
+        return self._orders.answer
 
     # what it is asked for
 
     def should_stop(self) -> bool:
         """Whether to save and leave: by SIGTERM, by the service, or because a newer incarnation has taken over."""
-        return self._agreed[0] if self._is_gang else self._wants()[0]
+        return self._orders.stop
 
     def should_checkpoint(self) -> bool:
         """Whether a checkpoint is due: asked for by SIGUSR1 or the service, by time, or because the job shall stop."""
-        stop, save = self._agreed if self._is_gang else self._wants()
-        return save or stop
+        return self._orders.save
 
     def resize_pending(self) -> int | None:
         """How many devices the job is to have soon, where that differs from what it holds."""
         told = self.answer.gpus
         return told if told and told != self.gpus else None
 
-    @property
-    def _is_gang(self) -> bool:
-        return self.world > 1 and self._sum is not None
-
-    def _wants(self) -> tuple[bool, bool]:
-        due = self._save_every > 0 and time.monotonic() - self._saved_at >= self._save_every
-        save = self.flags.save or due or bool(self._wire and self._wire.wants_save)
-        return self.flags.stop or self.answer.stop, save
-
     def sum(self, values: list[float]) -> list[float]:
         """Numbers summed over all ranks; every rank must call it at the same place."""
-        return self._sum(values) if self._sum is not None and self.world > 1 else values
+        return self._orders.sum(values)
 
     # what it tells
 
     def report(self, **fields: Any) -> None:
         """Tell the service something: ``loss``, or any other field of a progress report. Costs no time."""
-        if self._wire:
-            self._wire.report({name: value for name, value in fields.items() if value is not None})
+        unknown = sorted(set(fields) - FIELDS)
+        if unknown:
+            raise ValueError(f"no field '{unknown[0]}' of a progress report: there are {', '.join(sorted(FIELDS))}")
+        if self._orders.wire:  # a loss that is no number any more is not told: JSON has none
+            told = {name: value for name, value in fields.items() if not isinstance(value, float) or math.isfinite(value)}
+            self._orders.wire.report({name: value for name, value in told.items() if value is not None})
 
     def wish(self, *, gpus: int, min_gpus: int | None = None, max_gpus: int | None = None) -> None:
         """Ask the scheduler for other devices; it may grant that, now, later or never."""
@@ -238,12 +234,8 @@ class Job:
             raise failed
         if failures:
             raise RuntimeError("the first rank could not save; its log says why")
-        self.flags.save = False
-        self._agreed = (self._agreed[0], False)
-        self._saved, self._saved_at = self.done, time.monotonic()
-        if self._wire:
-            self._wire.saved()
-            self._wire.report({"step": self.step, "done": self.done, "saved": self.done}, urgent=True)
+        self._saved = self.done
+        self._orders.saved({"step": self.step, "done": self.done, "saved": self.done})
 
     def leave(self) -> None:
         """End this process as one that was asked to."""
@@ -253,11 +245,7 @@ class Job:
     def close(self) -> None:
         """Tell the last words and give the signals back; a finished or leaving process needs not call it."""
         atexit.unregister(self.close)
-        if self._wire:
-            self._wire.flush(_FLUSH)
-            self._wire.close()
-            self._wire = None
-        self.flags.restore()
+        self._orders.close(_FLUSH)
 
     def _to_json(self) -> dict[str, Any]:
         return {
@@ -292,15 +280,13 @@ class Job:
 
     def settle(self) -> None:
         """Between two steps: agree with the other ranks on what is asked for, save, leave, and choose the next batch."""
-        if self._agreed[0]:  # a loop that saves by hand was told to stop a step ago, and went on
+        if self._trial.is_over(self._made):
+            self.close()
+            raise SystemExit(0)
+        if self._orders.agreed[0]:  # a loop that saves by hand was told to stop a step ago, and went on
             self.leave()
-        stop, save = self._wants()
-        asked = self._asked if self.answer.batch is None else self.answer.batch
-        if self._is_gang:
-            mine = asked if self.rank == 0 and asked is not None else 0
-            stops, saves, batch = self.sum([float(stop), float(save), float(mine)])
-            stop, save, asked = stops > 0, saves > 0, int(batch) or None
-        self._agreed = (stop, save)
+        asked = self._orders.agree(self._asked)
+        stop, save = self._orders.agreed
         self._batch = self._plan.total(self.world, asked)
         if self._keeps and (stop or save):
             self.checkpoint()
@@ -310,6 +296,7 @@ class Job:
     def begin(self, samples: int, *, done: float) -> None:
         """A step is handed out."""
         self.step += 1
+        self._made += 1
         self.step_samples = samples
         self.done += done
         self.progress += self.noise.gain(self._batch / self._plan.base)
@@ -318,9 +305,10 @@ class Job:
         """The step in hand is over."""
         self.step_seconds = seconds
         self._busy += seconds
+        self._trial.note(self._made)
         self._samples += self.step_samples
         now = time.monotonic()
-        if self._wire and now - self._told_at >= self._interval / 2:
+        if self._orders.wire and now - self._told_at >= self._interval / 2:
             self._tell(now)
 
     def finish(self) -> None:
@@ -328,8 +316,8 @@ class Job:
         if self._keeps:
             self.checkpoint()
         self._tell(time.monotonic())
-        if self._wire:
-            self._wire.flush(_FLUSH)
+        if self._orders.wire:
+            self._orders.wire.flush(_FLUSH)
 
     def _tell(self, now: float) -> None:
         noise = {"gradient_square": self.noise.square, "gradient_variance": self.noise.variance} if self.noise.is_known else {}

@@ -15,7 +15,8 @@ from typing import Any
 from urllib import error, request
 
 _TIMEOUT = 5.0  # seconds that one request may take
-_SLOWEST = 30.0  # seconds between attempts at most
+_SLOWEST = 30.0  # seconds between attempts at most while the service is away
+_RELAXED = 5.0  # seconds between reports at most while it answers: that long an order may take to be heard
 _LONGEST_ANSWER = 1 << 16
 
 
@@ -127,7 +128,7 @@ class Wire:
                 self._told = number
                 self._wanted_save = answer.save and saves == self._saves
                 self.answer = answer
-                pause = min(max(self._interval, answer.lease / 3.0), _SLOWEST)
+                pause = min(max(self._interval, answer.lease / 12.0), _RELAXED)
                 self._changed.notify_all()
 
     def _post(self, fields: Mapping[str, Any]) -> Answer | None:

@@ -1,0 +1,83 @@
+"""What a job is asked for, by whom ever: signals, the service, the clock; and what all ranks of a gang agree on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gantline.train.membership import Membership
+from gantline.train.signals import Flags
+from gantline.train.wire import Answer, Wire
+
+Sum = Callable[[list[float]], list[float]]
+
+
+class Orders:
+    """Only the first rank talks to the service; the others hear by signal and from the sum over ranks."""
+
+    def __init__(self, member: Membership, sum_over_ranks: Sum | None, save_every: float, interval: float) -> None:
+        self.member = member
+        self._sum, self._save_every = sum_over_ranks, save_every
+        self._saved_at = time.monotonic()
+        self.agreed = (False, False)  # stop, save: what all ranks of a gang know
+        self.flags = Flags()
+        self.flags.listen()
+        speaks = member.is_scheduled and member.rank == 0
+        self.wire = Wire(member.url, member.token, member.job, member.epoch, interval=interval) if speaks else None
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether there are others to agree with."""
+        return self.member.world > 1 and self._sum is not None
+
+    @property
+    def answer(self) -> Answer:
+        """What the service said last."""
+        return self.wire.answer if self.wire else Answer()
+
+    @property
+    def stop(self) -> bool:
+        return self.agreed[0] if self.is_gang else self.wanted()[0]
+
+    @property
+    def save(self) -> bool:
+        return any(self.agreed) if self.is_gang else any(self.wanted())
+
+    def wanted(self) -> tuple[bool, bool]:
+        """Whether this rank has heard that the job shall stop, and save."""
+        due = self._save_every > 0 and time.monotonic() - self._saved_at >= self._save_every
+        save = self.flags.save or due or bool(self.wire and self.wire.wants_save)
+        return self.flags.stop or self.answer.stop, save
+
+    def sum(self, values: list[float]) -> list[float]:
+        """Numbers summed over all ranks."""
+        return self._sum(values) if self._sum is not None and self.member.world > 1 else values
+
+    def agree(self, batch: int | None) -> int | None:
+        """Let all ranks know whether to stop and to save; the batch that comes back is the first rank's."""
+        stop, save = self.wanted()
+        asked = batch if self.answer.batch is None else self.answer.batch
+        if self.is_gang:
+            mine = asked if self.member.rank == 0 and asked is not None else 0
+            stops, saves, total = self.sum([float(stop), float(save), float(mine)])
+            stop, save, asked = stops > 0, saves > 0, int(total) or None
+        self.agreed = (stop, save)
+        return asked
+
+    def saved(self, told: Mapping[str, Any]) -> None:
+        """A checkpoint was made: wishes for one are fulfilled, and the service hears of it at once."""
+        self.flags.save = False
+        self.agreed = (self.agreed[0], False)
+        self._saved_at = time.monotonic()
+        if self.wire:
+            self.wire.saved()
+            self.wire.report(told, urgent=True)
+
+    def close(self, seconds: float) -> None:
+        """Tell the last words, for so many seconds at most, and give the signals back."""
+        if self.wire:
+            self.wire.flush(seconds)
+            self.wire.close()
+            self.wire = None
+        self.flags.restore()
