@@ -35,6 +35,7 @@ COMMANDS = {
     "trace": "Import, check, describe, change and generate tables of jobs.",
     "report": "Write one offline HTML page about one or several stored runs.",
     "plot": "Write a figure of stored runs as PNG, SVG or PDF.",
+    "profile": "Make short runs of jobs on this machine's devices, and say how fast they are.",
     "completion": "Print or install completion of commands and options for bash, zsh or fish.",
     "demo": "Simulate a day of a 64-GPU cluster under six policies and compare them.",
 }

@@ -14,9 +14,23 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats
 from gantline.performance.bundle import Bundle, Pairing, Profile, Seat, Speed
 from gantline.performance.matrix_completion import complete
-from gantline.performance.sampled_line import SampledLine
+from gantline.performance.sampled_line import SampledLine, fit_line
 
 _UNKNOWN_FACTOR = 4.0  # where nothing can be left out to learn from
+
+
+def refit(bundle: Bundle) -> Bundle:
+    """The bundle with the lines of its measured entries fitted again, and without estimates."""
+    jobs = {}
+    for name, job in bundle.jobs.items():
+        alone = {
+            seat: replace(speed, line=fit_line(speed.runs)) if speed.runs else speed
+            for seat, speed in job.alone.items()
+            if speed.source == "measured"
+        }
+        pairs = {key: pairing for key, pairing in job.pairs.items() if pairing.source == "measured"}
+        jobs[name] = replace(job, alone=alone, pairs=pairs)
+    return replace(bundle, jobs=jobs)
 
 
 def estimate_unmeasured(bundle: Bundle) -> Bundle:

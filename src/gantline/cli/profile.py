@@ -1,0 +1,134 @@
+"""``gantline profile run|fit|show``: short runs of jobs on this machine's devices, and what they tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from gantline.cli.arguments import time_of
+from gantline.cli.console import Column, Form, Sheet, say, show
+from gantline.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gantline.performance.bundle import Bundle
+
+app = App(name="profile")
+File = Annotated[str, Parameter(help="A bundle of profiles (JSON).")]
+Devices = Annotated[str | None, Parameter(help="Devices, as h200:1,cpu:16; else what is found here.")]
+
+
+@app.command(name="run")
+def run_profile(
+    name: Annotated[str, Parameter(help="What the job is called: the model of a trace, the family of a specification.")] = "",
+    /,
+    *command: Annotated[str, Parameter(help="The command, after --. {steps} in it is replaced by the length of a run.")],
+    file: Annotated[str, Parameter(help="The bundle to write to; other profiles in it stay.")] = "profiles.json",
+    devices: Devices = None,
+    gpus: Annotated[str, Parameter(help="How many devices per run: 1, or 1,2,4 for a scaling curve.")] = "1",
+    steps: Annotated[str, Parameter(help="The lengths of the short runs.")] = "10,60",
+    repeats: Annotated[int, Parameter(help="How often each is made; two or more tell the error.")] = 2,
+    total: Annotated[float, Parameter(help="Steps of the whole job, where that is known.")] = 0.0,
+    family: Annotated[str, Parameter(help="Jobs of one family are taken to be similar.")] = "",
+    processes: Annotated[str, Parameter(help="Processes per run: a number, or 'gpus' for one per device.")] = "1",
+    pairs: Annotated[bool, Parameter(negative="", help="Measure the pairs on GPUs that are missing in the file.")] = False,
+    seconds: Annotated[str, Parameter(help="How long each pair is watched.")] = "5s",
+    limit: Annotated[str, Parameter(help="When a run is given up.")] = "10m",
+) -> None:
+    """Make short runs of a job on each device type and keep what they tell.
+
+    Two lengths give what a start costs and what a step takes (AlloX, EuroSys 2020); repeats give the error.
+    """
+    from gantline.files.bundles import read_bundle, write_bundle
+    from gantline.performance.bundle import Bundle
+    from gantline.runtime.local.devices import find_machine
+    from gantline.runtime.profiling import measure_job, measure_pairs
+    from gantline.runtime.trials import Trials
+
+    machine = find_machine(devices)
+    bundle = read_bundle(file) if Path(file).exists() else Bundle(devices=machine.cluster.spec)
+    ranks = 0 if processes == "gpus" else _whole(processes, "--processes")
+    trials = Trials(limit=time_of(limit, "--limit", above=True) or 600.0, processes=ranks)
+    if pairs:
+        window = time_of(seconds, "--seconds", above=True) or 5.0
+        for richer in measure_pairs(bundle, machine, trials, window, say):
+            write_bundle(richer, file)
+        return
+    if not name or not command:
+        raise UsageError("no job to profile", where="profile run", fix="gantline profile run NAME -- python train.py")
+    lengths, sizes = _whole_list(steps, "--steps", least=0), _whole_list(gpus, "--gpus", least=1)
+    profile = measure_job(name, command, machine, trials, lengths=lengths, sizes=sizes, repeats=repeats, tell=say)
+    kept = bundle.jobs.get(name)
+    write_bundle(bundle.with_profile(_named(profile, total, family, kept)), file)
+    show_bundle(read_bundle(file), "table", only=name)
+
+
+@app.command(name="fit")
+def fit_profiles(file: File, /, *, to: Annotated[str | None, Parameter(help="Where to write; else into the same file.")] = None) -> None:
+    """Fit the lines of a bundle again from its runs, and estimate what was not measured from what was."""
+    from gantline.files.bundles import read_bundle, write_bundle
+    from gantline.performance.unmeasured import estimate_unmeasured, refit
+
+    bundle = estimate_unmeasured(refit(read_bundle(file)))
+    write_bundle(bundle, to or file)
+    show_bundle(bundle, "table")
+
+
+@app.command(name="show")
+def show_profiles(file: File, /, *, output: Form = "table") -> None:
+    """Show how fast jobs are on each device type, with ranges."""
+    from gantline.files.bundles import read_bundle
+
+    show_bundle(read_bundle(file), output)
+
+
+def show_bundle(bundle: Bundle, output: Form, only: str = "") -> None:
+    """One row per job and seat, then one per pair."""
+    rows: list[tuple[Any, ...]] = []
+    for job in bundle.jobs.values():
+        if only and job.name != only:
+            continue
+        for (kind, size), speed in job.alone.items():
+            line = speed.line
+            high = 1.0 / line.low if line.low > 0 else float("inf")
+            rows.append((job.name, kind, size, "", line.rate, 1.0 / line.high, high, line.startup, speed.source))
+        for (kind, size, other), pairing in job.pairs.items():
+            alone = job.alone.get((kind, size))
+            rate = alone.line.rate * pairing.ratio if alone is not None else float("nan")
+            rows.append((job.name, kind, size, other, rate, float("nan"), float("nan"), float("nan"), pairing.source))
+    numbers = [Column(name, right=True, spell=_digits) for name in ("steps_per_s", "low", "high", "startup_s")]
+    heads = (Column("job"), Column("type"), Column("gpus", right=True), Column("next_to"), *numbers, Column("source"))
+    show(Sheet(heads, rows), output)
+
+
+def _digits(value: float) -> str:
+    return "" if value != value else f"{value:.4g}"
+
+
+def _named(profile: Any, total: float, family: str, kept: Any) -> Any:
+    """The new profile, with what an earlier one of that name said beside it."""
+    from dataclasses import replace
+
+    if kept is None:
+        return replace(profile, steps=total, family=family)
+    return replace(
+        profile,
+        steps=total or kept.steps,
+        family=family or kept.family,
+        alone={**kept.alone, **profile.alone},
+        pairs=kept.pairs,
+    )
+
+
+def _whole(text: str, where: str, least: int = 1) -> int:
+    if not text.strip().isdigit() or int(text) < least:
+        raise UsageError(f"'{text}' is not a whole number of {least} or more", where=where)
+    return int(text)
+
+
+def _whole_list(text: str, where: str, least: int) -> list[int]:
+    found = sorted({_whole(part, where, least) for part in text.split(",")})
+    if where == "--steps" and len(found) < 2:
+        raise UsageError("runs of one length show no speed", where=where, fix="write two lengths, such as 10,60")
+    return found

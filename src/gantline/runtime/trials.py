@@ -1,0 +1,181 @@
+"""Short runs of real programs: a job's command for so many steps on one seat, alone or next to another job.
+
+A command says where the number of steps goes with ``{steps}``, or uses `gantline.train`, which reads it from its environment. Every run
+has a folder of its own that is removed afterwards, its own process group, and a limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gantline.core.errors import RefusedError, UsageError
+from gantline.performance.bundle import Pairing, Speed
+from gantline.performance.sampled_line import fit_line
+from gantline.runtime.local import environment
+from gantline.runtime.local.devices import Machine
+
+_LOOK = 0.01  # seconds between looks at whether a process has ended
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Devices that a run gets."""
+
+    type: str
+    gpus: int
+    cuda: tuple[str, ...] = ()  # what CUDA calls them; empty: CPU slots
+
+    @classmethod
+    def on(cls, machine: Machine, kind: str, gpus: int) -> Place:
+        """The first devices of a type of this machine."""
+        held = {node.type: node for node in machine.cluster.nodes}
+        if kind not in held or held[kind].gpus < gpus:
+            have = ", ".join(f"{node.type}:{node.gpus}" for node in held.values())
+            raise UsageError(f"no {gpus} x '{kind}' here", where="--devices", fix=f"there are {have}")
+        names = (machine.cuda_of(held[kind].name, place) for place in range(gpus))
+        return cls(kind, gpus, tuple(name for name in names if name is not None))
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How runs are made."""
+
+    limit: float = 600.0  # seconds after which a run is given up
+    env: Mapping[str, str] = field(default_factory=dict)
+    processes: int = 1  # per run; 0: one per device
+    warmup: float = 0.5  # seconds of a pair's time together before its speeds count
+
+    def alone(self, command: Sequence[str], place: Place, lengths: Sequence[int], repeats: int = 2) -> Speed:
+        """How fast a job is on its own: runs of each length, as often as asked for, and the line through them."""
+        runs = [(float(steps), self.run(command, place, steps)) for _ in range(repeats) for steps in lengths]
+        return Speed(fit_line(runs), tuple(runs))
+
+    def run(self, command: Sequence[str], place: Place, steps: int) -> float:
+        """Seconds that one run of so many steps takes from its start to its end."""
+        with self._started(command, place, steps) as trial:
+            while trial.is_running and trial.age < self.limit:
+                time.sleep(_LOOK)
+            seconds = trial.age
+            if trial.is_running:
+                raise RefusedError(
+                    f"{steps} steps took more than {self.limit:g} s", where=command[0], fix="fewer steps, or a higher --limit"
+                )
+            trial.check()
+            if "{steps}" not in " ".join(command) and not trial.log.exists():
+                raise UsageError(
+                    "the command takes no notice of the number of steps", where=command[0], fix="write {steps} in it, or use gantline.train"
+                )
+            return seconds
+
+    def pair(self, one: Sequence[str], other: Sequence[str], place: Place, alone: tuple[float, float], seconds: float) -> list[Pairing]:
+        """How fast two jobs are on the same devices at once, over their steps per second alone; watched for so many seconds.
+
+        Both must use `gantline.train`, which notes its steps.
+        """
+        endless = 10**9
+        with self._started(one, place, endless) as first, self._started(other, place, endless) as second:
+            both = (first, second)
+            while not all(trial.steps()[1] for trial in both):
+                self._check_running(both)
+                time.sleep(_LOOK)
+            time.sleep(self.warmup)
+            begun = [trial.steps() for trial in both]
+            while any(trial.steps()[0] - start[0] < seconds for trial, start in zip(both, begun)):
+                self._check_running(both)
+                time.sleep(_LOOK)
+            ended = [trial.steps() for trial in both]
+        speeds = [(made - before) / (now - then) for (then, before), (now, made) in zip(begun, ended)]
+        return [Pairing(speed / usual) for speed, usual in zip(speeds, alone)]
+
+    def _check_running(self, trials: Sequence[_Trial]) -> None:
+        for trial in trials:
+            if not trial.is_running:
+                trial.check()
+                raise RefusedError("ended while it was watched", where=trial.name, fix="a job that is watched must train for a while")
+            if trial.age > self.limit:
+                raise RefusedError(
+                    f"noted no step within {self.limit:g} s", where=trial.name, fix="pairs are measured through gantline.train"
+                )
+
+    @contextmanager
+    def _started(self, command: Sequence[str], place: Place, steps: int) -> Iterator[_Trial]:
+        folder = Path(tempfile.mkdtemp(prefix="gantline-trial-"))
+        count = self.processes or place.gpus
+        told = {
+            "GANTLINE_CHECKPOINT": str(folder / "checkpoint"),
+            "GANTLINE_GPUS": str(place.gpus),
+            "GANTLINE_DEVICES": ",".join(f"{place.type}:{k}" for k in range(place.gpus)),
+            "GANTLINE_TRIAL_STEPS": str(steps),
+            "GANTLINE_TRIAL_LOG": str(folder / "steps"),
+        }
+        words = [word.replace("{steps}", str(steps)) for word in command]
+        trial = _Trial(command[0], folder)
+        shared = environment.common(self.env, told, place.cuda)
+        try:
+            with open(folder / "log", "wb") as log:
+                for own in environment.ranks(count, place.cuda):
+                    trial.begin(words, {**shared, **own}, log.fileno())
+            yield trial
+        finally:
+            trial.end()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Trial:
+    """A run in progress."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder, self.log = name, folder, folder / "steps"
+        self._begun = time.monotonic()
+        self._ranks: list[subprocess.Popen[bytes]] = []
+
+    def begin(self, words: Sequence[str], env: Mapping[str, str], log: int) -> None:
+        """Start one rank."""
+        try:
+            rank = subprocess.Popen(
+                words, env=dict(env), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        except OSError as error:
+            raise RefusedError(f"cannot be started: {error.strerror}", where=self.name, fix="is it installed and executable?") from None
+        self._ranks.append(rank)
+
+    @property
+    def is_running(self) -> bool:
+        return any(rank.poll() is None for rank in self._ranks)
+
+    @property
+    def age(self) -> float:
+        return time.monotonic() - self._begun
+
+    def steps(self) -> tuple[float, int]:
+        """When the newest note was made, and how many steps there were."""
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            last = self.log.read_bytes().split(b"\n")[-2]  # behind the last line's end is nothing
+            now, made = last.split()
+            return float(now), int(made)
+        return 0.0, 0
+
+    def check(self) -> None:
+        """Refuse a run that failed, with the end of its output."""
+        codes = [rank.returncode for rank in self._ranks if rank.returncode]
+        if codes:
+            lines = (self.folder / "log").read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
+            raise RefusedError(f"ended with code {codes[0]}: {' / '.join(lines)}", where=self.name, fix="run it by hand")
+
+    def end(self) -> None:
+        """End what still runs, with all that it started."""
+        for rank in self._ranks:
+            if rank.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(rank.pid, signal.SIGKILL)
+            rank.wait()

@@ -1,0 +1,95 @@
+"""Short runs of real processes, from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from gantline.cli.main import main
+from gantline.core.errors import RefusedError, UsageError
+from gantline.files.bundles import read_bundle
+from gantline.performance.bundle import Bundle, Profile, Speed
+from gantline.performance.sampled_line import SampledLine
+from gantline.runtime.local.devices import declared
+from gantline.runtime.profiling import measure_pairs
+from gantline.runtime.trials import Place, Trials
+
+PLAIN = str(Path(__file__).parents[2] / "examples" / "train_plain.py")
+SLEEP = "import sys, time; time.sleep(0.01 * int(sys.argv[1]))"
+
+
+def test_a_job_is_measured_on_each_type_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tmp_path / "profiles.json")
+    command = [sys.executable, "-S", "-c", SLEEP, "{steps}"]
+    words = ["--file", file, "--devices", "cpu:2,gpu:1", "--gpus", "1,2", "--steps", "0,20", "--repeats", "1", "--total", "1000"]
+    assert main(["profile", "run", "sleep", *words, "--family", "f", "--", *command]) == 0
+    profile = read_bundle(file)["sleep"]
+    assert set(profile.alone) == {("cpu", 1), ("cpu", 2), ("gpu", 1)}  # a second gpu is not there
+    assert (profile.command, profile.steps, profile.family) == (tuple(command), 1000.0, "f")
+    for speed in profile.alone.values():
+        assert [steps for steps, _ in speed.runs] == [0.0, 20.0]
+        assert speed.runs[1][1] >= 0.2
+    capsys.readouterr()
+    assert main(["profile", "show", file, "-o", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {(row["job"], row["type"], row["gpus"], row["source"]) for row in rows} == {
+        ("sleep", "cpu", 1, "measured"),
+        ("sleep", "cpu", 2, "measured"),
+        ("sleep", "gpu", 1, "measured"),
+    }
+    assert main(["profile", "fit", file, "--to", str(tmp_path / "fitted.json")]) == 0
+    assert read_bundle(tmp_path / "fitted.json")["sleep"].alone.keys() == profile.alone.keys()
+
+
+def test_a_job_that_uses_the_library_needs_no_place_for_its_steps() -> None:
+    place = Place.on(declared("cpu:1"), "cpu", 1)
+    speed = Trials().alone([sys.executable, PLAIN, "--pause", "0.02"], place, (1, 21), repeats=1)
+    assert speed.runs[1][1] >= 0.42
+    assert speed.line.high >= 0.015
+
+
+def test_a_pair_is_watched_while_both_run() -> None:
+    """Two jobs that only wait do not disturb each other, however slow the machine is alone or together."""
+    machine = declared("gpu:1")
+    command = (sys.executable, PLAIN, "--pause", "0.02", "--epochs", "100000")
+    alone = Speed(SampledLine(0.1, 0.025, 0.02, 0.03))
+    jobs = {name: Profile(name, command, alone={("gpu", 1): alone}) for name in ("a", "b")}
+    *_, last = measure_pairs(Bundle(jobs), machine, Trials(warmup=0.0), 0.2, lambda text: None)
+    assert set(last["a"].pairs) == {("gpu", 1, "a"), ("gpu", 1, "b")}
+    assert set(last["b"].pairs) == {("gpu", 1, "a"), ("gpu", 1, "b")}
+    assert all(0.0 < pairing.ratio < 1.3 for job in last.jobs.values() for pairing in job.pairs.values())
+
+
+def test_runs_that_go_wrong_are_told() -> None:
+    place = Place.on(declared("cpu:1"), "cpu", 1)
+    with pytest.raises(RefusedError, match=r"code 3: oh no"):
+        Trials().run([sys.executable, "-S", "-c", "print('oh no'); raise SystemExit(3)", "{steps}"], place, 5)
+    with pytest.raises(RefusedError, match="cannot be started"):
+        Trials().run(["/no/such/program", "{steps}"], place, 5)
+    with pytest.raises(RefusedError, match=r"more than 0\.05 s"):
+        Trials(limit=0.05).run([sys.executable, "-S", "-c", "import time; time.sleep(60)", "{steps}"], place, 5)
+    with pytest.raises(UsageError, match="no notice"):
+        Trials().run([sys.executable, "-S", "-c", "pass"], place, 5)
+    with pytest.raises(UsageError, match="no 2 x 'cpu'"):
+        Place.on(declared("cpu:1"), "cpu", 2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run"],
+        ["run", "name"],
+        ["run", "name", "--steps", "10", "--", "true"],
+        ["run", "name", "--gpus", "0", "--", "true"],
+        ["run", "name", "--gpus", "9", "--devices", "cpu:1", "--", "true"],
+        ["show", "missing.json"],
+        ["fit", "missing.json"],
+    ],
+)
+def test_mistakes_on_the_command_line_cost_one_message(words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    extra = ["--file", str(tmp_path / "p.json")] if words[0] == "run" and "--" not in words else []
+    assert main(["profile", *words, *extra]) in (2, 3, 4)
+    assert "Traceback" not in capsys.readouterr().err
