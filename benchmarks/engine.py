@@ -19,7 +19,6 @@ from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.phases import Phase
 from gantline.engine.engine import Engine
-from gantline.engine.ranks import B_ACTIVE
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.performance.model import Gangs, PerformanceModel
@@ -47,8 +46,7 @@ def engine() -> Engine:
     tables = load_tables(Trace.from_records(rows), parse_cluster(CLUSTER))
     state = State(tables, Regime(), find_placement("first-free"))
     tables.I[c.PHASE] = int(Phase.PENDING)
-    state.active[:JOBS] = np.arange(JOBS)
-    state.B[B_ACTIVE] = JOBS
+    state.activate(np.arange(JOBS))
     state.rebuild()
     return Engine(state, Told([]))
 

@@ -9,6 +9,7 @@ from tests.engine.states import engine_of
 from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.drivers.acknowledged import Acknowledged
+from gantline.engine import lists as ls
 from gantline.engine.executor import News, Order, Report, Verb
 from gantline.policies.registry import make_policy
 
@@ -41,7 +42,7 @@ def restarted(*reports: Report) -> tuple[Acknowledged, Scripted]:
     engine = engine_of(jobs, "1x2")
     engine.policy = make_policy("fifo")
     engine.order_only = True
-    engine.state.B[3] = engine.state.B[4] = 2
+    engine.state.lists.number[[ls.NEXT, ls.HELD]] = 2
     plan = engine.decide()
     assert plan is not None
     engine.commit(plan)

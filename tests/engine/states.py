@@ -14,7 +14,6 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
-from gantline.engine.ranks import B_ACTIVE
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.performance.costs import Costs
@@ -28,8 +27,7 @@ def state_of(tables: Tables, *, placement: str = "first-free", costs: Costs | No
     state = State(tables, Regime(), find_placement(placement), costs or Costs(), min_run)
     rows = tables.F.shape[1]
     tables.I[c.PHASE] = int(Phase.PENDING)
-    state.active[:rows] = np.arange(rows)
-    state.B[B_ACTIVE] = rows
+    state.activate(np.arange(rows))
     state.rebuild()
     return state
 

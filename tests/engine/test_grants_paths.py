@@ -11,6 +11,7 @@ from tests.engine.states import commit, engine_of
 from gantline.core import columns as c
 from gantline.core.plan import Assignment, Assignments, Plan
 from gantline.engine.books import check_books
+from gantline.engine.commit import commit_assignments
 from gantline.engine.engine import Engine
 from gantline.performance.costs import Costs
 
@@ -48,7 +49,7 @@ def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
         for engine in (compiled, general):
             engine.state.now, engine.state.decision = 10.0 * step, step
         compiled.commit(Plan.assign(rows))
-        general.grants.commit(general.state.rows, Assignments.of(rows), by_hand=True)
+        commit_assignments(general.grants, general.state.rows, Assignments.of(rows), by_hand=True)
         general.state.rebuild()
         ours, theirs = general.state.tables, compiled.state.tables
         np.testing.assert_array_equal(ours.D[c.D_HOLDER], theirs.D[c.D_HOLDER])
@@ -67,7 +68,7 @@ def test_another_option_of_the_same_shape_changes_the_speed(by_hand: bool) -> No
     F = engine.state.tables.F
     for at, option in ((0.0, 0), (10.0, 1)):
         engine.state.now = at
-        engine.grants.commit(engine.state.rows, Assignments.of([Assignment(0, option)]), by_hand)
+        commit_assignments(engine.grants, engine.state.rows, Assignments.of([Assignment(0, option)]), by_hand)
         engine.state.rebuild()
     assert F[c.DUE, 0] == pytest.approx(10.0 + 90.0 / 2)  # ten of a hundred seconds done, the rest twice as fast
     assert F[c.DONE, 0] == pytest.approx(10.0)

@@ -70,9 +70,9 @@ def pass_time(engine: Engine, until: float) -> None:
     """Finishes in their order, as the simulator lets them happen."""
     state, log = engine.state, engine.state.log
     while True:
-        due = min(next_finish(state.tables.F, state.tables.I, state.running, state.B), until)
+        due = min(next_finish(state.tables.F, state.tables.I, state.lists), until)
         state.now = due
-        finish_due(*state.kernel_tables(), state.active, state.running, state.B, state.now, state.SI, log.LI, log.LF)
+        finish_due(state.matrices, state.lists, state.now, state.rules, log.columns)
         engine.grants.forget_finished()
         state.rebuild()
         if due >= until:
@@ -89,7 +89,7 @@ def take(engine: Engine, act: str, what: Any) -> None:
     elif act == "wait":
         pass_time(engine, state.now + what)
     elif act == "lose":
-        lose_node(state, what)
+        lose_node(engine.grants, what)
     elif act == "drain":
         drain_node(state, what)
     elif act == "return" and t.NI[c.N_UP, what] == 0:

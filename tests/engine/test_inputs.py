@@ -15,6 +15,7 @@ from gantline.core.inputs import Input, JobWish, News, Report, Submit, Wish, dec
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
+from gantline.engine import lists as ls
 from gantline.engine.inputs import RejectedError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -116,7 +117,7 @@ def test_a_job_that_asks_for_more_gets_it_when_the_policy_says_so() -> None:
 
 def test_what_cannot_be_is_refused_with_a_reason_and_nothing_is_queued() -> None:
     engine = engine_of([job("a")], "1x2")
-    engine.state.B[3] = 1  # the trace's only job has arrived
+    engine.state.lists.number[ls.NEXT] = 1  # the trace's only job has arrived
     before = len(engine.state.tables.ids)
     with pytest.raises(RejectedError, match="asks for more devices than the cluster has") as large:
         engine.apply(Submit(0.0, {"id": "huge", "gpus": 64}))

@@ -27,7 +27,7 @@ def jobs(*gpus: int, **more: Any) -> list[dict[str, Any]]:
 
 def lose(engine: Engine, node: int, at: float) -> list[int]:
     engine.state.now = at
-    lost = lose_node(engine.state, node)
+    lost = lose_node(engine.grants, node)
     assert check_books(engine.state, engine.grants) == []
     return lost
 

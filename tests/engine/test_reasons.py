@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from gantline.core import columns as c
+from gantline.core.arrays import Floats
 from gantline.core.inputs import JobWish, Submit, Wish
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Misfit, Plan, Refusal
-from gantline.core.policy import Policy
+from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.core.reasons import Reason, sentence, slug
 from gantline.core.snapshot import Snapshot
-from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.inputs import RejectedError
-from gantline.simulator.outcome import carry_out
 from gantline.simulator.simulate import simulate
 
 SLUGS = {slug(reason): reason for reason in Reason}
@@ -38,6 +37,20 @@ class Answers(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
         self.seen.extend(snapshot.jobs.reason.tolist())
         return self.answers[min(snapshot.decision, len(self.answers)) - 1](snapshot)
+
+
+@dataclass(frozen=True)
+class Strict(OrderPolicy):
+    """First come, first served, and nobody passes."""
+
+    preempt: ClassVar[bool] = False
+    misfit: ClassVar[Misfit] = Misfit.STOP
+
+    def key(self, snapshot: Snapshot) -> Floats:
+        return snapshot.jobs.arrival
+
+    def linear(self) -> LinearKey:
+        return LinearKey(arrival=1.0)
 
 
 def everybody(snapshot: Snapshot) -> Plan:
@@ -70,13 +83,7 @@ def rejected(request: dict[str, Any]) -> set[Reason]:
     return {refused.value.reason}
 
 
-def blocked() -> set[Reason]:
-    jobs = [{"id": "large", "gpus": 4}, {"id": "small", "gpus": 1}]
-    instant = decode_snapshot({"cluster": "1x2", "jobs": jobs})
-    words = carry_out(instant, Plan.rank(np.array([0.0, 1.0]), misfit=Misfit.STOP, preempt=False))[1].why
-    return {reason for reason in Reason if sentence(reason) == words}
-
-
+BEHIND = [job("first"), job("large", 2, arrival=1.0), job("small", arrival=2.0)]
 TWO = [job("a", 2), job("b", 2, 50.0, 10.0)]
 ONE = [job("a")]
 HOW: dict[Reason, Callable[[], set[Reason]]] = {
@@ -85,7 +92,7 @@ HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.RESOURCES: lambda: told(TWO, "1x2", "fifo", until=50.0),
     Reason.PRIORITY: lambda: told([job("a", 2, 10.0), job("b", 2)], "1x2", "srtf", until=5.0),
     Reason.FRAGMENTED: lambda: told([job("a", 2), job("b", 2), job("c", 2)], "2x3", "fifo", placement="consolidated", until=5.0),
-    Reason.BLOCKED: blocked,
+    Reason.BLOCKED: lambda: told(BEHIND, "1x2", Strict(), until=50.0),
     Reason.NO_SUCH_TYPE: lambda: rejected({"id": "b", "options": [{"type": "tpu", "gpus": 1}]}),
     Reason.TOO_LARGE: lambda: rejected({"id": "b", "gpus": 3}),
     Reason.QUOTA: lambda: told([job("a"), job("b")], "1x2", "fifo", admission="quota:user=1", until=50.0),
@@ -117,6 +124,17 @@ def test_the_list_is_whole() -> None:
 @pytest.mark.parametrize("reason", HOW, ids=lambda reason: slug(reason))
 def test_it_can_occur(reason: Reason) -> None:
     assert reason in HOW[reason]()
+
+
+@pytest.mark.parametrize("cluster", ["1x2", "1x2,other:1x1"])
+def test_whoever_stands_behind_one_that_does_not_fit_is_told_so_by_every_loop(cluster: str) -> None:
+    def strictly(snapshot: Snapshot) -> Plan:
+        return Plan.rank(snapshot.jobs.arrival, misfit=Misfit.STOP, preempt=False)
+
+    behind = [{**one, "type": "gpu"} for one in BEHIND]
+    for policy, executor in ((Answers((strictly,)), "instant"), (Answers((strictly,)), "acknowledged"), (Strict(), "instant")):
+        run = simulate(behind, cluster, policy, until=50.0, executor=executor)
+        assert run.tables.I[c.REASON, 1:].tolist() == [Reason.RESOURCES, Reason.BLOCKED]
 
 
 def test_a_job_held_by_a_quota_is_not_told_the_load_limit() -> None:

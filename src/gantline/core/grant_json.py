@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from gantline.core import columns as c
 from gantline.core.grant import Grant, Worker
 from gantline.core.json_reader import Reader, as_number, as_whole, json_number
 from gantline.core.option_json import decode_option, encode_option
 from gantline.core.options import Option
+from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.plan_json import decode_plan, encode_plan
 from gantline.core.tables import Tables
@@ -17,9 +19,9 @@ _WORKER_KEYS = ("role", "node", "devices", "cpus", "memory")
 
 
 def encode_grant(tables: Tables, grant: Grant) -> dict[str, Any]:
-    """One grant; its assignments are columns as in a plan, with the row as `job`."""
+    """One grant; its assignments are columns as in a plan, with the row as `job`. Members that are not active are not written."""
     found: dict[str, Any] = {"assignments": encode_plan(Plan.assign(grant.items))["assignments"]}
-    found["members"] = [sorted(group) for group in grant.members]
+    found["members"] = [sorted(row for row in group if Phase(int(tables.I[c.PHASE, row])).active) for group in grant.members]
     if grant.devices:
         found["devices"] = list(grant.devices)
     if grant.shared:

@@ -44,6 +44,7 @@ KEYS = (
     "first_option",
     "way",
     "grant",
+    "waits_for_turn",
     "metrics",
     *NAMES,
     *_FLOATS,
@@ -70,6 +71,8 @@ def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, A
         found["devices"] = devices
     if row in tables.granted:
         found["grant"] = encode_grant(tables, tables.granted[row])
+    if row in tables.waits_for_turn:
+        found["waits_for_turn"] = True
     if I[c.NODE, row] >= 0:
         found["node"] = cluster.nodes[int(I[c.NODE, row])].name
     if phase is not (Phase.RUNNING if devices or "node" in found else Phase.PENDING):
@@ -123,6 +126,8 @@ def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: li
     if "grant" in reader:
         grant = tables.granted[row] = decode_grant(Reader(reader.raw("grant"), reader.at("grant")))
         devices = devices or list(grant.devices)
+    if reader.flag("waits_for_turn", False):
+        tables.waits_for_turn.add(row)
     I[c.SPREAD, row] = len({int(tables.D[c.D_NODE, device]) for device in devices}) or int(I[c.NODE, row] >= 0)
     F[c.WORK, row] = F[c.ESTIMATE, row]
     if not F[c.ARRIVAL, row] >= 0:

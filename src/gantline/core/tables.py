@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,17 @@ from gantline.core.lending import Lent, lend
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
 
-#: jobs (F, I), options (F, I), nodes (NF, NI), devices: the order in which every kernel takes them
-KernelTables = tuple[Floats, Ints, Floats, Ints, Floats, Ints, Ints]
+
+class Matrices(NamedTuple):
+    """The tables as kernels take them; `core.columns` names the columns of each."""
+
+    F: Floats  # jobs
+    I: Ints
+    OF: Floats  # options
+    OI: Ints
+    NF: Floats  # nodes
+    NI: Ints
+    D: Ints  # devices
 
 
 @dataclass
@@ -38,6 +47,7 @@ class Tables:
     queue_tree: dict[str, Queue] = field(default_factory=dict)
     metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
+    waits_for_turn: set[int] = field(default_factory=set)  # rows whose time-shared group goes on without them
     listed: Ints | None = None  # per row: its place in the file it was read from, where that is not the order of arrival
     performance: Any = None  # the performance model: how fast jobs are in other ways, and together (see gantline.performance.model)
     steps: Floats | None = None  # true training steps of each row, where a table of throughputs counts in steps

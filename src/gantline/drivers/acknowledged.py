@@ -17,11 +17,10 @@ from gantline.core.inputs import Input
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import RUNNING
 from gantline.drivers.virtual import Simulation
+from gantline.engine import lists as ls
 from gantline.engine.advance import arrive, next_finish
 from gantline.engine.executor import Executor, News, Order, Report, Verb
 from gantline.engine.gang import set_due
-from gantline.engine.grants import close_open_intervals
-from gantline.engine.ranks import B_ACTIVE, B_FINISHED, B_NEXT
 from gantline.engine.reconcile import Reconciler
 from gantline.engine.state import State
 
@@ -80,7 +79,7 @@ class Acknowledged(Simulation):
     def run(self) -> None:
         """Run to the end, step by step: executors answer between two decisions."""
         self._run_steps()
-        close_open_intervals(self.state)
+        self.engine.grants.close_open_intervals()
 
     # --- how time passes ------------------------------------------------------------------------------------------------
     def _wait(self) -> float:
@@ -98,8 +97,8 @@ class Acknowledged(Simulation):
 
     def _over(self) -> bool:
         """Whether nobody is left and nothing is to come: machines may go on talking."""
-        B = self.state.B
-        return bool(not B[B_ACTIVE] and B[B_NEXT] >= len(self.state.tables.ids) and self._next_event() == math.inf)
+        count = self.state.lists.number
+        return bool(not count[ls.ACTIVE] and count[ls.NEXT] >= len(self.state.tables.ids) and self._next_event() == math.inf)
 
     def _next_news(self) -> float:
         """When something is to be done between two decisions."""
@@ -112,7 +111,7 @@ class Acknowledged(Simulation):
 
     def _next_due(self) -> float:
         state = self.state
-        return next_finish(state.tables.F, state.tables.I, state.running, state.B)
+        return next_finish(state.tables.F, state.tables.I, state.lists)
 
     def _advance(self) -> None:
         """Go to the next thing that happens, and take it in."""
@@ -148,13 +147,13 @@ class Acknowledged(Simulation):
     def _see(self) -> None:
         state, t = self.state, self.state.tables
         self._finish_due()
-        arrive(t.F, t.I, state.active, state.waiting, state.B, state.hist, state.now, self._load_limit)
+        arrive(t.F, t.I, state.lists, state.now, self._load_limit)
 
     def _tidy_finished(self) -> bool:
         """Whether any has finished since the last look."""
-        self.state.B[B_FINISHED] = self.reconciler.finished
+        self.state.lists.number[ls.FINISHED] = self.reconciler.finished
         self.reconciler.finished = 0
-        return bool(self.state.B[B_FINISHED])
+        return bool(self.state.lists.number[ls.FINISHED])
 
     def _took_in(self, value: Input) -> None:
         if isinstance(value, NodeEvent) and value.kind == "down":

@@ -9,10 +9,11 @@ import numpy as np
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.dense import fits_dense, run_on_records
-from gantline.drivers.linear_loop import run_linear
+from gantline.drivers.linear_loop import Declared, run_linear
 from gantline.engine import declared_key as k
+from gantline.engine import lists as ls
 from gantline.engine import settings as s
-from gantline.engine.ranks import B_ACTIVE, B_NEXT
+from gantline.engine.blocked import name_blocked
 
 if TYPE_CHECKING:
     from gantline.drivers.virtual import Simulation
@@ -20,26 +21,31 @@ if TYPE_CHECKING:
 
 def run_declared(simulation: Simulation, key: LinearKey) -> bool:
     """Run to the end without calling back, but to make room in the log; whether the bound in time cut it short."""
-    state, engine = simulation.state, simulation.engine
-    policy = engine.policy
+    state, policy = simulation.state, simulation.engine.policy
     assert isinstance(policy, OrderPolicy)
     state.SI[s.S_PREEMPT] = int(policy.preempt or state.regime.strict)
     state.SI[s.S_MISFIT] = 1 if state.regime.strict else int(policy.misfit)
     if fits_dense(state):
-        return run_on_records(simulation, key)
+        cut = run_on_records(simulation, key)
+    else:
+        cut = _run_on_tables(simulation, key)
+    name_blocked(state)
+    return cut
+
+
+def _run_on_tables(simulation: Simulation, key: LinearKey) -> bool:
+    """Everything that records cannot say."""
+    state, engine = simulation.state, simulation.engine
     T, C = lc.clock(simulation)
-    coefficients, thresholds = k.coefficients(key), np.array(key.thresholds, dtype=np.float64)
+    declared = Declared(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
     devices = state.tables.D.shape[1]
     log = state.log
     code = lc.NEED_LOG
     while code == lc.NEED_LOG:
-        log.reserve(4 * devices + 2 * int(state.B[B_ACTIVE]) + 65536, 16 * devices + 65536)
-        code = run_linear(
-            *state.kernel_tables(), state.active, state.running, state.waiting, state.B, state.hist, state.SI, state.SF,
-            log.LI, log.LF, log.LD, log.LN, state.scratch, state.out, coefficients, thresholds, T, C,
-        )  # fmt: skip
+        log.reserve(4 * devices + 2 * int(state.lists.number[ls.ACTIVE]) + 65536, 16 * devices + 65536)
+        code = run_linear(state.matrices, state.lists, state.rules, log.columns, state.scratch, state.out, declared, T, C)
         if simulation.on_progress is not None:
-            simulation.on_progress(float(T[lc.T_NOW]), int(state.B[B_NEXT]), int(state.B[B_ACTIVE]))
+            simulation.on_progress(float(T[lc.T_NOW]), int(state.lists.number[ls.NEXT]), int(state.lists.number[ls.ACTIVE]))
     state.now = float(T[lc.T_NOW])
     engine.decisions += int(C[lc.C_DECISIONS])
     engine.started += int(C[lc.C_STARTED])

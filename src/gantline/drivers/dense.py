@@ -27,7 +27,9 @@ from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass
 from gantline.engine.dense.queues import Queues, queues
 from gantline.engine.dense.records import Records
-from gantline.engine.ranks import B_ACTIVE, B_COUNT, B_NEXT, rebuild
+from gantline.engine.lists import ACTIVE as B_ACTIVE
+from gantline.engine.lists import COUNTS as B_COUNT
+from gantline.engine.lists import NEXT as B_NEXT
 from gantline.engine.state import State
 from gantline.placement.fit import CONSOLIDATED, FIRST_FREE
 
@@ -52,7 +54,7 @@ def fits_dense(state: State) -> bool:
         SI[s.S_RULE] in (FIRST_FREE, CONSOLIDATED)
         and not SI[s.S_KEEP_EVICTIONS]
         and I.shape[1] > 0
-        and not state.B.any()
+        and not state.lists.number.any()
         and (I[c.OPTION_COUNT] == 1).all()
         and not I[c.LOCKED].any()
         and not I[c.PHASE].any()
@@ -169,10 +171,10 @@ def _write_back(state: State, jobs: Records, h: Heaps, qs: Queues, ds: Devices, 
     F[c.MARK] = np.where(begun, F[c.FIRST_START] + state.SF[s.S_CREDIT], F[c.MARK])
     for row in np.flatnonzero(runs).tolist():
         _write_devices(state, ds, row, int(i[row, r.SEGMENT]))
-    state.B[:] = B
+    state.lists.number[:] = B
     active = np.flatnonzero(runs | (state_now == PENDING))
-    state.active[: len(active)] = active
-    rebuild(I, state.active, state.running, state.waiting, state.B, state.hist)
+    state.lists.active[: len(active)] = active
+    state.rebuild()
 
 
 def _reasons(i: np.ndarray, qs: Queues) -> np.ndarray:

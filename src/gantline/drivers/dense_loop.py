@@ -42,7 +42,11 @@ from gantline.engine.dense.low_ranks import Pass, rank_key
 from gantline.engine.dense.queues import Queues, enter, key_behind
 from gantline.engine.dense.records import Records
 from gantline.engine.dense.walk import walk
-from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_HELD, B_NEXT
+from gantline.engine.lists import ACTIVE as B_ACTIVE
+from gantline.engine.lists import ADMITTED as B_ADMITTED
+from gantline.engine.lists import FINISHED as B_FINISHED
+from gantline.engine.lists import HELD as B_HELD
+from gantline.engine.lists import NEXT as B_NEXT
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 DEMAND = 7  # one more place of B: devices that those inside ask for

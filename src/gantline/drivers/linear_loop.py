@@ -6,13 +6,16 @@ which the order can change. A test holds it against the stepping loop with the p
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.arrays import Floats, Ints
 from gantline.core.gather import elapsed
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING
+from gantline.core.tables import Matrices
 from gantline.drivers.loop_clock import (
     C_DECISIONS,
     C_MAX_ACTIVE,
@@ -33,24 +36,27 @@ from gantline.drivers.loop_clock import (
     T_WAKE,
 )
 from gantline.engine import declared_key as k
+from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.advance import arrive, finish_due, next_finish, next_look, next_movable
-from gantline.engine.ranks import (
-    B_ACTIVE,
-    B_ADMITTED,
-    B_FINISHED,
-    B_HELD,
-    B_NEXT,
-    B_RUNNING,
-    B_WAITING,
-    insert_waiting,
-    sort_rows,
-)
+from gantline.engine.lists import Lists
+from gantline.engine.log import DEVICES, INTERVALS, LogColumns
+from gantline.engine.ranks import insert_waiting, sort_rows
+from gantline.engine.settings import EngineRules
 from gantline.engine.walk import walk
 
 
+class Declared(NamedTuple):
+    """A key as its policy declares it: see `engine.declared_key`."""
+
+    coefficient: Floats
+    thresholds: Floats
+
+
 @kernel
-def _key(F: Floats, I: Ints, row: int, now: float, K: Floats, thresholds: Floats) -> float:
+def _key(F: Floats, I: Ints, row: int, now: float, declared: Declared) -> float:
+    """The rank of a row."""
+    K, thresholds = declared.coefficient, declared.thresholds
     dt = elapsed(F, I, row, now)
     service = F[c.SERVICE, row] + dt
     gputime = F[c.GPUTIME, row] + I[c.HELD, row] * dt
@@ -78,6 +84,7 @@ def _key(F: Floats, I: Ints, row: int, now: float, K: Floats, thresholds: Floats
 
 @kernel
 def _slope(F: Floats, I: Ints, row: int, K: Floats) -> float:
+    """How fast the key of a row moves."""
     if I[c.PHASE, row] != RUNNING:
         return 0.0
     shrinking = F[c.RATE, row] * (K[k.REMAINING] + K[k.REMAINING_GPU] * I[c.GPUS, row])
@@ -85,31 +92,31 @@ def _slope(F: Floats, I: Ints, row: int, K: Floats) -> float:
 
 
 @kernel
-def _rank_new(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, now: float, K: Floats, thresholds: Floats) -> None:
+def _rank_new(F: Floats, I: Ints, lists: Lists, now: float, declared: Declared) -> None:
     """Put the rows that were just let in, which stand last, where they belong."""
-    fresh = B[B_ADMITTED]
-    first = B[B_WAITING] - fresh
-    last = B[B_WAITING]
-    B[B_WAITING] = first
+    fresh = lists.number[ls.ADMITTED]
+    first = lists.number[ls.WAITING] - fresh
+    last = lists.number[ls.WAITING]
+    lists.number[ls.WAITING] = first
     for place in range(first, last):  # inserting shifts only what lies before, so the rest of the tail stays readable
-        row = waiting[place]
-        hist[I[c.SMALLEST, row]] -= 1
-        F[c.KEY, row] = _key(F, I, row, now, K, thresholds)
-        insert_waiting(F, I, waiting, B, hist, row)
+        row = lists.waiting[place]
+        lists.demand[I[c.SMALLEST, row]] -= 1
+        F[c.KEY, row] = _key(F, I, row, now, declared)
+        insert_waiting(F, I, lists, row)
 
 
 @kernel
-def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now: float, K: Floats, enough: float) -> float:
+def _next_change(F: Floats, I: Ints, lists: Lists, now: float, K: Floats, enough: float) -> float:
     """The first instant at which a row that runs might fall behind one that waits, or any such instant up to `enough`.
 
     Those who wait keep their keys, so only running rows count, and those that move up gain nothing by being looked at again. `running`
     may hold rows that have just started, behind those that were ranked, so each is held against its neighbour by binary search.
     """
-    soonest = np.inf
-    n_wait = B[B_WAITING]
+    soonest, running, waiting = np.inf, lists.running, lists.waiting
+    n_wait = lists.number[ls.WAITING]
     if n_wait == 0:
         return soonest
-    for p in range(B[B_RUNNING]):
+    for p in range(lists.number[ls.RUNNING]):
         row = running[p]
         slope = _slope(F, I, row, K)
         key = F[c.KEY, row]
@@ -133,14 +140,14 @@ def _next_change(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, now:
 
 
 @kernel
-def _next_level(F: Floats, I: Ints, running: Ints, B: Ints, now: float, K: Floats, thresholds: Floats) -> float:
+def _next_level(F: Floats, I: Ints, lists: Lists, now: float, declared: Declared) -> float:
     """The first instant at which a row that runs reaches its next threshold."""
-    soonest = np.inf
+    soonest, thresholds = np.inf, declared.thresholds
     if thresholds.shape[0] == 0:
         return soonest
-    by_gpu = K[k.BY_GPU] == 1.0
-    for p in range(B[B_RUNNING]):
-        row = running[p]
+    by_gpu = declared.coefficient[k.BY_GPU] == 1.0
+    for p in range(lists.number[ls.RUNNING]):
+        row = lists.running[p]
         speed = float(I[c.HELD, row]) if by_gpu else 1.0
         have = F[c.GPUTIME, row] if by_gpu else F[c.SERVICE, row]
         dt = elapsed(F, I, row, now)
@@ -153,42 +160,21 @@ def _next_level(F: Floats, I: Ints, running: Ints, B: Ints, now: float, K: Float
 
 @kernel
 def run_linear(
-    F: Floats,
-    I: Ints,
-    OF: Floats,
-    OI: Ints,
-    NF: Floats,
-    NI: Ints,
-    D: Ints,
-    active: Ints,
-    running: Ints,
-    waiting: Ints,
-    B: Ints,
-    hist: Ints,
-    SI: Ints,
-    SF: Floats,
-    LI: Ints32,
-    LF: Floats,
-    LD: Ints32,
-    LN: Ints,
-    X: Ints,
-    out: Ints,
-    K: Floats,
-    thresholds: Floats,
-    T: Floats,
-    C: Ints,
+    t: Matrices, lists: Lists, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints, declared: Declared, T: Floats, C: Ints
 ) -> int:
     """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
+    F, I, running, K = t.F, t.I, lists.running, declared.coefficient
     rows = F.shape[1]
-    devices = D.shape[1]
+    devices = t.D.shape[1]
     length = T[T_ROUND]
     while True:
-        if LN[0] + devices + B[B_ACTIVE] + 64 > LI.shape[1] or LN[1] + 4 * devices + 64 > LD.shape[0]:
+        intervals = log.written[INTERVALS] + devices + lists.number[ls.ACTIVE] + 64
+        if intervals > log.entry.shape[1] or log.written[DEVICES] + 4 * devices + 64 > log.device.shape[0]:
             return NEED_LOG
         # 1. the next instant: an arrival, a finish, or a change of order
         due = T[T_WAKE]
-        if B[B_NEXT] < rows:
-            due = min(due, F[c.ARRIVAL, B[B_NEXT]])
+        if lists.number[ls.NEXT] < rows:
+            due = min(due, F[c.ARRIVAL, lists.number[ls.NEXT]])
         if due == np.inf:
             return DONE
         if length > 0.0:
@@ -204,10 +190,10 @@ def run_linear(
         T[T_NOW] = now
         T[T_LAST_DECISION] = now
         # 2. who has finished, 3. who has arrived
-        finish_due(F, I, OF, OI, NF, NI, D, active, running, B, now, SI, LI, LF)
-        arrive(F, I, active, waiting, B, hist, now, T[T_LOAD_LIMIT])
-        _rank_new(F, I, waiting, B, hist, now, K, thresholds)
-        if C[C_TRACK_HIGH] >= 0 and B[B_FINISHED] > 0:
+        finish_due(t, lists, now, rules, log)
+        arrive(F, I, lists, now, T[T_LOAD_LIMIT])
+        _rank_new(F, I, lists, now, declared)
+        if C[C_TRACK_HIGH] >= 0 and lists.number[ls.FINISHED] > 0:
             left = 0
             for row in range(C[C_TRACK_LOW], C[C_TRACK_HIGH]):
                 if np.isnan(F[c.FINISH, row]):
@@ -215,29 +201,29 @@ def run_linear(
                     break
             if left == 0:
                 return DONE
-        C[C_MAX_ACTIVE] = max(C[C_MAX_ACTIVE], B[B_ACTIVE])
+        C[C_MAX_ACTIVE] = max(C[C_MAX_ACTIVE], lists.number[ls.ACTIVE])
         # 4. order, 5. walk; nothing to decide while nobody waits. Keys of those who wait do not move
-        if B[B_WAITING] > 0:
+        if lists.number[ls.WAITING] > 0:
             C[C_DECISIONS] += 1
-            for p in range(B[B_RUNNING]):
-                F[c.KEY, running[p]] = _key(F, I, running[p], now, K, thresholds)
-            sort_rows(F, running, B[B_RUNNING])
-            walk(F, I, OF, OI, NF, NI, D, running, waiting, B, hist, now, SI, SF, LI, LF, LD, LN, X, out)
+            for p in range(lists.number[ls.RUNNING]):
+                F[c.KEY, running[p]] = _key(F, I, running[p], now, declared)
+            sort_rows(F, running, lists.number[ls.RUNNING])
+            walk(t, lists, now, rules, log, scratch, out)
             C[C_STARTED] += out[0]
             C[C_STOPPED] += out[1]
         # 6. when to look again
-        wake = next_finish(F, I, running, B)
-        if B[B_WAITING] > 0 and SI[s.S_PREEMPT] == 1:
+        wake = next_finish(F, I, lists)
+        if lists.number[ls.WAITING] > 0 and rules.switch[s.S_PREEMPT] == 1:
             if K[k.MOVES] == 1.0:
                 enough = now + length if length > 0.0 else next_look(now, now, T[T_QUANTUM])
-                change = _next_change(F, I, running, waiting, B, now, K, enough)
-                level = _next_level(F, I, running, B, now, K, thresholds)
+                change = _next_change(F, I, lists, now, K, enough)
+                level = _next_level(F, I, lists, now, declared)
                 if length == 0.0:
                     change = next_look(change, now, T[T_QUANTUM])
                     if level <= now:
                         level = next_look(now, now, T[T_QUANTUM])
                 wake = min(wake, min(change, level))
-            wake = min(wake, next_movable(F, running, B, now, SF[s.S_MIN_RUN]))
-        if B[B_HELD] < B[B_NEXT] and length > 0.0 and B[B_ADMITTED] > 0:
+            wake = min(wake, next_movable(F, lists, now, rules.amount[s.S_MIN_RUN]))
+        if lists.number[ls.HELD] < lists.number[ls.NEXT] and length > 0.0 and lists.number[ls.ADMITTED] > 0:
             wake = min(wake, now + length)
         T[T_WAKE] = wake

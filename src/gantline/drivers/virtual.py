@@ -24,12 +24,11 @@ from gantline.core.reasons import Reason
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
 from gantline.drivers.dense import knows
+from gantline.engine import lists as ls
 from gantline.engine.advance import admit, finish_due, next_finish, observe
 from gantline.engine.agenda import Agenda
 from gantline.engine.engine import Engine
-from gantline.engine.grants import close_open_intervals
 from gantline.engine.lost_turns import Incident
-from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_FINISHED, B_NEXT, B_WAITING
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
 from gantline.performance.goodput.measured import Profiles
@@ -78,7 +77,7 @@ class Simulation:
                 self._cut()
         else:
             self._run_steps()
-        close_open_intervals(self.state)
+        self.engine.grants.close_open_intervals()
 
     def _linear_key(self) -> LinearKey | None:
         """The declared key, if nothing in this run needs Python between two decisions."""
@@ -118,7 +117,7 @@ class Simulation:
                 break
             # 5. decide, 6. commit; an order need not be asked while nobody waits
             engine.next_finish = math.nan
-            if state.B[B_WAITING] or engine.asks_always:
+            if state.lists.number[ls.WAITING] or engine.asks_always:
                 plan = engine.decide()
                 if plan is not None:
                     self._commit(plan)
@@ -137,7 +136,7 @@ class Simulation:
                 engine.incidents.append(Incident(now, state.decision, f"jobs wait, but nothing changed in {_STALL} decisions: given up"))
                 break
             if self.on_progress is not None and state.decision % 512 == 0:
-                self.on_progress(now, int(state.B[B_NEXT]), int(state.B[B_ACTIVE]))
+                self.on_progress(now, int(state.lists.number[ls.NEXT]), int(state.lists.number[ls.ACTIVE]))
 
     def _wait(self) -> float:
         """Let time pass until the next look; on virtual time that is a jump. Infinity: nothing is to come."""
@@ -169,7 +168,11 @@ class Simulation:
         changed |= self._tidy_finished()
         if self.engine.grants.speeds_until <= state.now:
             self.engine.grants.refresh()
-        entered = self._admit() if self._quota else state.active[state.B[B_ACTIVE] - state.B[B_ADMITTED] : state.B[B_ACTIVE]]
+        entered = (
+            self._admit()
+            if self._quota
+            else state.lists.active[state.lists.number[ls.ACTIVE] - state.lists.number[ls.ADMITTED] : state.lists.number[ls.ACTIVE]]
+        )
         if state.withheld:
             self.engine.inputs.keep_out()
         if self.estimates.learns and len(entered):
@@ -180,16 +183,13 @@ class Simulation:
     def _see(self) -> None:
         """Who has finished by now, and who has arrived."""
         state, log = self.state, self.state.log
-        observe(
-            *state.kernel_tables(), state.active, state.running, state.waiting, state.B, state.hist, state.now, self._load_limit,
-            state.SI, log.LI, log.LF,
-        )  # fmt: skip
+        observe(state.matrices, state.lists, state.now, self._load_limit, state.rules, log.columns)
 
     def _finish_in_order(self) -> bool:
         """Speeds change at the instant at which a mate ends or a model says so, not at the end of the round."""
         state, grants, now, changed = self.state, self.engine.grants, self.state.now, False
         while not state.regime.finish_at_boundary:
-            due = min(next_finish(state.tables.F, state.tables.I, state.running, state.B), grants.speeds_until)
+            due = min(next_finish(state.tables.F, state.tables.I, state.lists), grants.speeds_until)
             if due >= now:
                 break
             state.now = due
@@ -201,12 +201,12 @@ class Simulation:
 
     def _finish_due(self) -> bool:
         state, log = self.state, self.state.log
-        finish_due(*state.kernel_tables(), state.active, state.running, state.B, state.now, state.SI, log.LI, log.LF)
+        finish_due(state.matrices, state.lists, state.now, state.rules, log.columns)
         return self._tidy_finished()
 
     def _tidy_finished(self) -> bool:
         """Give back what finished rows held beyond plain gangs; whether any finished."""
-        finished = int(self.state.B[B_FINISHED]) > 0
+        finished = int(self.state.lists.number[ls.FINISHED]) > 0
         if finished and self.engine.grants.minds_changes:
             self.engine.grants.forget_finished()
         return finished
@@ -226,11 +226,11 @@ class Simulation:
 
     def _stalled(self) -> bool:
         state = self.state
-        nothing_runs = math.isinf(next_finish(state.tables.F, state.tables.I, state.running, state.B))
-        return nothing_runs and state.B[B_NEXT] >= len(state.tables.ids) and self._next_node_event >= len(self.node_events)
+        nothing_runs = math.isinf(next_finish(state.tables.F, state.tables.I, state.lists))
+        return nothing_runs and state.lists.number[ls.NEXT] >= len(state.tables.ids) and self._next_node_event >= len(self.node_events)
 
     def _tracked_done(self) -> bool:
-        if self.track is None or self.state.B[B_FINISHED] == 0:
+        if self.track is None or self.state.lists.number[ls.FINISHED] == 0:
             return False
         return not np.isnan(self.state.tables.F[c.FINISH, self.track[0] : self.track[1]]).any()
 
@@ -267,10 +267,12 @@ class Simulation:
         """Let in whom the quota allows, keeping `active` in order of arrival."""
         state = self.state
         t = state.tables
-        arrived = np.arange(state.B[B_NEXT])
-        held = arrived[(t.I[c.PHASE][: state.B[B_NEXT]] == Phase.HELD) & (t.I[c.REASON][: state.B[B_NEXT]] != Reason.HELD)]
+        arrived = np.arange(state.lists.number[ls.NEXT])
+        held = arrived[
+            (t.I[c.PHASE][: state.lists.number[ls.NEXT]] == Phase.HELD) & (t.I[c.REASON][: state.lists.number[ls.NEXT]] != Reason.HELD)
+        ]
         t.I[c.REASON, held] = int(Reason.QUOTA)
         entering = self.admission.select(t, held, state.rows)
         for row in entering:
-            admit(t.F, t.I, state.active, state.waiting, state.B, state.hist, row, state.now)
+            admit(t.F, t.I, state.lists, row, state.now)
         return np.array(entering, dtype=np.int64)

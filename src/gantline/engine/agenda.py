@@ -14,9 +14,9 @@ import math
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.engine import lists as ls
 from gantline.engine.advance import next_finish, next_look, next_movable
 from gantline.engine.engine import Engine
-from gantline.engine.ranks import B_ACTIVE, B_ADMITTED, B_HELD, B_NEXT, B_WAITING
 
 
 class Agenda:
@@ -55,7 +55,7 @@ class Agenda:
             number = max(0, math.ceil(due / regime.round - 1e-9))
             if not self._first:
                 following = math.floor(now / regime.round + 1e-9) + 1
-                every = self.step_all or (self.late and self.state.B[B_ACTIVE] > 0)
+                every = self.step_all or (self.late and self.state.lists.number[ls.ACTIVE] > 0)
                 number = following if every else max(number, following)
             return number * regime.round
         if regime.tick > 0.0:
@@ -66,7 +66,7 @@ class Agenda:
 
     def _arrival(self) -> float:
         """When the next of the jobs that are known already is submitted."""
-        arrivals, following = self.state.tables.F[c.ARRIVAL], self.state.B[B_NEXT]
+        arrivals, following = self.state.tables.F[c.ARRIVAL], self.state.lists.number[ls.NEXT]
         return float(arrivals[following]) if following < len(arrivals) else math.inf
 
     def _soonest(self) -> float:
@@ -74,16 +74,16 @@ class Agenda:
         state, engine, regime, now = self.state, self.engine, self.state.regime, self._since
         wake = engine.next_finish
         if wake != wake:
-            wake = next_finish(state.tables.F, state.tables.I, state.running, state.B)
+            wake = next_finish(state.tables.F, state.tables.I, state.lists)
         if engine.grants.speeds_until > now:
             wake = min(wake, engine.grants.speeds_until)
         if not engine.order_only:
             wake = min(wake, max(self._leases_end(), now))
-        if state.B[B_WAITING] or (engine.asks_always and state.B[B_ACTIVE]):
+        if state.lists.number[ls.WAITING] or (engine.asks_always and state.lists.number[ls.ACTIVE]):
             wake = min(wake, self._answer_ends())
             if state.min_run > 0.0:
-                wake = min(wake, next_movable(state.tables.F, state.running, state.B, now, state.min_run))
-        if state.B[B_HELD] < state.B[B_NEXT] and regime.round > 0.0 and state.B[B_ADMITTED] > 0:
+                wake = min(wake, next_movable(state.tables.F, state.lists, now, state.min_run))
+        if state.lists.number[ls.HELD] < state.lists.number[ls.NEXT] and regime.round > 0.0 and state.lists.number[ls.ADMITTED] > 0:
             wake = min(wake, now + regime.round)
         return wake
 

@@ -7,13 +7,10 @@ its first progress.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.core.gather import elapsed
-
-if TYPE_CHECKING:
-    from gantline.engine.state import State
+from gantline.engine.state import State
 
 
 def safe_work(state: State, row: int) -> float:

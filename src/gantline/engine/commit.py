@@ -8,8 +8,6 @@ A gang that cannot get its new place goes back to the old one; only if somebody 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gantline.core import columns as c
@@ -18,13 +16,19 @@ from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Mode
 from gantline.core.reasons import Reason
 from gantline.engine.compiled_turns import CompiledTurns
+from gantline.engine.grants import Grants
 from gantline.engine.in_force import Groups
 from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.turns_by_hand import TurnsByHand
 from gantline.engine.wanted import divides_time, sound_numbers
 
-if TYPE_CHECKING:
-    from gantline.engine.grants import Grants
+
+def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: bool = False) -> None:
+    """Make the active rows hold exactly what the plan says; `rows` are those of the plan's snapshot.
+
+    With `by_hand` nothing is compiled: the other way to the same books.
+    """
+    Commit(grants, rows[table.job], table, by_hand).run()
 
 
 class Commit:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gantline.core import columns as c
@@ -11,9 +9,7 @@ from gantline.core.arrays import Bools, Ints
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.engine import gang_turns as g
 from gantline.engine.checkpoints import note_saves
-
-if TYPE_CHECKING:
-    from gantline.engine.grants import Grants
+from gantline.engine.grants import Grants
 
 
 class CompiledTurns:
@@ -24,7 +20,8 @@ class CompiledTurns:
         self.state = grants.state
         if len(rows):
             self.work: Ints = np.zeros((g.W_ROWS, len(rows)), dtype=np.int64)
-            self.listed: Ints = np.zeros(self.state.tables.D.shape[1] + len(rows), dtype=np.int64)
+            listed: Ints = np.zeros(self.state.tables.D.shape[1] + len(rows), dtype=np.int64)
+            self.of_all = g.GangTurns(rows, options, self.work, listed)
 
     def give_up(self) -> None:
         """Everybody gives up what the plan takes away."""
@@ -36,7 +33,7 @@ class CompiledTurns:
             way = g.way_of(t.I, t.options.I, self.rows[at], self.options[at])
             if way == g.KEEPS or (way == g.LEAVES and state.now >= t.F[c.LAST_START, self.rows[at]] + state.min_run):
                 note_saves(state, int(self.rows[at]))
-        g.part_with(*state.kernel_tables(), self.rows, self.options, self.work, self.listed, state.now, state.SF)
+        g.part_with(state.matrices, self.of_all, state.now, state.min_run)
 
     def turns(self, first: int, last: int) -> None:
         """The turns of those in [first, last)."""
@@ -44,9 +41,8 @@ class CompiledTurns:
             return
         state, log = self.state, self.state.log
         g.take_turns(
-            *state.kernel_tables(), self.rows, self.options, first, last, self.work, self.listed,
-            self.grants.fluid.used, state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN, state.scratch, state.out,
-        )  # fmt: skip
+            state.matrices, self.of_all, first, last, self.grants.fluid.used, state.now, state.rules, log.columns, state.scratch, state.out
+        )
 
     def granted(self) -> Ints:
         """Rows that have now what they were to have."""

@@ -24,12 +24,14 @@ from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.engine import settings as s
 from gantline.engine.advance import rank_and_walk
+from gantline.engine.blocked import name_blocked
+from gantline.engine.commit import commit_assignments
 from gantline.engine.grants import Grants
 from gantline.engine.inputs import Inputs
 from gantline.engine.lost_turns import Incident, LostTurns, OverBudgetError, told
 from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
-from gantline.engine.ranks import B_ACTIVE, drop_sorted
+from gantline.engine.ranks import leave
 from gantline.engine.state import State
 
 
@@ -140,12 +142,12 @@ class Engine:
         if plan.refusals:
             rows = rows.copy()  # the active rows change under it
             self._turn_away(plan.refusals, rows)
-        t, log, n = state.tables, state.log, int(state.B[B_ACTIVE])
+        t, log, n = state.tables, state.log, len(state.rows)
         log.reserve(2 * t.D.shape[1] + n + 8, 4 * t.D.shape[1] + 8)
         if plan.ranking is not None:
             self._walk(plan.ranking, rows)
         elif plan.assignments is not None:
-            self.grants.commit(rows, plan.assignments)
+            commit_assignments(self.grants, rows, plan.assignments)
             state.rebuild()
             self._count()
 
@@ -176,7 +178,7 @@ class Engine:
                 self.incidents.append(Incident(state.now, state.decision, what))
                 continue
             I[c.PHASE, row], I[c.REASON, row] = int(Phase.REJECTED), int(Reason.REFUSED)
-            state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
+            leave(state.lists, row)
             self.refusals.append(Refused(state.now, row, one.why, dict(one.offer)))
         state.rebuild()
 
@@ -191,22 +193,7 @@ class Engine:
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = 1 if strict else int(ranking.misfit)
         self.next_finish = rank_and_walk(
-            *state.kernel_tables(),
-            key,
-            rows,
-            state.running,
-            state.waiting,
-            state.B,
-            state.hist,
-            state.now,
-            state.SI,
-            state.SF,
-            log.LI,
-            log.LF,
-            log.LD,
-            log.LN,
-            state.scratch,
-            state.out,
+            state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out
         )
         if self.next_finish != self.next_finish:
             self._lost("the ranking has a key that is not a number (use +inf for 'not now')")
@@ -217,6 +204,7 @@ class Engine:
         if self.grants.left:
             self.grants.refresh()
             self.next_finish = math.nan
+        name_blocked(state)
         self._count()
 
     def _keep_order(self, key: Any, rows: Any) -> Any:

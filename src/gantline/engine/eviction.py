@@ -6,11 +6,16 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING, STARTING
+from gantline.core.tables import Matrices
+from gantline.engine import lists as ls
+from gantline.engine import settings as s
+from gantline.engine import walk_notes as w
+from gantline.engine.find_place import find_place
 from gantline.engine.gang import give_back
-
-# rows of the scratch matrix
-X_NODES, X_COUNTS, X_VICTIM, X_SAVED, X_OFFSET, X_OPTION, X_NODE = range(7)
-X_FREE, X_RECLAIM, X_TRIED, X_TRIED_ALL, X_GAIN, X_AHEAD, X_COUNT = range(7, 14)
+from gantline.engine.lists import Lists
+from gantline.engine.settings import EngineRules
+from gantline.engine.walk_notes import Notes
+from gantline.placement.fit import CONSOLIDATED
 
 
 @kernel
@@ -23,12 +28,14 @@ def movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool:
 
 
 @kernel
-def restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int) -> bool:
+def restore(t: Matrices, notes: Notes, v: int) -> bool:
     """Give victim `v` its own devices back, if all are free."""
-    option, node, first, count = X[X_OPTION, v], X[X_NODE, v], X[X_OFFSET, v], I[c.HELD, row]
-    cpus, memory = OF[c.O_CPUS, option], OF[c.O_MEMORY, option]
+    I, NF, D = t.I, t.NF, t.D
+    row, option, node, first = notes.victim[v], notes.option[v], notes.node[v], notes.offset[v]
+    count, saved = I[c.HELD, row], notes.saved
+    cpus, memory = t.OF[c.O_CPUS, option], t.OF[c.O_MEMORY, option]
     if count == 0:  # a grant of CPUs only
-        if NF[c.N_CPUS, node] + 1e-9 < cpus or NF[c.N_MEMORY, node] + 1e-9 < memory or NI[c.N_UP, node] == 0:
+        if NF[c.N_CPUS, node] + 1e-9 < cpus or NF[c.N_MEMORY, node] + 1e-9 < memory or t.NI[c.N_UP, node] == 0:
             return False
         NF[c.N_CPUS, node] -= cpus
         NF[c.N_MEMORY, node] -= memory
@@ -36,21 +43,21 @@ def restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: Int
         I[c.OPTION, row] = option
         return True
     for k in range(first, first + count):
-        at, here = D[c.D_NODE, X[X_SAVED, k]], 1
-        if D[c.D_HOLDER, X[X_SAVED, k]] != c.FREE:
+        at, here = D[c.D_NODE, saved[k]], 1
+        if D[c.D_HOLDER, saved[k]] != c.FREE:
             return False
         if cpus > 0.0 or memory > 0.0:  # what all of its devices on that node need
             for j in range(first, first + count):
-                here += int(j != k and D[c.D_NODE, X[X_SAVED, j]] == at)
+                here += int(j != k and D[c.D_NODE, saved[j]] == at)
             if NF[c.N_CPUS, at] + 1e-9 < cpus * here or NF[c.N_MEMORY, at] + 1e-9 < memory * here:
                 return False
     last = -1
     for k in range(first, first + count):
-        device = X[X_SAVED, k]
+        device = saved[k]
         at = D[c.D_NODE, device]
         D[c.D_HOLDER, device] = row
         D[c.D_NEXT, device] = -1
-        NI[c.N_FREE, at] -= 1
+        t.NI[c.N_FREE, at] -= 1
         NF[c.N_CPUS, at] -= cpus
         NF[c.N_MEMORY, at] -= memory
         if last < 0:
@@ -63,71 +70,78 @@ def restore(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, X: Int
 
 
 @kernel
-def evict(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, X: Ints, v: int, saved: int, by_node: bool) -> int:
-    """Take the devices of a running gang away on trial, remembering which they were; the new end of the memory comes back."""
-    kind = OI[c.O_TYPE, I[c.OPTION, row]]
+def evict(t: Matrices, notes: Notes, row: int) -> None:
+    """Take the devices of a running gang away on trial, remembering which they were."""
+    I, number = t.I, notes.number
+    kind, v, saved = t.OI[c.O_TYPE, I[c.OPTION, row]], number[w.VICTIMS], number[w.SAVED]
     I[c.FLAGS, row] = v + 1
-    X[X_VICTIM, v] = row
-    X[X_OFFSET, v] = saved
-    X[X_OPTION, v] = I[c.OPTION, row]
-    X[X_NODE, v] = I[c.NODE, row]
+    notes.victim[v] = row
+    notes.offset[v] = saved
+    notes.option[v] = I[c.OPTION, row]
+    notes.node[v] = I[c.NODE, row]
     device = I[c.HEAD, row]
     while device >= 0:
-        X[X_SAVED, saved] = device
+        notes.saved[saved] = device
         saved += 1
-        if by_node:
-            NI[c.N_RECLAIM, D[c.D_NODE, device]] -= 1
-        device = D[c.D_NEXT, device]
-    give_back(I, OF, OI, NF, NI, D, row)
-    X[X_FREE, kind] += I[c.HELD, row]
-    X[X_RECLAIM, kind] -= I[c.HELD, row]
-    return saved
+        if number[w.BY_NODE] == 1:
+            t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] -= 1
+        device = t.D[c.D_NEXT, device]
+    give_back(t, row)
+    notes.free[kind] += I[c.HELD, row]
+    notes.reclaim[kind] -= I[c.HELD, row]
+    number[w.VICTIMS] = v + 1
+    number[w.SAVED] = saved
+    number[w.UNDECIDED] += 1
 
 
 @kernel
-def undo(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, X: Ints, v: int) -> None:
-    """Take back the eviction of victim `v`."""
-    row = X[X_VICTIM, v]
-    restore(I, OF, NF, NI, D, row, X, v)
+def undo(t: Matrices, notes: Notes) -> None:
+    """Take back the last eviction."""
+    I, number = t.I, notes.number
+    v = number[w.VICTIMS] - 1
+    row = notes.victim[v]
+    restore(t, notes, v)
     I[c.FLAGS, row] = 0
-    kind = OI[c.O_TYPE, I[c.OPTION, row]]
-    X[X_FREE, kind] -= I[c.HELD, row]
-    X[X_RECLAIM, kind] += I[c.HELD, row]
+    kind = t.OI[c.O_TYPE, I[c.OPTION, row]]
+    notes.free[kind] -= I[c.HELD, row]
+    notes.reclaim[kind] += I[c.HELD, row]
     device = I[c.HEAD, row]
     while device >= 0:
-        NI[c.N_RECLAIM, D[c.D_NODE, device]] += 1
-        device = D[c.D_NEXT, device]
+        t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] += 1
+        device = t.D[c.D_NEXT, device]
+    number[w.VICTIMS] = v
+    number[w.SAVED] = notes.offset[v]
+    number[w.UNDECIDED] -= 1
 
 
 @kernel
-def count_reclaim(F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, now: float, min_run: float) -> None:
-    """Devices per node that gangs from position `first` on would give up."""
-    for node in range(NI.shape[1]):
-        NI[c.N_RECLAIM, node] = 0
-    for k in range(first, n):
-        row = running[k]
-        if I[c.FLAGS, row] == 0 and movable(F, I, row, now, min_run):
-            device = I[c.HEAD, row]
+def count_reclaim(t: Matrices, lists: Lists, notes: Notes, now: float, min_run: float) -> None:
+    """Devices per node that gangs whose turn has not come would give up; from now on this is kept."""
+    for node in range(t.NI.shape[1]):
+        t.NI[c.N_RECLAIM, node] = 0
+    for k in range(notes.number[w.AT_RUNNING], lists.number[ls.RUNNING]):
+        row = lists.running[k]
+        if t.I[c.FLAGS, row] == 0 and movable(t.F, t.I, row, now, min_run):
+            device = t.I[c.HEAD, row]
             while device >= 0:
-                NI[c.N_RECLAIM, D[c.D_NODE, device]] += 1
-                device = D[c.D_NEXT, device]
+                t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] += 1
+                device = t.D[c.D_NEXT, device]
+    notes.number[w.BY_NODE] = 1
 
 
 @kernel
-def node_to_clear(
-    F: Floats, I: Ints, NI: Ints, D: Ints, running: Ints, first: int, n: int, kind: int, need: int, now: float, min_run: float, X: Ints
-) -> int:
+def node_to_clear(t: Matrices, lists: Lists, notes: Notes, kind: int, need: int, now: float, min_run: float) -> int:
     """The node on which stopping the lowest-ranked gangs first makes room for `need` devices; -1: none.
 
     It is the node that stopping gangs from the back, one after the other, would clear first; finding it before anybody is stopped
     spares all those whose devices would not have helped.
     """
-    gain = X[X_GAIN]
+    I, NI, D, gain = t.I, t.NI, t.D, notes.gain
     for node in range(NI.shape[1]):
         gain[node] = 0
-    for k in range(n - 1, first - 1, -1):
-        row = running[k]
-        if I[c.FLAGS, row] != 0 or not movable(F, I, row, now, min_run):
+    for k in range(lists.number[ls.RUNNING] - 1, notes.number[w.AT_RUNNING] - 1, -1):
+        row = lists.running[k]
+        if I[c.FLAGS, row] != 0 or not movable(t.F, I, row, now, min_run):
             continue
         device = I[c.HEAD, row]
         alone = I[c.SPREAD, row] == 1  # on one node: no need to go through its devices
@@ -142,9 +156,62 @@ def node_to_clear(
 
 @kernel
 def sits_on(I: Ints, D: Ints, row: int, node: int) -> bool:
+    """Whether a gang has devices on the node."""
     device = I[c.HEAD, row]
     while device >= 0:
         if D[c.D_NODE, device] == node:
             return True
         device = D[c.D_NEXT, device] if I[c.SPREAD, row] > 1 else -1
     return False
+
+
+@kernel
+def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: int, option: int, plain: bool, now: float) -> int:
+    """Stop lower-ranked gangs, lowest first, until the gang fits; if it never does, nobody was stopped. How many nodes it gets; 0: none."""
+    number, kind, need = notes.number, t.OI[c.O_TYPE, option], t.OI[c.O_GPUS, option]
+    keep, min_run = rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.amount[s.S_MIN_RUN]
+    if notes.reclaim[kind] <= 0 and not keep and need > 0:
+        return 0
+    target = -1
+    if plain and not keep and rules.switch[s.S_RULE] == CONSOLIDATED and need <= number[w.LARGEST]:
+        target = node_to_clear(t, lists, notes, kind, need, now, min_run)
+        if target < 0:
+            return 0
+    elif not keep and need > 0:
+        if number[w.BY_NODE] == 0:
+            count_reclaim(t, lists, notes, now, min_run)
+        if find_place(t, rules, row, option, True, notes.nodes, notes.counts) == 0:
+            return 0
+    if number[w.TYPES] > 1 or target >= 0 or number[w.CLEARED] == 1:
+        number[w.BACK] = lists.number[ls.RUNNING] - 1  # some were passed over before and are candidates again
+    number[w.CLEARED] = int(target >= 0)
+    back, victims = number[w.BACK], number[w.VICTIMS]
+    used = _stop_until_it_fits(t, lists, rules, notes, row, option, target, now)
+    if used > 0 or keep:
+        notes.tried[kind] = 1 << 60  # more is free than before
+    else:
+        while number[w.VICTIMS] > victims:
+            undo(t, notes)
+        number[w.BACK] = back
+    return used
+
+
+@kernel
+def _stop_until_it_fits(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: int, option: int, target: int, now: float) -> int:
+    """Take away devices, from the lowest rank up, until the gang has a place; on one node, where a target is given."""
+    I, number, kind, need = t.I, notes.number, t.OI[c.O_TYPE, option], t.OI[c.O_GPUS, option]
+    keep, min_run = rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.amount[s.S_MIN_RUN]
+    used = 0
+    while used == 0 and number[w.BACK] >= number[w.AT_RUNNING]:
+        other = lists.running[number[w.BACK]]
+        number[w.BACK] -= 1
+        if I[c.FLAGS, other] != 0 or not movable(t.F, I, other, now, min_run):
+            continue
+        if not keep and t.OI[c.O_TYPE, I[c.OPTION, other]] != kind:
+            continue  # its devices cannot help
+        if target >= 0 and not sits_on(I, t.D, other, target):
+            continue
+        evict(t, notes, other)
+        if need <= notes.free[kind] and (target < 0 or t.NI[c.N_FREE, target] >= need):
+            used = find_place(t, rules, row, option, False, notes.nodes, notes.counts)
+    return used

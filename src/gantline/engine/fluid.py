@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.grant import Grant
+from gantline.engine.state import State
 from gantline.engine.wanted import Wanted
-
-if TYPE_CHECKING:
-    from gantline.engine.state import State
 
 
 class Fluid:

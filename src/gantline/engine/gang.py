@@ -5,39 +5,43 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.arrays import Floats, Ints
 from gantline.core.gather import elapsed
 from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, PENDING, RUNNING
 from gantline.core.reasons import Reason
+from gantline.core.tables import Matrices
 from gantline.engine import log as g
 from gantline.engine import settings as s
+from gantline.engine.log import LogColumns
+from gantline.engine.settings import EngineRules
 
 _FINISHED = int(Reason.FINISHED)
 
 
 @kernel
-def take(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, option: int, nodes: Ints, counts: Ints, used: int) -> None:
+def take(t: Matrices, row: int, option: int, nodes: Ints, counts: Ints, used: int) -> None:
     """Give the row the chosen devices, lowest first on each node, linked in that order."""
+    I, D = t.I, t.D
     I[c.OPTION, row] = option
     I[c.SPREAD, row] = used
     held = 0
     last = -1
     I[c.HEAD, row] = -1
-    if OI[c.O_GPUS, option] == 0:
+    if t.OI[c.O_GPUS, option] == 0:
         node = nodes[0]
-        NF[c.N_CPUS, node] -= OF[c.O_CPUS, option]
-        NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, option]
+        t.NF[c.N_CPUS, node] -= t.OF[c.O_CPUS, option]
+        t.NF[c.N_MEMORY, node] -= t.OF[c.O_MEMORY, option]
         I[c.NODE, row] = node
         I[c.HELD, row] = 0
         return
     for k in range(used):
         node = nodes[k]
         left = counts[k]
-        NF[c.N_CPUS, node] -= OF[c.O_CPUS, option] * left
-        NF[c.N_MEMORY, node] -= OF[c.O_MEMORY, option] * left
-        NI[c.N_FREE, node] -= left
-        device = NI[c.N_FIRST, node]
+        t.NF[c.N_CPUS, node] -= t.OF[c.O_CPUS, option] * left
+        t.NF[c.N_MEMORY, node] -= t.OF[c.O_MEMORY, option] * left
+        t.NI[c.N_FREE, node] -= left
+        device = t.NI[c.N_FIRST, node]
         while left > 0:
             if D[c.D_HOLDER, device] == c.FREE:
                 D[c.D_HOLDER, device] = row
@@ -54,8 +58,9 @@ def take(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int,
 
 
 @kernel
-def give_back(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int) -> None:
+def give_back(t: Matrices, row: int) -> None:
     """Free what the row holds; its progress columns stay as they are."""
+    I, OF, NF, NI, D = t.I, t.OF, t.NF, t.NI, t.D
     option = I[c.OPTION, row]
     if option >= 0 and I[c.NODE, row] >= 0:
         NF[c.N_CPUS, I[c.NODE, row]] += OF[c.O_CPUS, option]
@@ -102,83 +107,81 @@ def set_due(F: Floats, row: int) -> None:
 
 
 @kernel
-def open_interval(I: Ints, D: Ints, row: int, now: float, LI: Ints32, LF: Floats, LD: Ints32, LN: Ints) -> None:
-    """Log that the row holds its present devices from now on."""
-    at = LN[0]
-    LN[0] += 1
-    I[c.INTERVAL, row] = at
-    LI[g.L_ROW, at] = row
-    LI[g.L_OPTION, at] = I[c.OPTION, row]
-    LI[g.L_REASON, at] = 0
-    LI[g.L_OFFSET, at] = LN[1]
-    LI[g.L_NODE, at] = I[c.NODE, row]
-    LF[g.L_START, at] = now
-    LF[g.L_END, at] = np.nan
-    device = I[c.HEAD, row]
-    count = 0
-    while device >= 0:
-        LD[LN[1]] = device
-        LN[1] += 1
-        count += 1
-        device = D[c.D_NEXT, device]
-    LI[g.L_COUNT, at] = count
+def set_speeds(F: Floats, I: Ints, rows: Ints, rate: Floats, until: Floats, now: float) -> None:
+    """New speeds from now on, and when rows are due with them; whose speed is as it was is left alone."""
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        F[c.SPEED_UNTIL, row] = until[k]
+        if rate[k] != F[c.RATE, row]:
+            settle(F, I, row, now)
+            F[c.RATE, row] = rate[k]
+            set_due(F, row)
 
 
 @kernel
-def close_interval(I: Ints, row: int, now: float, reason: int, LI: Ints32, LF: Floats) -> None:
+def open_interval(I: Ints, D: Ints, row: int, now: float, log: LogColumns) -> None:
+    """Log that the row holds its present devices from now on."""
+    at, offset = log.written[g.INTERVALS], log.written[g.DEVICES]
+    I[c.INTERVAL, row] = at
+    log.entry[g.L_ROW, at] = row
+    log.entry[g.L_OPTION, at] = I[c.OPTION, row]
+    log.entry[g.L_REASON, at] = 0
+    log.entry[g.L_OFFSET, at] = offset
+    log.entry[g.L_NODE, at] = I[c.NODE, row]
+    log.time[g.L_START, at] = now
+    log.time[g.L_END, at] = np.nan
+    device = I[c.HEAD, row]
+    count = 0
+    while device >= 0:
+        log.device[offset + count] = device
+        count += 1
+        device = D[c.D_NEXT, device]
+    log.entry[g.L_COUNT, at] = count
+    log.written[g.INTERVALS], log.written[g.DEVICES] = at + 1, offset + count
+
+
+@kernel
+def close_interval(I: Ints, row: int, now: float, reason: int, log: LogColumns) -> None:
+    """Log that the row holds them until now."""
     at = I[c.INTERVAL, row]
     if at >= 0:
-        LF[g.L_END, at] = now
-        LI[g.L_REASON, at] = reason
+        log.time[g.L_END, at] = now
+        log.entry[g.L_REASON, at] = reason
         I[c.INTERVAL, row] = -1
 
 
 @kernel
-def rate_of(I: Ints, OF: Floats, OI: Ints, NI: Ints, D: Ints, row: int) -> float:
+def rate_of(t: Matrices, row: int) -> float:
     """Work per second of a chained gang with the option in use, by whether it sits on as few nodes as it can."""
-    option = I[c.OPTION, row]
-    gpus = OI[c.O_GPUS, option]
+    option = t.I[c.OPTION, row]
+    gpus = t.OI[c.O_GPUS, option]
     together = True
-    if I[c.SPREAD, row] > 1:  # spans more nodes than it must?
-        size = NI[c.N_GPUS, D[c.D_NODE, I[c.HEAD, row]]]
-        together = I[c.SPREAD, row] <= (gpus + size - 1) // size
-    rate: float = OF[c.O_RATE, option] if together else OF[c.O_RATE_SPREAD, option]
+    if t.I[c.SPREAD, row] > 1:  # spans more nodes than it must?
+        size = t.NI[c.N_GPUS, t.D[c.D_NODE, t.I[c.HEAD, row]]]
+        together = t.I[c.SPREAD, row] <= (gpus + size - 1) // size
+    rate: float = t.OF[c.O_RATE, option] if together else t.OF[c.O_RATE_SPREAD, option]
     return rate
 
 
 @kernel
-def price(cost: float, devices: int, SF: Floats) -> float:
+def price(cost: float, devices: int, amount: Floats) -> float:
     """What a change costs a gang of so many devices."""
-    return cost + SF[s.S_DOUBLING] * np.log2(float(devices)) if cost > 0.0 and devices > 1 else cost
+    return cost + amount[s.S_DOUBLING] * np.log2(float(devices)) if cost > 0.0 and devices > 1 else cost
 
 
 @kernel
-def start(
-    F: Floats,
-    I: Ints,
-    OF: Floats,
-    OI: Ints,
-    NI: Ints,
-    D: Ints,
-    row: int,
-    now: float,
-    SI: Ints,
-    SF: Floats,
-    LI: Ints32,
-    LF: Floats,
-    LD: Ints32,
-    LN: Ints,
-) -> None:
+def start(t: Matrices, row: int, now: float, rules: EngineRules, log: LogColumns) -> None:
     """The row has taken its devices: it begins to run."""
-    rate = rate_of(I, OF, OI, NI, D, row)
+    F, I, amount = t.F, t.I, rules.amount
+    rate = rate_of(t, row)
     waited = now - F[c.SINCE, row]
     if waited > 0.0:
         F[c.WAITED, row] += waited
     first = np.isnan(F[c.FIRST_START, row])
-    cost = price(SF[s.S_START] if first else SF[s.S_RESUME], I[c.HELD, row], SF)
+    cost = price(amount[s.S_START] if first else amount[s.S_RESUME], I[c.HELD, row], amount)
     if first:
         F[c.FIRST_START, row] = now
-        F[c.MARK, row] = now + SF[s.S_CREDIT]
+        F[c.MARK, row] = now + amount[s.S_CREDIT]
     else:
         I[c.RESTARTS, row] += 1
     F[c.LAST_START, row] = now
@@ -189,16 +192,16 @@ def start(
     I[c.PHASE, row] = RUNNING
     F[c.SINCE, row] = now + cost
     set_due(F, row)
-    open_interval(I, D, row, now, LI, LF, LD, LN)
+    open_interval(I, t.D, row, now, log)
 
 
 @kernel
-def halt(F: Floats, I: Ints, row: int, now: float, reason: int, SI: Ints, LI: Ints32, LF: Floats) -> None:
+def halt(F: Floats, I: Ints, row: int, now: float, reason: int, log: LogColumns) -> None:
     """The row stops on purpose: what it has done is saved. Its devices have been given back already."""
     I[c.PREEMPTIONS, row] += 1
     I[c.REASON, row] = reason
     settle(F, I, row, now)
-    close_interval(I, row, now, reason, LI, LF)
+    close_interval(I, row, now, reason, log)
     rest(F, I, row, now)
 
 
@@ -216,15 +219,16 @@ def rest(F: Floats, I: Ints, row: int, now: float) -> None:
 
 
 @kernel
-def complete(F: Floats, I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, at: float, LI: Ints32, LF: Floats) -> None:
+def complete(t: Matrices, row: int, at: float, log: LogColumns) -> None:
     """The row has finished at the instant `at`."""
+    F, I = t.F, t.I
     settle(F, I, row, at)
     F[c.DONE, row] = F[c.WORK, row]
     F[c.SAFE, row] = F[c.WORK, row]
     F[c.FINISH, row] = at
     F[c.RATE, row] = 0.0
-    give_back(I, OF, OI, NF, NI, D, row)
-    close_interval(I, row, at, _FINISHED, LI, LF)
+    give_back(t, row)
+    close_interval(I, row, at, _FINISHED, log)
     I[c.PHASE, row] = COMPLETED
     I[c.HELD, row] = 0
     I[c.OPTION, row] = -1

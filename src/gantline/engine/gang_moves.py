@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
+from gantline.core.tables import Matrices
 from gantline.engine import settings as s
+from gantline.engine.find_place import seed_of
+from gantline.engine.settings import EngineRules
 from gantline.placement.fit import choose, room
 
 
+class Spots(NamedTuple):
+    """Scratch space: nodes and how many devices of each were found; nodes that are hidden for a moment, and what is idle there."""
+
+    nodes: Ints
+    counts: Ints
+    hidden: Ints
+    idle: Ints
+
+
 @kernel
-def restyle(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, option: int, only_less: bool) -> bool:
+def restyle(t: Matrices, row: int, option: int, only_less: bool) -> bool:
     """Another option on the same devices: CPUs and memory change without a restart, if every node has them. Whether it is in use now."""
+    I, OF, NF, D = t.I, t.OF, t.NF, t.D
     old = I[c.OPTION, row]
     cpus, memory = OF[c.O_CPUS, option] - OF[c.O_CPUS, old], OF[c.O_MEMORY, option] - OF[c.O_MEMORY, old]
     if only_less and (cpus > 0.0 or memory > 0.0):
@@ -45,8 +60,9 @@ def restyle(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: i
 
 
 @kernel
-def free_device(OF: Floats, NF: Floats, NI: Ints, D: Ints, device: int, option: int) -> None:
+def free_device(t: Matrices, device: int, option: int) -> None:
     """One device of a gang with that option is nobody's any more."""
+    OF, NF, NI, D = t.OF, t.NF, t.NI, t.D
     node = D[c.D_NODE, device]
     if NI[c.N_UP, node] == 1:
         D[c.D_HOLDER, device] = c.FREE
@@ -59,8 +75,9 @@ def free_device(OF: Floats, NF: Floats, NI: Ints, D: Ints, device: int, option: 
 
 
 @kernel
-def cut_chain(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, length: int) -> int:
+def cut_chain(t: Matrices, row: int, length: int) -> int:
     """The gang keeps its first `length` devices; the last of these comes back."""
+    I, D = t.I, t.D
     device, last = I[c.HEAD, row], -1
     for _ in range(length):
         last = device
@@ -68,17 +85,16 @@ def cut_chain(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, leng
     D[c.D_NEXT, last] = -1
     while device >= 0:
         following = D[c.D_NEXT, device]
-        free_device(OF, NF, NI, D, device, I[c.OPTION, row])
+        free_device(t, device, I[c.OPTION, row])
         device = following
     return int(last)
 
 
 @kernel
-def extension(
-    I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, row: int, option: int, kept: int, SI: Ints, seed: int,
-    nodes: Ints, counts: Ints, hidden: Ints, idle: Ints,
-) -> int:  # fmt: skip
+def extension(t: Matrices, rules: EngineRules, row: int, option: int, kept: int, found: Spots) -> int:
     """Where a gang finds the devices that it lacks: more from its own nodes first, the rest by the rule. How many nodes; 0: nowhere."""
+    I, OF, OI, NF, NI, D = t.I, t.OF, t.OI, t.NF, t.NI, t.D
+    nodes, counts, hidden, idle = found.nodes, found.counts, found.hidden, found.idle
     kind, cpus, memory = OI[c.O_TYPE, option], OF[c.O_CPUS, option], OF[c.O_MEMORY, option]
     left = OI[c.O_GPUS, option] - kept
     used, homes = 0, 0
@@ -99,10 +115,9 @@ def extension(
                 NI[c.N_FREE, node] = 0  # what is left there is not enough, or not needed
         device = D[c.D_NEXT, device]
     if left > 0:
-        whole, sensitive = SI[s.S_WHOLE] == 1, I[c.CONSOLIDATE, row] == 1
-        rest_of = choose(
-            NF, NI, kind, left, 0, cpus, memory, SI[s.S_RULE], whole, sensitive, seed, False, nodes[used:], counts[used:]
-        )  # fmt: skip
+        rule, whole, sensitive = rules.switch[s.S_RULE], rules.switch[s.S_WHOLE] == 1, I[c.CONSOLIDATE, row] == 1
+        seed = seed_of(t, rules, row)
+        rest_of = choose(NF, NI, kind, left, 0, cpus, memory, rule, whole, sensitive, seed, False, nodes[used:], counts[used:])
         used = used + rest_of if rest_of > 0 else 0
     for h in range(homes):
         NI[c.N_FREE, hidden[h]] = idle[h]
@@ -128,8 +143,9 @@ def nodes_of(I: Ints, D: Ints, row: int, nodes: Ints, used: int) -> int:
 
 
 @kernel
-def has_side(I: Ints, OF: Floats, NF: Floats, D: Ints, row: int, option: int, nodes: Ints, counts: Ints, used: int) -> bool:
+def has_side(t: Matrices, row: int, option: int, found: Spots, used: int) -> bool:
     """Whether the nodes have the CPUs and the memory that the kept devices and the new ones need with this option."""
+    I, OF, NF, D, nodes, counts = t.I, t.OF, t.NF, t.D, found.nodes, found.counts
     cpus, memory, old = OF[c.O_CPUS, option], OF[c.O_MEMORY, option], I[c.OPTION, row]
     if cpus == 0.0 and memory == 0.0:
         return True
@@ -156,10 +172,9 @@ def has_side(I: Ints, OF: Floats, NF: Floats, D: Ints, row: int, option: int, no
 
 
 @kernel
-def grow_chain(
-    I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, option: int, kept: int, nodes: Ints, counts: Ints, used: int
-) -> None:
+def grow_chain(t: Matrices, row: int, option: int, kept: int, found: Spots, used: int) -> None:
     """The gang goes on with this option and these devices beside its own, lowest first on each node."""
+    I, OF, NF, NI, D, nodes, counts = t.I, t.OF, t.NF, t.NI, t.D, found.nodes, found.counts
     old = I[c.OPTION, row]
     cpus, memory = OF[c.O_CPUS, option] - OF[c.O_CPUS, old], OF[c.O_MEMORY, option] - OF[c.O_MEMORY, old]
     device, last = I[c.HEAD, row], -1
@@ -188,8 +203,9 @@ def grow_chain(
 
 
 @kernel
-def restore_gang(I: Ints, OF: Floats, NF: Floats, NI: Ints, D: Ints, row: int, old: int, listed: Ints, first: int, held: int) -> bool:
+def restore_gang(t: Matrices, row: int, old: int, listed: Ints, first: int, held: int) -> bool:
     """Give a gang back what it had, if all of that is still there."""
+    I, OF, NF, NI, D = t.I, t.OF, t.NF, t.NI, t.D
     if held == 0:
         node = -1 - listed[first]
         if NF[c.N_CPUS, node] + 1e-9 < OF[c.O_CPUS, old] or NF[c.N_MEMORY, node] + 1e-9 < OF[c.O_MEMORY, old]:

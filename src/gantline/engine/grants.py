@@ -7,27 +7,22 @@ makes a plan true.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
 from gantline.core.grant import Grant
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignment, Assignments
+from gantline.core.plan import Assignment
 from gantline.core.reasons import Reason
-from gantline.engine.commit import Commit
 from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, halt, settle
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import InForce
 from gantline.engine.option_rows import OptionRows
 from gantline.engine.speeds import Speeds
+from gantline.engine.state import State
 from gantline.performance.model import overrides
-
-if TYPE_CHECKING:
-    from gantline.engine.state import State
 
 
 class Grants:
@@ -42,10 +37,8 @@ class Grants:
         self.in_force = InForce(state)
         self.speeds = Speeds(state)
         self.left: set[int] = set()  # rows whose company has changed
-        self.waits_for_turn: set[int] = set()  # rows whose time-shared group goes on without them
         self.used_fluid = any(grant.fluid for grant in self.by_row.values())
         self.used_sharing = False
-        state.grants = self
 
     def __bool__(self) -> bool:
         return bool(self.by_row)
@@ -73,13 +66,6 @@ class Grants:
         """Whether more time was promised than there is, because a node has gone."""
         return self.used_fluid and self.fluid.overdrawn()
 
-    def commit(self, rows: Ints, table: Assignments, by_hand: bool = False) -> None:
-        """Make the active rows hold exactly what the plan says; `rows` are those of the plan's snapshot. See `Commit`.
-
-        With `by_hand` nothing is compiled: the other way to the same books.
-        """
-        Commit(self, rows[table.job], table, by_hand).run()
-
     def devices(self, row: int) -> tuple[int, ...]:
         """Devices of a row, owned or shared, in rank order."""
         return self.holdings.of(row).devices
@@ -97,10 +83,10 @@ class Grants:
         """The row gives up what it holds, on purpose: its work is saved. A turn that ends is no preemption."""
         state, t = self.state, self.state.tables
         self.let_go(row)
-        halt(t.F, t.I, row, state.now, int(reason), state.SI, state.log.LI, state.log.LF)
+        halt(t.F, t.I, row, state.now, int(reason), state.log.columns)
         if turn:
             t.I[c.PREEMPTIONS, row] -= 1
-            self.waits_for_turn.add(row)
+            t.waits_for_turn.add(row)
 
     def let_go(self, row: int) -> None:
         """The row holds nothing any more; its progress columns stay as they are."""
@@ -177,13 +163,12 @@ class Grants:
         self.state.rebuild()
         return stopped
 
-
-def close_open_intervals(state: State) -> None:
-    """At the end of a run: whoever still holds devices does so until now."""
-    t, log = state.tables, state.log
-    for row in state.rows.tolist():
-        if t.I[c.INTERVAL, row] >= 0:
-            if state.grants is not None and row in t.granted and t.granted[row].fluid:
-                state.grants.fluid.settle(row)
-            settle(t.F, t.I, row, state.now)
-            close_interval(t.I, row, state.now, int(Reason.END), log.LI, log.LF)
+    def close_open_intervals(self) -> None:
+        """At the end of a run: whoever still holds devices does so until now."""
+        state, t, log = self.state, self.state.tables, self.state.log
+        for row in state.rows.tolist():
+            if t.I[c.INTERVAL, row] >= 0:
+                if row in self.by_row and self.by_row[row].fluid:
+                    self.fluid.settle(row)
+                settle(t.F, t.I, row, state.now)
+                close_interval(t.I, row, state.now, int(Reason.END), log.columns)

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.engine.gang import give_back
-
-if TYPE_CHECKING:
-    from gantline.engine.state import State
+from gantline.engine.state import State
 
 Side = tuple[tuple[int, float, float], ...]
 
@@ -159,7 +156,7 @@ class Holdings:
                 up = bool(t.NI[c.N_UP, node] == 1)
                 t.D[c.D_HOLDER, device] = c.FREE if up else c.DOWN
                 t.NI[c.N_FREE, node] += int(up)
-        give_back(*self.state.kernel_tables()[1:], row)
+        give_back(self.state.matrices, row)
         return held
 
     def share(self, row: int) -> None:

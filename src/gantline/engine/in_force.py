@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments
-
-if TYPE_CHECKING:
-    from gantline.engine.state import State
+from gantline.engine.state import State
 
 #: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by who is in them
 SCALARS = ("required", "mode", "size", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")

@@ -15,10 +15,11 @@ from gantline.core.options import Option
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, sentence
 from gantline.core.tables import Tables
+from gantline.engine import lists as ls
 from gantline.engine.advance import admit
 from gantline.engine.grants import Grants
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
-from gantline.engine.ranks import B_ACTIVE, B_NEXT, drop_sorted
+from gantline.engine.ranks import leave
 from gantline.engine.state import State
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
@@ -116,7 +117,7 @@ class Inputs:
         name, gpus = reader.text("id"), reader.whole("gpus", 1)
         if self.row_of(name) is not None:
             raise UsageError(f"there is a job '{name}' already", where="submit", fix="give every job its own id")
-        to_come = t.F[c.ARRIVAL, state.B[B_NEXT] : len(t.ids)]
+        to_come = t.F[c.ARRIVAL, state.lists.number[ls.NEXT] : len(t.ids)]
         if (to_come > value.time).any():
             raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
         return reader, name, self._options(reader, name, gpus)
@@ -167,7 +168,7 @@ class Inputs:
         if int(I[c.PHASE, row]) in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING):
             self._stop(row, reason)
         if Phase(int(I[c.PHASE, row])).active:
-            state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
+            leave(state.lists, row)
         I[c.PHASE, row], I[c.REASON, row] = int(kept), int(reason)
         state.rebuild()
 
@@ -212,7 +213,7 @@ class Inputs:
 
     def _let_in(self, row: int, reason: Reason) -> None:
         state, t = self.state, self.state.tables
-        admit(t.F, t.I, state.active, state.waiting, state.B, state.hist, row, state.now)
+        admit(t.F, t.I, state.lists, row, state.now)
         t.I[c.REASON, row] = int(reason)
         t.F[c.SINCE, row] = state.now
         state.rebuild()
@@ -259,7 +260,7 @@ class Inputs:
         number = value.find(state.tables.cluster)
         up = state.tables.NI[c.N_UP, number] == 1
         if value.kind == "down":  # also one that drains: gangs may still be there
-            lose_node(state, number)
+            lose_node(self.grants, number)
         elif value.kind == "drain" and up:
             drain_node(state, number)
         elif value.kind == "up" and not up:

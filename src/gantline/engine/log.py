@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+
+from gantline.core.arrays import Floats, Ints, Ints32
 
 # LI: integer columns; LF: float columns
 L_ROW: Final = 0  # job
@@ -19,17 +21,31 @@ L_START: Final = 0
 L_END: Final = 1
 LF_COLUMNS: Final = 2
 
+# LN: how much has been written
+INTERVALS: Final = 0
+DEVICES: Final = 1
+
+
+class LogColumns(NamedTuple):
+    """The log as kernels take it."""
+
+    entry: Ints32  # (L_ROW .. L_NODE, interval)
+    time: Floats  # (L_START and L_END, interval)
+    device: Ints32  # devices of all intervals, one after the other
+    written: Ints  # INTERVALS, DEVICES
+
 
 class Log:
     """Growing columns; kernels append, `reserve` makes room before they run."""
 
-    __slots__ = ("LD", "LF", "LI", "LN")
+    __slots__ = ("LD", "LF", "LI", "LN", "_columns")
 
     def __init__(self, intervals: int = 1024, devices: int = 4096) -> None:
         self.LI = np.empty((LI_COLUMNS, intervals), dtype=np.int32)
         self.LF = np.empty((LF_COLUMNS, intervals))
         self.LD = np.empty(devices, dtype=np.int32)
         self.LN = np.zeros(2, dtype=np.int64)  # intervals, devices written
+        self._columns: LogColumns | None = None
 
     def reserve(self, intervals: int, devices: int) -> None:
         """Room for so many more intervals and devices."""
@@ -42,6 +58,14 @@ class Log:
             grown = np.empty(int(max(len(self.LD) * 2, self.LN[1] + devices)), dtype=np.int32)
             grown[: self.LN[1]] = self.LD[: self.LN[1]]
             self.LD = grown
+
+    @property
+    def columns(self) -> LogColumns:
+        """What kernels write to; another one after the log has grown."""
+        known = self._columns
+        if known is None or known.entry is not self.LI or known.device is not self.LD:
+            known = self._columns = LogColumns(self.LI, self.LF, self.LD, self.LN)
+        return known
 
     @property
     def intervals(self) -> int:

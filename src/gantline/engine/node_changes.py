@@ -9,44 +9,37 @@ from gantline.core.cluster import Cluster, Node
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.engine.checkpoints import safe_work
-from gantline.engine.gang import close_interval, give_back, rest, settle
+from gantline.engine.gang import close_interval, rest, settle
+from gantline.engine.grants import Grants
 from gantline.engine.state import State
 
 
-def lose_node(state: State, node: int) -> list[int]:
+def lose_node(grants: Grants, node: int) -> list[int]:
     """The node is gone: every gang with a stake in it falls back to its last checkpoint and waits. Returns their rows."""
-    t = state.tables
+    state, t = grants.state, grants.state.tables
     first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
-    if state.grants is not None:
-        hit = state.grants.holdings.rows_on(node)
-    else:
-        hit = {int(row) for row in t.D[c.D_HOLDER, first : first + count] if row >= 0}
-        hit |= {int(row) for row in state.rows if t.I[c.NODE, row] == node}
+    hit = grants.holdings.rows_on(node)
     t.NI[c.N_UP, node] = 0
     for row in sorted(hit):
-        fail_gang(state, row)
+        fail_gang(grants, row)
     idle = t.D[c.D_HOLDER, first : first + count]
     idle[idle == c.FREE] = c.DOWN
     t.NI[c.N_FREE, node] = 0
-    if state.grants is not None:
-        state.grants.refresh()  # mates that ran beside them elsewhere go on alone
+    grants.refresh()  # mates that ran beside them elsewhere go on alone
     state.rebuild()
     return sorted(hit)
 
 
-def fail_gang(state: State, row: int, reason: Reason = Reason.NODE_LOST, keep: float | None = None) -> None:
+def fail_gang(grants: Grants, row: int, reason: Reason = Reason.NODE_LOST, keep: float | None = None) -> None:
     """The gang stops at once; what it did since its last checkpoint is lost, or all but `keep`, where that is known."""
-    t, log = state.tables, state.log
+    state, t, log = grants.state, grants.state.tables, grants.state.log
     if keep is None:
         keep = safe_work(state, row)
     settle(t.F, t.I, row, state.now)
     t.F[c.LOST, row] += max(0.0, float(t.F[c.DONE, row]) - keep)
     t.F[c.DONE, row] = keep
-    if state.grants is not None:
-        state.grants.let_go(row)
-    else:
-        give_back(*state.kernel_tables()[1:], row)
-    close_interval(t.I, row, state.now, int(reason), log.LI, log.LF)
+    grants.let_go(row)
+    close_interval(t.I, row, state.now, int(reason), log.columns)
     rest(t.F, t.I, row, state.now)
     t.I[c.REASON, row] = int(reason)
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignment
+from gantline.engine.state import State
 from gantline.placement import fit
-
-if TYPE_CHECKING:
-    from gantline.engine.state import State
 
 #: levels that `within` may name
 LEVELS = ("node", "rack", "pool")

@@ -10,16 +10,8 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
-
-# B: the counters of the loop
-B_ACTIVE = 0  # rows in `active`
-B_RUNNING = 1  # rows in `running`
-B_WAITING = 2  # rows in `waiting`
-B_NEXT = 3  # next row to arrive
-B_HELD = 4  # next row that admission has not let in
-B_FINISHED = 5  # finished by the last advance
-B_ADMITTED = 6  # let in by the last arrive
-B_COUNT = 7
+from gantline.engine import lists as ls
+from gantline.engine.lists import Lists
 
 
 @kernel
@@ -72,37 +64,44 @@ def sort_rows(F: Floats, rows: Ints, n: int) -> None:
 
 
 @kernel
-def insert_waiting(F: Floats, I: Ints, waiting: Ints, B: Ints, hist: Ints, row: int) -> None:
+def insert_waiting(F: Floats, I: Ints, lists: Lists, row: int) -> None:
     """Put a row where its key belongs among those that wait."""
-    low, high = 0, B[B_WAITING]
+    waiting, count = lists.waiting, lists.number
+    low, high = 0, count[ls.WAITING]
     while low < high:
         middle = (low + high) // 2
         if before(F, waiting[middle], row):
             low = middle + 1
         else:
             high = middle
-    for k in range(B[B_WAITING], low, -1):
+    for k in range(count[ls.WAITING], low, -1):
         waiting[k] = waiting[k - 1]
     waiting[low] = row
-    B[B_WAITING] += 1
-    hist[I[c.SMALLEST, row]] += 1
+    count[ls.WAITING] += 1
+    lists.demand[I[c.SMALLEST, row]] += 1
 
 
 @kernel
-def rebuild(I: Ints, active: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints) -> None:
+def rebuild(I: Ints, lists: Lists) -> None:
     """Both lists anew from the active rows, after changes that did not come from a walk."""
     n_run, n_wait = 0, 0
-    hist[:] = 0
-    for k in range(B[B_ACTIVE]):
-        row = active[k]
+    lists.demand[:] = 0
+    for k in range(lists.number[ls.ACTIVE]):
+        row = lists.active[k]
         if I[c.PHASE, row] == PENDING:
-            waiting[n_wait] = row
+            lists.waiting[n_wait] = row
             n_wait += 1
-            hist[I[c.SMALLEST, row]] += 1
+            lists.demand[I[c.SMALLEST, row]] += 1
         else:
-            running[n_run] = row
+            lists.running[n_run] = row
             n_run += 1
-    B[B_RUNNING], B[B_WAITING] = n_run, n_wait
+    lists.number[ls.RUNNING], lists.number[ls.WAITING] = n_run, n_wait
+
+
+@kernel
+def leave(lists: Lists, row: int) -> None:
+    """A row is not active any more."""
+    lists.number[ls.ACTIVE] = drop_sorted(lists.active, lists.number[ls.ACTIVE], row)
 
 
 @kernel

@@ -29,7 +29,7 @@ from gantline.engine.grants import Grants
 from gantline.engine.in_flight import HOLDS, InFlight
 from gantline.engine.log import L_END, L_START
 from gantline.engine.node_changes import fail_gang
-from gantline.engine.ranks import B_ACTIVE, drop_sorted
+from gantline.engine.ranks import leave
 from gantline.engine.reality import Live, Promise, Reality
 from gantline.engine.state import State
 
@@ -221,7 +221,7 @@ class Reconciler:
         if wanted:
             self.surprises += 1
             self.in_flight.forget(row)
-            fail_gang(self.state, row, keep=report.done)
+            fail_gang(self.grants, row, keep=report.done)
             self.grants.refresh()
             return True
         self._correct(live, report)
@@ -261,12 +261,12 @@ class Reconciler:
             F[c.WORK, row] = F[c.DONE, row] + F[c.RATE, row] * elapsed(F, I, row, at)
         interval = int(I[c.INTERVAL, row])
         unsent = row in self.promises and row not in self.live
-        complete(*state.kernel_tables(), row, at, state.log.LI, state.log.LF)
+        complete(state.matrices, row, at, state.log.columns)
         if unsent and interval >= 0:
             state.log.LF[L_START, interval] = at
         self.in_flight.forget(row)
         if phase.active:
-            state.B[B_ACTIVE] = drop_sorted(state.active, state.B[B_ACTIVE], row)
+            leave(state.lists, row)
         self.finished += 1
         return True
 

@@ -1,10 +1,12 @@
-"""Numbers that steer the kernels, packed so that a call has two arguments instead of twenty."""
+"""Numbers that steer the kernels: what the regime, the placement rule, the costs and the last plan say."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-# SI: integers
+from gantline.core.arrays import Floats, Ints
+
+# switches
 S_RULE: Final = 0  # placement rule, see placement.fit
 S_WHOLE: Final = 1  # gangs larger than a node take whole idle nodes
 S_PREEMPT: Final = 2
@@ -14,7 +16,7 @@ S_SEED: Final = 6
 S_BOUNDARY: Final = 7  # finishes are seen at round boundaries only
 SI_COUNT: Final = 8
 
-# SF: floats
+# amounts
 S_START: Final = 0  # seconds from grant to progress, first time
 S_RESUME: Final = 1  # the same after a stop
 S_MIN_RUN: Final = 2  # a gang may not be stopped before
@@ -23,3 +25,10 @@ S_MOVE: Final = 4  # seconds from grant to progress, when a gang goes on elsewhe
 S_DOUBLING: Final = 5  # what each doubling of a gang's devices adds to a cost that is not zero
 S_RESIZE: Final = 6  # seconds at rate zero when a gang changes its size in place
 SF_COUNT: Final = 7
+
+
+class EngineRules(NamedTuple):
+    """The same for every gang."""
+
+    switch: Ints
+    amount: Floats

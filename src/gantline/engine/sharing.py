@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.engine.holdings import Holdings
 from gantline.engine.placing import choose_devices, extend
+from gantline.engine.state import State
 from gantline.engine.wanted import Wanted
-
-if TYPE_CHECKING:
-    from gantline.engine.state import State
 
 
 class Claims:

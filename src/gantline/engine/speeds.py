@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,29 +18,14 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.gather import moving
 from gantline.core.grant import Grant
-from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING, STARTING
 from gantline.engine.checkpoints import note_saves
-from gantline.engine.gang import set_due, settle
+from gantline.engine.gang import set_due, set_speeds
 from gantline.engine.kinds.speed import SPEEDS
+from gantline.engine.state import State
 from gantline.performance.model import Act, Gangs, check_model, overrides
 
-if TYPE_CHECKING:
-    from gantline.engine.state import State
-
 _BLINK = 1e-3  # a model is not asked again sooner, so that rounding cannot make time stand still
-
-
-@kernel
-def set_speeds(F: Floats, I: Ints, rows: Ints, rate: Floats, until: Floats, now: float) -> None:
-    """New speeds from now on, and when rows are due with them; whose speed is as it was is left alone."""
-    for k in range(rows.shape[0]):
-        row = rows[k]
-        F[c.SPEED_UNTIL, row] = until[k]
-        if rate[k] != F[c.RATE, row]:
-            settle(F, I, row, now)
-            F[c.RATE, row] = rate[k]
-            set_due(F, row)
 
 
 class Speeds:
@@ -85,8 +70,7 @@ class Speeds:
             self.refresh(self.state.rows)
             return
         granted = self.state.tables.granted
-        here = self.state.tables.I.shape[1]
-        near = {row for row in rows if row < here}  # a snapshot read back does not know mates that had left by then
+        near = set(rows)
         for row in list(near):
             if row in granted:
                 near.update(mate for members in granted[row].members for mate in members if mate in granted)

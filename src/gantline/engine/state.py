@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +13,17 @@ from gantline.core.cluster_now import ClusterNow
 from gantline.core.phases import Phase
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import Jobs, Snapshot
-from gantline.core.tables import KernelTables, Tables
+from gantline.core.tables import Matrices, Tables
+from gantline.engine import lists as ls
 from gantline.engine import settings as s
-from gantline.engine.eviction import X_COUNT
+from gantline.engine.lists import Lists
 from gantline.engine.log import Log
-from gantline.engine.ranks import B_ACTIVE, B_COUNT, B_RUNNING, rebuild
+from gantline.engine.ranks import rebuild
 from gantline.engine.regime import Regime
+from gantline.engine.settings import EngineRules
+from gantline.engine.walk_notes import SCRATCH_ROWS
 from gantline.performance.costs import Costs
 from gantline.placement.rules import PlacementRule
-
-if TYPE_CHECKING:
-    from gantline.engine.grants import Grants
 
 
 @dataclass
@@ -44,20 +44,18 @@ class State:
 
     def __post_init__(self) -> None:
         rows = self.tables.F.shape[1]
-        self.active: Ints = np.zeros(rows + 1, dtype=np.int64)
-        self.running: Ints = np.zeros(rows + 1, dtype=np.int64)
-        self.waiting: Ints = np.zeros(rows + 1, dtype=np.int64)
-        self.hist: Ints = np.zeros(int(self.tables.I[c.SMALLEST].max(initial=0)) + 2, dtype=np.int64)
-        self.B: Ints = np.zeros(B_COUNT, dtype=np.int64)
-        self._kernel_tables: KernelTables | None = None
-        self.grants: Grants | None = None  # set by the engine: who holds more than a gang of its own
+        sizes = int(self.tables.I[c.SMALLEST].max(initial=0)) + 2
+        active, running, waiting, number, demand = (np.zeros(n, dtype=np.int64) for n in (rows + 1, rows + 1, rows + 1, ls.COUNTS, sizes))
+        self.lists = Lists(active, running, waiting, number, demand)
+        self._matrices: Matrices | None = None
         self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `checkpoints`
         self.withheld: dict[int, Phase] = {}  # rows that somebody has put on hold or cancelled
         self.log = Log()
-        self.scratch: Ints = np.zeros((X_COUNT, self._width()), dtype=np.int64)
+        self.scratch: Ints = np.zeros((SCRATCH_ROWS, self._width()), dtype=np.int64)
         self.out: Ints = np.zeros(4, dtype=np.int64)
         self.SI: Ints = np.zeros(s.SI_COUNT, dtype=np.int64)
         self.SF = np.zeros(s.SF_COUNT)
+        self.rules = EngineRules(self.SI, self.SF)
         regime = self.regime
         self.SI[s.S_RULE] = self.placement.rule
         self.SI[s.S_WHOLE] = int(self.placement.whole)
@@ -76,31 +74,49 @@ class State:
         """Columns of scratch space that a walk may need."""
         t = self.tables
         cpu_gangs = t.F.shape[1] if (t.options.I[c.O_GPUS] == 0).any() else 0
-        return int(max(t.NI.shape[1], t.D.shape[1], len(t.cluster.types), len(self.hist), 16) + cpu_gangs + 1)
+        return int(max(t.NI.shape[1], t.D.shape[1], len(t.cluster.types), len(self.lists.demand), 16) + cpu_gangs + 1)
 
     def make_room(self) -> None:
         """The tables have grown: so do the lists over them, by doubling as they do."""
         rows, most = self.tables.F.shape[1], int(self.tables.I[c.SMALLEST].max(initial=0)) + 2
-        if rows >= len(self.active):
-            self.active, self.running, self.waiting = (_longer(each, rows + 1) for each in (self.active, self.running, self.waiting))
-        if most > len(self.hist):
-            self.hist = _longer(self.hist, 2 * most)
+        lists = self.lists
+        if rows >= len(lists.active):
+            active, running, waiting = (_longer(each, rows + 1) for each in (lists.active, lists.running, lists.waiting))
+            lists = lists._replace(active=active, running=running, waiting=waiting)
+        if most > len(lists.demand):
+            lists = lists._replace(demand=_longer(lists.demand, 2 * most))
+        self.lists = lists
         if self._width() > self.scratch.shape[1]:
-            self.scratch = np.zeros((X_COUNT, 2 * self._width()), dtype=np.int64)
+            self.scratch = np.zeros((SCRATCH_ROWS, 2 * self._width()), dtype=np.int64)
 
     @property
     def rows(self) -> Ints:
         """Active rows in order of arrival."""
-        return self.active[: self.B[B_ACTIVE]]
+        return self.lists.active[: self.lists.number[ls.ACTIVE]]
 
     @property
     def running_rows(self) -> Ints:
         """Rows that hold devices."""
-        return self.running[: self.B[B_RUNNING]]
+        return self.lists.running[: self.lists.number[ls.RUNNING]]
+
+    @property
+    def waiting_rows(self) -> Ints:
+        """Rows that wait for devices."""
+        return self.lists.waiting[: self.lists.number[ls.WAITING]]
+
+    @property
+    def all_arrived(self) -> bool:
+        """Whether nobody is still to be submitted."""
+        return bool(self.lists.number[ls.NEXT] >= len(self.tables.ids))
+
+    def activate(self, rows: Ints) -> None:
+        """These rows, in order of arrival, are the active ones."""
+        self.lists.active[: len(rows)] = rows
+        self.lists.number[ls.ACTIVE] = len(rows)
 
     def rebuild(self) -> None:
         """Bring the rank lists up to date after changes that did not come from a walk."""
-        rebuild(self.tables.I, self.active, self.running, self.waiting, self.B, self.hist)
+        rebuild(self.tables.I, self.lists)
 
     def reserve(self, reservations: tuple[Reservation, ...], rows: Ints) -> None:
         """Keep a plan's reservations; positions become rows, because positions shift when jobs come and go."""
@@ -117,19 +133,20 @@ class State:
     def snapshot(self) -> Snapshot:
         """This instant, as a policy sees it."""
         tables = self.tables
-        jobs = Jobs(tables.lent, self.active[: self.B[B_ACTIVE]], self.now)
+        jobs = Jobs(tables.lent, self.rows, self.now)
         regime, promised = self.regime, self.standing_reservations()
         now = ClusterNow(tables.lent)
         return Snapshot(
             self.now, self.decision, self.seed, jobs, now, self.memory, regime.round, promised, regime.name, self.learned, tables.lent
         )
 
-    def kernel_tables(self) -> KernelTables:
-        """The tables in the order in which every kernel takes them."""
+    @property
+    def matrices(self) -> Matrices:
+        """The tables as kernels take them; others after the tables have grown."""
         t = self.tables
-        known = self._kernel_tables
-        if known is None or known[0] is not t.F or known[2] is not t.options.F or known[5] is not t.NI:
-            known = self._kernel_tables = (t.F, t.I, t.options.F, t.options.I, t.NF, t.NI, t.D)
+        known = self._matrices
+        if known is None or known.F is not t.F or known.OF is not t.options.F or known.NI is not t.NI:
+            known = self._matrices = Matrices(t.F, t.I, t.options.F, t.options.I, t.NF, t.NI, t.D)
         return known
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.core.reasons import Reason
 from gantline.engine.gang import close_interval, open_interval, rest, set_due, start
 from gantline.engine.holdings import Holding, Holdings
 from gantline.engine.log import L_COUNT
+from gantline.engine.state import State
 from gantline.performance.model import Act
-
-if TYPE_CHECKING:
-    from gantline.engine.state import State
 
 
 class Transitions:
@@ -30,7 +27,7 @@ class Transitions:
         self.acts[row] = Act.START if math.isnan(t.F[c.FIRST_START, row]) else Act.RESUME
         self.books.take(row, target)
         log.reserve(8, t.D.shape[1] + 8)
-        start(t.F, t.I, t.options.F, t.options.I, t.NI, t.D, row, state.now, state.SI, state.SF, log.LI, log.LF, log.LD, log.LN)
+        start(state.matrices, row, state.now, state.rules, log.columns)
         log_shared(self.state, row, target)
         if row in self.turns and self.acts[row] is Act.RESUME:
             self.acts[row] = Act.SWITCH
@@ -40,7 +37,7 @@ class Transitions:
     def start_elsewhere(self, row: int, old: Holding, target: Holding) -> None:
         """All its devices change at once: it saves, and starts again over there. A restart, but nobody preempted it."""
         t, log = self.state.tables, self.state.log
-        close_interval(t.I, row, self.state.now, int(_why(old, target)), log.LI, log.LF)
+        close_interval(t.I, row, self.state.now, int(_why(old, target)), log.columns)
         rest(t.F, t.I, row, self.state.now)
         self.start(row, target)
         t.F[c.SINCE, row] = self.state.now + self._price(row, old, target)
@@ -49,14 +46,14 @@ class Transitions:
     def go_on(self, row: int, old: Holding, target: Holding) -> None:
         """Some of its workers stay where they are: it saves, pauses and goes on. Nothing counts as a restart."""
         t, log = self.state.tables, self.state.log
-        close_interval(t.I, row, self.state.now, int(_why(old, target)), log.LI, log.LF)
+        close_interval(t.I, row, self.state.now, int(_why(old, target)), log.columns)
         self.books.take(row, target)
         t.I[c.EPOCH, row] += 1
         t.F[c.SAFE, row] = t.F[c.DONE, row]
         t.F[c.SINCE, row] = self.state.now + self._price(row, old, target)
         set_due(t.F, row)
         log.reserve(8, t.D.shape[1] + 8)
-        open_interval(t.I, t.D, row, self.state.now, log.LI, log.LF, log.LD, log.LN)
+        open_interval(t.I, t.D, row, self.state.now, log.columns)
         log_shared(self.state, row, target)
 
     def _price(self, row: int, old: Holding, new: Holding) -> float:

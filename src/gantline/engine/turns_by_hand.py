@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,14 +16,12 @@ from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, Change, Manner
 from gantline.engine.checkpoints import note_saves
 from gantline.engine.gang import halt, settle
+from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holding
 from gantline.engine.kinds import KINDS, Desk
 from gantline.engine.sharing import Claims, Pools
 from gantline.engine.transitions import Transitions
 from gantline.engine.wanted import Wanted, read_entries
-
-if TYPE_CHECKING:
-    from gantline.engine.grants import Grants
 
 
 class TurnsByHand:
@@ -143,9 +140,9 @@ class TurnsByHand:
         if not self._free(found.holding, w.group, home):
             self._refuse(w, Reason.RESOURCES)
             return
-        if w.item.mode == Mode.TIME and w.row in self.grants.waits_for_turn:
+        if w.item.mode == Mode.TIME and w.row in self.state.tables.waits_for_turn:
             self.transitions.turns.add(w.row)
-            self.grants.waits_for_turn.discard(w.row)
+            self.state.tables.waits_for_turn.discard(w.row)
         if change is None or home is None:
             self.transitions.start(w.row, found.holding)
             self.out[0] += 1
@@ -252,7 +249,7 @@ class TurnsByHand:
                 self.grants.by_row[row] = grant
             self.touched.add(row)
             return
-        halt(t.F, t.I, row, self.state.now, int(reason), self.state.SI, self.state.log.LI, self.state.log.LF)
+        halt(t.F, t.I, row, self.state.now, int(reason), self.state.log.columns)
         self.out[1] += 1
 
 

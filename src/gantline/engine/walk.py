@@ -15,252 +15,236 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason
+from gantline.core.tables import Matrices
+from gantline.engine import lists as ls
 from gantline.engine import settings as s
-from gantline.engine.eviction import (
-    X_AHEAD,
-    X_COUNTS,
-    X_FREE,
-    X_GAIN,
-    X_NODES,
-    X_RECLAIM,
-    X_TRIED,
-    X_TRIED_ALL,
-    X_VICTIM,
-    count_reclaim,
-    evict,
-    movable,
-    node_to_clear,
-    restore,
-    sits_on,
-    undo,
-)
+from gantline.engine import walk_notes as w
+from gantline.engine.eviction import make_room, movable, restore
+from gantline.engine.find_place import find_place
 from gantline.engine.gang import give_back, halt, price, set_due, start, take
-from gantline.engine.ranks import B_RUNNING, B_WAITING, before
-from gantline.placement.fit import CONSOLIDATED, SKEW, choose, mix
+from gantline.engine.lists import Lists
+from gantline.engine.log import LogColumns
+from gantline.engine.ranks import before
+from gantline.engine.settings import EngineRules
+from gantline.engine.walk_notes import Notes, notes_on
+from gantline.placement.fit import SKEW
 
 _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED = (
     int(r) for r in (Reason.PREEMPTED, Reason.MOVED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY, Reason.DEFERRED)
 )
 _STOP, _SHRINK = 1, 2
+_PLACED = -1  # instead of a reason why not
 
 
 @kernel
-def _largest_hope(X: Ints, types: int) -> int:
+def walk(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints) -> None:
+    """Walk both lists (sorted by key); they are up to date afterwards. out: [started, stopped, waiting left]."""
+    F, I, running, waiting = t.F, t.I, lists.running, lists.waiting
+    notes = notes_on(scratch)
+    number = notes.number
+    keep, misfit = rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.switch[s.S_MISFIT]
+    n_run, n_wait = lists.number[ls.RUNNING], lists.number[ls.WAITING]
+    _begin(t, lists, notes)
+    _stop_unwanted(t, lists, rules, notes, log, now)
+    _look_ahead(lists, notes)
+    while number[w.AT_WAITING] < n_wait or number[w.UNDECIDED] > 0:
+        if number[w.HOPEFUL] == 0 and number[w.UNDECIDED] == 0 and not keep:
+            break
+        from_running = number[w.AT_RUNNING] < n_run
+        if from_running and number[w.AT_WAITING] < n_wait:
+            from_running = before(F, running[number[w.AT_RUNNING]], waiting[number[w.AT_WAITING]])
+        elif not from_running and number[w.AT_WAITING] >= n_wait:
+            break
+        if from_running:
+            row = running[number[w.AT_RUNNING]]
+            number[w.AT_RUNNING] += 1
+            if _keeps_its_devices(t, rules, notes, row, now):
+                continue
+        else:
+            row = waiting[number[w.AT_WAITING]]
+            number[w.AT_WAITING] += 1
+            smallest = I[c.SMALLEST, row]
+            notes.ahead[smallest] -= 1
+            if smallest <= number[w.HOPE]:
+                number[w.HOPEFUL] -= 1
+            if F[c.KEY, row] == np.inf:
+                I[c.REASON, row] = _DEFERRED
+                continue
+        why = _place(t, lists, rules, notes, log, row, now)
+        if why != _PLACED:
+            I[c.REASON, row] = why
+            if misfit == _STOP:
+                break
+        _hope_again(lists, notes)
+    for v in range(number[w.VICTIMS]):
+        row = notes.victim[v]
+        if I[c.FLAGS, row] != 0:
+            I[c.FLAGS, row] = 0
+            halt(F, I, row, now, _PREEMPTED, log)
+            number[w.STOPPED] += 1
+    if number[w.STARTED] > 0 or number[w.STOPPED] > 0:
+        _regroup(F, I, lists, number[w.AT_WAITING], notes.gain)
+    out[0], out[1], out[2] = number[w.STARTED], number[w.STOPPED], lists.number[ls.WAITING]
+
+
+@kernel
+def _begin(t: Matrices, lists: Lists, notes: Notes) -> None:
+    """Nothing has been tried yet; what is free, and what could be had of those that run."""
+    number, NI = notes.number, t.NI
+    for k in range(w.NUMBERS):
+        number[k] = 0
+    number[w.BACK] = lists.number[ls.RUNNING] - 1
+    for node in range(NI.shape[1]):
+        number[w.TYPES] = max(number[w.TYPES], NI[c.N_TYPE, node] + 1)
+        number[w.LARGEST] = max(number[w.LARGEST], NI[c.N_GPUS, node])
+    for k in range(number[w.TYPES]):
+        notes.free[k], notes.reclaim[k], notes.tried[k], notes.tried_all[k] = 0, 0, 1 << 60, 1 << 60
+    for node in range(NI.shape[1]):
+        notes.free[NI[c.N_TYPE, node]] += NI[c.N_FREE, node]
+
+
+@kernel
+def _stop_unwanted(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: LogColumns, now: float) -> None:
+    """Whoever the policy does not want to run now stops; what the others hold might be had."""
+    if rules.switch[s.S_PREEMPT] == 0:
+        return
+    I = t.I
+    for k in range(lists.number[ls.RUNNING]):
+        row = lists.running[k]
+        if movable(t.F, I, row, now, rules.amount[s.S_MIN_RUN]):
+            kind = t.OI[c.O_TYPE, I[c.OPTION, row]]
+            if t.F[c.KEY, row] == np.inf:
+                notes.free[kind] += I[c.HELD, row]
+                give_back(t, row)
+                halt(t.F, I, row, now, _DEFERRED, log)
+                notes.number[w.STOPPED] += 1
+            else:
+                notes.reclaim[kind] += I[c.HELD, row]
+
+
+@kernel
+def _look_ahead(lists: Lists, notes: Notes) -> None:
+    """Everybody is still to come; how many of them are small enough to hope."""
+    number, sizes = notes.number, lists.demand.shape[0]
+    number[w.HOPE] = _largest_hope(notes)
+    for k in range(sizes):
+        notes.ahead[k] = lists.demand[k]
+        if k <= number[w.HOPE]:
+            number[w.HOPEFUL] += lists.demand[k]
+
+
+@kernel
+def _largest_hope(notes: Notes) -> int:
     """The largest gang that might still get devices, by what was tried and what there is."""
     hope = 0
-    for k in range(types):
-        hope = max(hope, min(X[X_TRIED_ALL, k] - 1, X[X_FREE, k] + X[X_RECLAIM, k]))
+    for k in range(notes.number[w.TYPES]):
+        hope = max(hope, min(notes.tried_all[k] - 1, notes.free[k] + notes.reclaim[k]))
     return int(hope)
 
 
 @kernel
-def walk(
-    F: Floats,
-    I: Ints,
-    OF: Floats,
-    OI: Ints,
-    NF: Floats,
-    NI: Ints,
-    D: Ints,
-    running: Ints,
-    waiting: Ints,
-    B: Ints,
-    hist: Ints,
-    now: float,
-    SI: Ints,
-    SF: Floats,
-    LI: Ints32,
-    LF: Floats,
-    LD: Ints32,
-    LN: Ints,
-    X: Ints,
-    out: Ints,
-) -> None:
-    """Walk both lists (sorted by key); they are up to date afterwards. out: [started, stopped, waiting left]."""
-    n_run, n_wait = B[B_RUNNING], B[B_WAITING]
-    preempt, keep = SI[s.S_PREEMPT] == 1, SI[s.S_KEEP_EVICTIONS] == 1
-    misfit, rule, whole, min_run = SI[s.S_MISFIT], SI[s.S_RULE], SI[s.S_WHOLE] == 1, SF[s.S_MIN_RUN]
-    nodes, counts = X[X_NODES], X[X_COUNTS]
-    started, stopped = 0, 0
-    types, biggest = 0, 0
-    for node in range(NI.shape[1]):
-        types = max(types, NI[c.N_TYPE, node] + 1)
-        biggest = max(biggest, NI[c.N_GPUS, node])
-    for k in range(types):
-        X[X_FREE, k], X[X_RECLAIM, k], X[X_TRIED, k], X[X_TRIED_ALL, k] = 0, 0, 1 << 60, 1 << 60
-    for node in range(NI.shape[1]):
-        X[X_FREE, NI[c.N_TYPE, node]] += NI[c.N_FREE, node]
-    if preempt:
-        for k in range(n_run):
-            row = running[k]
-            if movable(F, I, row, now, min_run):
-                kind = OI[c.O_TYPE, I[c.OPTION, row]]
-                if F[c.KEY, row] == np.inf:  # the policy does not want it to run now
-                    X[X_FREE, kind] += I[c.HELD, row]
-                    give_back(I, OF, OI, NF, NI, D, row)
-                    halt(F, I, row, now, _DEFERRED, SI, LI, LF)
-                    stopped += 1
-                else:
-                    X[X_RECLAIM, kind] += I[c.HELD, row]
-    ahead = X[X_AHEAD]  # demands of those whose turn has not come
-    sizes = hist.shape[0]
-    for k in range(sizes):
-        ahead[k] = hist[k]
-    back = n_run - 1
-    n_victims, n_saved, undecided = 0, 0, 0
-    by_node, cleared = False, False
-    hope = _largest_hope(X, types)
-    hopeful = 0
-    for k in range(min(hope + 1, sizes)):
-        hopeful += ahead[k]
-    at_run, at_wait = 0, 0
-    while at_wait < n_wait or undecided > 0:
-        if hopeful == 0 and undecided == 0 and not keep:
-            break
-        from_running = at_run < n_run
-        if from_running and at_wait < n_wait:
-            a, b = running[at_run], waiting[at_wait]
-            from_running = F[c.KEY, a] < F[c.KEY, b] or (F[c.KEY, a] == F[c.KEY, b] and a < b)
-        elif not from_running and at_wait >= n_wait:
-            break
-        if from_running:
-            row = running[at_run]
-            at_run += 1
-            if I[c.FLAGS, row] == 0:  # it runs and stays
-                if preempt and movable(F, I, row, now, min_run):
-                    X[X_RECLAIM, OI[c.O_TYPE, I[c.OPTION, row]]] -= I[c.HELD, row]
-                    if by_node:
-                        device = I[c.HEAD, row]
-                        while device >= 0:
-                            NI[c.N_RECLAIM, D[c.D_NODE, device]] -= 1
-                            device = D[c.D_NEXT, device]
-                continue
-            undecided -= 1
-            if not keep and restore(I, OF, NF, NI, D, row, X, I[c.FLAGS, row] - 1):
-                X[X_FREE, OI[c.O_TYPE, I[c.OPTION, row]]] -= I[c.HELD, row]
-                I[c.FLAGS, row] = 0
-                continue
-        else:
-            row = waiting[at_wait]
-            at_wait += 1
-            smallest = I[c.SMALLEST, row]
-            ahead[smallest] -= 1
-            if smallest <= hope:
-                hopeful -= 1
-            if F[c.KEY, row] == np.inf:
-                I[c.REASON, row] = _DEFERRED
-                continue
-        placed, fragmented = False, False
-        first_option, last_option = I[c.OPTION_FIRST, row], I[c.OPTION_FIRST, row] + I[c.OPTION_COUNT, row]
-        for option in range(first_option, last_option):
-            kind, need = OI[c.O_TYPE, option], OI[c.O_GPUS, option]
-            # smaller options are for the shrink rule only
-            last = misfit != _SHRINK and option + 1 < last_option and OI[c.O_TYPE, option + 1] == kind and OI[c.O_GPUS, option + 1] < need
-            cpus, memory, spread = OF[c.O_CPUS, option], OF[c.O_MEMORY, option], OI[c.O_NODES, option]
-            plain = cpus == 0.0 and memory == 0.0 and spread == 0 and rule != SKEW and need > 0
-            enough = keep or need <= X[X_FREE, kind] + X[X_RECLAIM, kind]
-            if not enough or (plain and not keep and need >= X[X_TRIED_ALL, kind]):
-                fragmented = fragmented or enough
-                if last:
-                    break
-                continue
-            seed = mix(SI[s.S_SEED] * 1000003 + I[c.EPOCH, row] * 8191 + row)
-            sensitive = I[c.CONSOLIDATE, row] == 1
-            used = 0
-            if need <= X[X_FREE, kind] and not (plain and need >= X[X_TRIED, kind]):
-                used = choose(NF, NI, kind, need, spread, cpus, memory, rule, whole, sensitive, seed, False, nodes, counts)
-                if used == 0 and plain:
-                    X[X_TRIED, kind] = min(X[X_TRIED, kind], need)
-            if used == 0:
-                fragmented = need <= X[X_FREE, kind]
-                possible = preempt and (X[X_RECLAIM, kind] > 0 or keep or need == 0)
-                target = -1
-                if possible and plain and not keep and rule == CONSOLIDATED and need <= biggest:
-                    target = node_to_clear(F, I, NI, D, running, at_run, n_run, kind, need, now, min_run, X)
-                    possible = target >= 0
-                elif possible and not keep and need > 0:
-                    if not by_node:
-                        by_node = True
-                        count_reclaim(F, I, NI, D, running, at_run, n_run, now, min_run)
-                    possible = choose(NF, NI, kind, need, spread, cpus, memory, rule, whole, sensitive, seed, True, nodes, counts) > 0
-                if possible:
-                    if types > 1 or target >= 0 or cleared:
-                        back = n_run - 1  # some were passed over before and are candidates again
-                    cleared = target >= 0
-                    back_before, victims_before, saved_before = back, n_victims, n_saved
-                    while used == 0 and back >= at_run:
-                        other = running[back]
-                        back -= 1
-                        if I[c.FLAGS, other] != 0 or not movable(F, I, other, now, min_run):
-                            continue
-                        if not keep and OI[c.O_TYPE, I[c.OPTION, other]] != kind:
-                            continue  # its devices cannot help
-                        if target >= 0 and not sits_on(I, D, other, target):
-                            continue
-                        n_saved = evict(I, OF, OI, NF, NI, D, other, X, n_victims, n_saved, by_node)
-                        n_victims += 1
-                        undecided += 1
-                        if need <= X[X_FREE, kind] and (target < 0 or NI[c.N_FREE, target] >= need):
-                            used = choose(NF, NI, kind, need, spread, cpus, memory, rule, whole, sensitive, seed, False, nodes, counts)
-                    if used > 0 or keep:
-                        X[X_TRIED, kind] = 1 << 60  # more is free than before
-                    else:
-                        for v in range(n_victims - 1, victims_before - 1, -1):
-                            undo(I, OF, OI, NF, NI, D, X, v)
-                            undecided -= 1
-                        back, n_victims, n_saved = back_before, victims_before, saved_before
-                if used == 0 and plain:
-                    X[X_TRIED_ALL, kind] = min(X[X_TRIED_ALL, kind], need)
-            if used > 0:
-                moved = I[c.FLAGS, row] != 0
-                if moved:
-                    halt(F, I, row, now, _MOVED, SI, LI, LF)
-                    stopped += 1
-                    I[c.FLAGS, row] = 0
-                take(I, OF, OI, NF, NI, D, row, option, nodes, counts, used)
-                start(F, I, OF, OI, NI, D, row, now, SI, SF, LI, LF, LD, LN)
-                if moved:
-                    F[c.SINCE, row] = now + price(SF[s.S_MOVE], I[c.HELD, row], SF)
-                    set_due(F, row)
-                X[X_FREE, kind] -= need
-                started += 1
-                placed = True
-                break
-            if last:
-                break
-        if not placed:
-            I[c.REASON, row] = _FRAGMENTED if fragmented else (_PRIORITY if preempt else _RESOURCES)
-            if misfit == _STOP:
-                break
-        now_hope = _largest_hope(X, types)
-        if now_hope != hope:
-            for k in range(now_hope + 1, min(hope + 1, sizes)):
-                hopeful -= ahead[k]
-            for k in range(hope + 1, min(now_hope + 1, sizes)):
-                hopeful += ahead[k]
-            hope = now_hope
-    for v in range(n_victims):
-        row = X[X_VICTIM, v]
-        if I[c.FLAGS, row] != 0:
-            I[c.FLAGS, row] = 0
-            halt(F, I, row, now, _PREEMPTED, SI, LI, LF)
-            stopped += 1
-    if started > 0 or stopped > 0:
-        _regroup(F, I, running, waiting, B, hist, at_wait, X[X_GAIN])
-    out[0], out[1], out[2] = started, stopped, B[B_WAITING]
+def _hope_again(lists: Lists, notes: Notes) -> None:
+    """What might still be had has changed: so does the number of those who may hope for it."""
+    number, sizes = notes.number, lists.demand.shape[0]
+    old, new = number[w.HOPE], _largest_hope(notes)
+    for k in range(new + 1, min(old + 1, sizes)):
+        number[w.HOPEFUL] -= notes.ahead[k]
+    for k in range(old + 1, min(new + 1, sizes)):
+        number[w.HOPEFUL] += notes.ahead[k]
+    number[w.HOPE] = new
 
 
 @kernel
-def _regroup(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, hist: Ints, seen: int, stopped: Ints) -> None:
+def _keeps_its_devices(t: Matrices, rules: EngineRules, notes: Notes, row: int, now: float) -> bool:
+    """The turn of one that runs: it stays, or, if it has been a victim, gets its devices back where nobody took them."""
+    I, number = t.I, notes.number
+    kind = t.OI[c.O_TYPE, I[c.OPTION, row]]
+    if I[c.FLAGS, row] == 0:
+        if rules.switch[s.S_PREEMPT] == 1 and movable(t.F, I, row, now, rules.amount[s.S_MIN_RUN]):
+            notes.reclaim[kind] -= I[c.HELD, row]
+            if number[w.BY_NODE] == 1:
+                device = I[c.HEAD, row]
+                while device >= 0:
+                    t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] -= 1
+                    device = t.D[c.D_NEXT, device]
+        return True
+    number[w.UNDECIDED] -= 1
+    if rules.switch[s.S_KEEP_EVICTIONS] == 0 and restore(t, notes, I[c.FLAGS, row] - 1):
+        notes.free[kind] -= I[c.HELD, row]
+        I[c.FLAGS, row] = 0
+        return True
+    return False
+
+
+@kernel
+def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: LogColumns, row: int, now: float) -> int:
+    """Give the row the first of its options that can be had, and let it begin; else why there is none."""
+    OI, keep, preempt = t.OI, rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.switch[s.S_PREEMPT] == 1
+    first, last = t.I[c.OPTION_FIRST, row], t.I[c.OPTION_FIRST, row] + t.I[c.OPTION_COUNT, row]
+    fragmented = False
+    for option in range(first, last):
+        kind, need = OI[c.O_TYPE, option], OI[c.O_GPUS, option]
+        enough = keep or need <= notes.free[kind] + notes.reclaim[kind]
+        plain = _is_plain(t, rules, option)
+        if not enough or (plain and not keep and need >= notes.tried_all[kind]):
+            fragmented = fragmented or enough
+        else:
+            used = 0
+            if need <= notes.free[kind] and not (plain and need >= notes.tried[kind]):
+                used = find_place(t, rules, row, option, False, notes.nodes, notes.counts)
+                if used == 0 and plain:
+                    notes.tried[kind] = min(notes.tried[kind], need)
+            if used == 0:
+                fragmented = need <= notes.free[kind]
+                if preempt:
+                    used = make_room(t, lists, rules, notes, row, option, plain, now)
+                if used == 0 and plain:
+                    notes.tried_all[kind] = min(notes.tried_all[kind], need)
+            if used > 0:
+                _enter(t, rules, notes, log, row, option, used, now)
+                return _PLACED
+        smaller = option + 1 < last and OI[c.O_TYPE, option + 1] == kind and OI[c.O_GPUS, option + 1] < need
+        if smaller and rules.switch[s.S_MISFIT] != _SHRINK:  # smaller options are for the shrink rule only
+            break
+    return _FRAGMENTED if fragmented else (_PRIORITY if preempt else _RESOURCES)
+
+
+@kernel
+def _is_plain(t: Matrices, rules: EngineRules, option: int) -> bool:
+    """Whether a place for a gang tells that a smaller one has a place too."""
+    beside = t.OF[c.O_CPUS, option] != 0.0 or t.OF[c.O_MEMORY, option] != 0.0 or t.OI[c.O_NODES, option] != 0
+    return bool(not beside and rules.switch[s.S_RULE] != SKEW and t.OI[c.O_GPUS, option] > 0)
+
+
+@kernel
+def _enter(t: Matrices, rules: EngineRules, notes: Notes, log: LogColumns, row: int, option: int, used: int, now: float) -> None:
+    """The row takes the place that was found; if it ran elsewhere until now, it has moved."""
+    moved = t.I[c.FLAGS, row] != 0
+    if moved:
+        halt(t.F, t.I, row, now, _MOVED, log)
+        notes.number[w.STOPPED] += 1
+        t.I[c.FLAGS, row] = 0
+    take(t, row, option, notes.nodes, notes.counts, used)
+    start(t, row, now, rules, log)
+    if moved:
+        t.F[c.SINCE, row] = now + price(rules.amount[s.S_MOVE], t.I[c.HELD, row], rules.amount)
+        set_due(t.F, row)
+    notes.free[t.OI[c.O_TYPE, option]] -= t.OI[c.O_GPUS, option]
+    notes.number[w.STARTED] += 1
+
+
+@kernel
+def _regroup(F: Floats, I: Ints, lists: Lists, seen: int, stopped: Ints) -> None:
     """Move rows between the lists after gangs have started and stopped, keeping both in order; only the first `seen` can have started.
 
     Those that have stopped come in rank order, so one merge from behind puts all of them where they belong.
     """
-    n_run, n_wait = B[B_RUNNING], B[B_WAITING]
+    running, waiting, demand = lists.running, lists.waiting, lists.demand
+    n_run, n_wait = lists.number[ls.RUNNING], lists.number[ls.WAITING]
     kept = 0
     begun = 0
     for k in range(seen):
@@ -271,7 +255,7 @@ def _regroup(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, hist: In
         else:
             running[n_run + begun] = row
             begun += 1
-            hist[I[c.SMALLEST, row]] -= 1
+            demand[I[c.SMALLEST, row]] -= 1
     if begun > 0:
         for k in range(seen, n_wait):
             waiting[k - begun] = waiting[k]
@@ -283,11 +267,11 @@ def _regroup(F: Floats, I: Ints, running: Ints, waiting: Ints, B: Ints, hist: In
         if I[c.PHASE, row] == PENDING:
             stopped[ended] = row
             ended += 1
-            hist[I[c.SMALLEST, row]] += 1
+            demand[I[c.SMALLEST, row]] += 1
         else:
             running[kept] = row
             kept += 1
-    B[B_RUNNING], B[B_WAITING] = kept, n_wait + ended
+    lists.number[ls.RUNNING], lists.number[ls.WAITING] = kept, n_wait + ended
     at, left = n_wait - 1, ended - 1
     while left >= 0:
         if at >= 0 and before(F, stopped[left], waiting[at]):

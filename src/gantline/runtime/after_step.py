@@ -12,7 +12,6 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.phases import Phase
-from gantline.engine.ranks import B_ACTIVE, B_WAITING
 from gantline.runtime.book import ENDED, Job
 from gantline.runtime.records import Entry
 from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view, state_of
@@ -110,7 +109,7 @@ class Observer:
             name = t.cluster.nodes[node].name
             devices.append(DeviceView(self._name(device), t.cluster.nodes[node].type, name, bool(t.NI[c.N_UP, node] == 1), jobs))
         counters = {
-            **scheduler.counters, "active": int(state.B[B_ACTIVE]), "waiting": int(state.B[B_WAITING]), "orders": loop.reconciler.sent,
+            **scheduler.counters, "active": len(state.rows), "waiting": len(state.waiting_rows), "orders": loop.reconciler.sent,
             "started": loop.engine.started, "stopped": loop.engine.stopped, "lost_turns": loop.engine.turns.total,
             "clock_jump": scheduler.clock.jump(),
         }  # fmt: skip

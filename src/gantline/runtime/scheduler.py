@@ -334,7 +334,7 @@ class Scheduler:
         self._collect()
         quiet = not self.loop.events and not self.loop.postbox.heard
         due = self.lines + sum(1 for entry in self.pending if entry.kind == "journal") >= self.checkpoint_every
-        if due and quiet and self.loop.state.B[3] >= len(self.loop.state.tables.ids):
+        if due and quiet and self.loop.state.all_arrived:
             self.pending.append(Entry("checkpoint", checkpoint_of(self.loop, self.setup, self.born)))
             self.lines = -sum(1 for entry in self.pending if entry.kind == "journal")
         self.flush()

@@ -28,10 +28,10 @@ from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
 from gantline.drivers.live import Clock, Live
+from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Executor, Verb
 from gantline.engine.gang import set_due
-from gantline.engine.ranks import B_ACTIVE, B_HELD, B_NEXT
 from gantline.engine.reality import Live as Incarnation
 from gantline.engine.regime import find_regime
 from gantline.engine.state import State
@@ -107,9 +107,8 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
     state.withheld = {**held}
     state.reserve(instant.reservations, rows)
     inside = np.array([row for row in rows.tolist() if t.I[c.PHASE, row] != Phase.HELD], dtype=np.int64)
-    state.active[: len(inside)] = inside
-    state.B[B_ACTIVE] = len(inside)
-    state.B[B_NEXT] = state.B[B_HELD] = len(t.ids)
+    state.activate(inside)
+    state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(t.ids)
     state.rebuild()
     for row in state.running_rows.tolist():
         set_due(t.F, row)
@@ -131,7 +130,7 @@ def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
 def checkpoint_of(loop: Live, setup: Setup, born: float) -> dict[str, Any]:
     """Everything that a loop needs to go on from here; only between two steps, when everybody who was submitted has arrived."""
     state, t = loop.state, loop.state.tables
-    if state.B[B_NEXT] < len(t.ids):
+    if not state.all_arrived:
         raise RefusedError("somebody has not arrived yet", where="checkpoint")
     phases = t.I[c.PHASE, : len(t.ids)]
     kept_out = np.flatnonzero(phases == Phase.HELD).tolist()

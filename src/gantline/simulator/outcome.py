@@ -16,7 +16,6 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.engine import Engine
 from gantline.engine.plan_check import check_plan
-from gantline.engine.ranks import B_ACTIVE
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.placement.rules import PlacementRule, find_placement
@@ -39,8 +38,7 @@ def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | str = "
     tables = tables_behind(copy)
     state = State(tables, Regime(round=copy.round), rule, seed=copy.seed, now=copy.now, decision=copy.decision)
     rows = copy.jobs.rows
-    state.active[: len(rows)] = rows
-    state.B[B_ACTIVE] = len(rows)
+    state.activate(rows)
     tables.I[c.REASON, rows] = int(Reason.NONE)
     state.rebuild()
     engine = Engine(state, Policy())

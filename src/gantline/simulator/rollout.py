@@ -21,10 +21,10 @@ from gantline.core.policy import LinearKey, Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.drivers.virtual import Simulation
+from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
 from gantline.engine.gang import set_due
 from gantline.engine.log import L_ROW, L_START
-from gantline.engine.ranks import B_ACTIVE, B_HELD, B_NEXT
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.performance.costs import Costs
@@ -67,9 +67,8 @@ def rollout(
     F[c.WORK, rows] = np.maximum(F[c.WORK, rows], done + _LEAST)
     for row in rows.tolist():
         set_due(F, row)
-    state.active[: len(rows)] = rows
-    state.B[B_ACTIVE] = len(rows)
-    state.B[B_NEXT] = state.B[B_HELD] = len(tables.ids)
+    state.activate(rows)
+    state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(tables.ids)
     state.reserve(copy.reservations, rows)
     state.rebuild()
     engine = Engine(state, policy)

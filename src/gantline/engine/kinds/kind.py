@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.core.grant import Grant, Worker
@@ -12,10 +12,8 @@ from gantline.engine.changes import LEAVES, Change
 from gantline.engine.fluid import Fluid
 from gantline.engine.holdings import Holding, Holdings
 from gantline.engine.sharing import Pools
+from gantline.engine.state import State
 from gantline.engine.wanted import Wanted
-
-if TYPE_CHECKING:
-    from gantline.engine.state import State
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Place:
     moved: bool = False  # all of it leaves where it was, although it might have kept something
 
 
-class Kind:
+class Kind(ABC):
     """One kind of grant; what is common to most."""
 
     def __init__(self, desk: Desk) -> None:
@@ -48,9 +46,9 @@ class Kind:
         """What the plan means for a gang that holds something."""
         return LEAVES
 
+    @abstractmethod
     def fits(self, w: Wanted, change: Change | None) -> Place | Reason:
         """Where the gang would go, or why it cannot."""
-        raise NotImplementedError
 
     def take(self, row: int, place: Place) -> None:
         """Enter what the row holds from now on."""

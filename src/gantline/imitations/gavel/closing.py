@@ -10,6 +10,7 @@ from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, FAILED
 from gantline.core.reasons import Reason
 from gantline.engine import log as g
+from gantline.engine.log import LogColumns
 from gantline.imitations.gavel.tables import (
     ACTIVE,
     BEGAN,
@@ -21,7 +22,6 @@ from gantline.imitations.gavel.tables import (
     TASKS,
     Devices,
     Jobs,
-    LogColumns,
     Rules,
     Tasks,
 )  # fmt: skip
@@ -92,11 +92,11 @@ def credit_job(clock: Floats, jobs: Jobs, job: int, steps: float, gpus: int, fin
     jobs.failures[job] = 0
     F[c.SERVICE, job] += finish - clock[BEGAN]
     F[c.GPUTIME, job] += gpus * (finish - clock[BEGAN])
-    log.LF[g.L_END, I[c.INTERVAL, job]] = finish
+    log.time[g.L_END, I[c.INTERVAL, job]] = finish
     if jobs.done[job] < jobs.steps[job]:
         return False
     F[c.FINISH, job] = finish
-    log.LI[g.L_REASON, I[c.INTERVAL, job]] = _FINISHED
+    log.entry[g.L_REASON, I[c.INTERVAL, job]] = _FINISHED
     I[c.INTERVAL, job], I[c.PHASE, job] = -1, COMPLETED
     return True
 

@@ -11,7 +11,8 @@ from gantline.core.phases import PENDING
 from gantline.core.phases import RUNNING as RUNS
 from gantline.core.reasons import Reason
 from gantline.engine import log as g
-from gantline.imitations.gavel.tables import NOW, ROUNDS, TASKS, Devices, Jobs, LogColumns, Tasks
+from gantline.engine.log import LogColumns
+from gantline.imitations.gavel.tables import NOW, ROUNDS, TASKS, Devices, Jobs, Tasks
 
 _MOVED, _PREEMPTED = int(Reason.MOVED), int(Reason.PREEMPTED)
 
@@ -33,13 +34,13 @@ def log_round(clock: Floats, count: Ints, jobs: Jobs, tasks: Tasks, devices: Dev
             if tasks.before[task] == j:
                 continue
             if I[c.INTERVAL, job] >= 0:
-                log.LI[g.L_REASON, I[c.INTERVAL, job]] = _MOVED
+                log.entry[g.L_REASON, I[c.INTERVAL, job]] = _MOVED
                 I[c.PREEMPTIONS, job] += 1
             open_lease(F, I, job, jobs.option[job, j], now, tasks, devices, task, log)
     for task in range(count[TASKS]):
         job = tasks.first[task]
         if tasks.second[task] < 0 and I[c.INTERVAL, job] >= 0 and jobs.seen[job] != stamp:
-            log.LI[g.L_REASON, I[c.INTERVAL, job]] = _PREEMPTED
+            log.entry[g.L_REASON, I[c.INTERVAL, job]] = _PREEMPTED
             I[c.INTERVAL, job], I[c.PHASE, job] = -1, PENDING
             I[c.PREEMPTIONS, job] += 1
 
@@ -47,14 +48,14 @@ def log_round(clock: Floats, count: Ints, jobs: Jobs, tasks: Tasks, devices: Dev
 @kernel
 def open_lease(F: Floats, I: Ints, job: int, option: int, now: float, tasks: Tasks, devices: Devices, task: int, log: LogColumns) -> None:
     """Log that the job holds its task's devices from now on."""
-    at = log.LN[0]
-    log.LN[0] += 1
-    log.LI[g.L_ROW, at], log.LI[g.L_OPTION, at], log.LI[g.L_REASON, at] = job, option, 0
-    log.LI[g.L_OFFSET, at], log.LI[g.L_COUNT, at], log.LI[g.L_NODE, at] = log.LN[1], tasks.need[task], -1
-    log.LF[g.L_START, at] = now
+    at = log.written[g.INTERVALS]
+    log.written[g.INTERVALS] += 1
+    log.entry[g.L_ROW, at], log.entry[g.L_OPTION, at], log.entry[g.L_REASON, at] = job, option, 0
+    log.entry[g.L_OFFSET, at], log.entry[g.L_COUNT, at], log.entry[g.L_NODE, at] = log.written[g.DEVICES], tasks.need[task], -1
+    log.time[g.L_START, at] = now
     for k in range(tasks.need[task]):
-        log.LD[log.LN[1]] = devices.name[tasks.held[task, k]]
-        log.LN[1] += 1
+        log.device[log.written[g.DEVICES]] = devices.name[tasks.held[task, k]]
+        log.written[g.DEVICES] += 1
     I[c.INTERVAL, job], I[c.PHASE, job] = at, RUNS
     if math.isnan(F[c.FIRST_START, job]):
         F[c.FIRST_START, job], F[c.MARK, job] = now, now

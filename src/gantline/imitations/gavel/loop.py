@@ -13,6 +13,8 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
+from gantline.engine import log as g
+from gantline.engine.log import LogColumns
 from gantline.imitations.gavel.closing import close_round
 from gantline.imitations.gavel.leases import log_round
 from gantline.imitations.gavel.tables import (
@@ -40,7 +42,6 @@ from gantline.imitations.gavel.tables import (
     UNTIL,
     Devices,
     Jobs,
-    LogColumns,
     Pairs,
     Rules,
     Tasks,
@@ -77,7 +78,11 @@ def run_rounds(
                 if not admit_job(rules, clock, count, jobs, pairs, tasks):
                     return ROOM
             width = 2 * len(devices.taken) + 2
-            if log.LN[0] + width > log.LI.shape[1] or log.LN[1] + width > len(log.LD) or count[ORDER] >= len(orders):
+            if (
+                log.written[g.INTERVALS] + width > log.entry.shape[1]
+                or log.written[g.DEVICES] + width > len(log.device)
+                or count[ORDER] >= len(orders)
+            ):
                 return ROOM
             count[STEP] = TURNS
             if count[STALE] == 1 and (clock[NOW] - clock[LAST_RESET] >= clock[SPACING] or clock[LAST_RESET] == 0.0):

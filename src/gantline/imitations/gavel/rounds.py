@@ -101,7 +101,7 @@ class Rounds:
             resume_rounds(self, keep.resume)
         saved = self.clock[t.NOW]
         while True:
-            columns = t.LogColumns(log.LI, log.LF, log.LD, log.LN)
+            columns = log.columns
             code = run_rounds(setup.rules, self.clock, self.count, setup.jobs, setup.pairs, self.tasks, setup.devices, self.orders, columns)
             if code == ASK:
                 self._renew()
@@ -186,6 +186,6 @@ class Rounds:
         F, I = jobs.F, jobs.I
         F[c.DONE] = F[c.WORK] * np.minimum(jobs.done / np.where(jobs.steps > 0, jobs.steps, 1.0), 1.0)
         arrived = np.flatnonzero(~np.isnan(F[c.ADMITTED]) & np.isnan(F[c.FINISH]))
-        state.active[: len(arrived)] = arrived
+        state.lists.active[: len(arrived)] = arrived
         for row in arrived[I[c.INTERVAL, arrived] >= 0]:
-            close_interval(I, int(row), state.now, int(Reason.END), state.log.LI, state.log.LF)
+            close_interval(I, int(row), state.now, int(Reason.END), state.log.columns)

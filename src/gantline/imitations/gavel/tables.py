@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from gantline.core.arrays import Floats, Ints, Ints32
+from gantline.core.arrays import Floats, Ints
 
 # --- clock: numbers of the run ---------------------------------------------------------------------------------------
 NOW: Final = 0
@@ -110,15 +110,6 @@ class Devices(NamedTuple):
     paid: Floats  # [type] the same with both members of a pair
     free: Ints  # scratch
     taken: Ints  # scratch
-
-
-class LogColumns(NamedTuple):
-    """The run's log, see `engine.log`."""
-
-    LI: Ints32
-    LF: Floats
-    LD: Ints32
-    LN: Ints
 
 
 def new_tasks(room: int, types: int, largest: int) -> Tasks:

@@ -1,0 +1,56 @@
+"""What a walk keeps in mind while it goes through the ranks: rows of one scratch matrix, under names."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from gantline.core.arrays import Ints
+from gantline.core.jit import kernel
+
+#: rows of the scratch matrix, in the order of the fields of `Notes`
+SCRATCH_ROWS: Final = 14
+
+# what `Notes.number` holds
+AT_RUNNING: Final = 0  # how far the walk has come among those that run
+AT_WAITING: Final = 1  # and among those that wait
+BACK: Final = 2  # where the next victim is looked for, from the lowest rank up
+VICTIMS: Final = 3  # gangs whose devices were taken away
+SAVED: Final = 4  # devices of theirs that are remembered
+UNDECIDED: Final = 5  # victims whose turn has not come
+BY_NODE: Final = 6  # 1: what could be given up is counted per node
+CLEARED: Final = 7  # 1: the last gangs that were stopped had to sit on one node
+STARTED: Final = 8
+STOPPED: Final = 9
+TYPES: Final = 10  # device types
+LARGEST: Final = 11  # devices of the largest node
+HOPE: Final = 12  # the largest gang that might still get devices
+HOPEFUL: Final = 13  # how many of those still to come are that small
+NUMBERS: Final = 14
+
+
+class Notes(NamedTuple):
+    """Nodes and counts of the place found last; victims; what there is per type and node; who is still to come."""
+
+    nodes: Ints
+    counts: Ints
+    victim: Ints  # its row
+    saved: Ints  # devices of all victims, one after the other
+    offset: Ints  # of each victim's first device among these
+    option: Ints  # that it had
+    node: Ints  # that it had, where its option has no devices
+    free: Ints  # by type: devices that nobody has
+    reclaim: Ints  # by type: devices that those behind would give up
+    tried: Ints  # by type: from this size on nothing was found among free devices
+    tried_all: Ints  # by type: from this size on nothing was found at all
+    gain: Ints  # by node
+    ahead: Ints  # by size of the smallest option: those whose turn has not come
+    number: Ints
+
+
+@kernel
+def notes_on(scratch: Ints) -> Notes:
+    """The rows of the scratch matrix under their names."""
+    return Notes(
+        scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6],
+        scratch[7], scratch[8], scratch[9], scratch[10], scratch[11], scratch[12], scratch[13],
+    )  # fmt: skip
