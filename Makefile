@@ -38,7 +38,7 @@ imports: $(DEV) ## import-linter: imports point downwards only
 	$(BIN)/lint-imports
 
 unit: $(DEV) ## the tests alone; PYTEST_ARGS="tests/core -k gang" narrows them
-	$(BIN)/pytest -n $(WORKERS) --ignore=tests/system $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/system $(PYTEST_ARGS)
 
 test-system: $(DEV) ## tests that need a browser; installs Debian's chromium when root may
 	@bash .ci/test-system $(BIN)/pytest

@@ -27,6 +27,7 @@ BAD_TRACES = [
     ("too large", HEAD + "a,0,1,10\nbig,3,64,10\n", 2, ["t.csv:3", "field 'gpus'", "job 'big'", "64 GPUs", "larger --cluster"]),
     ("absent type", "job,arrival,gpus,duration,type\na,0,1,10,k80\n", 2, ["t.csv:2", "field 'type'", "'k80'", "does not have"]),
     ("absent type in options", "job,arrival,gpus,duration,options\na,0,1,10,k80:1=10\n", 2, ["t.csv:2", "field 'options'", "'k80'"]),
+    ("endless option", "job,arrival,gpus,duration,options\na,0,1,10,v100:1=1e300\n", 2, ["t.csv:2", "field 'options'", "300 years"]),
     ("binary", "\x00\x01\x02\x03", 2, ["t.csv"]),
 ]
 

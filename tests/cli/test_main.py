@@ -150,6 +150,9 @@ def test_a_shell_learns_every_command(cli: Cli, folder: Path) -> None:
     for shell in ("bash", "zsh", "fish"):
         told = cli("completion", shell).out
         assert [name for name in COMMANDS if name not in told] == []
+        behind = [line for line in told.splitlines() if "voda.afs_l" in line]
+        assert len(behind) >= 8  # one for each command that takes a policy
+        assert all("fair-share" in line for line in behind)
     assert cli("completion", "bash", "--install", "--to", "gantline.bash").code == 0
     assert "--decision-latency" in (folder / "gantline.bash").read_text()
 

@@ -9,8 +9,10 @@ import pytest
 
 from gantline import simulate
 from gantline.cli.main import main
+from gantline.cli.simulate_words import LostTurnWords
+from gantline.engine.lost_turns import Incident
 from gantline.performance.costs import Costs
-from gantline.report.doubts import MARK, doubts_of_run, free_stops, is_broken
+from gantline.report.doubts import MARK, doubts_of_run, free_stops, is_broken, no_contest
 from gantline.report.html import render_report
 from gantline.report.names import names_of
 
@@ -102,3 +104,31 @@ def test_a_report_marks_and_names_what_is_in_doubt() -> None:
     table = page.split('id="comparison"')[1].split("</table>")[0]
     row = table.split('data-metric="jct_mean"')[1].split("</tr>")[0]
     assert "best" not in row.split("<td")[2]  # the lower mean of the few that ended is no win
+
+
+def test_a_trace_that_answers_nothing_is_said_wherever_it_is_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, *more in (["compare"], ["sweep", "--out", "kept"], ["advise"]):
+        assert main([command, "jobs.csv", "--cluster", "8x8", "--policy", "fifo,las", "--workers", "1", *more]) == 0
+        assert "no job had to wait" in capsys.readouterr().err
+    runs = [simulate("jobs.csv", "8x8", name, round=60.0) for name in ("fifo", "las")]  # waiting for the next round is no contest
+    assert render_report(runs).count("no job had to wait") == 2
+
+
+def test_a_run_with_some_waiting_elastic_jobs_or_several_types_may_tell_something(folder: Path) -> None:
+    assert no_contest(simulate("jobs.csv", "1x1", "fifo").summary) == ""
+    assert no_contest(simulate("jobs.csv", "1x4", "las", round=10.0).summary) == ""
+    jobs = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 50.0} for k in range(3)]
+    assert no_contest(simulate(jobs, "1x4", "fifo").summary)
+    assert no_contest(simulate(jobs, "a:1x4,b:1x4", "fifo").summary) == ""
+    assert no_contest(simulate([{**job, "max_gpus": 4} for job in jobs], "1x4", "fifo").summary) == ""
+
+
+def test_a_mistake_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    words = LostTurnWords()
+    for number in range(1, 101):
+        words(Incident(float(number), number, "the same mistake" if number != 5 else "another one"))
+    told = capsys.readouterr().err
+    assert told.count("the same mistake") == 1
+    assert told.count("another one") == 1
+    assert "10 turns lost" in told
+    assert "100 turns lost" in told

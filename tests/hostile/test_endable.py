@@ -33,7 +33,7 @@ class Stubborn(Policy):
 def test_a_policy_that_catches_everything_is_ended_with_its_process(tmp_path: Path) -> None:
     (tmp_path / "stubborn.py").write_text(STUBBORN)
     (tmp_path / "jobs.csv").write_text("job,arrival,gpus,duration\na,0,1,10\n")
-    hurry = "import gantline.simulator.budget as b; b._GRACE = 0.2; import sys; from gantline.cli.main import main; sys.exit(main())"
+    hurry = "import gantline._alarm as a; a.GRACE = 0.2; import sys; from gantline.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", hurry, "simulate", "jobs.csv", "--cluster", "1x1", "--policy", "stubborn.py", "--budget", "0.05"]
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert told.returncode == 1

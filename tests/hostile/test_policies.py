@@ -11,6 +11,7 @@ import pytest
 from gantline.core.errors import UsageError
 from gantline.core.memory import check
 from gantline.engine.lost_turns import ANSWERED_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident
+from gantline.files import policies
 from gantline.files.policies import load_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -91,6 +92,14 @@ def test_an_endless_loop_is_interrupted_and_soon_given_up(loop: str, tmp_path: P
     assert run.summary["lost_turns"] == NEVER_IN_TIME == len(heard)
     assert "interrupted after 0.02 s" in heard[0].what
     assert f"mine.py:{LINE}" in heard[0].what
+
+
+def test_a_file_that_is_never_loaded_is_interrupted_at_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "LOADING", 0.02)
+    (tmp_path / "endless.py").write_text("x = 1\nwhile True:\n    x += 1\n")
+    with pytest.raises(UsageError, match="loading it takes longer than") as caught:
+        load_policy(str(tmp_path / "endless.py"))
+    assert "endless.py:" in str(caught.value)
 
 
 def test_what_a_policy_prints_does_not_reach_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

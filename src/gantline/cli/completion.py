@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,7 +30,20 @@ def completion(
     """Print what a shell needs to complete commands and options, or install it."""
     from gantline.cli.main import app as whole
 
-    if install:
-        say(f"note: wrote {whole.install_completion(shell=shell, output=to, add_to_startup=False)}; new shells complete 'gantline'")
-    else:
-        print(whole.generate_completion(shell=shell))
+    if not install:
+        print(with_policies(whole.generate_completion(shell=shell)))
+        return
+    file = Path(whole.install_completion(shell=shell, output=to, add_to_startup=False))
+    file.write_text(with_policies(file.read_text(encoding="utf-8")), encoding="utf-8")
+    say(f"note: wrote {file}; new shells complete 'gantline'")
+
+
+def with_policies(script: str) -> str:
+    """The script of any shell, with the registered policies behind ``--policy``."""
+    from gantline.policies.registry import policy_names
+
+    names = " ".join(policy_names())
+    bash = f"COMPREPLY=($(compgen -W '{names}' -- \"${{cur}}\"))"
+    script = re.sub(r"(--policy\)\s+)COMPREPLY=\(\)", lambda found: found[1] + bash, script)
+    script = re.sub(r"(?m)^( *'\*?--policy\[.*\]:policy)'( \\)?$", rf"\g<1>:({names})'\g<2>", script)  # zsh
+    return re.sub(r"(?m)^(complete .* -l policy -r) ", rf"\g<1> -f -a '{names}' ", script)  # fish

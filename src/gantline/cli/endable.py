@@ -31,7 +31,7 @@ def in_a_child(call: Callable[[], int]) -> int:
     with tempfile.TemporaryFile() as epitaph:
         child = os.fork()
         if child == 0:
-            from gantline.simulator.budget import may_be_ended
+            from gantline._alarm import may_be_ended
 
             os.setpgid(0, 0)  # Ctrl-C reaches it once, through its parent, whether a terminal or somebody else sent it
             may_be_ended(epitaph)

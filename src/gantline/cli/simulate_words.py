@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gantline.cli.console import chart_width, is_watched, say, show_object, show_text
-from gantline.report.doubts import MANY, free_stops, is_broken
+from gantline.report.doubts import MANY, free_stops, is_broken, no_contest
 
 if TYPE_CHECKING:
     from gantline.engine.lost_turns import Incident
@@ -24,15 +24,20 @@ def note(text: str) -> None:
 
 
 class LostTurnWords:
-    """Lost turns are told as they happen: the first few, then one of ten, of a hundred, of a thousand."""
+    """Lost turns are told as they happen: a mistake once, a few of them; then how many it has become at ten, a hundred, a thousand."""
 
     def __init__(self) -> None:
         self.count = 0
+        self._told: set[str] = set()
 
     def __call__(self, incident: Incident) -> None:
         self.count += 1
-        if self.count <= _SHOWN or self.count == 10 ** round(math.log10(self.count)):
-            say(f"warning: {f'{self.count} turns lost; ' if self.count > _SHOWN else ''}{incident}")
+        new = incident.what not in self._told and len(self._told) < _SHOWN
+        if new:
+            self._told.add(incident.what)
+            say(f"warning: {incident}")
+        elif self.count >= 10 and self.count == 10 ** round(math.log10(self.count)):
+            say(f"warning: {self.count} turns lost until t={incident.time:g}")
 
 
 def tell(run: Run, bounded: bool) -> int:
@@ -41,9 +46,8 @@ def tell(run: Run, bounded: bool) -> int:
     free = free_stops(run.summary)
     if free:
         note(free)
-    if code == 0 and not bounded and run.summary["jobs"] > 1 and len(run.tables.cluster.types) == 1 and not run.jobs["queueing"].max():
-        used = f"utilisation {100 * run.summary['utilization']:.1f} %"
-        note(f"no job had to wait ({used}): this says nothing about the policy; take a smaller --cluster or a higher load")
+    if code == 0 and no_contest(run.summary):
+        note(no_contest(run.summary))
     if code == 0 and not is_watched():  # a person finds it in the summary
         _tell_load(run)
     return code

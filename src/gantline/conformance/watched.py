@@ -25,17 +25,17 @@ from gantline.simulator.outcome import carry_out
 
 @dataclass(frozen=True)
 class Watched(Policy):
-    """Decides as `inner`, which was `pristine` once; `plans` gets every answer and, if watched closely, `broken` the first breach of
-    each rule."""
+    """Decides as `inner`, which was `pristine` once; `plans` gets every answer and `broken` the first breach of each rule, where it is
+    watched closely: at every decision, at every n-th, or (0) at none."""
 
     inner: Policy = field(default_factory=Policy)
     pristine: Policy = field(default_factory=Policy)
-    closely: bool = True
+    closely: int = 1
     broken: dict[str, str] = field(default_factory=dict)
     plans: list[str] = field(default_factory=list)
 
     @staticmethod
-    def over(policy: Policy, closely: bool = True) -> Watched:
+    def over(policy: Policy, closely: int = 1) -> Watched:
         """Watch a copy of the policy, and keep another one as it was."""
         return Watched(copy.deepcopy(policy), copy.deepcopy(policy), closely)
 
@@ -44,7 +44,7 @@ class Watched(Policy):
         return frozenset(self.inner.needs)
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        if not self.closely:
+        if not self.closely or snapshot.decision % self.closely:
             plan = self.inner.decide(snapshot)
             self.plans.append(self._encoded(snapshot, plan) or "")
             return plan

@@ -6,9 +6,9 @@ import json
 import os
 import sys
 
+from gantline._alarm import may_be_ended
 from gantline.experiment.task import Task, perform
 from gantline.experiment.workers import encode
-from gantline.simulator.budget import may_be_ended
 
 
 def main() -> None:

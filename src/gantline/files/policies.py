@@ -11,9 +11,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from gantline._alarm import TimeOverError, with_alarm
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.policy import Policy, build
 from gantline.policies.registry import find_policy
+
+LOADING = 60.0
+"""Seconds on the clock for importing a policy file, and whatever it imports."""
 
 
 def load_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
@@ -42,9 +46,16 @@ def _load(path: Path) -> ModuleType:
     sys.modules[name] = module  # dataclasses look their module up by name
     try:
         with redirect_stdout(sys.stderr):  # stdout is for results
-            spec.loader.exec_module(module)
+            loader = spec.loader
+            with_alarm(lambda: loader.exec_module(module), LOADING)
     except SyntaxError as error:
         raise UsageError(f"syntax error: {error.msg}", where=f"{error.filename}:{error.lineno}", fix="correct that line") from None
+    except TimeOverError as error:
+        raise UsageError(
+            f"loading it takes longer than {LOADING:g} s",
+            where=_place(error, path),
+            fix="do long work in decide(), not when the file is read",
+        ) from None
     except SystemExit as error:
         raise UsageError("loading it calls sys.exit()", where=_place(error, path), fix="guard it with if __name__ == '__main__'") from None
     except Exception as error:

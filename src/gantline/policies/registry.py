@@ -38,6 +38,7 @@ _KNOWN = {
     "pollux": "gantline.policies.pollux.policy:Pollux",
     "recorded": "gantline.policies.recorded:Recorded",
     "shockwave": "gantline.policies.shockwave.policy:Shockwave",
+    "sharing": "gantline.policies.sharing:Sharing",
     "sia": "gantline.policies.sia.policy:Sia",
     "themis": "gantline.policies.themis.policy:Themis",
     "gavel.allox": "gantline.policies.gavel.plain_policies:GavelAlloX",

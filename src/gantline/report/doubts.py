@@ -1,7 +1,7 @@
 """What speaks against taking a run's numbers at face value: lost turns, jobs that did not end, a queue that only grows.
 
 Such a run is marked wherever it is shown, and never wins: a mean over the jobs that happened to end is no result. Stops that cost nothing
-are no doubt, but they are said.
+are no doubt, but they are said, and so is a run in which nobody had to wait: every policy would have done as well.
 """
 
 from __future__ import annotations
@@ -49,3 +49,12 @@ def free_stops(summary: Mapping[str, Any]) -> str:
     if not stops or not summary.get("free_stops"):
         return ""
     return f"{stops:,} preemptions of {summary['jobs']:,} jobs cost nothing, because no --costs were given (try --costs measured)"
+
+
+def no_contest(summary: Mapping[str, Any]) -> str:
+    """That nobody had to wait in a run to its end, so that it tells nothing about its policy; empty where somebody did."""
+    if summary.get("waited") != 0 or summary.get("jobs", 0) < 2 or summary.get("bounded") or doubts_of(summary):
+        return ""
+    used = summary.get("utilization")
+    told = "" if used is None else f" (utilisation {100 * used:.1f} %)"
+    return f"no job had to wait{told}: this says nothing about the policy; take a smaller --cluster or a higher load"

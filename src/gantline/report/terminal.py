@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gantline.core.units import human_seconds
-from gantline.report.doubts import UNSTEADY, doubts_of_run, free_stops
+from gantline.report.doubts import UNSTEADY, doubts_of_run, free_stops, no_contest
 from gantline.report.frames import RunLike, completed, settled, span_of
 from gantline.report.metrics import bin_means, measure, steadiness, with_utilisation
 from gantline.report.metrics.completion import finite
@@ -61,7 +61,7 @@ def run_summary(run: RunLike, measures: Mapping[str, float] | None = None, width
     parts += [timeline(run, width), Text(), cdf_bars(run, width)]
     guard = steadiness(run)
     warnings = [told for told in doubts_of_run(run) if told != UNSTEADY] + [str(guard)] * (not guard.steady)
-    for warning in (*warnings, free_stops(run.summary)):
+    for warning in (*warnings, free_stops(run.summary), no_contest(run.summary)):
         parts += [Text(), Text(warning, style="yellow")] if warning else []
     return Group(*parts)
 
@@ -83,6 +83,8 @@ def comparison(runs: Sequence[RunLike], measures: Sequence[Mapping[str, float]] 
             cells = (Text(spell(metric, value), style="bold green" if i in best else "") for i, value in enumerate(values))
             table.add_row(metric.title, *cells)
     told = [Text(f"{printable(names[index])}: {'; '.join(doubts[index])}", style="yellow") for index in doubtful]
+    idle = [index for index, run in enumerate(runs) if no_contest(run.summary)]
+    told += [Text(f"{printable(names[index])}: {no_contest(runs[index].summary)}", style="yellow") for index in idle]
     return Group(table, *told, Text(), queue_lines(names, runs))
 
 

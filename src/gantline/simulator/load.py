@@ -11,6 +11,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, near
 from gantline.core.options import Option, OptionTable
 from gantline.core.tables import Tables
+from gantline.core.units import LONGEST
 from gantline.placement.skew import is_sensitive
 from gantline.workload.options import parse_options
 from gantline.workload.trace import Trace
@@ -39,6 +40,8 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
         I[column] = frame[name].fill_null(frame["gpus"]).to_numpy() if name in frame.columns else I[c.GPUS]
     sensitive = np.array([is_sensitive(model, skew_limit) for model in tables.models], dtype=np.int64)
     I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]
+    if "gpu_demand" in frame.columns:
+        tables.metrics["gpu_demand"] = frame["gpu_demand"].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
     _fill_options(trace, cluster, tables)
     if sizes_bind:
         _check_sizes(trace, cluster, tables)
@@ -109,6 +112,10 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
                     )
                 if not way.duration > 0:
                     raise _row_error(trace, row, "options", f"takes {way.duration:g} s on '{way.type}'", "durations must be positive")
+                if way.duration > LONGEST:
+                    raise _row_error(
+                        trace, row, "options", f"takes {way.duration:g} s on '{way.type}', more than 300 years", "times are in seconds"
+                    )
                 per = max(way.gpus, 1)
                 listed.append(Option(code, way.gpus, rate=F[c.WORK, row] / way.duration, cpus=way.cpus / per, memory=way.memory / per))
         I[c.OPTION_COUNT, row] = len(listed) - I[c.OPTION_FIRST, row]

@@ -11,6 +11,7 @@ import numpy as np
 import gantline
 from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
+from gantline.core.arrays import Ints
 from gantline.core.cluster import Cluster
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
@@ -86,6 +87,7 @@ def summarise(
         "max_jct": _number(jct.max()) if len(jct) else None,
         "makespan": _number(F[c.FINISH][ended].max() - F[c.ARRIVAL][rows].min()) if len(jct) else None,
         "average_queueing": _number((jct - F[c.SERVICE][ended]).mean()) if len(jct) else None,
+        "waited": _waited(simulation, rows),
         "average_responsiveness": _number(respond.mean()) if len(respond) else None,
         "utilization": _number(held / capacity) if capacity > 0 else None,
         "gpu_hours": busy / 3600.0,
@@ -106,6 +108,16 @@ def summarise(
         "down_gpus": simulation.down,
         "joined_gpus": joined,
     }
+
+
+def _waited(simulation: Simulation, rows: Ints) -> int | None:
+    """How many jobs did not start in their first round, or were stopped; None where jobs may also be narrowed, or choose among types."""
+    tables = simulation.state.tables
+    F, I = tables.F[:, rows], tables.I[:, rows]
+    if len(tables.cluster.types) > 1 or (I[c.MIN_GPUS] < I[c.MAX_GPUS]).any():
+        return None
+    late = ~(F[c.FIRST_START] - F[c.ARRIVAL] <= simulation.state.regime.round * (1.0 + 1e-9))
+    return int((late | (I[c.PREEMPTIONS] > 0)).sum())
 
 
 def _held_seconds(simulation: Simulation) -> float:

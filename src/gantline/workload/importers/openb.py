@@ -57,7 +57,7 @@ def read(
     sieve.drop(without & ~(pl.col("cpus") > 0) if cpu_jobs else without, "no GPUs")
     parts = int(((sieve.frame["gpu_demand"] < sieve.frame["gpus"]) & (sieve.frame["gpus"] > 0)).sum())
     if parts:
-        sieve.note(f"rounded {parts} requests for a part of a GPU up to a whole one (exact in gpu_demand)")
+        sieve.note(f"rounded {parts} requests for a part of a GPU up to a whole one (exact in gpu_demand: --policy sharing packs them)")
     if sieve.frame["_spec"].str.contains("|", literal=True).any():
         sieve.frame = sieve.frame.with_columns(options=_alternatives())
     if not sieve.frame.is_empty():

@@ -1,0 +1,100 @@
+"""Jobs that ask for a part of a GPU share one, in the order of another policy, and never more than there is of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gantline import simulate
+from gantline.core.errors import UsageError
+from gantline.simulator.run import Run
+from gantline.workload.importers.registry import import_trace
+
+FIXTURES = Path(__file__).parents[1] / "workload" / "fixtures"
+
+
+def pod(name: str, demand: float, duration: float = 100.0, at: float = 0.0, gpus: int = 1, **more: Any) -> dict[str, Any]:
+    return {"job": name, "arrival": at, "gpus": gpus, "duration": duration, "gpu_demand": demand, **more}
+
+
+def shared(jobs: list[dict[str, Any]], cluster: str, order: str = "fifo", **more: Any) -> Run:
+    return simulate(jobs, cluster, "sharing", settings={"order": order}, **more)
+
+
+def finishes(run: Run) -> dict[str, float]:
+    return dict(run.jobs.select("job", "finish").iter_rows())
+
+
+def test_parts_that_fit_run_together_at_full_speed_and_the_rest_waits() -> None:
+    jobs = [pod("a", 0.5), pod("b", 0.3), pod("c", 0.3), pod("d", 0.2)]
+    assert finishes(shared(jobs, "1x1")) == {"a": 100.0, "b": 100.0, "c": 200.0, "d": 200.0}  # nobody passes c
+    assert finishes(shared(jobs, "1x1", "srtf")) == {"a": 100.0, "b": 100.0, "c": 200.0, "d": 100.0}  # d does
+    assert finishes(simulate(jobs, "1x1", "fifo")) == {"a": 100.0, "b": 200.0, "c": 300.0, "d": 400.0}
+
+
+def test_a_newcomer_joins_the_fullest_gpu_on_which_it_fits() -> None:
+    jobs = [pod("a", 0.5), pod("b", 0.7), pod("whole", 1.0, at=5.0), pod("c", 0.3, at=10.0), pod("d", 0.5, at=10.0)]
+    run = shared(jobs, "1x3")
+    places = {row["job"]: row["devices"] for row in run.allocations.iter_rows(named=True)}
+    assert places == {"a": [0], "b": [1], "whole": [2], "c": [1], "d": [0]}
+    assert run.jobs["restarts"].sum() == 0
+
+
+def test_a_whole_job_gets_devices_of_its_own_on_one_node() -> None:
+    jobs = [pod("a", 0.5), pod("pair", 2.0, gpus=2, at=1.0), pod("b", 0.5, at=2.0)]
+    run = shared(jobs, "2x2")
+    places = {row["job"]: row["devices"] for row in run.allocations.iter_rows(named=True)}
+    assert places == {"a": [0], "pair": [2, 3], "b": [0]}
+
+
+def test_an_order_that_preempts_takes_a_part_from_who_is_behind() -> None:
+    jobs = [pod("long", 0.6, 1000.0), pod("other", 0.4, 1000.0), pod("short", 0.5, 10.0, at=100.0)]
+    run = shared(jobs, "1x1", "srtf")
+    assert finishes(run) == {"long": 1010.0, "other": 1000.0, "short": 110.0}
+    assert finishes(shared(jobs, "1x1"))["short"] == pytest.approx(1010.0)
+
+
+def test_cpus_and_memory_bound_what_shares_a_node() -> None:
+    jobs = [pod(name, 0.25, cpus=4.0) for name in "abc"]
+    assert finishes(shared(jobs, "gpu:1x1/8c/64g")) == {"a": 100.0, "b": 100.0, "c": 200.0}
+
+
+def test_an_order_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="its own order"):
+        shared([pod("a", 0.5)], "1x1", "sharing")
+    assert "does not rank" in shared([pod("a", 0.5)], "1x1", "equal-share").incidents[0]
+
+
+def test_the_pods_of_a_log_share_what_the_importer_kept() -> None:
+    trace = import_trace("openb", FIXTURES / "openb.csv")
+    assert any("--policy sharing packs them" in note for note in trace.notes)
+    assert trace.frame["gpu_demand"].min() < 1.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.6, 1.0, 2.0]), st.integers(1, 60), st.integers(0, 120)), min_size=1, max_size=12
+    ),
+    order=st.sampled_from(["fifo", "srtf", "las"]),
+    cluster=st.sampled_from(["1x2", "2x2", "1x3"]),
+    executor=st.sampled_from(["instant", "acknowledged"]),
+)
+def test_no_gpu_is_ever_given_out_twice_over(rows: list[tuple[float, int, int]], order: str, cluster: str, executor: str) -> None:
+    jobs = [
+        pod(f"j{number}", demand, float(duration), float(at), gpus=max(1, int(demand)))
+        for number, (demand, duration, at) in enumerate(sorted(rows, key=lambda row: row[2]))
+    ]
+    run = shared(jobs, cluster, order, round=10.0, executor=executor)
+    assert run.summary["unfinished"] == 0
+    assert run.incidents == ()
+    demand = {job["job"]: min(1.0, job["gpu_demand"]) for job in jobs}
+    for held in run.allocations.explode("devices").partition_by("devices"):
+        for start in held["start"]:
+            at = held.filter((pl.col("start") <= start) & (pl.col("end") > start))
+            assert sum(demand[job] for job in at["job"]) <= 1.0 + 1e-6
