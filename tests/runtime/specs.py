@@ -15,6 +15,7 @@ from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore, Store
 from gantline.runtime.scheduler import Scheduler
 
+ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")
 LIMIT = 60.0  # seconds after which a test gives up waiting, however slow the machine
 
 
@@ -65,8 +66,7 @@ def state(scheduler: Scheduler, job: str) -> str:
 
 def ended(scheduler: Scheduler, *jobs: str) -> list[str]:
     """Wait for jobs; their final states."""
-    last = ("succeeded", "failed", "cancelled", "timeout", "rejected")
-    until(lambda: all(state(scheduler, job) in last for job in jobs), f"the end of {jobs}: {[scheduler.view().jobs[job] for job in jobs]}")
+    until(lambda: all(state(scheduler, job) in ENDED for job in jobs), f"the end of {jobs}: {[scheduler.view().jobs[job] for job in jobs]}")
     return [state(scheduler, job) for job in jobs]
 
 

@@ -8,6 +8,8 @@ may be carried out.
 from __future__ import annotations
 
 import math
+import os
+import select
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -23,7 +25,7 @@ from gantline.runtime.local import environment
 from gantline.runtime.local.devices import Machine, find_machine
 from gantline.runtime.local.incarnation import Incarnation
 
-_BUSY, _CALM = 0.03, 0.5  # seconds between looks: while somebody starts or stops, and otherwise
+_BUSY, _CALM = 0.02, 1.0  # seconds between looks: while somebody starts or stops, and otherwise; exits are noticed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,10 @@ class LocalRunner:
         self.home = Path(self.home).absolute()
         self.machine: Machine = find_machine(self.devices)
         self._known: dict[str, Incarnation] = {}  # by job: the newest
-        self._orders: deque[tuple[Order, float]] = deque()
+        self._orders: deque[Order] = deque()
         self._waiting: dict[str, Order] = {}  # starts that may not be carried out yet
         self._heard: deque[Report] = deque()
-        self._bell = threading.Condition()
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread: threading.Thread | None = None
         self._closing = False
 
@@ -88,19 +90,18 @@ class LocalRunner:
 
     def close(self) -> None:
         """Stop watching; jobs go on."""
-        with self._bell:
-            self._closing = True
-            self._bell.notify()
+        self._closing = True
+        os.eventfd_write(self._bell, 1)
         if self._thread is not None:
             self._thread.join()
+        os.close(self._bell)
         for one in self._known.values():
             one.forget()
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
     def send(self, order: Order, now: float) -> None:
-        with self._bell:
-            self._orders.append((order, now))
-            self._bell.notify()
+        self._orders.append(order)
+        os.eventfd_write(self._bell, 1)
 
     def next_time(self) -> float:
         return self._clock.now() if self._heard else math.inf
@@ -142,25 +143,25 @@ class LocalRunner:
                 else:
                     self._repeat(one)
         while True:
-            with self._bell:
-                if not self._orders and not self._closing:
-                    self._bell.wait(self._pause())
-                if self._closing:
-                    return
-                orders, self._orders = self._orders, deque()
-            for order, _ in orders:
-                self._carry_out(order)
+            self._wait()
+            if self._closing:
+                return
+            for _ in range(len(self._orders)):
+                self._carry_out(self._orders.popleft())
             for one in list(self._known.values()):
                 if not one.over:
                     self._look(one)
             for order in list(self._waiting.values()):
                 self._start(order)
 
-    def _pause(self) -> float | None:
+    def _wait(self) -> None:
+        """Until an order comes, a keeper ends, or it is time to look what the keepers have written."""
         alive = [one for one in self._known.values() if not one.over]
-        if not alive and not self._waiting:
-            return None
-        return _BUSY if self._waiting or any(one.state.get("phase") != "running" for one in alive) else _CALM
+        busy = self._waiting or any(one.state.get("phase") != "running" for one in alive)
+        watched = [self._bell, *(one.pidfd for one in alive if one.pidfd >= 0)]
+        found, _, _ = select.select(watched, [], [], _BUSY if busy else (_CALM if alive else None))
+        if self._bell in found:
+            os.eventfd_read(self._bell)
 
     def _carry_out(self, order: Order) -> None:
         task = self._about(order.row)
@@ -253,8 +254,7 @@ class LocalRunner:
         known = self._known.get(task.job)
         if known is not None and not known.over:
             known.write_order(want="stop")  # an older one is still there: it goes, too
-            with self._bell:
-                self._orders.append((order, 0.0))  # and then this is asked again
+            self._orders.append(order)  # and then this is asked again
             return
         ghost = Incarnation(task.job, order.epoch, self.home / "jobs" / task.job / str(order.epoch), order.row)
         ghost.resumed = ghost.believed = 0.0 if math.isnan(task.saved) else task.saved

@@ -1,0 +1,89 @@
+"""Lives of a service that end by kill -9: each is a forked process with a scheduler, a store and a script of requests.
+
+Jobs check the promises from inside: whoever starts takes a folder named after its device, and finds it taken only if somebody is there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.runtime.specs import ENDED, LIMIT, Spec, shell
+
+from gantline.core.inputs import Wish
+from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.store.store import SqlStore
+
+
+def careful(home: Path, line: str) -> str:
+    """The line, run by somebody who notices when its device is somebody else's."""
+    taken = f"{home}/taken.$GANTLINE_DEVICES"
+    enter = (
+        f"echo $GANTLINE_JOB_ID $GANTLINE_EPOCH >> {home}/began; mkdir {taken} || echo $GANTLINE_JOB_ID $GANTLINE_EPOCH >> {home}/breaches"
+    )
+    return f"{enter}; trap 'rmdir {taken}; exit 15' TERM; ({line}); code=$?; rmdir {taken}; exit $code"
+
+
+def script(home: Path) -> dict[str, Spec]:
+    """Requests by their id."""
+    return {
+        "fails": shell(careful(home, "[ $RESTART_COUNT -gt 0 ]"), retries=1, backoff=0.02),
+        "victim": shell(careful(home, "sleep 1000 & wait")),
+    }
+
+
+def live(home: Path, kill_at: int = 0, kill_after: float = 0.0) -> int:
+    """One life; how it ended. `kill_at`: at the so-manieth time that the store is about to commit, or has; 0: never."""
+    child = os.fork()
+    if child == 0:
+        try:
+            _live(home, kill_at)
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    if kill_after:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return status
+
+
+def _live(home: Path, kill_at: int) -> None:
+    seen = 0
+
+    def observe(when: str) -> None:
+        nonlocal seen
+        seen += 1
+        (home / "commits").write_text(str(seen))
+        if seen == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    store = SqlStore.open(home / "gantline.sqlite")
+    store.observe = observe
+    scheduler = Scheduler(store, LocalRunner(home, "cpu:1"), "fifo", checkpoint_every=8)
+    scheduler.start()
+    known = {}
+    for request, spec in script(home).items():
+        (known[request],) = scheduler.submit(spec, "ann", request)
+        with open(home / "acknowledged", "a", encoding="utf-8") as file:
+            print(request, known[request], file=file, flush=True)
+    (known["after"],) = scheduler.submit(shell(careful(home, "true"), after=((known["fails"], "ok"),)), "ann", "after")
+    wait_for(lambda: scheduler.view().jobs[known["victim"]].state == "running" or scheduler.view().jobs[known["victim"]].state in ENDED)
+    scheduler.wish([known["victim"]], Wish.CANCEL)
+    wait_for(lambda: all(scheduler.view().jobs[job].state in ENDED for job in known.values()))
+    scheduler.stop()
+    store.close()
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + LIMIT
+    while not true():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.005)

@@ -1,0 +1,72 @@
+"""The service is killed at every write to its store: nothing acknowledged is lost, no device is held twice, everybody ends as he should."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.runtime.lives import live, script
+from tests.runtime.specs import end_all, ended, running, shell
+
+from gantline.runtime.store.store import SqlStore
+
+ENDS = {"fails": "succeeded", "victim": "cancelled", "after": "succeeded"}
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store to begin with; compiled code is loaded once, before the forks."""
+    home = tmp_path_factory.mktemp("warm")
+    with running(home) as scheduler:
+        ended(scheduler, *scheduler.submit(shell("true")))
+    SqlStore.open(home / "gantline.sqlite").close()
+    return home / "gantline.sqlite"
+
+
+def told(home: Path, name: str) -> list[str]:
+    path = home / name
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def check(home: Path) -> None:
+    """All promises, from what the jobs saw and what the store says."""
+    store = SqlStore.open(home / "gantline.sqlite", write=False)
+    jobs = {job["request"]: job for job in store.jobs()}
+    store.close()
+    assert {request: job["state"] for request, job in jobs.items()} == ENDS
+    for line in told(home, "acknowledged"):
+        request, name = line.split()
+        assert jobs[request]["id"] == name, "an acknowledged job is there under its id"
+    assert not told(home, "breaches")
+    twice = [one for one, count in Counter(told(home, "began")).items() if count > 1]
+    assert not twice, "no incarnation begins twice"
+    assert jobs["fails"]["failures"] <= 1  # none, where its first incarnation had not begun when the service died
+
+
+def test_a_life_without_a_kill(tmp_path: Path, empty: Path) -> None:
+    assert live(tmp_path) == 0
+    check(tmp_path)
+    assert set(script(tmp_path)) | {"after"} == set(ENDS)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_killed_at_every_commit(tmp_path: Path, empty: Path, part: int) -> None:
+    """Before it and after it; each time a new service ends what the killed one began."""
+    at, killed = part + 1, 0
+    while True:
+        home = tmp_path / str(at)
+        home.mkdir()
+        shutil.copy(empty, home)
+        status = live(home, kill_at=at)
+        if status == 0:
+            break
+        assert os.WTERMSIG(status) == signal.SIGKILL, f"life {at} ended with {status}"
+        assert live(home) == 0, f"the life after a kill at {at}"
+        check(home)
+        end_all(home)
+        killed, at = killed + 1, at + 4
+    assert killed >= 5
