@@ -43,9 +43,10 @@ class Scheduler:
 
     def __init__(
         self, store: Store, runner: LocalRunner, policy: str | None = None, *, settings: Mapping[str, Any] | None = None,
-        setup: Setup | None = None, checkpoint_every: int = 500,
+        setup: Setup | None = None, checkpoint_every: int = 500, job_env: Callable[[str], Mapping[str, str]] = lambda job: {},
     ) -> None:  # fmt: skip
         self.store, self.runner, self.checkpoint_every = store, runner, checkpoint_every
+        self.job_env = job_env  # what else a job's processes are told: the address and its token
         self.setup = setup or Setup()
         self._wanted = Use(0.0, policy, dict(settings or {})) if policy is not None else None
         if policy is not None:
@@ -301,7 +302,7 @@ class Scheduler:
         """What the runner must know of a row."""
         t = self.loop.state.tables
         job = self.book[t.ids[row]]
-        return Task(job.id, job.launch, int(t.I[c.RESTARTS, row]), job.saved)
+        return Task(job.id, job.launch, int(t.I[c.RESTARTS, row]), job.saved, self.job_env(job.id))
 
     def _write_down(self, at: float, letters: list[Letter]) -> None:
         """Before anything enters it is in the store."""

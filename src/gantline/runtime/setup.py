@@ -84,6 +84,7 @@ def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, e
     else:
         instant = decode_snapshot(saved["snapshot"])
         tables, now = tables_behind(instant), instant.now
+        _remember(tables, saved)
     state = State(tables, way, find_placement(setup.placement), Costs.parse(setup.costs), setup.min_run, setup.seed, now)
     if saved is not None and instant is not None:
         _restore(state, saved, instant)
@@ -94,6 +95,14 @@ def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, e
     if saved is not None:
         _restore_loop(loop, saved)
     return loop
+
+
+def _remember(tables: Tables, saved: Mapping[str, Any]) -> None:
+    """Rows are never used again, because a policy's memory may name them; those who are at their end but still there keep their names."""
+    while len(tables.ids) < saved["rows"]:
+        tables.add_row("")
+    for row, (name, phase) in saved["leaving"].items():
+        tables.ids[int(row)], tables.I[c.PHASE, int(row)] = name, phase
 
 
 def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
@@ -161,13 +170,16 @@ def checkpoint_of(loop: Live, setup: Setup, born: float) -> dict[str, Any]:
         if job.get("phase") == "held":
             del job["phase"]
     known = loop.reconciler.reality
+    leaving = {str(row): [t.ids[row], int(t.I[c.PHASE, row])] for row in known.live if row not in place}
     return {
         "version": VERSION,
         "born": born,
         "setup": setup.to_json(),
         "snapshot": shown,
+        "rows": len(t.ids),
+        "leaving": leaving,
         "held": [t.ids[row] for row in held],
         "quota": [t.ids[row] for row in kept_out if row not in held],
         "live": [[x.row, x.epoch, list(x.devices), x.node, sorted(x.nodes), x.started, x.saved] for x in known.live.values()],
-        "over": {str(row): epoch for row, epoch in known.over.items() if row in place},
+        "over": {str(row): epoch for row, epoch in known.over.items() if row in place or row in known.live},
     }

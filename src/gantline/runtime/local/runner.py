@@ -7,6 +7,7 @@ may be carried out.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import select
@@ -25,6 +26,7 @@ from gantline.runtime.local import environment
 from gantline.runtime.local.devices import Machine, find_machine
 from gantline.runtime.local.incarnation import Incarnation
 
+_LOG = logging.getLogger("gantline.runtime")
 _BUSY, _CALM = 0.02, 1.0  # seconds between looks: while somebody starts or stops, and otherwise; exits are noticed at once
 
 
@@ -147,12 +149,19 @@ class LocalRunner:
             if self._closing:
                 return
             for _ in range(len(self._orders)):
-                self._carry_out(self._orders.popleft())
+                self._try(self._carry_out, self._orders.popleft())
             for one in list(self._known.values()):
                 if not one.over:
-                    self._look(one)
+                    self._try(self._look, one)
             for order in list(self._waiting.values()):
-                self._start(order)
+                self._try(self._start, order)
+
+    def _try(self, act: Callable[[Any], None], what: Any) -> None:
+        """One that goes wrong must not stop the others; orders are repeated until they are answered."""
+        try:
+            act(what)
+        except Exception:
+            _LOG.exception("while it carried out %s", what)
 
     def _wait(self) -> None:
         """Until an order comes, a keeper ends, or it is time to look what the keepers have written."""
