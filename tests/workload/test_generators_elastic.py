@@ -24,7 +24,7 @@ def test_options_follow_amdahls_law_and_begin_with_the_request() -> None:
         assert 600 <= seconds[1] <= 200_000
 
 
-@pytest.mark.parametrize("curves", ["amdahl", "steps"])
+@pytest.mark.parametrize("curves", ["amdahl", "steps", "servers"])
 def test_rigid_jobs_are_the_same_jobs(curves: str) -> None:
     free, rigid = (generate("elastic", seed=1, jobs=20, curves=curves, rigid=rigid).frame for rigid in (False, True))
     assert rigid.select("job", "arrival", "gpus", "duration").equals(free.select("job", "arrival", "gpus", "duration"))

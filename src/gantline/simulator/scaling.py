@@ -4,25 +4,50 @@ from __future__ import annotations
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, UsageError
+from gantline.performance.parameter_servers import TERMS, ServerJob, ServerModel
 from gantline.performance.scaling import Scaling, ScalingModel
 from gantline.workload.trace import Trace
 
 
-def scaling_model(trace: Trace, cluster: Cluster) -> ScalingModel | None:
+def scaling_model(trace: Trace, cluster: Cluster) -> ScalingModel | ServerModel | None:
     """The model of the column `scaling`; None where no job has a curve. A curve that cannot be meant is told with its line."""
     frame = trace.frame
     if "scaling" not in frame.columns:
         return None
+    texts = [text or "" for text in frame["scaling"].to_list()]
+    with_servers = [text.partition("=")[0].strip() in TERMS for text in texts]
+    if any(with_servers):
+        return _servers(trace, texts, with_servers)
+    names, gpus = frame["job"].to_list(), frame["gpus"].to_list()
     batches = frame["batch_size"].to_list() if "batch_size" in frame.columns else [None] * frame.height
-    curves: list[Scaling | None] = []
     node = [max((node.gpus for node in cluster.nodes if node.type == name), default=1) for name in cluster.types]
-    for row, (text, batch) in enumerate(zip(frame["scaling"].to_list(), batches)):
+    curves: list[Scaling | None] = []
+    for row, (text, batch) in enumerate(zip(texts, batches)):
         try:
             curves.append(Scaling.parse(text, batch) if text else None)
-            ScalingModel.of([frame["job"][row]], curves[-1:], [frame["gpus"][row]], node)
+            ScalingModel.of(names[row : row + 1], curves[-1:], gpus[row : row + 1], node)
         except UsageError as error:
-            told = error.what if error.what.startswith("job ") else f"job '{frame['job'][row]}': {error.what}"
-            raise TraceError(told, file=trace.source, line=row + 2, field="scaling", fix=error.fix) from None
-    if not any(curves):
-        return None
-    return ScalingModel.of(frame["job"].to_list(), curves, frame["gpus"].to_list(), node)
+            raise _fault(trace, row, error) from None
+    return ScalingModel.of(names, curves, gpus, node) if any(curves) else None
+
+
+def _servers(trace: Trace, texts: list[str], with_servers: list[bool]) -> ServerModel:
+    """Jobs that train with parameter servers; others may be beside them only without a curve."""
+    frame, jobs = trace.frame, {}
+    for row, text in enumerate(texts):
+        try:
+            if text and not with_servers[row]:
+                raise UsageError("other jobs train with parameter servers", fix="give all of them sync= or async=, or none")
+            if text:
+                jobs[frame["job"][row]] = ServerJob.parse(text)
+        except UsageError as error:
+            raise _fault(trace, row, error) from None
+    rows = frame.select("job", "gpus", "duration").iter_rows()
+    asked = {job: (int(gpus), float(duration)) for job, gpus, duration in rows if job in jobs}
+    unit = {job: truth.speed.speed(max(asked[job][0], 1), max(asked[job][0], 1)) for job, truth in jobs.items()}
+    return ServerModel(jobs, {job: duration for job, (_, duration) in asked.items()}, unit)
+
+
+def _fault(trace: Trace, row: int, error: UsageError) -> TraceError:
+    told = error.what if error.what.startswith("job ") else f"job '{trace.frame['job'][row]}': {error.what}"
+    return TraceError(told, file=trace.source, line=row + 2, field="scaling", fix=error.fix)

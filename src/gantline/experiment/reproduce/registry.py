@@ -19,6 +19,7 @@ _STUDIES = {
     "afs-sharing": f"{_HOME}.afs_sharing:AfsSharing",
     "elastic-tiresias": f"{_HOME}.elastic_tiresias:ElasticTiresias",
     "ffdl-batch": f"{_HOME}.ffdl_batch:FfdlBatch",
+    "optimus-drf": f"{_HOME}.optimus_drf:OptimusDrf",
     "gavel-single": f"{_HOME}.gavel_continuous:GavelSingle",
     "gavel-multi": f"{_HOME}.gavel_continuous:GavelMulti",
     "gavel-finish-time": f"{_HOME}.gavel_finish_time:GavelFinishTime",

@@ -19,7 +19,7 @@ from gantline.imitations.pollux.result import belief_errors, write_result
 from gantline.imitations.pollux.speedups import Beliefs
 from gantline.imitations.pollux.tiresias import LIMIT, Tiresias
 from gantline.performance.costs import Costs
-from gantline.policies.optimus import Optimus as OptimusPolicy
+from gantline.policies.optimus.policy import Optimus as OptimusPolicy
 from gantline.policies.pollux.policy import Pollux as PolluxPolicy
 from gantline.policies.tiresias import Tiresias as TiresiasPolicy
 from gantline.workload.trace import Trace

@@ -2,8 +2,9 @@
 
 The shape is that of the usual studies of elastic sharing (AFS, NSDI 2021; FfDL, MASCOTS 2020; Elastic-Tiresias, TPDS 2022), whose own jobs
 were not published; the draws are ours. ``curves: amdahl`` lists every size as an option, by Amdahl's law with a parallel part drawn from
-``parallel``. ``curves: steps`` gives each job the times of which its training steps are made, and a range of batch sizes (`scaling`). With
-``rigid`` the very same jobs have the size that they ask for and no other, for schedulers that know no elasticity.
+``parallel``. ``curves: steps`` gives each job the times of which its training steps are made, and a range of batch sizes (`scaling`).
+``curves: servers`` are jobs with parameter servers, as Optimus (EuroSys 2018) has them. With ``rigid`` the very same jobs have the size
+that they ask for and no other, for schedulers that know no elasticity.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats, Ints
+from gantline.performance.convergence import LossCurve
+from gantline.performance.parameter_servers import ServerJob, ServerSpeed
 from gantline.performance.scaling import Scaling
 from gantline.workload.generators.arrivals import unit_gaps
 from gantline.workload.generators.given import Reader, read_given
@@ -25,8 +28,9 @@ from gantline.workload.generators.table import as_trace
 from gantline.workload.options import Option, format_options
 from gantline.workload.trace import Trace
 
-CURVES = ("amdahl", "steps")
+CURVES = ("amdahl", "steps", "servers")
 SIZES = Mix((1, 2, 4, 8), (0.4, 0.2, 0.25, 0.15))
+_SYNC, _ASYNC = (1.02, 2.78, 4.92, 0.0, 0.02), (2.83, 3.92, 0.0, 0.11)
 _BATCHES = (16, 32, 64)
 
 
@@ -91,7 +95,7 @@ def elastic(seed: int, given: Mapping[str, object]) -> Trace:
     size = np.array(wanted.sizes.values, dtype=np.int64)[wanted.sizes.pick(streams.uniforms("gpus", count))]
     alone = wanted.shortest * (wanted.longest / wanted.shortest) ** streams.uniforms("length", count)
     columns = {"arrival": pl.Series(np.round(np.cumsum(gaps) - gaps[0], 1)), "gpus": pl.Series(size)}
-    columns |= _amdahl(wanted, streams, size, alone) if wanted.curves == "amdahl" else _steps(wanted, streams, size, alone)
+    columns |= {"amdahl": _amdahl, "steps": _steps, "servers": _servers}[wanted.curves](wanted, streams, size, alone)
     if wanted.rigid:
         columns = {name: column for name, column in columns.items() if name not in ("min_gpus", "max_gpus", "options")}
     return as_trace(columns, f"generated: elastic, seed {seed}")
@@ -128,6 +132,24 @@ def _steps(wanted: ElasticSettings, streams: Streams, size: Ints, alone: Floats)
         duration.append(round(float(alone[row]) * made.speed(1, 1) / made.speed(int(size[row]), 1), 3))
     found = {"duration": pl.Series(duration), "batch_size": pl.Series(base), "scaling": pl.Series(texts)}
     return _range(wanted, count) | found
+
+
+def _servers(wanted: ElasticSettings, streams: Streams, size: Ints, alone: Floats) -> dict[str, pl.Series]:
+    """Half synchronous, half asynchronous, with the terms that Optimus found for ResNet-50 times something between a half and two."""
+    count = len(size)
+    spread = 4.0 ** (streams.uniforms("terms", 5 * count).reshape(count, 5) - 0.5)
+    sync, epochs = streams.uniforms("mode", count) < 0.5, 20 + (80 * streams.uniforms("epochs", count)).astype(np.int64)
+    batch = 10 * 2 ** (3 * streams.uniforms("batch", count)).astype(np.int64)
+    steepness, floor = 5.0 + 15.0 * streams.uniforms("loss", count), 0.3 * streams.uniforms("floor", count)
+    texts, duration = [], []
+    for row in range(count):
+        terms = np.round(np.array(_SYNC if sync[row] else _ASYNC) * spread[row, : 5 if sync[row] else 4], 4)
+        speed = ServerSpeed("sync" if sync[row] else "async", tuple(terms.tolist()), float(batch[row]))
+        loss = LossCurve(round(steepness[row] / epochs[row], 4), 1.0, round(float(floor[row]), 4))
+        texts.append(str(ServerJob(speed, float(epochs[row]), loss)))
+        own = int(size[row])
+        duration.append(round(float(alone[row]) * speed.speed(1, 1) / speed.speed(own, own), 3))
+    return _range(wanted, count) | {"duration": pl.Series(duration), "scaling": pl.Series(texts)}
 
 
 def _range(wanted: ElasticSettings, count: int) -> dict[str, pl.Series]:

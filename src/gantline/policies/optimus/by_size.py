@@ -1,34 +1,13 @@
-"""Optimus (Peng et al., EuroSys 2018): devices one by one to the job whose remaining time falls most by one more."""
+"""Devices one by one to the job whose remaining time falls most by one more: Optimus for jobs that list sizes and speeds."""
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.plan import Plan
-from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.pools import Pool, plan_of, pools
-
-
-@dataclass(frozen=True)
-class Optimus(Policy):
-    """Everybody gets its smallest size while there is room; then, again and again, the next size that saves most time per device.
-
-    In the regime `pollux` it is the baseline of Pollux' simulator, which knows true step times (an oracle).
-    """
-
-    name: ClassVar[str] = "optimus"
-    paper: ClassVar[str] = (
-        "Peng, Bao, Chen, Wu, Guo: Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters (EuroSys 2018)"
-    )
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return plan_of(snapshot, [(pool, marginal_gains(pool)) for pool in pools(snapshot)])
+from gantline.policies.elastic.pools import Pool
 
 
 def marginal_gains(pool: Pool) -> Ints:

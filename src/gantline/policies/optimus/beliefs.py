@@ -1,0 +1,38 @@
+"""What Optimus believes of a job: its speed by servers and workers, and the time that is left of it, from what it has shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gantline.performance.convergence import epochs_left
+from gantline.performance.parameter_servers import ServerSpeed, fit_speed
+from gantline.policies.elastic.pools import Pool
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A fitted speed, what was measured itself (which counts for more), and epochs to go in steps."""
+
+    left: float
+    fitted: ServerSpeed
+    measured: dict[tuple[int, int], float]
+
+    def time(self, servers: int, workers: int) -> float:
+        """How long it would take to the end, up to a factor of the job."""
+        return self.left / (self.measured.get((servers, workers)) or self.fitted.speed(servers, workers))
+
+
+def read_beliefs(pool: Pool) -> list[Belief]:
+    """One per job of the pool."""
+    snapshot = pool.snapshot
+    model: Any = snapshot.performance
+    learned, ids, done = snapshot.learned or {}, snapshot.jobs.ids, snapshot.jobs.done
+    found = []
+    for job in pool.jobs.tolist():
+        told = model.declared(ids[job])
+        seen = learned.get(ids[job], {"speeds": [], "losses": []})
+        fitted = fit_speed(told.mode, told.batch, [*model.profiled(ids[job]), *seen["speeds"]])
+        epochs = epochs_left(seen["losses"], told.drop, model.progress(ids[job], float(done[job])))
+        found.append(Belief(epochs * told.steps, fitted, {(int(p), int(w)): speed for p, w, speed in seen["speeds"]}))
+    return found

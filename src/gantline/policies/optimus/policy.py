@@ -1,0 +1,110 @@
+"""`optimus` and `optimus.drf`: who gets how many workers, and how many parameter servers where jobs train with them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from gantline.core.arrays import Ints
+from gantline.core.errors import UsageError
+from gantline.core.plan import Assignment, Part, Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.performance.parameter_servers import SERVER, WORKER
+from gantline.policies.elastic.policies import equal_sizes
+from gantline.policies.elastic.pools import Pool, plan_of, pools
+from gantline.policies.optimus.beliefs import read_beliefs
+from gantline.policies.optimus.by_size import marginal_gains
+from gantline.policies.optimus.dealing import Seats, deal, free_room
+from gantline.policies.optimus.jointly import Demand, Task, by_gain, by_share
+
+
+@dataclass(frozen=True)
+class ServersAndWorkers(Policy):
+    """Decides every `interval` seconds; in between nothing moves, and newcomers wait, as in Optimus' own controller."""
+
+    interval: float = field(default=600.0, metadata={"help": "seconds between decisions, where jobs train with parameter servers"})
+
+    def __post_init__(self) -> None:
+        if not self.interval > 0.0:
+            raise UsageError(f"interval is {self.interval}", where=f"policy '{self.name}'", fix="seconds above zero")
+
+    @abstractmethod
+    def sizes(self, pool: Pool) -> Ints:
+        """Devices per job, where jobs list sizes and have no parameter servers."""
+
+    @abstractmethod
+    def tasks(self, pool: Pool, demand: Demand, most: list[int]) -> list[Task]:
+        """Servers and workers per job of the pool."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        if not hasattr(snapshot.performance, "profiled"):
+            return plan_of(snapshot, [(pool, self.sizes(pool)) for pool in pools(snapshot)])
+        memory: dict[str, Any] = snapshot.memory or {"until": -1.0, "seats": {}}
+        seats = {row: Seats(*known) for row, known in memory["seats"].items()}
+        until = memory["until"]
+        if snapshot.now >= until:
+            until = snapshot.now + self.interval
+            seats = {row: found for pool in pools(snapshot) for row, found in self._seats(pool, seats).items()}
+        rows = [str(row) for row in snapshot.jobs.rows.tolist()]
+        seats = {row: seats[row] for row in rows if row in seats}
+        plan = [Assignment(place, parts=_parts(snapshot, seats[row])) for place, row in enumerate(rows) if row in seats]
+        return Plan.assign(plan, valid_until=until, memory={"until": until, "seats": {row: list(found) for row, found in seats.items()}})
+
+    def _seats(self, pool: Pool, before: dict[str, Seats]) -> dict[str, Seats]:
+        """Where everybody of the pool sits: who keeps its size stays, the others are dealt out anew, the smallest first."""
+        demand, room = Demand.of(pool), free_room(pool)
+        tasks = self.tasks(pool, demand, pool.curves.most.tolist())
+        rows = [str(row) for row in pool.of(pool.snapshot.jobs.rows).tolist()]
+        found: dict[str, Seats] = {}
+        for row, task in zip(rows, tasks):
+            old = before.get(row)
+            if old is not None and old.task == task and old.type == pool.kind and room.take(old, demand):
+                found[row] = old
+        for row, task in sorted(zip(rows, tasks), key=lambda entry: sum(entry[1])):
+            if row not in found and task.workers > 0 and (dealt := deal(task, demand, room, pool.kind)) is not None:
+                found[row] = dealt
+        return found
+
+
+def _parts(snapshot: Snapshot, seats: Seats) -> tuple[Part, ...]:
+    server, worker = Demand.of_type(snapshot, seats.type).parts
+    return (
+        Part(SERVER, seats.type, len(seats.servers), gpus=0, cpus=server[1], memory=server[2], nodes=tuple(seats.servers)),
+        Part(WORKER, seats.type, len(seats.workers), gpus=1, cpus=worker[1], memory=worker[2], nodes=tuple(seats.workers)),
+    )
+
+
+@dataclass(frozen=True)
+class Optimus(ServersAndWorkers):
+    """A server and a worker for everybody while there is room; then, again and again, the task that saves most time for what it takes.
+
+    Where a job trains with parameter servers, its speed and its epochs to go are fitted to what it has shown. Where jobs list sizes and
+    speeds, devices are all there is to share. In the regime `pollux` it is the baseline of Pollux' simulator, which knows true step times.
+    """
+
+    name: ClassVar[str] = "optimus"
+    paper: ClassVar[str] = (
+        "Peng, Bao, Chen, Wu, Guo: Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters (EuroSys 2018)"
+    )
+
+    def sizes(self, pool: Pool) -> Ints:
+        return marginal_gains(pool)
+
+    def tasks(self, pool: Pool, demand: Demand, most: list[int]) -> list[Task]:
+        return by_gain(read_beliefs(pool), demand, most)
+
+
+@dataclass(frozen=True)
+class OptimusDrf(ServersAndWorkers):
+    """A server and a worker at a time to the job with the smallest dominant share: the fair scheduler that Optimus is compared with."""
+
+    name: ClassVar[str] = "optimus.drf"
+    paper: ClassVar[str] = "Ghodsi et al.: Dominant Resource Fairness (NSDI 2011); baseline of Optimus (EuroSys 2018), section 6"
+
+    def sizes(self, pool: Pool) -> Ints:
+        return equal_sizes(pool.curves, pool.capacity)
+
+    def tasks(self, pool: Pool, demand: Demand, most: list[int]) -> list[Task]:
+        return by_share(demand, most)
