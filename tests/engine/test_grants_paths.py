@@ -11,8 +11,9 @@ from tests.engine.states import commit, engine_of
 from gantline.core import columns as c
 from gantline.core.plan import Assignment, Assignments, Plan
 from gantline.engine.books import check_books
-from gantline.engine.commit import commit_assignments
+from gantline.engine.commit import Commit, commit_assignments
 from gantline.engine.engine import Engine
+from gantline.engine.node_changes import lose_node
 from gantline.performance.costs import Costs
 
 JOBS = 6
@@ -50,7 +51,6 @@ def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
             engine.state.now, engine.state.decision = 10.0 * step, step
         compiled.commit(Plan.assign(rows))
         commit_assignments(general.grants, general.state.rows, Assignments.of(rows), by_hand=True)
-        general.state.rebuild()
         ours, theirs = general.state.tables, compiled.state.tables
         np.testing.assert_array_equal(ours.D[c.D_HOLDER], theirs.D[c.D_HOLDER])
         np.testing.assert_array_equal(ours.NI, theirs.NI)
@@ -69,7 +69,6 @@ def test_another_option_of_the_same_shape_changes_the_speed(by_hand: bool) -> No
     for at, option in ((0.0, 0), (10.0, 1)):
         engine.state.now = at
         commit_assignments(engine.grants, engine.state.rows, Assignments.of([Assignment(0, option)]), by_hand)
-        engine.state.rebuild()
     assert F[c.DUE, 0] == pytest.approx(10.0 + 90.0 / 2)  # ten of a hundred seconds done, the rest twice as fast
     assert F[c.DONE, 0] == pytest.approx(10.0)
 
@@ -89,3 +88,30 @@ def test_who_keeps_what_it_has_is_not_even_looked_at(monkeypatch: pytest.MonkeyP
     commit(engine, [*list(kinds.values())[::-1], Assignment(6)], at=5.0)
     assert looked == []
     assert engine.state.out.tolist() == [1, 0, 1, 0]
+
+
+def test_the_same_plan_again_is_not_even_looked_at_until_something_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 1000.0} for k in range(4)]
+    engine = engine_of(rows, "1x4")
+    looked = []
+    run = Commit.run
+    monkeypatch.setattr(Commit, "run", lambda one: looked.append(engine.state.now) or run(one))
+    gpus, until = np.ones(3, dtype=np.int64), np.full(3, 500.0)
+    for at in range(8):
+        if at == 5:
+            lose_node(engine.grants, 0)
+        if at == 6:
+            until[1] = 600.0  # the policy writes to its own array
+        commit(engine, Assignments(np.arange(3), gpus=gpus, until=until), at=float(at))
+
+    assert looked == [0.0, 1.0, 5.0, 6.0, 7.0]  # it starts, it stays; the node is gone, and nobody gets anything any more
+    assert engine.state.out.tolist() == [0, 0, 4, 3]
+
+
+def test_a_lease_that_becomes_longer_is_noticed() -> None:
+    engine = engine_of([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 1000.0}], "1x1")
+    until = np.array([500.0])
+    for at, end in enumerate((500.0, 500.0, 500.0, 600.0)):
+        until[0] = end
+        commit(engine, Assignments(np.arange(1), until=until), at=float(at))
+        assert engine.state.tables.F[c.UNTIL, 0] == end

@@ -75,8 +75,9 @@ class Agenda:
         wake = engine.next_finish
         if wake != wake:
             wake = next_finish(state.tables.F, state.tables.I, state.lists)
-        if engine.grants.speeds_until > now:
-            wake = min(wake, engine.grants.speeds_until)
+        speeds_until = engine.grants.speeds_until
+        if speeds_until > now:
+            wake = min(wake, speeds_until)
         if not engine.order_only:
             wake = min(wake, max(self._leases_end(), now))
         if state.lists.number[ls.WAITING] or (engine.asks_always and state.lists.number[ls.ACTIVE]):

@@ -28,7 +28,12 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: 
 
     With `by_hand` nothing is compiled: the other way to the same books.
     """
-    Commit(grants, rows[table.job], table, by_hand).run()
+    state, who = grants.state, rows[table.job]
+    if not grants.left and grants.repeats.seen(who, table):
+        state.out[:] = 0, 0, len(state.waiting_rows), 0
+        return
+    Commit(grants, who, table, by_hand).run()
+    state.rebuild()
 
 
 class Commit:
@@ -56,6 +61,7 @@ class Commit:
         quiet = self._quiet(holds & free)
         self._renew(np.flatnonzero(quiet))
         over = self._stop_unnamed()
+        unmoved = bool(quiet.all()) and not (self.out[1] or self.grants.left or self.grants.used_fluid)
         moving = np.flatnonzero(free & ~quiet)
         if len(moving) or self.grants.overdrawn():
             self._change(moving)
@@ -64,6 +70,10 @@ class Commit:
         self.t.I[c.REASON, waiting[~self.named[waiting]]] = int(Reason.DEFERRED)
         self.t.I[c.REASON, over] = int(Reason.LEASE_ENDED)
         self.out[2] = len(waiting)
+        if unmoved and self.named[self.state.running_rows].all():
+            self.grants.repeats.note(self.rows, self.table)
+        else:
+            self.grants.repeats.forget()
 
     # --- 1. who keeps what it has -----------------------------------------------------------------------------------
     def _quiet(self, able: Bools) -> Bools:

@@ -148,7 +148,6 @@ class Engine:
             self._walk(plan.ranking, rows)
         elif plan.assignments is not None:
             commit_assignments(self.grants, rows, plan.assignments)
-            state.rebuild()
             self._count()
 
     def commit_late(self, plan: Plan, asked: Ints) -> None:

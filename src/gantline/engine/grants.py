@@ -20,6 +20,7 @@ from gantline.engine.gang import close_interval, halt, settle
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import InForce
 from gantline.engine.option_rows import OptionRows
+from gantline.engine.repeats import Repeats
 from gantline.engine.speeds import Speeds
 from gantline.engine.state import State
 from gantline.performance.model import overrides
@@ -36,6 +37,7 @@ class Grants:
         self.fluid = Fluid(state)
         self.in_force = InForce(state)
         self.speeds = Speeds(state)
+        self.repeats = Repeats(state)
         self.left: set[int] = set()  # rows whose company has changed
         self.used_fluid = any(grant.fluid for grant in self.by_row.values())
         self.used_sharing = False

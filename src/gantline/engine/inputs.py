@@ -23,8 +23,8 @@ from gantline.engine.ranks import leave
 from gantline.engine.state import State
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
-_SUBMITTED = frozenset({"id", "options", "metrics", *NAMES, "priority", "weight", "deadline", "estimate", "checkpoint"})
-_SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "consolidate"}
+SUBMITTED = frozenset({"id", "options", "metrics", *NAMES, "priority", "weight", "deadline", "estimate", "checkpoint"})
+SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "consolidate"}
 _LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 #: what becomes of a job that somebody puts out, and why it is there
 _PUT_OUT = {
@@ -113,7 +113,7 @@ class Inputs:
         """What is submitted, its id, and the ways in which it may run."""
         state, t = self.state, self.state.tables
         reader = Reader(value.job, "job")
-        reader.only(sorted(_SUBMITTED))
+        reader.only(sorted(SUBMITTED))
         name, gpus = reader.text("id"), reader.whole("gpus", 1)
         if self.row_of(name) is not None:
             raise UsageError(f"there is a job '{name}' already", where="submit", fix="give every job its own id")

@@ -51,7 +51,7 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
 
 def _codes(frame: pl.DataFrame, name: str) -> tuple[list[str], Ints]:
     """Names in order of appearance and a code per row; code 0 is the empty name when the column is absent."""
-    if name not in frame.columns:
+    if name not in frame.columns or frame.height == 0:
         return [""], np.zeros(frame.height, dtype=np.int64)
     column = frame[name].fill_null("").cast(pl.String)
     names = column.unique(maintain_order=True).to_list()
