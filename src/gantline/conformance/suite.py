@@ -79,11 +79,6 @@ class _Case:
         return isinstance(self.policy, OrderPolicy) and self.policy.linear() is not None
 
     @property
-    def runs_apart(self) -> bool:
-        """Whether the engine treats it otherwise than a policy it knows nothing of, as it does when it is watched."""
-        return isinstance(self.policy, OrderPolicy) or self.policy.only_starts()
-
-    @property
     def late(self) -> bool:
         """Whether a decision took longer than it may; the next ones would as well."""
         return "in time" in self.broken
@@ -163,7 +158,7 @@ def _tell_story(case: _Case, scenario: Scenario) -> None:
     try:
         run = case.run(scenario, first)
         again = case.run(scenario, second)
-        plain = case.run(scenario) if case.runs_apart else again
+        plain = case.run(scenario)
         slow = []
         if scenario.skips:
             slow.append(("valid_until", case.run(scenario, step_all=True)))
