@@ -36,6 +36,7 @@ _KNOWN = {
     "ffdl": "gantline.policies.elastic.ffdl:Ffdl",
     "optimus": "gantline.policies.optimus.policy:Optimus",
     "optimus.drf": "gantline.policies.optimus.policy:OptimusDrf",
+    "heet-like": "gantline.policies.heet.policy:HeetLike",
     "pollux": "gantline.policies.pollux.policy:Pollux",
     "recorded": "gantline.policies.recorded:Recorded",
     "shockwave": "gantline.policies.shockwave.policy:Shockwave",
