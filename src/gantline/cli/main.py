@@ -16,7 +16,7 @@ from gantline.cli.arguments import spread_settings
 from gantline.cli.endable import in_a_child, is_wanted
 from gantline.cli.failures import exit_code_of
 
-#: command -> what it does, in the order of the help; each lives in a module of its name, as `app`
+#: command -> what it does, in the order of the help; each is the `app` of a module of its name, or as `PLACES` says
 COMMANDS = {
     "simulate": "Replay a table of jobs on a cluster under a policy.",
     "compare": "Compare policies on the same jobs: paired differences, intervals, a verdict in words.",
@@ -36,9 +36,31 @@ COMMANDS = {
     "report": "Write one offline HTML page about one or several stored runs.",
     "plot": "Write a figure of stored runs as PNG, SVG or PDF.",
     "profile": "Make short runs of jobs on this machine's devices, and say how fast they are.",
+    "up": "Start the scheduler of this machine: jobs come over HTTP and run on its devices.",
+    "down": "End the service; its jobs are stopped and saved first.",
+    "status": "Say where the service is, which policy decides, which devices there are.",
+    "submit": "Submit a job: a YAML file, or a command after --.",
+    "wait": "Wait until jobs have ended.",
+    "get": "List jobs, nodes, queues, events or decisions.",
+    "describe": "Show everything about one job.",
+    "logs": "Print what a job has printed.",
+    "top": "Show which devices are busy and which jobs run.",
+    "events": "List what has happened.",
+    "cancel": "End jobs.",
+    "hold": "Keep jobs out until they are released.",
+    "release": "Let jobs in that were held.",
+    "requeue": "Stop jobs and let them wait again, or bring back those that failed.",
+    "resize": "Let a job ask for another number of devices.",
+    "node": "Cordon, drain or uncordon a node.",
+    "queue": "Set how many devices a queue may have.",
+    "token": "Create, list or revoke the tokens of a service.",
     "completion": "Print or install completion of commands and options for bash, zsh or fish.",
     "demo": "Simulate a day of a 64-GPU cluster under six policies and compare them.",
 }
+_LIVE = ("up", "down", "status", "submit", "wait", "get", "describe", "logs", "top", "events", "node", "queue", "token")
+#: commands that do not live in a module of their name
+PLACES = {name: f"gantline.cli.live.{name}:app" for name in _LIVE}
+PLACES |= {name: f"gantline.cli.live.wishes:{name}" for name in ("cancel", "hold", "release", "requeue", "resize")}
 
 app = App(
     name="gantline",
@@ -49,7 +71,7 @@ app = App(
     help_epilogue="Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable.",
 )
 for _place, (_name, _help) in enumerate(COMMANDS.items()):
-    app.command(f"gantline.cli.{_name.replace('-', '_')}:app", name=_name, help=_help, sort_key=_place)
+    app.command(PLACES.get(_name, f"gantline.cli.{_name.replace('-', '_')}:app"), name=_name, help=_help, sort_key=_place)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

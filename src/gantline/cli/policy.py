@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from gantline.cli.arguments import PolicyName, Settings, settings_of, time_of
 from gantline.cli.console import Column, Form, Sheet, is_watched, show, show_object, show_text, table
+from gantline.cli.live.connection import HomeOption, connect
 
 if TYPE_CHECKING:
     from gantline.core.policy import Policy
@@ -87,6 +88,14 @@ def check_policy(
     rows = [("ok" if finding.passed else "FAILED", finding.rule, finding.told) for finding in report.findings]
     show(Sheet.of("result rule told", rows), output)
     return 0 if report.passed else 1
+
+
+@app.command(name="use")
+def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption = None) -> None:
+    """Let another policy decide in the running service, from now on."""
+    with connect(home) as client:
+        client.use_policy(name, settings_of(set_))
+    print(name)
 
 
 def sentence_of(policy: type[Policy]) -> str:

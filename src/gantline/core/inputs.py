@@ -60,6 +60,16 @@ class Use:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class SetQueue:
+    """From now on a queue has this quota and this weight."""
+
+    time: float
+    name: str
+    weight: float = 1.0
+    quota: float = math.inf
+
+
 class News(Enum):
     """What a report says of one grant."""
 
@@ -85,11 +95,11 @@ class Report:
     metrics: Mapping[str, float] = field(default_factory=dict)  # PROGRESS: what it has measured, by name
 
 
-Input = Submit | JobWish | NodeEvent | Use | Report
+Input = Submit | JobWish | NodeEvent | Use | SetQueue | Report
 
 _WISHES = {wish.value: wish for wish in Wish}
 _NEWS = {news.value: news for news in News}
-_KINDS = ("submit", *_WISHES, "node", "use", "report")
+_KINDS = ("submit", *_WISHES, "node", "use", "queue", "report")
 
 
 def encode_input(value: Input) -> dict[str, Any]:
@@ -107,6 +117,8 @@ def encode_input(value: Input) -> dict[str, Any]:
         return {"input": "use", **head, "policy": value.policy} | (
             {"settings": memories.plain(dict(value.settings))} if value.settings else {}
         )
+    if isinstance(value, SetQueue):
+        return {"input": "queue", **head, "name": value.name, "weight": json_number(value.weight), "quota": json_number(value.quota)}
     found = {"input": "report", **head, "news": value.news.value, "row": value.row, "epoch": value.epoch, "done": json_number(value.done)}
     if not math.isnan(value.total):
         found["total"] = json_number(value.total)
@@ -134,6 +146,9 @@ def decode_input(value: Mapping[str, Any]) -> Input:
     if kind == "use":
         reader.only(("input", "time", "policy", "settings"))
         return Use(time, reader.text("policy"), memories.restore(reader.raw("settings", {})))
+    if kind == "queue":
+        reader.only(("input", "time", "name", "weight", "quota"))
+        return SetQueue(time, reader.text("name"), reader.number("weight", 1.0), reader.number("quota", math.inf))
     if kind == "report":
         reader.only(("input", "time", "news", "row", "epoch", "done", "devices", "total", "metrics"))
         news = reader.text("news")

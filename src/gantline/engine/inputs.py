@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.inputs import Input, JobWish, Report, Submit, Use, Wish
+from gantline.core.inputs import Input, JobWish, Report, SetQueue, Submit, Use, Wish
 from gantline.core.job_json import NAMES, decode_job, default_options
 from gantline.core.json_reader import Reader
 from gantline.core.node_events import NodeEvent
 from gantline.core.option_json import decode_option
 from gantline.core.options import Option
 from gantline.core.phases import Phase
+from gantline.core.queues import Queue
 from gantline.core.reasons import Reason, sentence
 from gantline.core.tables import Tables
 from gantline.engine import lists as ls
@@ -65,6 +66,9 @@ class Inputs:
             changed = self.use is not None
             if self.use is not None:
                 self.use(value)
+        elif isinstance(value, SetQueue):
+            self.state.tables.queue_tree[value.name] = Queue(value.name, value.weight, value.quota)
+            changed = True
         else:
             changed = self._change_node(value)
         if self.heard is not None:
@@ -85,6 +89,8 @@ class Inputs:
                 self._resized(row, value)
             if value.wish is Wish.REQUEUE:
                 self._may_requeue(phase, value.job)
+        elif isinstance(value, SetQueue):
+            Queue(value.name, value.weight, value.quota)
         elif not isinstance(value, Report | Use) and value.kind != "join":
             value.find(self.state.tables.cluster)
 

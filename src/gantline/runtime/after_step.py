@@ -32,6 +32,7 @@ class Observer:
         self._holds: dict[str, tuple[str, ...]] = {}
         self._views: dict[str, JobView] = {job.id: old_view(job) for job in scheduler.book}
         self._fresh = True  # nothing has been seen yet
+        self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
 
     def submitted(self, job: Job) -> None:
         """A job is in the store; its row comes with the next step."""
@@ -49,8 +50,10 @@ class Observer:
         for row in np.flatnonzero(changed).tolist():
             if t.ids[row]:
                 self._changed(row)
-        for row in self.scheduler.loop.state.running_rows.tolist():
+        holding = set(self.scheduler.loop.reconciler.live)
+        for row in {*self.scheduler.loop.state.running_rows.tolist(), *holding, *self._holding}:
             self._show(row)
+        self._holding = holding
 
     def touch(self, job: Job) -> None:
         """Something that the tables do not show has changed."""

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, near
-from gantline.core.inputs import Input, JobWish, Report, Submit, Use, Wish, decode_input, encode_input
+from gantline.core.inputs import Input, JobWish, Report, SetQueue, Submit, Use, Wish, decode_input, encode_input
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
@@ -187,6 +187,15 @@ class Scheduler:
         self._post(Letter((), done, open_))
         return wait(future)
 
+    def check(self, spec: Submittable) -> None:
+        """Raise what `submit` would, and take nothing in."""
+
+        def check() -> None:
+            for member in spec.expand():
+                self.loop.engine.inputs.check(member.to_submit("-", self.loop.state.now))
+
+        self.ask(check)
+
     def _numbered(self, members: Sequence[Submittable], user: str, request: str, at: float) -> tuple[list[Input], list[Job]]:
         self.next_id += 1
         number = str(self.next_id)
@@ -210,7 +219,8 @@ class Scheduler:
         return [*values, *(JobWish(at, Wish.HOLD, job.id) for job in jobs if job.holds)], jobs
 
     def _told(self, value: Submit, job: Job) -> Submit:
-        """With an estimate, where the specification has none: what such jobs took, else the time limit."""
+        """With its user, and with an estimate where the specification has none: what such jobs took, else the time limit."""
+        value = replace(value, job={**value.job, "user": job.user}) if job.user else value
         if "estimate" in value.job:
             return value
         guess = self.book.typical_seconds(job.user, str(job.spec.get("name", "")))
@@ -243,6 +253,10 @@ class Scheduler:
     def node(self, event: NodeEvent) -> None:
         """A node goes down, drains, comes back or joins."""
         self._send([event])
+
+    def queue(self, name: str, *, weight: float = 1.0, quota: float = math.inf) -> None:
+        """From now on a queue has this quota and this weight."""
+        self._send([SetQueue(0.0, name, weight, quota)])
 
     def use(self, policy: str, settings: Mapping[str, Any] | None = None) -> None:
         """Another policy decides from now on."""

@@ -48,8 +48,13 @@ def _name(text: str) -> str:
     return text
 
 
+def is_queue(text: str) -> bool:
+    """Whether a queue may be called that."""
+    return _QUEUE.match(text) is not None
+
+
 def _queue(text: str) -> str:
-    if text and not _QUEUE.match(text):
+    if text and not is_queue(text):
         raise mistake(f"'{text}' is not a queue", "write names with slashes between them: research/nlp")
     return text
 

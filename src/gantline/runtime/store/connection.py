@@ -87,6 +87,8 @@ class Connections:
         self.sqlite = url.get_backend_name() == "sqlite"
         in_memory = self.sqlite and url.database in (None, "", ":memory:")
         self._lock = Lock(Path(f"{url.database}.lock")) if self.sqlite and write and not in_memory else None
+        if self._lock is not None:
+            os.close(os.open(str(url.database), os.O_RDWR | os.O_CREAT, 0o600))  # for its owner alone, as its log will be
         self._writing_engine = _engine(url, one=True) if write else None
         self.reading = self._writing_engine if in_memory and self._writing_engine is not None else _engine(url)
         self.writer: Connection | None = None

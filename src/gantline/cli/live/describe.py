@@ -1,0 +1,43 @@
+"""``gantline describe job``: everything about one job."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from gantline.cli.console import Sheet, show, show_json, show_object
+from gantline.cli.live.connection import HomeOption, connect
+from gantline.cli.live.sheets import moment
+
+app = App(name="describe")
+
+
+@app.command(name="job")
+def describe_job(
+    id: Annotated[str, Parameter(help="The job.")],
+    /,
+    *,
+    home: HomeOption = None,
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="Lines for people, or JSON.")] = "table",
+) -> None:
+    """Show a job: its state and why, its specification, its history, the last lines of its output if it failed."""
+    with connect(home) as client:
+        told = client.job(id)
+    if output == "json":
+        show_json(told)
+        return
+    apart = ("spec", "history", "lines", "submitted", "started", "ended")
+    times = {key: moment(told[key]) for key in ("submitted", "started", "ended")}
+    show_object({**{key: value for key, value in told.items() if key not in apart}, **times}, "table")
+    print("\nspecification")
+    show_object(told["spec"], "table")
+    print("\nhistory")
+    show(Sheet.of("time event state why user", [_line(event) for event in told["history"]]), "table")
+    if told["lines"]:
+        print("\nlast lines")
+        print("\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in told["lines"]))
+
+
+def _line(event: dict[str, Any]) -> list[Any]:
+    return [moment(event["time"]), event.get("event", ""), event.get("state", ""), event.get("why", ""), event.get("user", "")]

@@ -1,0 +1,38 @@
+"""``gantline down``: the end of a service."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from gantline.cli.arguments import time_of
+from gantline.cli.console import say
+from gantline.cli.live.connection import HomeOption, connect
+from gantline.core.errors import UnreachableError
+
+app = App(name="down")
+
+
+@app.default
+def down(
+    *,
+    home: HomeOption = None,
+    keep_jobs: Annotated[bool, Parameter(negative="", help="Leave the jobs running; the next service adopts them.")] = False,
+    timeout: Annotated[str, Parameter(help="How long to wait until it is gone.")] = "5m",
+) -> int:
+    """End the service: its jobs are stopped and saved first, and go on when it is started again."""
+    limit = time_of(timeout, "--timeout") or 0.0
+    end = time.monotonic() + limit
+    with connect(home) as client:
+        told = client.shutdown(drain=not keep_jobs)
+        while time.monotonic() < end:
+            try:
+                client.status()
+            except UnreachableError:
+                say(f"note: process {told['pid']} has ended" + ("; its jobs go on" if keep_jobs else ""))
+                return 0
+            time.sleep(0.1)
+    say(f"error: the service still runs after {timeout}")
+    return 1

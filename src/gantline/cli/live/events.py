@@ -1,0 +1,34 @@
+"""``gantline events``: what has happened, and what happens."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from gantline.cli.live.connection import HomeOption, connect
+from gantline.cli.live.get import show_events
+from gantline.cli.live.sheets import WideForm
+
+app = App(name="events")
+
+
+@app.default
+def events(
+    *,
+    home: HomeOption = None,
+    job: Annotated[str, Parameter(help="Only of this job.")] = "",
+    limit: Annotated[int, Parameter(help="At most so many, the newest.")] = 100,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative="", help="Go on with what happens from now on.")] = False,
+    output: WideForm = "table",
+) -> None:
+    """List what has happened; with -f also what happens, until Ctrl-C."""
+    with connect(home) as client:
+        rows = client.events(job=job, limit=limit)
+        show_events(rows, output)
+        while follow:
+            time.sleep(0.5)
+            rows = client.events(job=job, after=rows[-1]["number"], limit=limit) or rows[-1:] if rows else client.events(job=job)
+            if len(rows) > 1 or (rows and rows[-1].get("number", 0) > 0 and len(rows) == 1 and not follow):
+                show_events(rows, output)

@@ -1,0 +1,99 @@
+"""``gantline get``: lists of jobs, nodes, queues, events, decisions."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from gantline.cli.live.connection import HomeOption, connect
+from gantline.cli.live.sheets import WideForm, moment, show_jobs, show_rows
+
+app = App(
+    name="get",
+    help_epilogue="""Examples:
+
+  gantline get jobs --state running -o wide
+  gantline get jobs -o json
+  gantline get nodes
+  gantline get decisions --limit 10""",
+)
+Limit = Annotated[int, Parameter(help="At most so many, the newest.")]
+After = Annotated[int, Parameter(help="Only those behind this number.")]
+
+
+@app.command
+def jobs(
+    *ids: Annotated[str, Parameter(help="Ids; by default all.")],
+    home: HomeOption = None,
+    state: Annotated[list[str] | None, Parameter(negative="", help="Only in this state; may be repeated.")] = None,
+    user: Annotated[str, Parameter(help="Only of this user.")] = "",
+    queue: Annotated[str, Parameter(help="Only of this queue.")] = "",
+    limit: Limit = 10_000,
+    output: WideForm = "table",
+) -> None:
+    """List jobs with their states and the reasons for them."""
+    with connect(home) as client:
+        show_jobs(client.jobs(id=list(ids), state=state, user=user, queue=queue, limit=limit), output)
+
+
+@app.command
+def nodes(*, home: HomeOption = None, output: WideForm = "table") -> None:
+    """List nodes, their devices and who is on them."""
+    with connect(home) as client:
+        show_rows(client.nodes(), output, "name", ("name", "type", "state", "gpus", "busy", "jobs"))
+
+
+@app.command
+def queues(*, home: HomeOption = None, output: WideForm = "table") -> None:
+    """List queues with their quotas and what they hold."""
+    with connect(home) as client:
+        show_rows(client.queues(), output, "name", ("name", "quota", "weight", "gpus", "jobs"))
+
+
+@app.command
+def events(
+    *,
+    home: HomeOption = None,
+    job: Annotated[str, Parameter(help="Only of this job.")] = "",
+    after: After = 0,
+    limit: Limit = 100,
+    output: WideForm = "table",
+) -> None:
+    """List what has happened."""
+    with connect(home) as client:
+        show_events(client.events(job=job, after=after, limit=limit), output)
+
+
+@app.command
+def decisions(*, home: HomeOption = None, after: After = 0, limit: Limit = 20, output: WideForm = "table") -> None:
+    """List what the policy has decided."""
+    with connect(home) as client:
+        rows = client.decisions(after=after, limit=limit)
+    if output in ("table", "wide"):
+        rows = [{"number": row["number"], "time": row.get("time", row.get("now")), "decision": _short(row)} for row in rows]
+    show_rows(rows, output, "number")
+
+
+def show_events(rows: list[dict[str, Any]], form: str) -> None:
+    """Events, a line each."""
+    if form not in ("table", "wide"):
+        show_rows(rows, form, "number")
+        return
+    known = ("number", "time", "event", "job", "state", "user", "why", "reason")
+    told = [
+        {
+            **{name: row.get(name, "") for name in known},
+            "time": moment(row["time"]),
+            "more": {k: v for k, v in row.items() if k not in known},
+        }
+        for row in rows
+    ]
+    names = ("number", "time", "event", "job", "state", "user", "why", *(("reason", "more") if form == "wide" else ()))
+    show_rows(told, "table", "number", names)
+
+
+def _short(row: dict[str, Any]) -> str:
+    told = json.dumps({key: value for key, value in row.items() if key not in ("number", "time")}, ensure_ascii=False)
+    return told if len(told) <= 100 else told[:97] + "..."

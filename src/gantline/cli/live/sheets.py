@@ -1,0 +1,85 @@
+"""Jobs, nodes and what else a service lists, as tables, JSON, CSV or names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from gantline.cli.console import Column, Sheet, show, show_json
+from gantline.core.units import human_seconds
+
+WideForm = Annotated[
+    Literal["table", "wide", "json", "csv", "name"],
+    Parameter(name=["--output", "-o"], help="A table for people, a wider one, JSON or CSV for programs, or names alone."),
+]
+_SHORT = ("id", "name", "state", "reason", "gpus", "devices", "age", "ran", "progress")
+_WIDE = (
+    "id",
+    "name",
+    "user",
+    "queue",
+    "state",
+    "reason",
+    "gpus",
+    "devices",
+    "priority",
+    "age",
+    "ran",
+    "restarts",
+    "exit_code",
+    "progress",
+    "why",
+)
+
+
+def show_jobs(jobs: Sequence[Mapping[str, Any]], form: str) -> None:
+    """A list of jobs."""
+    if form in ("table", "wide"):
+        names = _WIDE if form == "wide" else _SHORT
+        now = time.time()
+        rows = [[_cell(job, name, now) for name in names] for job in jobs]
+        show(Sheet(tuple(Column(name, right=name in ("gpus", "age", "ran")) for name in names), rows), "table")
+    else:
+        show_rows(jobs, form, "id")
+
+
+def show_rows(rows: Sequence[Mapping[str, Any]], form: str, key: str, names: Sequence[str] = ()) -> None:
+    """Any list of records; `names` are the columns of the short table."""
+    if form == "json":
+        show_json(list(rows))
+    elif form == "name":
+        for row in rows:
+            print(row[key])
+    else:
+        every = list(dict.fromkeys(name for row in rows for name in row)) or list(names)
+        columns = list(names) if names and form == "table" else every
+        show(Sheet(tuple(map(Column, columns)), [[row.get(name) for name in columns] for row in rows]), "csv" if form == "csv" else "table")
+
+
+def _cell(job: Mapping[str, Any], name: str, now: float) -> Any:
+    if name == "age":
+        return human_seconds(now - job["submitted"])
+    if name == "ran":
+        return human_seconds(job["service"])
+    if name == "devices":
+        return ",".join(job["devices"])
+    if name == "progress":
+        return progress_of(job["progress"])
+    return job.get(name)
+
+
+def progress_of(progress: Mapping[str, Any]) -> str:
+    """How far a job says it is."""
+    done, total = progress.get("done"), progress.get("total")
+    if done is None:
+        return ""
+    return f"{100 * done / total:.0f}%" if total else f"{done:g}"
+
+
+def moment(wall: float | None) -> str:
+    """A time of day, as the machine's owner reads it, to the second."""
+    return "" if wall is None else datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

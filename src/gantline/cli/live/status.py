@@ -1,0 +1,31 @@
+"""``gantline status``: how the service stands."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from gantline.cli.console import show_object
+from gantline.cli.live.connection import HomeOption, connect
+
+app = App(name="status")
+
+
+@app.default
+def status(
+    *,
+    home: HomeOption = None,
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="Lines for people, or JSON.")] = "table",
+) -> None:
+    """Say where the service is, which policy decides, which devices there are, and how many jobs are in which state."""
+    with connect(home) as client:
+        told = client.status()
+    show_object(told if output == "json" else _for_people(told), output)
+
+
+def _for_people(told: dict[str, Any]) -> dict[str, Any]:
+    devices = ", ".join(f"{kind}: {one['busy']} of {one['count']} busy" for kind, one in told["devices"].items())
+    jobs = ", ".join(f"{count} {state}" for state, count in sorted(told["jobs"].items())) or "none"
+    shown = {key: told[key] for key in ("address", "pid", "version", "home", "policy")}
+    return {**shown, "devices": devices, "jobs": jobs, "deciding": told["deciding"], "incidents": "; ".join(told["incidents"])}

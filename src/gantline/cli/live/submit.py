@@ -1,0 +1,104 @@
+"""``gantline submit``: a YAML file, or a command after ``--``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from gantline.cli.console import say, show_json
+from gantline.cli.live.connection import HomeOption, connect
+from gantline.core.errors import UsageError
+from gantline.core.fields import key_values
+
+app = App(
+    name="submit",
+    help_epilogue="""Examples:
+
+  gantline submit --gpus 2 -- python train.py --epochs 3
+  gantline submit --gpus h100:2:8 --time 1-12:00:00 --retries 3 --env MODEL=bert -- torchrun train.py
+  gantline submit --array 0-99%8 --after ok:17 -- ./evaluate.sh
+  gantline submit job.yaml --priority high
+
+Options count more than the file. docs/live.md lists every field of the file.""",
+)
+Text = Annotated[str | None, Parameter()]
+
+
+@app.default
+def submit(
+    *words: Annotated[str, Parameter(help="A YAML file; or, after --, the command and its arguments.", allow_leading_hyphen=True)],
+    home: HomeOption = None,
+    gpus: Annotated[str | None, Parameter(help="Devices: 4, 2:8 (elastic), h100:8, cpu:2.")] = None,
+    name: Annotated[str | None, Parameter(help="What to call it.")] = None,
+    queue: Annotated[str | None, Parameter(help="Its queue, such as research/nlp.")] = None,
+    priority: Annotated[str | None, Parameter(help="low, normal, high or a whole number; higher goes first.")] = None,
+    deadline: Annotated[str | None, Parameter(help="4h from now, or 2026-12-01T08:00Z.")] = None,
+    time: Annotated[str | None, Parameter(help="How long it may run: 90s, 2h, D-HH:MM:SS.")] = None,
+    estimate: Annotated[str | None, Parameter(help="How long it will likely run.")] = None,
+    array: Annotated[str | None, Parameter(help="Many of it: 0-9, 0-99%8 (eight at once).")] = None,
+    after: Annotated[list[str] | None, Parameter(negative="", help="ok:ID, failed:ID or any:ID; may be repeated.")] = None,
+    env: Annotated[list[str] | None, Parameter(negative="", help="A variable, NAME=VALUE; may be repeated.")] = None,
+    retries: Annotated[int | None, Parameter(help="How often to try again after a failure.")] = None,
+    cpus: Annotated[str | None, Parameter(help="CPUs beside the devices of a node.")] = None,
+    memory: Annotated[str | None, Parameter(help="Memory beside the devices of a node: 64GiB.")] = None,
+    model: Annotated[str | None, Parameter(help="What is trained, for policies that know throughputs.")] = None,
+    processes: Annotated[str | None, Parameter(help="How many ranks to start, or 'gpus' for one per device.")] = None,
+    label: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE; may be repeated.")] = None,
+    workdir: Annotated[Path | None, Parameter(help="Where to run it; by default here.")] = None,
+    resumes: Annotated[bool | None, Parameter(negative="", help="It saves its work in GANTLINE_CHECKPOINT and goes on from there.")] = None,
+    shell: Annotated[bool | None, Parameter(negative="", help="Let /bin/sh run it.")] = None,
+    request: Annotated[str | None, Parameter(help="An id of this request: the same one again is the same submission.")] = None,
+    dry_run: Annotated[bool, Parameter(negative="", help="Check it and show what would be submitted.")] = False,
+    output: Annotated[Literal["id", "json"], Parameter(name=["--output", "-o"], help="Ids, a line each, or JSON.")] = "id",
+) -> None:
+    """Submit a job, or an array of them; prints the id."""
+    with connect(home) as client:
+        from gantline.runtime.spec_file import spec_of
+
+        value = _base(words)
+        told = {"name": name, "queue": queue, "deadline": deadline, "estimate": estimate, "array": array, "model": model, "shell": shell}
+        value |= {key: one for key, one in told.items() if one is not None}
+        if priority is not None:
+            value["priority"] = int(priority) if priority.lstrip("+-").isdigit() else priority
+        if processes is not None:
+            value["processes"] = int(processes) if processes.isdigit() else processes
+        _merge(value, "limits", {"time": time})
+        _merge(value, "retry", {"max": retries})
+        if gpus is not None:
+            value["resources"] = {key: one for key, one in value.get("resources", {}).items() if key not in ("gpus", "any_of")}
+        _merge(value, "resources", {"accelerators": gpus, "cpus": cpus, "memory": memory})
+        _merge(value, "env", key_values(env or (), "--env"))
+        _merge(value, "labels", key_values(label or (), "--label"))
+        if after:
+            value["after"] = [*value.get("after", ()), *after]
+        if resumes and "checkpoint" not in value:
+            value["checkpoint"] = {}
+        value["workdir"] = str((workdir or Path(value.get("workdir") or os.getcwd())).absolute())
+        answer = client.submission(spec_of(value, "submit"), request=request, dry_run=dry_run)
+    if dry_run:
+        show_json({key: answer[key] for key in ("tasks", "spec", "submit")})
+        say(f"note: nothing was submitted; it would be {answer['tasks']} job{'s' if answer['tasks'] != 1 else ''}")
+    elif output == "json":
+        show_json({"ids": answer["ids"]})
+    else:
+        print("\n".join(answer["ids"]))
+
+
+def _base(words: tuple[str, ...]) -> dict[str, Any]:
+    """The file's specification, or one of the command alone."""
+    if not words:
+        raise UsageError("nothing to run", where="submit", fix="name a YAML file, or put the command after --")
+    if len(words) == 1 and words[0].endswith((".yaml", ".yml")):
+        from gantline.runtime.spec_file import read_spec
+
+        return read_spec(Path(words[0])).to_json()
+    return {"run": list(words)}
+
+
+def _merge(value: dict[str, Any], key: str, more: dict[str, Any]) -> None:
+    given = {name: one for name, one in more.items() if one is not None}
+    if given:
+        value[key] = {**value.get(key, {}), **given}

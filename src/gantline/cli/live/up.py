@@ -1,0 +1,107 @@
+"""``gantline up``: a scheduler for this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from gantline.cli.arguments import Settings, settings_of
+from gantline.cli.console import say
+from gantline.cli.live.connection import HomeOption, need_libraries
+from gantline.core.errors import GantlineError, RefusedError
+
+app = App(
+    name="up",
+    help_epilogue="""Examples:
+
+  gantline up --devices cpu:4 --detach
+  gantline up --policy tiresias --home /srv/gantline --store postgresql://gantline@db/gantline
+
+Everything is kept in one folder, with an address and a token for its owner alone. 'gantline down' ends it; a service that was killed
+goes on where it was when it is started again, and adopts the jobs that still run.""",
+)
+_PATIENCE = 120.0  # seconds for a service to answer
+
+
+@app.default
+def up(
+    *,
+    home: HomeOption = None,
+    devices: Annotated[str | None, Parameter(help="What there is: h200:1,cpu:16. By default what NVML finds, and a slot per core.")] = None,
+    policy: Annotated[
+        str | None, Parameter(help="Who decides: a name from 'gantline policy list'. By default as last time, else fifo.")
+    ] = None,
+    set_: Settings = None,
+    port: Annotated[int | None, Parameter(help="Where to listen. By default where it was last time, else anywhere.")] = None,
+    host: Annotated[str, Parameter(help="The address to listen at; others than this machine's own need TLS.")] = "127.0.0.1",
+    name: Annotated[list[str] | None, Parameter(negative="", help="A name by which clients call this host; may be repeated.")] = None,
+    tls_cert: Annotated[Path | None, Parameter(help="A certificate (PEM).")] = None,
+    tls_key: Annotated[Path | None, Parameter(help="Its key (PEM).")] = None,
+    store: Annotated[str, Parameter(help="Another database: postgresql://USER@HOST/NAME. By default a file in the home.")] = "",
+    detach: Annotated[bool, Parameter(negative="", help="Return when the service answers.")] = False,
+) -> int:
+    """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
+    need_libraries()
+    from gantline.files.policies import load_policy
+    from gantline.service.home import Home
+    from gantline.service.serve import Options, serve
+
+    where = store or os.environ.get("GANTLINE_STORE", "")
+    options = Options(Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key)
+    options.check()
+    if policy is not None:
+        load_policy(policy, settings_of(set_))
+    if detach:
+        return _detach(options.home.path)
+    return serve(options, lambda url: _tell(url, options.home.path))
+
+
+def _tell(url: str, home: Path) -> None:
+    print(url, flush=True)
+    say(f"note: serving from {home}; Ctrl-C ends the service and leaves its jobs running, 'gantline down' ends both")
+
+
+def _detach(path: Path) -> int:
+    """Start the same command in the background, and wait until it answers or has said why it cannot."""
+    from gantline.service.client import Client
+    from gantline.service.home import Home
+
+    home = Home(path)
+    home.make()
+    arguments = [one for one in sys.argv[1:] if one != "--detach"]
+    with open(home.path / "start.log", "w", encoding="utf-8", opener=_private) as out:
+        environment = {**os.environ, "GANTLINE_HOME": str(home.path)}
+        command = [sys.executable, "-m", "gantline", *arguments]
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environment)
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        told = home.announced()
+        if told is not None and told.get("pid") == child.pid:
+            try:
+                with Client(home=home.path, timeout=5.0) as client:
+                    client.status()
+            except GantlineError:
+                time.sleep(0.05)
+                continue
+            print(told["url"])
+            say(f"note: process {child.pid} serves from {home.path}")
+            return 0
+        code = child.poll()
+        if code is not None:
+            said = (home.path / "start.log").read_text(encoding="utf-8").strip().splitlines()
+            print(said[-1] if said else f"gantline: error: the service ended with code {code}", file=sys.stderr)
+            return code or 1
+        time.sleep(0.05)
+    raise RefusedError(
+        f"the service has not answered within {_PATIENCE:g} s", where=str(home.path), fix="see service.log and start.log there"
+    )
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)

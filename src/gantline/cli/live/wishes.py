@@ -1,0 +1,81 @@
+"""``gantline cancel|hold|release|requeue|resize``: what people want of jobs that are there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from gantline.cli.console import say
+from gantline.cli.live.connection import HomeOption, Yes, connect
+from gantline.core.errors import RefusedError, UsageError
+
+Ids = Annotated[str, Parameter(help="Ids of jobs; the number of an array means all its tasks.")]
+_ASK_FROM = 2  # jobs
+
+cancel, hold, release, requeue, resize = (App(name=name) for name in ("cancel", "hold", "release", "requeue", "resize"))
+
+
+@cancel.default
+def cancel_jobs(
+    *ids: Ids,
+    home: HomeOption = None,
+    everything: Annotated[bool, Parameter(name="--all", negative="", help="All that have not ended and are yours.")] = False,
+    yes: Yes = False,
+) -> None:
+    """End jobs: those that run are stopped. More than one at a time is asked for, unless --yes."""
+    _wish("cancel", ids, home, yes, ask=True, everything=everything)
+
+
+@hold.default
+def hold_jobs(*ids: Ids, home: HomeOption = None, yes: Yes = False) -> None:
+    """Keep jobs out until they are released; those that run are stopped and saved."""
+    _wish("hold", ids, home, yes, ask=True)
+
+
+@release.default
+def release_jobs(*ids: Ids, home: HomeOption = None) -> None:
+    """Let jobs in that were held."""
+    _wish("release", ids, home, True)
+
+
+@requeue.default
+def requeue_jobs(*ids: Ids, home: HomeOption = None, yes: Yes = False) -> None:
+    """Stop and save jobs, or bring back those that failed or were cancelled; they wait like any other."""
+    _wish("requeue", ids, home, yes, ask=True)
+
+
+@resize.default
+def resize_job(id: Ids, gpus: Annotated[str, Parameter(help="How many devices: 4, or 2:8.")], /, *, home: HomeOption = None) -> None:
+    """Let a job ask for another number of devices; the policy decides when it gets them."""
+    from gantline.runtime.amounts import sizes
+
+    low, high = sizes(gpus, "GPUS")
+    with connect(home) as client:
+        print("\n".join(client.resize(id, low, low, high)))
+
+
+def _wish(wish: str, ids: tuple[str, ...], home: Path | None, yes: bool, *, ask: bool = False, everything: bool = False) -> None:
+    if not ids and not everything:
+        raise UsageError("no job is named", where=wish, fix="give ids" + (", or --all" if wish == "cancel" else ""))
+    with connect(home) as client:
+        jobs = [job for job in client.jobs(id=None if everything else list(ids)) if job["ended"] is None or job["id"] in ids]
+        mine = client.status()["user"]
+        chosen = [job["id"] for job in jobs if not everything or job["user"] == mine]
+        if ask and len(chosen) >= _ASK_FROM and not yes:
+            _confirm(wish, chosen)
+        if chosen:
+            print("\n".join(getattr(client, wish)(*chosen)))
+        else:
+            say("note: no job is left to " + wish)
+
+
+def _confirm(wish: str, ids: list[str]) -> None:
+    if not sys.stdin.isatty():
+        raise RefusedError(f"{len(ids)} jobs, and nobody to ask", where=wish, fix="add --yes")
+    shown = ", ".join(ids[:10]) + (" ..." if len(ids) > 10 else "")
+    print(f"{wish} {len(ids)} jobs ({shown})? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise RefusedError("not confirmed, nothing was done", where=wish)

@@ -1,0 +1,85 @@
+"""The application: every route with its role behind one guard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+import gantline
+from gantline.core.errors import GantlineError, NotFoundError, UsageError
+from gantline.service.context import Service
+from gantline.service.failures import answer_of
+from gantline.service.guard import Guard, log
+from gantline.service.routes import events, jobs, logs, nodes, policy, progress, queues, snapshot, status, tokens
+
+ROUTERS = tuple(noun.router for noun in (status, jobs, logs, progress, nodes, queues, events, tokens, policy, snapshot))
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+def build(service: Service, hosts: Iterable[str] = LOOPBACK) -> FastAPI:
+    """The application over a scheduler and a store; `hosts` are the names by which it may be called."""
+    app = FastAPI(title="Gantline", version=gantline.__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.service = service
+    for router in ROUTERS:
+        app.include_router(router)
+        for route in router.routes:
+            if not isinstance(route, APIRoute) or "x-role" not in (route.openapi_extra or {}):
+                raise TypeError(f"the route {route!r} says no role")
+    app.add_exception_handler(GantlineError, _refused)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _unknown)
+    app.add_exception_handler(Exception, _defect)
+    app.add_middleware(Guard, access=service.access, hosts=hosts)
+    app.openapi = lambda: _description(app)  # type: ignore[method-assign]
+    return app
+
+
+def _description(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        found = get_openapi(
+            title=app.title, version=app.version, routes=app.routes, description="The scheduler over HTTP; see docs/live.md."
+        )
+        parts = found.setdefault("components", {})
+        parts.setdefault("schemas", {}).update(jobs.PARTS)
+        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        app.openapi_schema = found
+    return app.openapi_schema
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, GantlineError)
+    return answer_of(error)
+
+
+def _malformed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"] if part != "body")
+    return answer_of(UsageError(str(first["msg"])[:1].lower() + str(first["msg"])[1:], where=f"field '{field}'" if field else "body"))
+
+
+def _unknown(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return answer_of(NotFoundError("no such route", where="path", fix="GET /openapi.json lists them"))
+    answer = answer_of(UsageError(str(error.detail).lower(), where="request"))
+    answer.status_code = error.status_code
+    return answer
+
+
+def _defect(request: Request, error: Exception) -> Response:
+    log.error("a defect in %s: %s", request.url.path, type(error).__name__, exc_info=error)
+    told = {
+        "kind": "refused",
+        "what": f"this should not have happened: {type(error).__name__}",
+        "where": "service",
+        "fix": "see service.log",
+    }
+    return JSONResponse({"error": told}, 500)

@@ -1,0 +1,251 @@
+"""The service from Python: one method per verb of the command line."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
+
+import httpx
+
+from gantline.core.errors import UnreachableError, UsageError
+from gantline.service.failures import error_of
+from gantline.service.home import Address, find_address
+
+if TYPE_CHECKING:
+    from gantline.runtime.spec import JobSpec
+
+Job: TypeAlias = "JobSpec | Mapping[str, Any] | Path | str | Sequence[str]"
+ENDED = frozenset({"succeeded", "failed", "cancelled", "rejected", "timeout"})
+_TRIES = 4  # of a request that may be repeated
+_PAUSE = 0.25  # seconds between two looks at what is being waited for
+
+
+class Client:
+    """Speaks to one service. ``Client()`` finds it as the command line does."""
+
+    def __init__(self, url: str | None = None, token: str | None = None, *, home: Path | str | None = None, timeout: float = 60.0) -> None:
+        if url is not None:
+            address = Address(url.rstrip("/"), token or os.environ.get("GANTLINE_TOKEN", ""))
+        else:
+            address = find_address(home)
+        self.url = address.url
+        headers = {"Authorization": f"Bearer {token or address.token}"}
+        verify = address.verify if address.url.startswith("https") else False  # reading all certificates would take longer than the request
+        self._http = httpx.Client(base_url=address.url, headers=headers, timeout=timeout, verify=verify, trust_env=False)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # --- the service ------------------------------------------------------------------------------------------------------
+    def status(self) -> dict[str, Any]:
+        """Process, address, policy, devices, jobs by state."""
+        return self._get("/v1/status")
+
+    def shutdown(self, *, drain: bool = True) -> dict[str, Any]:
+        """End the service; with `drain` its jobs are stopped and saved first."""
+        return self._send("POST", "/v1/shutdown", {"drain": drain})
+
+    def metrics(self) -> str:
+        """Prometheus' text."""
+        return self._request("GET", "/metrics").text
+
+    def use_policy(self, policy: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Let another policy decide from now on."""
+        return self._send("PUT", "/v1/policy", {"policy": policy, "settings": dict(settings or {})})
+
+    def snapshot(self) -> dict[str, Any]:
+        """This instant as a policy would see it."""
+        return self._get("/v1/snapshot")
+
+    # --- jobs -------------------------------------------------------------------------------------------------------------
+    def submit(
+        self,
+        job: Job,
+        *,
+        request: str | None = None,
+        dry_run: bool = False,
+        **fields: Any,
+    ) -> list[str]:
+        """Submit a specification, a YAML file or an argument list; the ids.
+
+        A reply that is lost is asked for again under the same request, which is one submission however often it arrives.
+        """
+        return list(self.submission(job, request=request, dry_run=dry_run, **fields)["ids"])
+
+    def submission(
+        self,
+        job: Job,
+        *,
+        request: str | None = None,
+        dry_run: bool = False,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        """As `submit`, with all of the answer."""
+        from gantline.runtime.spec import JobSpec
+        from gantline.runtime.spec_file import read_spec, spec_of
+
+        if isinstance(job, (Path, str)):
+            job = read_spec(Path(job))
+        value = job.to_json() if isinstance(job, JobSpec) else dict(job) if isinstance(job, Mapping) else {"run": list(job)}
+        spec = spec_of({**value, **fields})
+        headers = {"Idempotency-Key": request or uuid.uuid4().hex}
+        return self._send("POST", "/v1/jobs", spec.to_json(), headers=headers, params={"dry_run": dry_run})
+
+    def jobs(self, **wanted: Any) -> list[dict[str, Any]]:
+        """Jobs, by `state`, `user`, `queue`, `id`; the newest `limit`."""
+        return list(self._get("/v1/jobs", **wanted)["jobs"])
+
+    def job(self, id: str) -> dict[str, Any]:
+        """One job with its specification and history."""
+        return self._get(f"/v1/jobs/{_part(id)}")
+
+    def wait(self, *ids: str, timeout: float | None = None) -> list[dict[str, Any]]:
+        """Wait until all have ended; those that have not are among what comes back when the time is over."""
+        end = None if timeout is None else time.monotonic() + timeout
+        pause = 0.05
+        while True:
+            found = self.jobs(id=list(ids))
+            if all(job["state"] in ENDED for job in found) or (end is not None and time.monotonic() >= end):
+                return found
+            time.sleep(min(pause, max(0.0, end - time.monotonic())) if end is not None else pause)
+            pause = min(2 * pause, _PAUSE)
+
+    def cancel(self, *ids: str) -> list[str]:
+        return self._wish("cancel", ids)
+
+    def hold(self, *ids: str) -> list[str]:
+        return self._wish("hold", ids)
+
+    def release(self, *ids: str) -> list[str]:
+        return self._wish("release", ids)
+
+    def requeue(self, *ids: str) -> list[str]:
+        return self._wish("requeue", ids)
+
+    def resize(self, id: str, gpus: int, min_gpus: int = 0, max_gpus: int = 0) -> list[str]:
+        """Let it ask for another number of devices."""
+        return self._wish("resize", [id], gpus=gpus, min_gpus=min_gpus, max_gpus=max_gpus)
+
+    def _wish(self, wish: str, ids: Sequence[str], **sizes: int) -> list[str]:
+        if not ids:
+            raise UsageError("no job is named", where=wish, fix="give at least one id")
+        return list(self._send("POST", "/v1/wishes", {"wish": wish, "jobs": list(ids), **sizes})["jobs"])
+
+    def logs(
+        self, id: str, *, follow: bool = False, tail: int | None = None, rank: int | None = None, epoch: int | None = None
+    ) -> Iterator[str]:
+        """Pieces of a job's output; with `follow` until it has ended, through all incarnations that begin meanwhile."""
+        asked = {key: value for key, value in (("tail", tail), ("rank", rank), ("epoch", epoch)) if value is not None}
+        place: dict[str, Any] = dict(asked)
+        now: int | None = epoch
+        while True:
+            piece = self._get(f"/v1/jobs/{_part(id)}/logs", **place)
+            if piece["text"]:
+                yield str(piece["text"])
+            now = piece["epoch"] if now is None else now
+            more = piece["next"] < piece["size"]
+            place = {**({"rank": rank} if rank is not None else {}), "offset": piece["next"], **({"epoch": now} if now is not None else {})}
+            if not more and epoch is None and now is not None and any(later > now for later in piece["epochs"]):
+                now = min(later for later in piece["epochs"] if later > now)
+                place = {**place, "epoch": now, "offset": 0}
+            elif not more and (not follow or piece["end"]):
+                return
+            elif not more:
+                time.sleep(_PAUSE)
+
+    # --- nodes, queues, history, tokens -------------------------------------------------------------------------------------
+    def nodes(self) -> list[dict[str, Any]]:
+        return list(self._get("/v1/nodes")["nodes"])
+
+    def cordon(self, node: str) -> dict[str, Any]:
+        return self._node(node, "cordon")
+
+    def drain(self, node: str) -> dict[str, Any]:
+        return self._node(node, "drain")
+
+    def uncordon(self, node: str) -> dict[str, Any]:
+        return self._node(node, "uncordon")
+
+    def _node(self, node: str, action: str) -> dict[str, Any]:
+        return self._send("POST", f"/v1/nodes/{_part(node)}", {"action": action})
+
+    def queues(self) -> list[dict[str, Any]]:
+        return list(self._get("/v1/queues")["queues"])
+
+    def set_queue(self, name: str, *, quota: float | None = None, weight: float = 1.0) -> dict[str, Any]:
+        """Bound the devices that a queue's jobs may ask for at once (None: no bound)."""
+        return self._send("PUT", f"/v1/queues/{quote(name)}", {"quota": quota, "weight": weight})
+
+    def drop_queue(self, name: str) -> dict[str, Any]:
+        return self._send("DELETE", f"/v1/queues/{quote(name)}")
+
+    def events(self, *, after: int = 0, job: str = "", limit: int = 1000) -> list[dict[str, Any]]:
+        return list(self._get("/v1/events", after=after, job=job, limit=limit)["events"])
+
+    def decisions(self, *, after: int = 0, limit: int = 100) -> list[dict[str, Any]]:
+        return list(self._get("/v1/decisions", after=after, limit=limit)["decisions"])
+
+    def tokens(self) -> list[dict[str, Any]]:
+        return list(self._get("/v1/tokens")["tokens"])
+
+    def create_token(self, user: str, role: str = "submitter", lifetime: float | None = None) -> dict[str, Any]:
+        """A new token; it is shown this once."""
+        return self._send("POST", "/v1/tokens", {"user": user, "role": role, "lifetime": lifetime})
+
+    def revoke_token(self, id: str) -> dict[str, Any]:
+        return self._send("DELETE", f"/v1/tokens/{_part(id)}")
+
+    # --- inside -----------------------------------------------------------------------------------------------------------
+    def get(self, path: str, **params: Any) -> dict[str, Any]:
+        """Any other route that only reads."""
+        return self._get(path, **params)
+
+    def _get(self, path: str, **params: Any) -> dict[str, Any]:
+        given = {key: value for key, value in params.items() if value not in (None, "", [])}
+        found: dict[str, Any] = self._request("GET", path, params=given, tries=_TRIES).json()
+        return found
+
+    def _send(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        tries = _TRIES if headers and "Idempotency-Key" in headers else 1
+        found: dict[str, Any] = self._request(method, path, json=body, headers=headers, params=params, tries=tries).json()
+        return found
+
+    def _request(self, method: str, path: str, *, tries: int = 1, **more: Any) -> httpx.Response:
+        for left in reversed(range(tries)):
+            try:
+                answer = self._http.request(method, path, **more)
+                break
+            except (httpx.TransportError, httpx.InvalidURL) as error:
+                if left == 0 or (isinstance(error, httpx.ConnectError) and method == "GET"):
+                    raise UnreachableError(f"does not answer: {_short(error)}", where=self.url, fix="see gantline status") from None
+            time.sleep(0.1 * 2 ** (tries - left))
+        if answer.is_success:
+            return answer
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        raise error_of(answer.status_code, body)
+
+
+def _part(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split()).lower() or type(error).__name__

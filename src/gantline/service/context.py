@@ -1,0 +1,105 @@
+"""What routes work with: the service's parts, and who asks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gantline.core.errors import NotFoundError, near
+from gantline.runtime.records import Entry
+from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.store import SqlStore
+from gantline.runtime.view import JobView
+from gantline.service.access import Access
+from gantline.service.roles import Caller
+
+
+@dataclass
+class Service:
+    """The parts of one running service."""
+
+    scheduler: Scheduler
+    store: SqlStore
+    access: Access
+    home: Path
+    address: str = ""
+    store_url: str = ""
+    started: float = field(default_factory=time.time)
+    leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by whoever serves it
+
+    def wall(self, at: float | None) -> float | None:
+        """An instant of the scheduler as seconds since 1970."""
+        return None if at is None else round(self.scheduler.clock.wall(at), 3)
+
+
+@dataclass(frozen=True)
+class Context:
+    """One request: the service, and who asks it."""
+
+    service: Service
+    caller: Caller
+
+    @property
+    def scheduler(self) -> Scheduler:
+        return self.service.scheduler
+
+    def jobs(self) -> dict[str, JobView]:
+        """The jobs that the caller may see, in order of submission."""
+        found = self.scheduler.view().jobs
+        return {id: job for id, job in found.items() if self.caller.sees(job.user)}
+
+    def job(self, id: str) -> JobView:
+        """One job; one of somebody else is one that is not there."""
+        found = self.scheduler.view().jobs.get(id)
+        if found is None or not self.caller.sees(found.user):
+            raise NotFoundError(f"no job '{id[:64]}'", where="job", fix=near(id[:64], [*self.jobs()][-200:]) if self.jobs() else "")
+        return found
+
+    def members(self, id: str) -> list[JobView]:
+        """A job, or the tasks of an array."""
+        members = [job for job in self.scheduler.view().jobs.values() if job.array == id and self.caller.sees(job.user)]
+        return members or [self.job(id)]
+
+    def named(self, ids: Sequence[str]) -> list[JobView]:
+        """All of them, once each."""
+        return [*{job.id: job for id in ids for job in self.members(id)}.values()]
+
+    def note(self, event: str, **body: Any) -> None:
+        """Write down who did what."""
+        at = self.scheduler.clock.now()
+        self.service.store.append([Entry("event", {"time": at, "event": event, "user": self.caller.user, **body})])
+
+
+def job_record(service: Service, job: JobView) -> dict[str, Any]:
+    """One job as clients see it; times are seconds since 1970."""
+    return {
+        "id": job.id,
+        "name": job.name,
+        "state": job.state,
+        "reason": job.reason,
+        "why": job.why,
+        "gpus": job.gpus,
+        "min_gpus": job.min_gpus,
+        "max_gpus": job.max_gpus,
+        "exit_code": job.exit_code,
+        "user": job.user,
+        "queue": job.queue,
+        "priority": job.priority,
+        "array": job.array,
+        "devices": list(job.devices),
+        "submitted": service.wall(job.submitted),
+        "started": service.wall(job.started),
+        "ended": service.wall(job.finished),
+        "restarts": job.restarts,
+        "failures": job.failures,
+        "epoch": job.epoch,
+        "service": round(job.service, 3),
+        "progress": _shown(job.progress),
+    }
+
+
+def _shown(progress: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in progress.items() if value is not None}

@@ -1,0 +1,42 @@
+"""Errors as answers, and answers as errors: what the service refuses looks the same in the client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import JSONResponse
+
+from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UnreachableError, UsageError
+
+_KINDS: dict[str, type[GantlineError]] = {
+    "usage": UsageError,
+    "not-found": NotFoundError,
+    "refused": RefusedError,
+    "unreachable": UnreachableError,
+}
+_STATUS = {"usage": 400, "not-found": 404, "refused": 409, "unreachable": 503}
+_SPECIAL = {"NoTokenError": 401, "NoRightError": 403, "TooLargeError": 413, "StoreError": 503}
+
+
+class NoRightError(RefusedError):
+    """The token is good, but not for this."""
+
+
+def answer_of(error: GantlineError) -> JSONResponse:
+    """The answer that tells of an error."""
+    kind = next((name for name, one in _KINDS.items() if isinstance(error, one)), "usage")
+    body: dict[str, Any] = {"kind": kind, "what": error.what, "where": error.where, "fix": error.fix}
+    if (reason := getattr(error, "reason", None)) is not None:
+        body["reason"] = reason.name.lower().replace("_", "-")
+    status = _SPECIAL.get(type(error).__name__, _STATUS[kind])
+    return JSONResponse({"error": body}, status, {"WWW-Authenticate": "Bearer"} if status == 401 else None)
+
+
+def error_of(status: int, body: Any) -> GantlineError:
+    """The error that an answer tells of."""
+    told = body.get("error") if isinstance(body, Mapping) else None
+    if not isinstance(told, Mapping):
+        return UnreachableError(f"an answer that is not Gantline's ({status})", where="service", fix="check GANTLINE_URL")
+    kind = _KINDS.get(str(told.get("kind")), UsageError)
+    return kind(str(told.get("what", "")), where=str(told.get("where", "")), fix=str(told.get("fix", "")))

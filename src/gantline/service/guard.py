@@ -1,0 +1,111 @@
+"""Before any route: is the host ours, is the request small enough, who asks? Whoever has no token gets nothing, not even a 404."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterable
+
+from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gantline.core.errors import RefusedError, UsageError
+from gantline.service.access import Access
+from gantline.service.failures import answer_of
+
+LARGEST_BODY = 1 << 20
+log = logging.getLogger("gantline.service")
+_TOKEN = re.compile(r"glj?_[\w.\-]{8,}")
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+]
+
+
+class NoTokenError(RefusedError):
+    """The request carries no token that is known."""
+
+
+class TooLargeError(UsageError):
+    """The body of the request is larger than any that makes sense."""
+
+
+class Guard:
+    """Checks every request before the application sees it, and notes it in the log without its secrets."""
+
+    def __init__(self, app: ASGIApp, access: Access, hosts: Iterable[str]) -> None:
+        self.app, self.access, self.hosts = app, access, frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return  # no web sockets
+        began, headers = time.perf_counter(), dict(scope["headers"])
+        status = 500
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message["headers"], *_HEADERS]}
+            await send(message)
+
+        try:
+            self._check_host(headers)
+            limited = _Limited(receive, headers)
+            scope.setdefault("state", {})["caller"] = await self._caller(headers)
+            await self.app(scope, limited, answer)
+        except (RefusedError, UsageError) as error:
+            await answer_of(error)(scope, receive, answer)
+        finally:
+            caller = scope.get("state", {}).get("caller")
+            who = (caller.user or caller.job) if caller is not None else "-"
+            spent = 1000 * (time.perf_counter() - began)
+            log.info("%s %s %d %s %.1fms", scope["method"], _plain(scope["path"]), status, _plain(who), spent)
+
+    def _check_host(self, headers: dict[bytes, bytes]) -> None:
+        """Another name than ours comes from a page that was made to resolve to this machine (DNS rebinding)."""
+        host = _name_of(headers.get(b"host", b"").decode("latin-1"))
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if host not in self.hosts or (origin and _name_of(origin.partition("://")[2]) not in self.hosts):
+            raise RefusedError("this service is not called that", where="host", fix="use the address that gantline up printed")
+
+    async def _caller(self, headers: dict[bytes, bytes]) -> object:
+        scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        caller = await run_in_threadpool(self.access.caller, token.strip()) if scheme.lower() == "bearer" else None
+        if caller is None:
+            raise NoTokenError("no token, or one that is not known here", where="authorization", fix="set GANTLINE_TOKEN or --home")
+        return caller
+
+
+class _Limited:
+    """A body that ends with an error where it is too long."""
+
+    def __init__(self, receive: Receive, headers: dict[bytes, bytes]) -> None:
+        self.receive, self.seen = receive, 0
+        told = headers.get(b"content-length", b"0")
+        if not told.isdigit() or int(told) > LARGEST_BODY:
+            raise TooLargeError(f"the body is larger than {LARGEST_BODY} bytes", where="request")
+
+    async def __call__(self) -> Message:
+        message = await self.receive()
+        self.seen += len(message.get("body", b""))
+        if self.seen > LARGEST_BODY:
+            raise TooLargeError(f"the body is larger than {LARGEST_BODY} bytes", where="request")
+        return message
+
+
+def _name_of(host: str) -> str:
+    """A host without its port."""
+    host = host.strip().lower()
+    return host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
+
+
+def _plain(text: str) -> str:
+    """Nothing in a log may look like another line of it, or like a token that slipped into a path."""
+    text = _TOKEN.sub("***", text)
+    return "".join(sign if sign.isprintable() else "?" for sign in text)[:200]

@@ -1,0 +1,108 @@
+"""The folder of a service, and how clients find it: ``--home``, ``GANTLINE_HOME``, ``~/.gantline``, or ``GANTLINE_URL``."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gantline.core.errors import RefusedError, UnreachableError, UsageError
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where everything of one service is kept."""
+
+    path: Path
+
+    @staticmethod
+    def find(given: Path | str | None = None) -> Home:
+        """The folder that was given, else that of the environment, else ``~/.gantline``."""
+        told = str(given) if given else os.environ.get("GANTLINE_HOME", "")
+        return Home((Path(told) if told else Path.home() / ".gantline").expanduser().absolute())
+
+    @property
+    def store(self) -> Path:
+        return self.path / "gantline.sqlite"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "service.log"
+
+    @property
+    def secret(self) -> Path:
+        return self.path / "secret"
+
+    @property
+    def token(self) -> Path:
+        return self.path / "token"
+
+    @property
+    def address(self) -> Path:
+        return self.path / "address.json"
+
+    def make(self) -> None:
+        """Create it for its owner alone; refuse one that others may write to."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise UsageError("is not a folder", where=str(self.path), fix="choose another --home") from None
+        except OSError as error:
+            raise RefusedError(
+                f"cannot be made: {(error.strerror or str(error)).lower()}", where=str(self.path), fix="choose another --home"
+            ) from None
+        status = self.path.stat()
+        if status.st_uid != os.getuid():
+            raise RefusedError("belongs to somebody else", where=str(self.path), fix="choose another --home")
+        if status.st_mode & 0o022:
+            raise RefusedError("others may write to it", where=str(self.path), fix=f"chmod go-w {self.path}")
+
+    def write_private(self, file: Path, text: str) -> None:
+        """A file for its owner alone, whole or not at all."""
+        draft = file.with_name(f".{file.name}.{os.getpid()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        draft.replace(file)
+
+    def announced(self) -> dict[str, Any] | None:
+        """What the running service has left about itself; None: none runs, or none that ended well."""
+        try:
+            found = json.loads(self.address.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) and "url" in found else None
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a service is, and with what to speak to it."""
+
+    url: str
+    token: str
+    verify: str | bool = True  # its certificate, where it is not one that everybody knows
+
+
+def find_address(home: Path | str | None = None) -> Address:
+    """The service that a person means; a folder that is named counts more than the environment."""
+    url = os.environ.get("GANTLINE_URL", "")
+    if home is None and url:
+        token = os.environ.get("GANTLINE_TOKEN", "")
+        if not token:
+            raise UsageError("GANTLINE_TOKEN is not set", where="GANTLINE_URL", fix="set both, or use --home")
+        return Address(url.rstrip("/"), token, os.environ.get("GANTLINE_CA") or True)
+    place = Home.find(home)
+    told = place.announced()
+    if told is None:
+        raise UnreachableError("no service runs here", where=str(place.path), fix="start one: gantline up --detach")
+    try:
+        token = os.environ.get("GANTLINE_TOKEN") or place.token.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise RefusedError(
+            f"its token cannot be read: {(error.strerror or '').lower()}", where=str(place.token), fix="set GANTLINE_TOKEN"
+        ) from None
+    return Address(str(told["url"]), token, told.get("certificate") or True)

@@ -1,0 +1,130 @@
+"""What Prometheus reads.
+
+Names follow Voda's scheduler (``jobs_ready``, ``gpus_inuse``, ``resched_duration_seconds``...) with our prefix; the kind of device is
+a label rather than a part of the name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.registry import Collector
+
+import gantline
+from gantline.runtime.view import JobView, View
+from gantline.service.context import Context
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+_ENDS = {"completed": ("succeeded",), "failed": ("failed", "timeout", "rejected"), "deleted": ("cancelled",)}
+_WAITING, _RUNNING = ("pending", "held"), ("starting", "running", "resizing", "preempting")
+
+
+def exposition(here: Context) -> str:
+    """The text of one scrape; jobs one by one only where the caller may see them."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Scrape(here))
+    return generate_latest(registry).decode()
+
+
+class _Scrape(Collector):
+    def __init__(self, here: Context) -> None:
+        self._here = here
+
+    def collect(self) -> Iterator[Metric]:
+        view = self._here.scheduler.view()
+        info = InfoMetricFamily("gantline_scheduler", "The scheduler and its policy.")
+        info.add_metric([], {"version": gantline.__version__, "policy": view.policy})
+        yield info
+        yield _gauge("gantline_scheduler_up", "1 while the scheduler decides.", float(self._here.scheduler.alive))
+        yield from _totals(view)
+        yield from _queues(view)
+        yield from _devices(view)
+        yield from _jobs(view.now, self._here.jobs().values())
+
+
+def _gauge(name: str, help: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help, value=value)
+
+
+def _totals(view: View) -> Iterator[Metric]:
+    jobs, told = view.jobs.values(), view.counters
+    states = Counter(job.state for job in jobs)
+    yield CounterMetricFamily("gantline_jobs_created", "Jobs ever submitted.", value=len(view.jobs))
+    for name, ends in _ENDS.items():
+        yield CounterMetricFamily(
+            f"gantline_jobs_{name}", f"Jobs that ended as {' or '.join(ends)}.", value=sum(states[one] for one in ends)
+        )
+    waiting, running = sum(states[one] for one in _WAITING), sum(states[one] for one in _RUNNING)
+    yield _gauge("gantline_jobs_ready", "Jobs that have not ended.", waiting + running)
+    yield _gauge("gantline_jobs_waiting", "Jobs without devices.", waiting)
+    yield _gauge("gantline_jobs_running", "Jobs with devices.", running)
+    by_state = GaugeMetricFamily("gantline_jobs", "Jobs by state.", labels=["state"])
+    for state, count in sorted(states.items()):
+        by_state.add_metric([state], count)
+    yield by_state
+    decisions, spent = told.get("decisions", 0.0), told.get("decision_seconds", 0.0)
+    yield CounterMetricFamily("gantline_resched", "Decisions.", value=decisions)
+    yield SummaryMetricFamily("gantline_resched_duration_seconds", "Time that decisions took.", count_value=int(decisions), sum_value=spent)
+    yield CounterMetricFamily("gantline_restarts", "Starts of jobs that had run before.", value=sum(job.restarts for job in jobs))
+    yield CounterMetricFamily("gantline_job_failures", "Exits with an error.", value=sum(job.failures for job in jobs))
+    yield CounterMetricFamily("gantline_resizes", "Gangs that were given other devices while they ran.", value=told.get("resizes", 0.0))
+    yield CounterMetricFamily("gantline_store_failures", "Writes that the store refused.", value=told.get("store_failures", 0.0))
+    waits = [job.started - job.submitted for job in jobs if job.started is not None]
+    yield SummaryMetricFamily(
+        "gantline_job_wait_seconds", "From submission to the first start.", count_value=len(waits), sum_value=sum(waits)
+    )
+    took = [job.finished - job.submitted for job in jobs if job.finished is not None]
+    yield SummaryMetricFamily("gantline_job_completion_seconds", "From submission to the end.", count_value=len(took), sum_value=sum(took))
+
+
+def _queues(view: View) -> Iterator[Metric]:
+    counts = GaugeMetricFamily("gantline_queue_jobs", "Jobs of a queue by state, those that have not ended.", labels=["queue", "state"])
+    held = GaugeMetricFamily("gantline_queue_gpus_inuse", "Devices that a queue's jobs hold.", labels=["queue"])
+    oldest = GaugeMetricFamily(
+        "gantline_queue_oldest_wait_seconds", "How long the oldest job without devices has waited.", labels=["queue"]
+    )
+    active = [job for job in view.jobs.values() if job.finished is None]
+    for (queue, state), count in sorted(Counter((job.queue, job.state) for job in active).items()):
+        counts.add_metric([queue, state], count)
+    for queue in sorted({job.queue for job in active}):
+        mine = [job for job in active if job.queue == queue]
+        held.add_metric([queue], sum(len(job.devices) for job in mine))
+        oldest.add_metric([queue], max((view.now - job.submitted for job in mine if job.state in _WAITING), default=0.0))
+    yield from (counts, held, oldest)
+
+
+def _devices(view: View) -> Iterator[Metric]:
+    total = GaugeMetricFamily("gantline_gpus", "Devices that may be used.", labels=["type"])
+    inuse = GaugeMetricFamily("gantline_gpus_inuse", "Devices that jobs hold.", labels=["type"])
+    busy = GaugeMetricFamily("gantline_device_jobs", "Jobs on a device.", labels=["node", "device", "type"])
+    up = GaugeMetricFamily("gantline_device_up", "1: new jobs may come; 0: cordoned or gone.", labels=["node", "device", "type"])
+    for kind in dict.fromkeys(device.type for device in view.devices):
+        mine = [device for device in view.devices if device.type == kind]
+        total.add_metric([kind], sum(device.up for device in mine))
+        inuse.add_metric([kind], sum(bool(device.jobs) for device in mine))
+    for device in view.devices:
+        busy.add_metric([device.node, device.name, device.type], len(device.jobs))
+        up.add_metric([device.node, device.name, device.type], float(device.up))
+    yield from (total, inuse, busy, up)
+
+
+def _jobs(now: float, jobs: Iterable[JobView]) -> Iterator[Metric]:
+    labels = ["job", "name", "user", "queue"]
+    gpus = GaugeMetricFamily("gantline_job_gpus", "Devices of a job that runs.", labels=labels)
+    ran = GaugeMetricFamily("gantline_job_service_seconds", "How long a job that runs has run.", labels=labels)
+    speed = GaugeMetricFamily("gantline_job_throughput", "What a job reports, in its own units per second.", labels=labels)
+    share = GaugeMetricFamily("gantline_job_progress_ratio", "Done of total, as a job reports it.", labels=labels)
+    for job in jobs:
+        if job.state not in _RUNNING:
+            continue
+        values = [job.id, job.name, job.user, job.queue]
+        gpus.add_metric(values, len(job.devices))
+        ran.add_metric(values, job.service)
+        if isinstance(job.progress.get("throughput"), (int, float)):
+            speed.add_metric(values, float(job.progress["throughput"]))
+        if job.progress.get("total"):
+            share.add_metric(values, float(job.progress.get("done") or 0.0) / float(job.progress["total"]))
+    yield from (gpus, ran, speed, share)

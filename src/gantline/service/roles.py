@@ -1,0 +1,40 @@
+"""Who may do what: four roles, each with all that the one before it may, and the jobs themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a token is good for."""
+
+    VIEWER = "viewer"  # sees its own jobs, and the machine
+    SUBMITTER = "submitter"  # submits jobs, and does with its own what it likes
+    OPERATOR = "operator"  # sees and touches everybody's jobs, nodes, queues, the policy
+    ADMIN = "admin"  # tokens, and the end of the service
+    JOB = "job"  # a job that reports its own progress, and nothing else
+
+
+_RANKS = {Role.VIEWER: 1, Role.SUBMITTER: 2, Role.OPERATOR: 3, Role.ADMIN: 4}
+NAMES = tuple(role.value for role in _RANKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks."""
+
+    user: str
+    role: Role
+    job: str = ""  # the job whose token it is
+    token: str = ""  # the id of the token, never the token
+
+    def may(self, role: Role) -> bool:
+        """Whether it may do what needs that role."""
+        if Role.JOB in (self.role, role):
+            return self.role is role
+        return _RANKS[self.role] >= _RANKS[role]
+
+    def sees(self, user: str) -> bool:
+        """Whether jobs of that user are its to see and to touch."""
+        return self.may(Role.OPERATOR) or (self.role is not Role.JOB and user == self.user)

@@ -1,0 +1,32 @@
+"""What has happened, and what was decided."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from gantline.service.roles import Role
+from gantline.service.router import Here, Router
+
+router = Router(tags=["history"])
+Limit = Annotated[int, Query(ge=1, le=10_000)]
+After = Annotated[int, Query(ge=0, le=2**53)]
+
+
+@router.at("GET", "/v1/events", Role.VIEWER)
+def list_events(here: Here, after: After = 0, job: str = "", limit: Limit = 1000) -> dict[str, Any]:
+    """Events behind a number in order; without one the newest. Whoever is no operator sees those of his own jobs."""
+    if job:
+        here.job(job)
+    rows = here.service.store.events(after=after, job=job or None, limit=limit, newest=after == 0)
+    seen = here.jobs()
+    mine = [row for row in rows if here.caller.may(Role.OPERATOR) or row.get("job") in seen]
+    return {"events": [{**row, "time": here.service.wall(row["time"])} for row in mine], "last": rows[-1]["number"] if rows else after}
+
+
+@router.at("GET", "/v1/decisions", Role.OPERATOR)
+def list_decisions(here: Here, after: After = 0, limit: Limit = 100) -> dict[str, Any]:
+    """Decisions behind a line of the journal in order; without one the newest."""
+    rows = here.service.store.decisions(after=after, limit=limit, newest=after == 0)
+    return {"decisions": rows, "last": rows[-1]["number"] if rows else after}

@@ -1,0 +1,122 @@
+"""Jobs: submit, see, wish."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated, Any, Literal
+
+from fastapi import Header, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from gantline.core.errors import UsageError
+from gantline.core.inputs import Wish
+from gantline.runtime.spec import JobSpec
+from gantline.runtime.spec_file import spec_of
+from gantline.service.context import Context, job_record
+from gantline.service.roles import Role
+from gantline.service.router import Here, Router
+
+router = Router(tags=["jobs"])
+_SCHEMA = JobSpec.model_json_schema(ref_template="#/components/schemas/{model}")
+_PARTS = _SCHEMA.pop("$defs", {})
+PARTS: dict[str, Any] = {**_PARTS, "JobSpec": _SCHEMA}
+_BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/JobSpec"}}}}}
+_MOST_AT_ONCE = 1000
+
+
+class Wishes(BaseModel):
+    """What somebody wants of jobs: all of it, or nothing if one of them cannot be."""
+
+    model_config = ConfigDict(extra="forbid")
+    wish: Literal["cancel", "hold", "release", "requeue", "resize"]
+    jobs: Annotated[list[str], Field(min_length=1, max_length=_MOST_AT_ONCE)]
+    gpus: Annotated[int, Field(ge=0, le=100_000)] = 0
+    min_gpus: Annotated[int, Field(ge=0, le=100_000)] = 0
+    max_gpus: Annotated[int, Field(ge=0, le=100_000)] = 0
+
+
+@router.at("POST", "/v1/jobs", Role.SUBMITTER, status_code=201, openapi_extra=_BODY)
+async def submit(
+    request: Request,
+    here: Here,
+    dry_run: bool = False,
+    idempotency_key: Annotated[str, Header(max_length=200)] = "",
+) -> dict[str, Any]:
+    """Take a job in, or an array of them. The same Idempotency-Key again is answered alike, and does nothing."""
+    from starlette.concurrency import run_in_threadpool
+
+    return await run_in_threadpool(_submit, here, await request.body(), dry_run, idempotency_key)
+
+
+def _submit(here: Context, body: bytes, dry_run: bool, key: str) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise UsageError("is not JSON", where="body", fix="send the specification as a JSON object") from None
+    if not isinstance(value, dict):
+        raise UsageError("is not an object", where="body", fix="send the specification as a JSON object")
+    spec = spec_of(value)
+    types = list(dict.fromkeys(device.type for device in here.scheduler.view().devices))
+    after = [{"job": _resolved(here, one.job), "when": one.when} for one in spec.after]
+    spec = spec_of({**spec.on(types, time.time()).to_json(), **({"after": after} if after else {}), "name": spec.title})
+    if dry_run:
+        here.scheduler.check(spec)
+        return {"ids": [], "tasks": len(spec.expand()), "spec": spec.to_json(), "submit": dict(spec.expand()[0].to_submit("-", 0.0).job)}
+    return {"ids": here.scheduler.submit(spec, here.caller.user, key)}
+
+
+def _resolved(here: Context, name: str) -> str:
+    """The id of a job that another waits for, given by id or by name (the newest of that name)."""
+    jobs = here.jobs()
+    if name in jobs:
+        return name
+    return next((id for id, job in reversed(jobs.items()) if job.name == name), name)
+
+
+@router.at("GET", "/v1/jobs", Role.VIEWER)
+def list_jobs(
+    here: Here,
+    state: Annotated[list[str] | None, Query()] = None,
+    user: str = "",
+    queue: str = "",
+    id: Annotated[list[str] | None, Query()] = None,
+    limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
+) -> dict[str, Any]:
+    """Jobs that the caller may see, in order of submission; of too many the newest."""
+    found = [
+        job
+        for job in (here.named(id) if id else here.jobs().values())
+        if (not state or job.state in state) and user in ("", job.user) and queue in ("", job.queue)
+    ]
+    return {"jobs": [job_record(here.service, job) for job in found[-limit:]], "total": len(found)}
+
+
+@router.at("GET", "/v1/jobs/{id}", Role.VIEWER)
+def get_job(id: str, here: Here) -> dict[str, Any]:
+    """One job with its specification, its history and the last lines of its output if it failed."""
+    job = here.job(id)
+    stored = here.service.store.job(job.id) or {}
+    history = [{**event, "time": here.service.wall(event["time"])} for event in here.service.store.events(job=job.id)]
+    return {
+        **job_record(here.service, job),
+        "held": list(job.held),
+        "work": job.work,
+        "estimate": job.estimate,
+        "lines": list(job.lines),
+        "spec": stored.get("spec", {}),
+        "history": history,
+    }
+
+
+@router.at("POST", "/v1/wishes", Role.SUBMITTER)
+def wish(wishes: Wishes, here: Here) -> dict[str, Any]:
+    """Cancel, hold, release, requeue or resize jobs; the number of an array means its tasks that have not ended."""
+    jobs = here.named(wishes.jobs)
+    asked, kind = set(wishes.jobs), Wish(wishes.wish)
+    if kind is Wish.RESIZE and not wishes.gpus:
+        raise UsageError("no number of devices", where="gpus", fix="say how many it shall have")
+    chosen = [job.id for job in jobs if job.id in asked or job.finished is None]
+    sizes = {"gpus": wishes.gpus, "min_gpus": wishes.min_gpus, "max_gpus": wishes.max_gpus} if kind is Wish.RESIZE else {}
+    here.scheduler.wish(chosen, kind, here.caller.user, **sizes)
+    return {"jobs": chosen}

@@ -1,0 +1,30 @@
+"""What jobs have printed. Nothing of a request becomes part of a path: ids are looked up, epochs and ranks are numbers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from gantline.service.logfile import MOST, read_log
+from gantline.service.roles import Role
+from gantline.service.router import Here, Router
+
+router = Router(tags=["jobs"])
+Number = Annotated[int | None, Query(ge=0, le=2**53)]
+
+
+@router.at("GET", "/v1/jobs/{id}/logs", Role.VIEWER)
+def get_logs(
+    id: str,
+    here: Here,
+    epoch: Number = None,
+    offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    tail: Annotated[int | None, Query(ge=0, le=100_000)] = None,
+    rank: Number = None,
+    limit: Annotated[int, Query(ge=4, le=MOST)] = MOST,
+) -> dict[str, Any]:
+    """A piece of the output from `offset` on; go on at `next`, until `end`. `tail`: only the last lines. Without an epoch: the newest."""
+    job = here.job(id)
+    piece = read_log(here.service.home, job.id, epoch=epoch, offset=offset, tail=tail, rank=rank, limit=limit)
+    return {**piece, "state": job.state, "end": job.finished is not None and piece["next"] >= piece["size"]}

@@ -1,0 +1,52 @@
+"""Nodes and their devices: who is on them, and whether anybody new may be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Body
+
+from gantline.core.errors import NotFoundError, near
+from gantline.core.inputs import Wish
+from gantline.core.node_events import NodeEvent
+from gantline.service.context import Context
+from gantline.service.roles import Role
+from gantline.service.router import Here, Router
+
+router = Router(tags=["nodes"])
+
+
+@router.at("GET", "/v1/nodes", Role.VIEWER)
+def list_nodes(here: Here) -> dict[str, Any]:
+    """Nodes with their devices; jobs of others are shown as '-'."""
+    return {"nodes": [*nodes_of(here).values()]}
+
+
+def nodes_of(here: Context) -> dict[str, dict[str, Any]]:
+    """Nodes by name."""
+    seen, found = here.jobs(), dict[str, dict[str, Any]]()
+    for device in here.scheduler.view().devices:
+        node = found.setdefault(
+            device.node, {"name": device.node, "type": device.type, "state": "up", "gpus": 0, "busy": 0, "jobs": [], "devices": []}
+        )
+        names = [job if job in seen else "-" for job in device.jobs]
+        node["state"] = node["state"] if device.up else "cordoned"
+        node["gpus"] += 1
+        node["busy"] += bool(device.jobs)
+        node["jobs"] = sorted({*node["jobs"], *names})
+        node["devices"].append({"name": device.name, "jobs": names})
+    return found
+
+
+@router.at("POST", "/v1/nodes/{name}", Role.OPERATOR)
+def change_node(name: str, here: Here, action: Annotated[Literal["cordon", "drain", "uncordon"], Body(embed=True)]) -> dict[str, Any]:
+    """Cordon: nobody new comes. Drain: whoever is there also leaves, saved. Uncordon: as before."""
+    nodes = nodes_of(here)
+    if name not in nodes:
+        raise NotFoundError(f"no node '{name[:64]}'", where="node", fix=near(name[:64], nodes))
+    here.scheduler.node(NodeEvent(here.scheduler.clock.now(), name, "up" if action == "uncordon" else "drain"))
+    leaving = nodes[name]["jobs"] if action == "drain" else []
+    if leaving:
+        here.scheduler.wish(leaving, Wish.REQUEUE, here.caller.user)
+    here.note(action, node=name)
+    return {"node": name, "action": action, "jobs": leaving}

@@ -1,0 +1,40 @@
+"""Which policy decides; it can be changed while jobs run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gantline.core.errors import NotFoundError, near
+from gantline.service.roles import Role
+from gantline.service.router import Here, Router
+
+router = Router(tags=["policy"])
+
+
+class NewPolicy(BaseModel):
+    """A registered policy with its settings."""
+
+    model_config = ConfigDict(extra="forbid")
+    policy: Annotated[str, Field(max_length=200)]
+    settings: dict[str, str | int | float | bool] = Field(default_factory=dict)
+
+
+@router.at("GET", "/v1/policy", Role.VIEWER)
+def get_policy(here: Here) -> dict[str, Any]:
+    """The policy that decides."""
+    view = here.scheduler.view()
+    return {"policy": view.policy, "settings": dict(view.settings)}
+
+
+@router.at("PUT", "/v1/policy", Role.OPERATOR)
+def use_policy(new: NewPolicy, here: Here) -> dict[str, Any]:
+    """Another policy from now on; only registered ones, for a file would be code that a request brings in."""
+    from gantline.policies.registry import policy_names
+
+    if new.policy not in policy_names():
+        raise NotFoundError(f"no policy '{new.policy[:64]}'", where="policy", fix=near(new.policy[:64], policy_names()))
+    here.scheduler.use(new.policy, {key: str(value) for key, value in new.settings.items()})
+    here.note("policy-used", policy=new.policy)
+    return {"policy": new.policy, "settings": new.settings}

@@ -1,0 +1,66 @@
+"""Queues: how many devices each may have, and how much it weighs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.runtime.spec_parts import is_queue
+from gantline.runtime.store import QueueRow
+from gantline.service.roles import Role
+from gantline.service.router import Here, Router
+
+router = Router(tags=["queues"])
+
+
+class NewQueue(BaseModel):
+    """Bounds of a queue."""
+
+    model_config = ConfigDict(extra="forbid")
+    quota: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    weight: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+
+
+@router.at("GET", "/v1/queues", Role.VIEWER)
+def list_queues(here: Here) -> dict[str, Any]:
+    """Queues that were set or are used, with their jobs by state and the devices they hold."""
+    known = {row.name: row for row in here.service.store.queues()}
+    jobs = [job for job in here.scheduler.view().jobs.values() if job.finished is None or job.queue in known]
+    found = []
+    for name in sorted({*known, *(job.queue for job in jobs)}):
+        row = known.get(name, QueueRow(name))
+        states = Counter(job.state for job in jobs if job.queue == name)
+        held = sum(len(job.devices) for job in jobs if job.queue == name)
+        quota = row.quota if math.isfinite(row.quota) else None
+        found.append({"name": name, "quota": quota, "weight": row.weight, "gpus": held, "jobs": dict(states)})
+    return {"queues": found}
+
+
+@router.at("PUT", "/v1/queues/{name:path}", Role.OPERATOR)
+def set_queue(name: str, new: NewQueue, here: Here) -> dict[str, Any]:
+    """Bound a queue: a job that would exceed its quota waits, with the reason told."""
+    if not is_queue(name):
+        raise UsageError(f"{name[:64]!r} is not a queue", where="queue", fix="write names with slashes between them: research/nlp")
+    quota = math.inf if new.quota is None else new.quota
+    here.scheduler.queue(name, weight=new.weight, quota=quota)
+    with here.service.store.transaction() as write:
+        write.queue(QueueRow(name, new.weight, quota))
+    here.note("queue", queue=name, quota=new.quota, weight=new.weight)
+    return {"name": name, "quota": new.quota, "weight": new.weight}
+
+
+@router.at("DELETE", "/v1/queues/{name:path}", Role.OPERATOR)
+def drop_queue(name: str, here: Here) -> dict[str, Any]:
+    """The queue has no bounds any more."""
+    known = [row.name for row in here.service.store.queues()]
+    if name not in known:
+        raise NotFoundError(f"no queue '{name[:64]}'", where="queue", fix=near(name[:64], known) if known else "none is set")
+    here.scheduler.queue(name, weight=1.0, quota=math.inf)
+    with here.service.store.transaction() as write:
+        write.drop_queue(name)
+    here.note("queue-dropped", queue=name)
+    return {"name": name}

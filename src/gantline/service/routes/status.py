@@ -1,0 +1,64 @@
+"""The service itself: how it stands, what it measures, and its end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from typing import Annotated, Any
+
+from fastapi import Body, Request
+from fastapi.responses import PlainTextResponse
+
+import gantline
+from gantline.service.metrics import CONTENT_TYPE, exposition
+from gantline.service.roles import Role
+from gantline.service.router import Here, Router
+
+router = Router(tags=["service"])
+
+
+@router.at("GET", "/v1/status", Role.VIEWER)
+def status(here: Here) -> dict[str, Any]:
+    """Process, address, policy, devices, and how many jobs are in which state."""
+    service, view = here.service, here.scheduler.view()
+    by_type = Counter(device.type for device in view.devices)
+    busy = Counter(device.type for device in view.devices if device.jobs)
+    return {
+        "pid": os.getpid(),
+        "address": service.address,
+        "version": gantline.__version__,
+        "home": str(service.home),
+        "store": service.store_url,
+        "policy": view.policy,
+        "settings": dict(view.settings),
+        "devices": {name: {"count": count, "busy": busy[name]} for name, count in by_type.items()},
+        "jobs": dict(Counter(job.state for job in here.jobs().values())),
+        "deciding": here.scheduler.alive,
+        "started": round(service.started, 3),
+        "uptime": round(time.time() - service.started, 3),
+        "incidents": list(view.incidents)[-5:],
+        "user": here.caller.user,
+        "role": here.caller.role.value,
+    }
+
+
+@router.at("POST", "/v1/shutdown", Role.ADMIN, status_code=202)
+def shutdown(here: Here, drain: Annotated[bool, Body(embed=True)] = True) -> dict[str, Any]:
+    """End the service; with `drain` jobs are stopped and saved first, else they go on and are adopted by the next one."""
+    here.note("shutdown", drain=drain)
+    here.service.leave(drain)
+    return {"pid": os.getpid(), "drain": drain}
+
+
+@router.at("GET", "/metrics", Role.VIEWER, response_class=PlainTextResponse)
+def metrics(here: Here) -> PlainTextResponse:
+    """Queue, jobs, devices, decisions and resizes in Prometheus' text format."""
+    return PlainTextResponse(exposition(here), media_type=CONTENT_TYPE)
+
+
+@router.at("GET", "/openapi.json", Role.VIEWER, include_in_schema=True)
+def openapi(request: Request) -> dict[str, Any]:
+    """This description."""
+    found: dict[str, Any] = request.app.openapi()
+    return found

@@ -1,0 +1,226 @@
+"""One service from its beginning to its end: home, store, scheduler, address, and what happens when it is told to go."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+import logging.handlers
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+import gantline
+from gantline.core.errors import RefusedError, UsageError
+from gantline.runtime.job_tokens import JobTokens
+from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.setup import Setup
+from gantline.runtime.store import SqlStore
+from gantline.service.access import Access, digest
+from gantline.service.app import LOOPBACK, build
+from gantline.service.context import Service
+from gantline.service.guard import log
+from gantline.service.home import Home
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+NO_QUOTA = "quota:queue=1000000000"
+"""An admission that knows queues, and bounds none of them until somebody does."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to serve."""
+
+    home: Home
+    devices: str | None = None
+    policy: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    host: str = "127.0.0.1"
+    port: int | None = None  # None: as last time, else any
+    store: str = ""  # a URL; empty: the file in the home
+    names: tuple[str, ...] = ()  # other names by which it may be called
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def secured(self) -> bool:
+        return self.certificate is not None and self.key is not None
+
+    def check(self) -> None:
+        """Refuse what would be open to everybody."""
+        if (self.certificate is None) != (self.key is None):
+            raise UsageError(
+                "a certificate needs its key, and a key its certificate", where="--tls-cert", fix="give --tls-cert and --tls-key"
+            )
+        if self.host not in _LOOPBACK and not self.secured:
+            raise RefusedError(
+                f"'{self.host}' can be reached from other machines, and nothing would be encrypted",
+                where="--host", fix="give --tls-cert and --tls-key, or leave --host out",
+            )  # fmt: skip
+
+
+def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> int:
+    """Serve until told to stop; the exit code."""
+    options.check()
+    home = options.home
+    home.make()
+    _log_to(home.log)
+    where = options.store or str(home.store)
+    store = SqlStore.open(where)
+    try:
+        listening = _listen(options.host, options.port, store.recall("port"))
+    except BaseException:
+        store.close()
+        raise
+    host, port = listening.getsockname()[:2]
+    url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
+    jobs = JobTokens.at(home.secret)
+    runner = LocalRunner(home.path, options.devices, url)
+    setup = Setup(admission=NO_QUOTA, queues=tuple({"name": one.name, "weight": one.weight, "quota": one.quota} for one in store.queues()))
+    scheduler = Scheduler(store, runner, options.policy, settings=options.settings, setup=setup, job_env=_env_of(jobs))
+    access = Access(store, jobs)
+    service = Service(scheduler, store, access, home.path, url, where if not options.store else options.store.partition("://")[0])
+    _own_token(home, store, access)
+    with store.transaction() as write:
+        write.remember("port", port)
+    server = _server(options, service)
+    ending = _Ending(server, scheduler)
+    service.leave = ending.begin
+    scheduler.start()
+    try:
+        told = {"url": url, "pid": os.getpid(), "started": time.time(), "version": gantline.__version__}
+        told |= {"certificate": str(options.certificate.absolute())} if options.certificate is not None else {}
+        home.write_private(home.address, json.dumps(told, indent=2) + "\n")
+        log.info("serving %s with policy %s", url, scheduler.view().policy)
+        ready(url)
+        threading.Thread(target=ending.watch, name="gantline-watch", daemon=True).start()
+        server.run(sockets=[listening])
+    finally:
+        ending.finish()
+        home.address.unlink(missing_ok=True)
+        store.close()
+        log.info("ended")
+    return 0 if ending.failure is None else 70
+
+
+def _env_of(jobs: JobTokens) -> Callable[[str], dict[str, str]]:
+    return lambda job: {"GANTLINE_JOB_TOKEN": jobs.token(job)}
+
+
+def _called(options: Options, host: str) -> str:
+    if options.names:
+        return options.names[0]
+    return f"[{host}]" if ":" in host else host
+
+
+def _server(options: Options, service: Service) -> uvicorn.Server:
+    app = build(service, {*LOOPBACK, options.host.lower(), *(name.lower() for name in options.names)})
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=20, timeout_graceful_shutdown=5, lifespan="off",
+        ssl_certfile=str(options.certificate) if options.certificate else None, ssl_keyfile=str(options.key) if options.key else None,
+    )  # fmt: skip
+    return uvicorn.Server(config)
+
+
+class _Ending:
+    """The way out: jobs first, if they are to be stopped, while they can still report what they have saved."""
+
+    def __init__(self, server: uvicorn.Server, scheduler: Scheduler) -> None:
+        self.server, self.scheduler = server, scheduler
+        self.failure: BaseException | None = None
+        self._once = threading.Lock()
+        self._stopped = self._leaving = False
+
+    def begin(self, drain: bool) -> None:
+        with self._once:
+            if self._leaving:
+                return
+            self._leaving = True
+        threading.Thread(target=self._leave, args=(drain,), name="gantline-leave", daemon=True).start()
+
+    def _leave(self, drain: bool) -> None:
+        try:
+            self._stop(drain)
+        finally:
+            self.server.should_exit = True
+
+    def _stop(self, drain: bool) -> None:
+        with self._once:
+            if not self._stopped:
+                self._stopped = True
+                self.scheduler.stop(drain)
+
+    def watch(self) -> None:
+        """A scheduler that decides no more must not look like one that does."""
+        while not self._leaving and not self._stopped:
+            if not self.scheduler.alive:
+                self.failure = self.scheduler.failure or RuntimeError("the scheduler has ended")
+                log.critical("the scheduler has ended: %s", self.failure, exc_info=self.failure)
+                self.server.should_exit = True
+                return
+            time.sleep(0.5)
+
+    def finish(self) -> None:
+        """Whatever ended the server, the scheduler ends too; its jobs go on unless they were drained."""
+        self._leaving = True
+        self._stop(False)
+
+
+def _listen(host: str, port: int | None, before: int | None) -> socket.socket:
+    """A socket that listens: at the port asked for, else where it was last time, so that jobs that still run find it; else anywhere."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    tried = [port] if port is not None else [*([before] if before else []), 0]
+    for place, one in enumerate(tried):
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((host, one))
+            found.listen(256)
+            return found
+        except OSError as error:
+            found.close()
+            if place == len(tried) - 1:
+                told = (error.strerror or str(error)).lower()
+                raise RefusedError(
+                    f"cannot listen at {host}:{one}: {told}", where="--port", fix="choose another port, or leave it out"
+                ) from None
+    raise AssertionError("a port was tried")
+
+
+def _own_token(home: Home, store: SqlStore, access: Access) -> None:
+    """The owner's token, made at the first start; a file that was lost or changed is made anew."""
+    try:
+        known = home.token.read_text(encoding="utf-8").strip()
+    except OSError:
+        known = ""
+    if known and store.token(digest(known)) is not None:
+        return
+    _, token = access.create(_owner(), "admin")
+    home.write_private(home.token, token + "\n")
+
+
+def _owner() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid{os.getuid()}"
+
+
+def _log_to(path: Path) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    handler = logging.handlers.RotatingFileHandler(path, maxBytes=16 << 20, backupCount=3, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.getLogger("uvicorn.access").disabled = True  # it would write whole addresses down; the guard's lines are enough
+    for name in ("gantline", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(logging.INFO)
+        logger.propagate = False

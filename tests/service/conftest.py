@@ -1,0 +1,92 @@
+"""A real service for the tests of a file: uvicorn on an ephemeral port of loopback, SQLite in a file, four CPU slots."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gantline.service.client import Client
+from gantline.service.home import Home
+from gantline.service.serve import Options, serve
+
+LIMIT = 120.0  # seconds after which a test gives up waiting, however slow the machine
+
+
+@dataclass
+class Running:
+    """A service in a thread of the test."""
+
+    options: Options
+    url: str = ""
+    code: int | None = None
+    failure: BaseException | None = None
+    _clients: list[Client] = field(default_factory=list)
+
+    def start(self) -> Running:
+        ready = threading.Event()
+
+        def run() -> None:
+            try:
+                self.code = serve(self.options, lambda url: (setattr(self, "url", url), ready.set())[0])
+            except BaseException as error:
+                self.failure = error
+            finally:
+                ready.set()
+
+        self.thread = threading.Thread(target=run, daemon=True)
+        self.thread.start()
+        assert ready.wait(LIMIT)
+        if self.failure is not None:
+            raise self.failure
+        return self
+
+    @property
+    def home(self) -> Path:
+        return self.options.home.path
+
+    @property
+    def token(self) -> str:
+        return (self.home / "token").read_text(encoding="utf-8").strip()
+
+    def client(self, user: str = "", role: str = "submitter") -> Client:
+        """The owner's client, or that of somebody with a role."""
+        token = self.client().create_token(user, role)["token"] if user else self.token
+        self._clients.append(Client(self.url, token))
+        return self._clients[-1]
+
+    def stop(self, *, drain: bool = True) -> None:
+        if self.thread.is_alive():
+            self.client().shutdown(drain=drain)
+            self.thread.join(LIMIT)
+        for client in self._clients:
+            client.close()
+        assert not self.thread.is_alive()
+
+
+def until(true: Callable[[], Any], what: str = "") -> Any:
+    """Wait until something holds; what it was comes back."""
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        if found := true():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"did not happen within {LIMIT:g} s: {what}")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    running = Running(Options(Home(tmp_path_factory.mktemp("home", numbered=True) / "gantline"), devices="cpu:4")).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def owner(service: Running) -> Client:
+    """The client of the service's owner, an admin."""
+    return service.client()

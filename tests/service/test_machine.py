@@ -1,0 +1,139 @@
+"""The machine over HTTP: nodes, queues, the policy, snapshots, metrics, and the service's own life."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.service.conftest import Running, until
+
+from gantline.core.errors import NotFoundError, UnreachableError, UsageError
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.service.client import Client
+from gantline.service.home import Home
+from gantline.service.serve import Options
+
+SLEEP = ["sleep", "600"]
+
+
+def test_a_cordoned_node_takes_nobody_and_a_drained_one_keeps_nobody(owner: Client) -> None:
+    (first,) = owner.submit(SLEEP)
+    until(lambda: owner.job(first)["state"] == "running")
+    owner.cordon("cpu")
+    (second,) = owner.submit(SLEEP)
+    until(lambda: owner.nodes()[0]["state"] == "cordoned")
+    assert owner.job(first)["state"] == "running"
+    assert owner.drain("cpu")["jobs"] == [first]
+    until(lambda: owner.job(first)["state"] == "pending")
+    assert owner.job(second)["state"] == "pending"
+    owner.uncordon("cpu")
+    until(lambda: {owner.job(first)["state"], owner.job(second)["state"]} == {"running"})
+    owner.cancel(first, second)
+    with pytest.raises(NotFoundError, match="no node 'gpu0'"):
+        owner.cordon("gpu0")
+
+
+def test_a_queue_keeps_to_its_quota_until_it_may_have_more(owner: Client) -> None:
+    owner.set_queue("small/one", quota=1)
+    ids = [owner.submit(SLEEP, queue="small/one")[0] for _ in range(2)]
+    until(lambda: owner.job(ids[0])["state"] == "running")
+    late = until(lambda: (job := owner.job(ids[1]))["reason"] == "quota" and job)
+    assert late["state"] == "held"
+    assert [(queue["quota"], queue["gpus"]) for queue in owner.queues() if queue["name"] == "small/one"] == [(1, 1)]
+    owner.set_queue("small/one", quota=2)
+    until(lambda: owner.job(ids[1])["state"] == "running")
+    owner.cancel(*ids)
+    owner.drop_queue("small/one")
+    with pytest.raises(NotFoundError, match="no queue"):
+        owner.drop_queue("small/one")
+    with pytest.raises(UsageError, match="not a queue"):
+        owner.set_queue("a//b", quota=1)
+
+
+def test_the_policy_is_changed_while_jobs_run(owner: Client) -> None:
+    (id,) = owner.submit(SLEEP)
+    until(lambda: owner.job(id)["state"] == "running")
+    assert owner.status()["policy"] == "fifo"
+    owner.use_policy("las")
+    until(lambda: owner.status()["policy"] == "las")
+    assert owner.job(id)["state"] == "running"
+    with pytest.raises(NotFoundError, match="no policy 'lass'"):
+        owner.use_policy("lass")
+    with pytest.raises(NotFoundError, match=r"no policy '/tmp/evil\.py"):
+        owner.use_policy("/tmp/evil.py:Evil")
+    owner.use_policy("fifo")
+    owner.cancel(id)
+
+
+def test_a_snapshot_is_one_that_policies_read(owner: Client) -> None:
+    (id,) = owner.submit(SLEEP)
+    until(lambda: owner.job(id)["state"] == "running")
+    told = owner.snapshot()
+    instant = decode_snapshot(told["snapshot"])
+    assert told["policy"] == "fifo"
+    assert id in instant.jobs.ids
+    owner.cancel(id)
+
+
+def test_decisions_and_events_are_told_in_order(owner: Client) -> None:
+    (id,) = owner.submit(["true"])
+    owner.wait(id, timeout=120)
+    decisions, events = owner.decisions(limit=50), owner.events(limit=50)
+    for rows in (decisions, events):
+        numbers = [row["number"] for row in rows]
+        assert numbers == sorted(numbers)
+        assert numbers
+    assert owner.events(after=events[-1]["number"]) == []
+
+
+def test_metrics_are_prometheus_text_and_count_what_happened(owner: Client) -> None:
+    (id,) = owner.submit(["true"], queue="measured")
+    owner.wait(id, timeout=120)
+    (waiting,) = owner.submit(SLEEP, resources={"gpus": 4}, queue="measured")
+    until(lambda: owner.job(waiting)["state"] == "running")
+    found = {sample.name: sample for family in text_string_to_metric_families(owner.metrics()) for sample in family.samples}
+    assert found["gantline_gpus"].value == 4
+    assert found["gantline_gpus_inuse"].value == 4
+    assert found["gantline_jobs_running"].value == 1
+    assert found["gantline_jobs_created_total"].value == len(owner.jobs())
+    assert found["gantline_jobs_completed_total"].value >= 1
+    assert found["gantline_resched_duration_seconds_count"].value == found["gantline_resched_total"].value > 0
+    assert found["gantline_scheduler_up"].value == 1
+    assert found["gantline_job_gpus"].labels["job"] == waiting
+    assert found["gantline_queue_gpus_inuse"].labels["queue"] == "measured"
+    assert {"gantline_resizes_total", "gantline_restarts_total", "gantline_device_up", "gantline_job_wait_seconds_sum"} <= set(found)
+    owner.cancel(waiting)
+
+
+def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: Path) -> None:
+    options = Options(Home(tmp_path / "home"), devices="cpu:2")
+    first = Running(options).start()
+    client = first.client()
+    done, running, waiting = (client.submit(command, resources={"gpus": 2})[0] for command in (["true"], SLEEP, SLEEP))
+    until(lambda: client.job(running)["state"] == "running")
+    client.set_queue("kept", quota=3)
+    client.use_policy("sjf")
+    until(lambda: client.status()["policy"] == "sjf")
+    before, token = client.job(running), first.token
+    first.stop(drain=False)
+    with pytest.raises(UnreachableError):
+        Client(home=tmp_path / "home")
+    second = Running(options).start()
+    client = Client(second.url, token)
+    assert second.url == first.url, "jobs that still run find it where it was"
+    after = client.job(running)
+    assert (after["state"], after["epoch"], after["devices"]) == ("running", before["epoch"], before["devices"])
+    assert client.job(done)["state"] == "succeeded"
+    assert client.job(waiting)["state"] == "pending"
+    assert client.status()["policy"] == "sjf"
+    assert [(queue["name"], queue["quota"]) for queue in client.queues() if queue["quota"]] == [("kept", 3)]
+    client.cancel(running)
+    until(lambda: client.job(waiting)["state"] == "running")
+    second.stop()  # with its jobs
+    third = Running(options).start()
+    client = third.client()
+    until(lambda: client.job(waiting)["state"] == "running")
+    assert client.job(waiting)["epoch"] > 1, "it was stopped, and comes back"
+    client.cancel(waiting)
+    third.stop()
