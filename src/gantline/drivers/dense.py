@@ -8,9 +8,8 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
-from gantline.core.phases import COMPLETED, PENDING, RUNNING
+from gantline.core.phases import PENDING, RUNNING
 from gantline.core.policy import LinearKey
-from gantline.core.reasons import Reason
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.dense_loop import run_dense
 from gantline.engine import declared_key as k
@@ -27,6 +26,7 @@ from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass
 from gantline.engine.dense.queues import Queues, queues
 from gantline.engine.dense.records import Records
+from gantline.engine.dense.transfer import to_columns, to_lines
 from gantline.engine.lists import ACTIVE as B_ACTIVE
 from gantline.engine.lists import COUNTS as B_COUNT
 from gantline.engine.lists import NEXT as B_NEXT
@@ -35,15 +35,6 @@ from gantline.placement.fit import CONSOLIDATED, FIRST_FREE
 
 if TYPE_CHECKING:
     from gantline.drivers.virtual import Simulation
-
-
-#: columns of the tables in the order in which a record has them
-_TAKEN = [column for _, column in sorted(r.SAME)]
-
-
-def _blocks(rows: int, size: int = 1024) -> list[slice]:
-    """Rows in blocks that stay in the cache while columns become lines, or lines columns."""
-    return [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
 
 
 def fits_dense(state: State) -> bool:
@@ -92,9 +83,12 @@ def run_on_records(simulation: Simulation, key: LinearKey) -> bool:
     work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), _motion(state, key))
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[c.N_GPUS].sum()), _as_planned(state, key))
     h, B = heaps(jobs.f.shape[0]), np.zeros(B_COUNT + 1, dtype=np.int64)
+    room = 2 * width + 65536
+    if simulation.on_progress is None:  # nobody wants to hear of it in between
+        log.reserve(*_expected(state, room))
     code = lc.NEED_LOG
     while code == lc.NEED_LOG:
-        log.reserve(2 * width + 65536, 2 * width + 65536)
+        log.reserve(room, room)
         code = run_dense(jobs, h, qs, ds, Log(log.LI, log.LF, log.LD, log.LN), setting, declared, work, plan, B, T, C)
         if simulation.on_progress is not None:
             simulation.on_progress(float(T[lc.T_NOW]), int(B[B_NEXT]), int(B[B_ACTIVE]))
@@ -104,6 +98,13 @@ def run_on_records(simulation: Simulation, key: LinearKey) -> bool:
     engine.started += int(work.number[w.STARTED])
     engine.stopped += int(work.number[w.STOPPED])
     return code == lc.CUT
+
+
+def _expected(state: State, room: int) -> tuple[int, int]:
+    """Intervals and devices to reserve at once: all if nobody can be stopped, else many. Memory that is not written to costs nothing."""
+    jobs, gpus = state.tables.I.shape[1], int(state.tables.I[c.GPUS].sum())
+    times = min(24.0, max(1.0, 4e6 / max(jobs, 1))) if state.SI[s.S_PREEMPT] else 1.0
+    return int(jobs * times) + room, int(gpus * times) + room
 
 
 def _as_planned(state: State, key: LinearKey) -> bool:
@@ -140,48 +141,35 @@ def _motion(state: State, key: LinearKey) -> np.ndarray:
 
 
 def _records(state: State, lane_of: Ints) -> Records:
-    """The lines of all rows."""
+    """The lines of all rows, each in whole cache lines."""
     F, I = state.tables.F, state.tables.I
     rows = F.shape[1]
-    f, i = np.empty((rows, r.F_COUNT)), np.zeros((rows, r.I_COUNT), dtype=np.int32)
-    for block in _blocks(rows):
-        f[block, : len(_TAKEN)] = F[_TAKEN, block].T
-    i[:, r.NEED], i[:, r.LANE], i[:, r.OPTION] = I[c.GPUS], lane_of, I[c.OPTION_FIRST]
-    i[:, r.SEGMENT] = i[:, r.INTERVAL] = -1
-    return Records(f, i)
+    f, i = np.zeros(rows * r.F_COUNT + 8), np.zeros(rows * r.I_COUNT + 16, dtype=np.int32)
+    jobs = Records(_aligned(f, r.F_COUNT), _aligned(i, r.I_COUNT))
+    to_lines(F, I, lane_of, jobs.f, jobs.i)
+    return jobs
+
+
+def _aligned(numbers: np.ndarray, width: int) -> np.ndarray:
+    """Lines of that width out of fresh memory, the first at the beginning of a cache line."""
+    skip = -numbers.ctypes.data % 64 // numbers.itemsize
+    rows = (len(numbers) - 64 // numbers.itemsize) // width
+    return numbers[skip : skip + rows * width].reshape(rows, width)
 
 
 def _write_back(state: State, jobs: Records, h: Heaps, qs: Queues, ds: Devices, B: Ints) -> None:
     """Everything that the loop has found out, into the columns."""
-    t = state.tables
-    F, I, f, i = t.F, t.I, jobs.f, jobs.i
-    for block in _blocks(F.shape[1]):
-        F[_TAKEN, block] = f[block, : len(_TAKEN)].T
-    state_now, starts = i[:, r.STATE], i[:, r.STARTS]
-    begun, runs, ended = starts > 0, state_now == RUNNING, state_now == COMPLETED
-    F[c.SAFE] = np.where(ended, F[c.WORK], F[c.DONE])
-    I[c.PHASE], I[c.PREEMPTIONS], I[c.EPOCH] = state_now, i[:, r.STOPS], I[c.EPOCH] + starts
-    I[c.RESTARTS] += np.maximum(starts - 1, 0)
-    I[c.INTERVAL], I[c.SPREAD] = i[:, r.INTERVAL], i[:, r.SPREAD]
-    I[c.HELD] = np.where(runs, i[:, r.NEED], 0)
-    I[c.OPTION] = np.where(runs, i[:, r.OPTION], -1)
-    I[c.REASON] = _reasons(i, qs)
+    t, i = state.tables, jobs.i
+    to_columns(jobs.f, i, qs.lane[q.WHY], float(state.SF[s.S_CREDIT]), t.F, t.I)
     on = h.size[DUE]
-    F[c.DUE, h.row[DUE, :on]] = h.key[DUE, :on]
-    F[c.MARK] = np.where(begun, F[c.FIRST_START] + state.SF[s.S_CREDIT], F[c.MARK])
-    for row in np.flatnonzero(runs).tolist():
+    t.F[c.DUE, h.row[DUE, :on]] = h.key[DUE, :on]
+    runs = np.flatnonzero(t.I[c.PHASE] == RUNNING)
+    for row in runs.tolist():
         _write_devices(state, ds, row, int(i[row, r.SEGMENT]))
     state.lists.number[:] = B
-    active = np.flatnonzero(runs | (state_now == PENDING))
+    active = np.flatnonzero((t.I[c.PHASE] == RUNNING) | (t.I[c.PHASE] == PENDING))
     state.lists.active[: len(active)] = active
     state.rebuild()
-
-
-def _reasons(i: np.ndarray, qs: Queues) -> np.ndarray:
-    """Why each row waits: what was found for it, or for the one in front of it that asks for as much."""
-    of_lane = qs.lane[q.WHY][i[:, r.LANE]]
-    untried = (i[:, r.STATE] == PENDING) & (i[:, r.WHY] == int(Reason.ARRIVED)) & (of_lane != 0)
-    return np.where(untried, of_lane, i[:, r.WHY])
 
 
 def _write_devices(state: State, ds: Devices, row: int, link: int) -> None:

@@ -52,8 +52,8 @@ class Log:
         have = self.LI.shape[1]
         if self.LN[0] + intervals > have:
             size = int(max(have * 2, self.LN[0] + intervals))
-            self.LI = _grown(self.LI, size)
-            self.LF = _grown(self.LF, size)
+            self.LI = _grown(self.LI, size, self.intervals)
+            self.LF = _grown(self.LF, size, self.intervals)
         if self.LN[1] + devices > len(self.LD):
             grown = np.empty(int(max(len(self.LD) * 2, self.LN[1] + devices)), dtype=np.int32)
             grown[: self.LN[1]] = self.LD[: self.LN[1]]
@@ -80,7 +80,7 @@ class Log:
         return digest.hexdigest()
 
 
-def _grown(matrix: Any, size: int) -> Any:
+def _grown(matrix: Any, size: int, used: int) -> Any:
     grown = np.empty((matrix.shape[0], size), dtype=matrix.dtype)
-    grown[:, : matrix.shape[1]] = matrix
+    grown[:, :used] = matrix[:, :used]
     return grown

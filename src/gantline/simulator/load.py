@@ -54,9 +54,8 @@ def _codes(frame: pl.DataFrame, name: str) -> tuple[list[str], Ints]:
     if name not in frame.columns or frame.height == 0:
         return [""], np.zeros(frame.height, dtype=np.int64)
     column = frame[name].fill_null("").cast(pl.String)
-    names = column.unique(maintain_order=True).to_list()
-    code = pl.DataFrame({name: names, "code": np.arange(len(names), dtype=np.int64)})
-    return names, column.to_frame().join(code, on=name, how="left", maintain_order="left")["code"].to_numpy()
+    names = column.unique(maintain_order=True)
+    return names.to_list(), column.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int64)
 
 
 def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:

@@ -21,6 +21,8 @@ def provided_needs(tables: Tables) -> frozenset[str]:
 def lists_curves(tables: Tables) -> bool:
     """Whether the options say how fast jobs are with other numbers of devices: for one at least, and for all that may change their size."""
     count = tables.I[c.OPTION_COUNT]
+    if count.max(initial=0) < 2:
+        return False
     owner = np.repeat(np.arange(len(count)), count)
     entry = np.arange(len(owner)) + np.repeat(tables.I[c.OPTION_FIRST] - (np.cumsum(count) - count), count)
     gpus = tables.options.I[c.O_GPUS][entry]

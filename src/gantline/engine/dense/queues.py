@@ -29,7 +29,9 @@ class Queues(NamedTuple):
 
 def queues(needs: Ints, lengths: bool = False) -> tuple[Queues, Ints]:
     """Empty lanes for rows of these sizes, and the lane of every row; `lengths`: they are needed, for backfilling."""
-    sizes, lane_of, members = np.unique(needs, return_inverse=True, return_counts=True)
+    of_size = np.bincount(needs)
+    sizes = np.flatnonzero(of_size)
+    members, lane_of = of_size[sizes], (np.cumsum(of_size > 0) - 1)[needs]
     ring = 1 << np.ceil(np.log2(np.maximum(members, 2))).astype(np.int64)
     lane = np.zeros((LANE_ROWS, len(sizes)), dtype=np.int64)
     lane[SIZE], lane[MASK] = sizes, ring - 1
@@ -37,7 +39,7 @@ def queues(needs: Ints, lengths: bool = False) -> tuple[Queues, Ints]:
     room = int(ring.sum())
     length, least = np.empty((2, room if lengths else 0))
     rings = Queues(lane, np.empty(room), np.empty(room, dtype=np.int32), length, least, np.zeros(1, dtype=np.int64))
-    return rings, lane_of.astype(np.int64)
+    return rings, lane_of
 
 
 @kernel

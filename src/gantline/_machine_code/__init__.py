@@ -1,0 +1,13 @@
+"""Compiled kernels kept as machine code, and called without Numba's front end.
+
+Importing Numba and preparing the first call of a cached function costs about 0.6 s, whatever the function does. So the first process that
+compiles a kernel also stores its object code, with an entry that reads all arguments from one row of 64-bit slots; later processes load it
+with llvmlite and never import Numba. A kernel whose arguments or code this cannot express (allocation, strings) is called through Numba.
+
+    kernel.py   the function that people call       compiler.py  how Numba compiles it
+    slots.py    arguments and results               emit.py      from Numba's code to an object file      store.py  the files
+"""
+
+from gantline._machine_code.kernel import Kernel
+
+__all__ = ["Kernel"]
