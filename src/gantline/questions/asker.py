@@ -1,0 +1,73 @@
+"""Asking another process: one question at a time, each with a limit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from gantline.core.errors import RefusedError, UnreachableError
+from gantline.questions.worker import refusal
+
+LIMIT = 60.0  # seconds
+
+
+class Asker:
+    """Keeps one worker, which is started at the first question and ended when an answer takes too long."""
+
+    def __init__(self, limit: float = LIMIT) -> None:
+        self.limit = limit
+        self._lock = threading.Lock()
+        self._worker: subprocess.Popen[str] | None = None
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The answer; raises what the worker refused."""
+        if not self._lock.acquire(timeout=self.limit):
+            raise UnreachableError("others are asking", where="questions", fix="ask again in a while")
+        try:
+            line = self._exchange(json.dumps(question))
+        finally:
+            self._lock.release()
+        told = json.loads(line)
+        if "error" in told:
+            raise refusal(told["error"])
+        found: dict[str, Any] = told["answer"]
+        return found
+
+    def _exchange(self, line: str) -> str:
+        worker = self._alive()
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        late = threading.Timer(self.limit, worker.kill)
+        late.start()
+        try:
+            worker.stdin.write(line + "\n")
+            worker.stdin.flush()
+            found = worker.stdout.readline()
+        except OSError:
+            found = ""
+        finally:
+            late.cancel()
+        if not found:
+            self.close()
+            raise RefusedError(f"no answer within {self.limit:g} s", where="questions", fix="ask with fewer --samples")
+        return found
+
+    def _alive(self) -> subprocess.Popen[str]:
+        if self._worker is None or self._worker.poll() is not None:
+            self.close()
+            command = [sys.executable, "-m", "gantline.questions.worker"]
+            self._worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+        return self._worker
+
+    def close(self) -> None:
+        """End the worker."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+            worker.wait()
+            for stream in (worker.stdin, worker.stdout):
+                if stream is not None:
+                    stream.close()

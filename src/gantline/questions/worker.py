@@ -1,0 +1,47 @@
+"""A process that answers one question per line, so that whoever schedules is not held up, and an answer that takes too long can be ended.
+
+``python -m gantline.questions.worker`` reads JSON lines and writes JSON lines, each an ``answer`` or an ``error`` (kind, what, where, fix).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, TextIO
+
+from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
+
+
+def kind_of(error: GantlineError) -> str:
+    """What kind of refusal it is, as text."""
+    return "not-found" if isinstance(error, NotFoundError) else "refused" if isinstance(error, RefusedError) else "usage"
+
+
+def refusal(told: dict[str, str]) -> GantlineError:
+    """The refusal that such a text tells of."""
+    kind = {"not-found": NotFoundError, "refused": RefusedError}.get(told["kind"], UsageError)
+    return kind(told["what"], where=told["where"], fix=told["fix"])
+
+
+def answer_line(line: str) -> dict[str, Any]:
+    """What is said to one line."""
+    from gantline.questions.asked import answer
+
+    try:
+        return {"answer": answer(json.loads(line))}
+    except GantlineError as error:
+        return {"error": {"kind": kind_of(error), "what": error.what, "where": error.where, "fix": error.fix}}
+    except Exception as error:  # a policy of somebody's own may raise anything
+        return {"error": {"kind": "refused", "what": f"no answer: {type(error).__name__}: {error}", "where": "question", "fix": ""}}
+
+
+def main(source: TextIO, target: TextIO) -> None:
+    """Answer until nobody asks any more."""
+    for line in source:
+        target.write(json.dumps(answer_line(line)) + "\n")
+        target.flush()
+
+
+if __name__ == "__main__":
+    said, sys.stdout = sys.stdout, sys.stderr  # what a policy prints is no answer
+    main(sys.stdin, said)

@@ -1,0 +1,65 @@
+"""Questions put to another process."""
+
+from __future__ import annotations
+
+import pytest
+from tests.questions.test_explain import JOBS
+
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.questions.asker import Asker
+
+NOW = {"now": 600, "cluster": "2x4", "jobs": JOBS}
+
+
+@pytest.fixture(scope="module")
+def asker():
+    found = Asker()
+    yield found
+    found.close()
+
+
+def question(ask, **more):
+    return {"ask": ask, "snapshot": NOW, "policy": "fifo", "samples": 2, "sigma": 0.0, **more}
+
+
+def test_one_worker_answers_one_question_after_the_other(asker):
+    assert asker.ask(question("explain", job="new"))["waits_for"] == ["small"]
+    pid = asker._worker.pid
+    assert [one["job"] for one in asker.ask(question("forecast", jobs=["wide"]))["jobs"]] == ["wide"]
+    assert asker.ask(question("what-if", other="srtf"))["other"] == "srtf"
+    assert asker._worker.pid == pid
+
+
+def test_refusals_come_back_as_what_they_were(asker):
+    with pytest.raises(NotFoundError, match="no job 'nobody'"):
+        asker.ask(question("explain", job="nobody"))
+    with pytest.raises(UsageError, match="no question 'sing'"):
+        asker.ask(question("sing"))
+    assert asker.ask(question("explain", job="new"))["act"] == "waits"
+
+
+def test_an_answer_that_takes_too_long_is_given_up_and_the_next_one_comes(tmp_path):
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        """
+import time
+from dataclasses import dataclass
+
+from gantline import OrderPolicy
+
+
+@dataclass(frozen=True)
+class Slow(OrderPolicy):
+    def key(self, snapshot):
+        time.sleep(600)
+"""
+    )
+    asker = Asker(limit=1.0)
+    try:
+        with pytest.raises(RefusedError, match="no answer within 1 s"):
+            asker.ask({**question("explain", job="new"), "policy": f"{slow}:Slow"})
+        asker.limit = 120.0
+        assert asker.ask(question("explain", job="new"))["act"] == "waits"
+    finally:
+        asker.close()
+    assert asker._worker is None
