@@ -30,6 +30,18 @@ def test_one_worker_answers_one_question_after_the_other(asker):
     assert asker._worker.pid == pid
 
 
+def test_the_past_is_asked_about_with_its_rows(asker):
+    rows = [
+        {"job": f"j{k}", "arrival": 10.0 * k, "gpus": 2, "duration": 100.0 - k, "started": 10.0 * k, "ended": 120.0 + 9 * k}
+        for k in range(9)
+    ]
+    found = asker.ask({"ask": "past", "policy": "fifo", "jobs": rows, "cluster": "1x4", "other": "srtf", "replicas": 2})
+    assert found["jobs"] == 9
+    assert {one["metric"] for one in found["errors"]} == {"jct_mean", "queueing_mean", "makespan"}
+    with pytest.raises(UsageError, match="no jobs"):
+        asker.ask({"ask": "past", "policy": "fifo", "jobs": [], "cluster": "1x4", "other": "srtf"})
+
+
 def test_refusals_come_back_as_what_they_were(asker):
     with pytest.raises(NotFoundError, match="no job 'nobody'"):
         asker.ask(question("explain", job="nobody"))

@@ -1,7 +1,7 @@
 """Questions and answers as plain JSON: what the command line asks of a file, and the service of its scheduler in another process.
 
-A question is ``{"ask": "explain" | "forecast" | "what-if", "snapshot", "policy", "settings", ...}``; an answer has the values and, under
-``lines``, the same in words.
+A question is ``{"ask": "explain" | "forecast" | "what-if", "snapshot", "policy", "settings", ...}``, or ``"past"`` with ``jobs`` (rows of a
+trace) and ``cluster`` in place of the snapshot; an answer has the values and, under ``lines``, the same in words.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from gantline.core.cluster_json import decode_cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader
 from gantline.core.policy import Policy
@@ -21,12 +22,15 @@ from gantline.files.policies import load_policy
 from gantline.performance.costs import Costs
 from gantline.questions.explain import explain
 from gantline.questions.forecast import SAMPLES, Forecast, Setup, forecast
+from gantline.questions.past import REPLICAS, past_what_if
 from gantline.questions.uncertainty import Uncertainty
 from gantline.questions.what_if import what_if
+from gantline.workload.trace import Trace
 
 MOST_SAMPLES = 1000
 _HEAD = ("ask", "snapshot", "policy", "settings", "placement", "costs", "samples", "sigma", "ratios", "horizon", "seed")
 _OWN = {"explain": ("job",), "forecast": ("jobs",), "what-if": ("other", "other_settings", "add", "lose")}
+_OWN["past"] = ("jobs", "cluster", "replicas", *_OWN["what-if"])
 
 
 def answer(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,6 +41,8 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"no question '{kind}'", where=reader.at("ask"), fix=near(kind, _OWN))
     reader.only((*_HEAD, *_OWN[kind]))
     policy = load_policy(reader.text("policy"), dict(reader.raw("settings") or {}))
+    if kind == "past":
+        return _past(reader, policy)
     snapshot = decode_snapshot(reader.raw("snapshot"))
     return _ANSWERS[kind](reader, snapshot, policy, setup_of(reader))
 
@@ -74,6 +80,20 @@ def _what_if(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -
     names = {"present": reader.text("policy"), **({"other": named} if named else {})}
     lose = tuple(reader.raw("lose") or ())
     found = what_if(snapshot, policy, other, add=reader.text("add", ""), lose=lose, setup=setup, names=names)
+    return {**_plain(found.as_json()), "lines": found.lines()}
+
+
+def _past(reader: Reader, policy: Policy) -> dict[str, Any]:
+    named = reader.text("other", "")
+    other = load_policy(named, dict(reader.raw("other_settings") or {})) if named else None
+    rows = [dict(row) for row in reader.raw("jobs") or ()]
+    if not rows:
+        raise UsageError("the history has no jobs", where="what-if", fix="ask again when some have ended")
+    found = past_what_if(
+        Trace.from_records(rows, "history"), decode_cluster(reader), policy, other, add=reader.text("add", ""),
+        lose=tuple(reader.raw("lose") or ()), replicas=reader.whole("replicas", REPLICAS), placement=reader.text("placement", "first-free"),
+        costs=reader.text("costs", ""),
+    )  # fmt: skip
     return {**_plain(found.as_json()), "lines": found.lines()}
 
 
