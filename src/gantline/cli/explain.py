@@ -6,7 +6,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from gantline.cli.questions import Answer, Home, Placement, Present, PresentSettings, Samples, Sigma, SnapshotFile, about_file, show_answer
+from gantline.cli.live.connection import HomeOption
+from gantline.cli.questions import Answer, Placement, Present, PresentSettings, Samples, Sigma, SnapshotFile, about_file, show_answer
 
 app = App(
     name="explain",
@@ -28,12 +29,13 @@ def explain(
     placement: Placement = "first-free",
     samples: Samples = 40,
     sigma: Sigma = 0.5,
-    home: Home = None,
+    home: HomeOption = None,
     output: Answer = "text",
 ) -> int:
     """Say why a job waits, who is ahead of it, which change would start it, and when it is expected to start."""
     if snapshot is not None:
         return show_answer(about_file("explain", snapshot, present, set_, placement, samples, sigma, job=job), output)
-    from gantline.cli.live import client_of
+    from gantline.cli.live.connection import connect
 
-    return show_answer(client_of(home).explain(job, samples=samples, sigma=sigma), output)
+    with connect(home) as client:
+        return show_answer(client.explain(job, samples=samples, sigma=sigma), output)

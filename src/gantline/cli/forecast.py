@@ -7,7 +7,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import settings_of
-from gantline.cli.questions import Answer, Home, Placement, Present, PresentSettings, Samples, Sigma, SnapshotFile, about_file, show_answer
+from gantline.cli.live.connection import HomeOption
+from gantline.cli.questions import Answer, Placement, Present, PresentSettings, Samples, Sigma, SnapshotFile, about_file, show_answer
 from gantline.core.errors import UsageError
 
 app = App(
@@ -33,7 +34,7 @@ def forecast(
     placement: Placement = "first-free",
     samples: Samples = 40,
     sigma: Sigma = 0.5,
-    home: Home = None,
+    home: HomeOption = None,
     output: Answer = "text",
 ) -> int:
     """Say when jobs are expected to start and to end: P50 and P90."""
@@ -41,9 +42,10 @@ def forecast(
         return show_answer(_checked(check, cluster, estimates, present, set_, placement, samples, sigma), output)
     if snapshot is not None:
         return show_answer(about_file("forecast", snapshot, present, set_, placement, samples, sigma, jobs=list(jobs)), output)
-    from gantline.cli.live import client_of
+    from gantline.cli.live.connection import connect
 
-    return show_answer(client_of(home).forecast(list(jobs), samples=samples, sigma=sigma), output)
+    with connect(home) as client:
+        return show_answer(client.forecast(*jobs, samples=samples, sigma=sigma), output)
 
 
 def _checked(

@@ -17,7 +17,6 @@ PresentSettings = Annotated[list[str] | None, Parameter(negative="", help="A par
 Placement = Annotated[str, Parameter(help="Which devices, where a file is asked about: first-free, consolidated, ...")]
 Samples = Annotated[int, Parameter(help="How often the present is rolled forward.")]
 Sigma = Annotated[float, Parameter(help="How far work may be from its estimate: sigma of a log-normal, where nothing better is known.")]
-Home = Annotated[Path | None, Parameter(help="Folder of the service; else GANTLINE_HOME, else ~/.gantline.", show_default=False)]
 Answer = Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")]
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
-from gantline.cli.questions import Answer, Home, Placement, Present, PresentSettings, Samples, Sigma, SnapshotFile, about_file, show_answer
+from gantline.cli.live.connection import HomeOption
+from gantline.cli.questions import Answer, Placement, Present, PresentSettings, Samples, Sigma, SnapshotFile, about_file, show_answer
 from gantline.core.errors import UsageError
 
 app = App(
@@ -37,7 +38,7 @@ def what_if(
     placement: Placement = "first-free",
     samples: Samples = 40,
     sigma: Sigma = 0.5,
-    home: Home = None,
+    home: HomeOption = None,
     output: Answer = "text",
 ) -> int:
     """Say how the queue, or the past, would fare under another policy, with more devices or without a node."""
@@ -47,12 +48,14 @@ def what_if(
         return show_answer(_about_past(history, cluster, present, present_set, policy, set_, add, lose or [], placement, samples), output)
     if snapshot is not None:
         return show_answer(about_file("what-if", snapshot, present, present_set, placement, samples, sigma, **change), output)
-    from gantline.cli.live import client_of
+    from gantline.cli.live.connection import connect
 
-    client = client_of(home)
-    if past:
-        return show_answer(client.past_what_if(replicas=min(samples, 20), **change), output)
-    return show_answer(client.what_if(samples=samples, sigma=sigma, **change), output)
+    if set_:
+        raise UsageError("the service is asked about policies by name", where="--set", fix="leave it out, or ask about a --snapshot")
+    with connect(home) as client:
+        if past:
+            return show_answer(client.past_what_if(policy, add=add, lose=lose or (), replicas=min(samples, 20)), output)
+        return show_answer(client.what_if(policy, add=add, lose=lose or (), samples=samples, sigma=sigma), output)
 
 
 def _about_past(

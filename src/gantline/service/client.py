@@ -69,6 +69,23 @@ class Client:
         """This instant as a policy would see it."""
         return self._get("/v1/snapshot")
 
+    # --- questions --------------------------------------------------------------------------------------------------------
+    def explain(self, id: str, *, samples: int = 40, sigma: float = 0.5) -> dict[str, Any]:
+        """Why a job waits, who is ahead of it, which change would start it, when it is expected to start and end."""
+        return self._get(f"/v1/jobs/{_part(id)}/explain", samples=samples, sigma=sigma)
+
+    def forecast(self, *jobs: str, samples: int = 40, sigma: float = 0.5) -> dict[str, Any]:
+        """When jobs are expected to start and to end."""
+        return self._get("/v1/forecast", job=list(jobs), samples=samples, sigma=sigma)
+
+    def what_if(self, other: str = "", *, add: str = "", lose: Sequence[str] = (), samples: int = 40, sigma: float = 0.5) -> dict[str, Any]:
+        """The present queue under another policy, with nodes added or lost."""
+        return self._get("/v1/what-if", other=other, add=add, lose=list(lose), samples=samples, sigma=sigma)
+
+    def past_what_if(self, other: str = "", *, add: str = "", lose: Sequence[str] = (), replicas: int = 20) -> dict[str, Any]:
+        """The jobs that have ended under another policy, with nodes added or lost."""
+        return self._get("/v1/past", other=other, add=add, lose=list(lose), replicas=replicas)
+
     # --- jobs -------------------------------------------------------------------------------------------------------------
     def submit(
         self,

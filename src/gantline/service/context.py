@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.errors import NotFoundError, near
+from gantline.questions.asker import Asker
 from gantline.runtime.records import Entry
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.store import SqlStore
@@ -28,6 +29,7 @@ class Service:
     address: str = ""
     store_url: str = ""
     started: float = field(default_factory=time.time)
+    asker: Asker = field(default_factory=Asker)  # answers questions in a process of its own
     leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by whoever serves it
 
     def wall(self, at: float | None) -> float | None:

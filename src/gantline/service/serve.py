@@ -105,6 +105,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> 
         server.run(sockets=[listening])
     finally:
         ending.finish()
+        service.asker.close()
         home.address.unlink(missing_ok=True)
         store.close()
         log.info("ended")
