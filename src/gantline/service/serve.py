@@ -106,9 +106,9 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> 
     finally:
         ending.finish()
         service.asker.close()
-        home.address.unlink(missing_ok=True)
         store.close()
         log.info("ended")
+        home.address.unlink(missing_ok=True)  # last of all: whoever waits for that may start another one
     return 0 if ending.failure is None else 70
 
 

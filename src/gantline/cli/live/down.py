@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -11,6 +12,9 @@ from gantline.cli.arguments import time_of
 from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.core.errors import UnreachableError
+
+if TYPE_CHECKING:
+    from gantline.service.client import Client
 
 app = App(name="down")
 
@@ -28,11 +32,25 @@ def down(
     with connect(home) as client:
         told = client.shutdown(drain=not keep_jobs)
         while time.monotonic() < end:
-            try:
-                client.status()
-            except UnreachableError:
+            if not _answers(client) and not _announced(home, told["pid"]):
                 say(f"note: process {told['pid']} has ended" + ("; its jobs go on" if keep_jobs else ""))
                 return 0
             time.sleep(0.1)
     say(f"error: the service still runs after {timeout}")
     return 1
+
+
+def _answers(client: Client) -> bool:
+    try:
+        client.status()
+    except UnreachableError:
+        return False
+    return True
+
+
+def _announced(home: Path | None, pid: int) -> bool:
+    """Whether the process still has its address in the home; it takes that away when it has let go of everything."""
+    from gantline.service.home import Home
+
+    told = Home.find(home).announced()
+    return told is not None and told.get("pid") == pid

@@ -27,8 +27,10 @@ def events(
     with connect(home) as client:
         rows = client.events(job=job, limit=limit)
         show_events(rows, output)
+        last = rows[-1]["number"] if rows else 0
         while follow:
             time.sleep(0.5)
-            rows = client.events(job=job, after=rows[-1]["number"], limit=limit) or rows[-1:] if rows else client.events(job=job)
-            if len(rows) > 1 or (rows and rows[-1].get("number", 0) > 0 and len(rows) == 1 and not follow):
+            rows = client.events(job=job, after=last, limit=limit) if last else client.events(job=job, limit=limit)
+            if rows:
                 show_events(rows, output)
+                last = rows[-1]["number"]

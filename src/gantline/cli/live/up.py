@@ -49,12 +49,15 @@ def up(
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
     need_libraries()
     from gantline.files.policies import load_policy
+    from gantline.runtime.local.devices import declared
     from gantline.service.home import Home
     from gantline.service.serve import Options, serve
 
     where = store or os.environ.get("GANTLINE_STORE", "")
     options = Options(Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key)
     options.check()
+    if devices is not None:
+        declared(devices)
     if policy is not None:
         load_policy(policy, settings_of(set_))
     if detach:

@@ -1,0 +1,203 @@
+"""The live commands as people type them: a service of its own process, real jobs, and a kill in between."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Cli
+
+from gantline.cli.live import connection
+
+LIMIT = 120.0  # seconds after which a test gives up waiting, however slow the machine
+
+
+def until(true: Callable[[], Any]) -> Any:
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        if found := true():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("did not happen in time")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home whose service, if one is left at the end, is ended."""
+    path = tmp_path / "home"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GANTLINE_HOME", str(path))
+    for name in ("GANTLINE_URL", "GANTLINE_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    yield path
+    if (path / "address.json").exists():
+        told = json.loads((path / "address.json").read_text(encoding="utf-8"))
+        subprocess.run([sys.executable, "-m", "gantline", "down"], capture_output=True, check=False, timeout=LIMIT)
+        if Path(f"/proc/{told['pid']}").exists():
+            os.kill(told["pid"], signal.SIGKILL)
+
+
+def up(*more: str) -> str:
+    """Start a service; its address."""
+    command = [sys.executable, "-m", "gantline", "up", "--devices", "cpu:4", "--detach", *more]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_service_from_up_to_down_with_a_kill_in_between(cli: Cli, home: Path, tmp_path: Path) -> None:
+    address = up("--policy", "fifo")
+    status = cli("status", "-o", "json").json
+    assert (status["address"], status["policy"]) == (address, "fifo")
+    assert status["devices"]["cpu"]["count"] == 4
+
+    (tmp_path / "job.yaml").write_text(
+        "name: from-file\nresources: {gpus: 2}\nrun: echo $GREETING\nenv: {GREETING: hello}\n", encoding="utf-8"
+    )
+    first = cli("submit", "job.yaml").out.strip()
+    second = cli("submit", "--gpus", "2", "--name", "here", "--", "sh", "-c", "pwd; sleep 0.1").out.strip()
+    third = cli("submit", "--name", "bad", "--", "sh", "-c", "echo oops; exit 7").out.strip()
+    assert (first, second, third) == ("1", "2", "3")
+    assert cli("wait", first, second, "--timeout", "100").code == 0
+    waited = cli("wait", third, "--timeout", "100", "-o", "json")
+    assert waited.code == 1
+    assert (waited.json[0]["state"], waited.json[0]["exit_code"]) == ("failed", 7)
+    assert cli("logs", first).out == "hello\n"
+    assert cli("logs", second, "-f").out == f"{tmp_path}\n"
+    assert [job["name"] for job in cli("get", "jobs", "-o", "json").json] == ["from-file", "here", "bad"]
+    assert cli("get", "jobs", "-o", "name").out.split() == ["1", "2", "3"]
+
+    runs, waits = (cli("submit", "--gpus", "4", "--", "sleep", "600").out.strip() for _ in range(2))
+    until(lambda: cli("get", "jobs", runs, "-o", "json").json[0]["state"] == "running")
+    os.kill(status["pid"], signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{status['pid']}").exists() or Path(f"/proc/{status['pid']}/stat").read_text().split()[2] == "Z")
+    gone = cli("get", "jobs")
+    assert gone.code == 5
+    assert "does not answer" in gone.err
+    assert up() == address
+    jobs = {job["id"]: job for job in cli("get", "jobs", "-o", "json").json}
+    assert [jobs[id]["state"] for id in (first, third, runs, waits)] == ["succeeded", "failed", "running", "pending"]
+    assert jobs[runs]["epoch"] == 1, "it has been adopted, not started again"
+    assert cli("cancel", runs).out.strip() == runs
+    until(lambda: cli("get", "jobs", waits, "-o", "json").json[0]["state"] == "running")
+    refused = cli("cancel", runs, waits)
+    assert refused.code in (0, 4), "one of them has ended, so that one is left and nobody need be asked"
+    down = cli("down")
+    assert down.code == 0
+    assert not (home / "address.json").exists()
+    assert cli("status").code == 5
+
+
+def test_the_other_verbs(cli: Cli, home: Path) -> None:
+    up()
+    held = cli(
+        "submit", "--gpus", "1:2", "--queue", "a/b", "--time", "1-00:00:00", "--retries", "2", "--env", "A=1", "--", "sleep", "600"
+    ).out.strip()
+    until(lambda: cli("get", "jobs", held, "-o", "json").json[0]["state"] == "running")
+    assert cli("hold", held).out.strip() == held
+    until(lambda: cli("get", "jobs", held, "-o", "json").json[0]["state"] == "held")
+    assert cli("resize", held, "2").code == 0
+    assert cli("release", held).code == 0
+    until(lambda: len(cli("get", "jobs", held, "-o", "json").json[0]["devices"]) == 2)
+    assert cli("requeue", held).code == 0
+    described = cli("describe", "job", held)
+    assert "specification" in described.out
+    assert cli("describe", "job", held, "-o", "json").json["spec"]["limits"] == {"time": 86400.0}
+    assert "a/b" in cli("get", "queues").out
+    assert cli("queue", "set", "a/b", "--quota", "3").code == 0
+    assert [queue["quota"] for queue in cli("queue", "list", "-o", "json").json if queue["name"] == "a/b"] == [3]
+    assert cli("queue", "drop", "a/b").code == 0
+    assert cli("node", "cordon", "cpu").code == 0
+    assert cli("get", "nodes", "-o", "json").json[0]["state"] == "cordoned"
+    assert cli("node", "uncordon", "cpu").code == 0
+    assert cli("policy", "use", "las").out.strip() == "las"
+    until(lambda: cli("status", "-o", "json").json["policy"] == "las")
+    assert cli("top").code == 0
+    assert cli("top", "-o", "json").json["policy"] == "las"
+    assert "policy" in cli("events").out
+    assert cli("get", "decisions", "-o", "json").json
+    array = cli("submit", "--array", "0-4%2", "--", "sleep", "600").out.split()
+    assert len(array) == 5
+    many = cli("cancel", array[0].partition("_")[0])
+    assert many.code == 4
+    assert "5 jobs, and nobody to ask" in many.err
+    assert cli("cancel", array[0].partition("_")[0], "--yes").out.split() == array
+    made = cli("token", "create", "ana", "--role", "viewer", "--lifetime", "1h", "-o", "json").json
+    listed = {row["id"]: row for row in cli("token", "list", "-o", "json").json}
+    assert listed[made["id"]]["role"] == "viewer"
+    assert "token" not in listed[made["id"]]
+    assert cli("token", "revoke", made["id"]).code == 0
+    again = [sys.executable, "-m", "gantline", "up", "--devices", "cpu:1", "--detach"]
+    twice = subprocess.run(again, capture_output=True, text=True, check=False, timeout=LIMIT)
+    assert twice.returncode == 4
+    assert "another service" in twice.stderr
+    before = len(cli("get", "jobs", "-o", "json").json)
+    for words, code, told in [
+        (("submit", "--gpus", "9", "--", "true"), 4, "more devices than the cluster has"),
+        (("submit", "--gpus", "h100:1", "--", "true"), 4, "does not have"),
+        (("submit", "--gpus", "8:2", "--", "true"), 2, "field 'resources.accelerators'"),
+        (("submit", "--time", "soon", "--", "true"), 2, "field 'limits.time'"),
+        (("submit", "missing.yaml"), 3, "no such file"),
+        (("submit",), 2, "nothing to run"),
+        (("submit", "--after", "ok:9999", "--", "true"), 3, "no job '9999'"),
+        (("describe", "job", "9999"), 3, "no job '9999'"),
+        (("logs", "9999"), 3, "no job '9999'"),
+        (("wait", "9999"), 3, "no job '9999'"),
+        (("policy", "use", "lass"), 3, "did you mean 'las'"),
+        (("node", "drain", "gpu"), 3, "no node 'gpu'"),
+    ]:
+        failed = cli(*words)
+        assert (failed.code, told in failed.err) == (code, True), failed.err
+        assert failed.err.count("\n") == 1
+    dry = cli("submit", "--dry-run", "--array", "0-2", "--", "true")
+    assert dry.json["tasks"] == 3
+    assert len(cli("get", "jobs", "-o", "json").json) == before, "nothing of that was queued"
+    assert cli("wait", held, "--timeout", "0.1").code == 4
+    assert cli("cancel", "--all", "--yes").code == 0
+    assert cli("down").code == 0
+
+
+def test_a_mistake_in_a_file_names_its_line(cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "job.yaml").write_text("name: x\nresources:\n  gpus: two\nrun: a\n", encoding="utf-8")
+    monkeypatch.setenv("GANTLINE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("GANTLINE_TOKEN", "t")
+    failed = cli("submit", "job.yaml")
+    assert failed.code == 2
+    assert "job.yaml:3: field 'resources.gpus'" in failed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("up", "--devices", "cpu"), 2, "'cpu' is not a group of devices"),
+        (("up", "--policy", "lass"), 3, "no policy 'lass'"),
+        (("up", "--host", "0.0.0.0"), 4, "--tls-cert"),
+        (("up", "--store", "mysql://x/y"), 2, "no known store"),
+        (("status",), 5, "no service runs here"),
+    ],
+)
+def test_mistakes_at_the_start(cli: Cli, home: Path, words: tuple[str, ...], code: int, told: str) -> None:
+    failed = cli(*words)
+    assert failed.code == code
+    assert told in failed.err
+
+
+def test_without_the_libraries_one_message_names_the_extra(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(connection, "find_spec", lambda name: None if name in ("fastapi", "httpx") else real(name))
+    for words in (("up",), ("status",), ("submit", "--", "true"), ("get", "jobs"), ("policy", "use", "las"), ("token", "list")):
+        failed = cli(*words)
+        assert failed.code == 2
+        assert "pip install 'gantline[live]'" in failed.err
+        assert "fastapi, httpx" in failed.err
+    assert cli("policy", "list").code == 0
+    assert cli("submit", "--help").code == 0
