@@ -40,7 +40,7 @@ imports: $(DEV) ## import-linter: imports point downwards only
 unit: $(DEV) ## the tests alone; PYTEST_ARGS="tests/core -k gang" narrows them
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/system $(PYTEST_ARGS)
 
-test-system: $(DEV) ## tests that need a browser; installs Debian's chromium when root may
+test-system: $(DEV) ## tests that need a browser or a database server; installs Debian's packages when root may
 	@bash .ci/test-system $(BIN)/pytest
 
 stories: $(DEV) ## the long run of the faulty executor: STORIES=10000 seeded stories

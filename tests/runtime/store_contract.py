@@ -71,11 +71,11 @@ class StoreContract:
     def test_entries_are_written_together_or_not_at_all(self, url: str) -> None:
         store = SqlStore.open(url)
         with pytest.raises(StoreError, match="cannot be written"):
-            store.append([job("1", state="pending"), line(input="submit"), job("2", state="x" * 10, bad=object())])
+            store.append([job("1", state="pending"), line(input="submit"), Entry("job", {"id": None})])
         assert [*store.jobs()] == []
         assert [*store.journal()] == []
         with pytest.raises(OSError, match="cannot be written"):  # as the scheduler knows it
-            store.append([line(input="submit"), line(bad=object())])
+            store.append([line(input="submit"), Entry("job", {"id": None})])
         store.append([job("3")])
         assert [one["id"] for one in store.jobs()] == ["3"]
         store.close()
