@@ -24,6 +24,7 @@ SMALL = "version: 1\ntrace: {generate: day, settings: {jobs: 60, gpus: 16}}\nclu
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "jobs.csv").write_text(JOBS, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # workers are started where they are the subject
     return tmp_path
 
 

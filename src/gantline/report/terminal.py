@@ -18,13 +18,14 @@ from rich.text import Text
 from gantline.core.units import human_seconds
 from gantline.report.doubts import UNSTEADY, doubts_of_run, free_stops, no_contest
 from gantline.report.frames import RunLike, completed, settled, span_of
-from gantline.report.metrics import bin_means, measure, steadiness, with_utilisation
+from gantline.report.metrics import bin_means, measure, per_group, per_type, steadiness, with_utilisation
 from gantline.report.metrics.completion import finite
 from gantline.report.names import names_of
 from gantline.report.numbers import best_of, known_metrics, spell
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
+_MOST_QUEUES = 12
 HEADLINE = (
     "jobs",
     "completed",
@@ -59,11 +60,40 @@ def run_summary(run: RunLike, measures: Mapping[str, float] | None = None, width
             table.add_row(metric.title, spell(metric, found[metric.key]))
     parts: list[RenderableType] = [Text(printable(names_of([run])[0]), style="bold"), table, Text()]
     parts += [timeline(run, width), Text(), cdf_bars(run, width)]
+    parts += _groups(run)
     guard = steadiness(run)
     warnings = [told for told in doubts_of_run(run) if told != UNSTEADY] + [str(guard)] * (not guard.steady)
     for warning in (*warnings, free_stops(run.summary), no_contest(run.summary)):
         parts += [Text(), Text(warning, style="yellow")] if warning else []
     return Group(*parts)
+
+
+def _groups(run: RunLike) -> list[RenderableType]:
+    """Use, queue and fragmentation per device type, and what queues got, where there are several."""
+    kinds = per_type(run)
+    parts: list[RenderableType] = []
+    if kinds.height > 1:
+        rows = [
+            (kind, f"{gpus} GPUs", f"{100 * used:.1f} % busy", f"{queued:.1f} waiting", f"{100 * stranded:.1f} % fragmented")
+            for kind, gpus, _, _, used, queued, stranded in kinds.iter_rows()
+        ]
+        parts += [Text(), _plain_table(rows)]
+    if 1 < run.jobs["queue"].n_unique() <= _MOST_QUEUES:
+        each = per_group(run.jobs, "queue", span_of(run)[1])
+        told = each.select("queue", "jobs", "gpu_hours", pl.col("queueing_mean").fill_null(0.0)).iter_rows()
+        lines = [
+            (name or "(none)", f"{jobs} jobs", f"{hours:.1f} GPU-h", f"{human_seconds(queued)} queueing")
+            for name, jobs, hours, queued in told
+        ]
+        parts += [Text(), _plain_table(lines)]
+    return parts
+
+
+def _plain_table(rows: Sequence[Sequence[str]]) -> RenderableType:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for first, *others in rows:
+        table.add_row(Text(printable(first), style="dim"), *others)
+    return table
 
 
 def comparison(runs: Sequence[RunLike], measures: Sequence[Mapping[str, float]] | None = None) -> RenderableType:

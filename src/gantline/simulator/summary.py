@@ -66,6 +66,7 @@ def summarise(
         "cluster": str(cluster),
         "gpus": cluster.gpus,
         "node_gpus": _sizes(state.tables.cluster),
+        **_types(state.tables.cluster),
         **_names(state.tables.cluster),
         "regime": regime.name,
         "round": regime.round,
@@ -130,6 +131,13 @@ def _names(cluster: Cluster) -> dict[str, list[str]]:
     """The names of the nodes with GPUs, where they are not just numbered."""
     names = [node.name for node in cluster.nodes]
     return {} if names == [f"node{number}" for number in range(len(names))] else {"node_names": [n.name for n in cluster.nodes if n.gpus]}
+
+
+def _types(cluster: Cluster) -> dict[str, list[tuple[str, int]]]:
+    """The device types of the nodes in their order, each with how many nodes follow one another, where there are several."""
+    if len(cluster.types) < 2:
+        return {}
+    return {"node_types": [(kind, len(list(same))) for kind, same in groupby(node.type for node in cluster.nodes)]}
 
 
 def _sizes(cluster: Cluster) -> str:

@@ -11,6 +11,7 @@ from gantline.report.metrics.measure import measure
 from gantline.report.metrics.sharing import held_over_time, progress_over_time, sharing
 from gantline.report.metrics.steadiness import Steadiness, steadiness
 from gantline.report.metrics.steps import bin_means, time_mean
+from gantline.report.metrics.types import per_type
 from gantline.report.metrics.utilisation import utilisation, with_utilisation
 from gantline.report.metrics.window import WHOLE, Window, tracked_window
 
@@ -37,6 +38,7 @@ __all__ = [
     "measure",
     "money",
     "per_group",
+    "per_type",
     "progress_over_time",
     "received_share",
     "sharing",

@@ -11,7 +11,7 @@ import polars as pl
 
 from gantline.report.figures.chart import brief
 from gantline.report.frames import RunLike, span_of
-from gantline.report.metrics import per_group, sharing
+from gantline.report.metrics import per_group, per_type, sharing
 from gantline.report.metrics.catalogue import MEANINGS, Metric
 from gantline.report.numbers import best_of, known_metrics, spell, speller
 from gantline.report.page.headline import separated
@@ -22,7 +22,7 @@ LONGEST_FACT = 600
 TOLD_ELSEWHERE = frozenset({
     *("completed", "completed_tracked", "average_jct", "median_jct", "p95_jct", "p99_jct", "max_jct", "makespan"),
     *("average_queueing", "average_responsiveness", "utilization", "gpu_hours", "work_lost", "preemptions", "restarts"),
-    *("cost", "node_gpus"),
+    *("cost", "node_gpus", "node_types"),
 })  # fmt: skip
 """What the summary says that stands in the tables above, or follows from the cluster."""
 GROUP_COLUMNS = (
@@ -36,6 +36,16 @@ GROUP_COLUMNS = (
     Metric("received", "Received", "share"),
     Metric("share", "Machines held", "share"),
     Metric("envy", "Envy", "share"),
+)
+
+
+TYPE_COLUMNS = (
+    Metric("gpus", "GPUs", "count"),
+    Metric("jobs", "Jobs", "count"),
+    Metric("gpu_hours", "GPU-hours", "h"),
+    Metric("utilisation", "Utilisation", "share"),
+    Metric("queue_mean", "Mean queue", "ratio"),
+    Metric("fragmentation", "Fragmentation", "share"),
 )
 
 
@@ -70,8 +80,12 @@ def comparison_table(
 
 
 def group_tables(names: Sequence[str], runs: Sequence[RunLike]) -> list[str]:
-    """A table per user and one per queue for each run that knows several, folded away."""
+    """A table per device type, one per user and one per queue for each run that knows several, folded away."""
     parts = []
+    kinds = [(name, found) for name, found in zip(names, map(per_type, runs)) if found.height > 1]
+    if kinds:
+        parts.append("<h2>Device types</h2>")
+    parts += [_group_table(name, "type", table, open_it=len(runs) == 1, columns=TYPE_COLUMNS) for name, table in kinds]
     for by, title in (("user", "Users"), ("queue", "Queues")):
         tables = [
             (name, per_group(run.jobs, by, span_of(run)[1]).join(sharing(run, by), on=by, how="left", maintain_order="left"))  # type: ignore[arg-type]
@@ -84,11 +98,11 @@ def group_tables(names: Sequence[str], runs: Sequence[RunLike]) -> list[str]:
     return parts
 
 
-def _group_table(name: str, by: str, table: pl.DataFrame, open_it: bool) -> str:
-    heads = "".join(f'<th scope="col">{escape(column.title)}</th>' for column in GROUP_COLUMNS)
+def _group_table(name: str, by: str, table: pl.DataFrame, open_it: bool, columns: Sequence[Metric] = GROUP_COLUMNS) -> str:
+    heads = "".join(f'<th scope="col">{escape(column.title)}</th>' for column in columns)
     rows = []
     for row in table.head(MOST_GROUPS).iter_rows(named=True):
-        cells = "".join(f"<td>{escape(spell(column, _number(row[column.key])))}</td>" for column in GROUP_COLUMNS)
+        cells = "".join(f"<td>{escape(spell(column, _number(row[column.key])))}</td>" for column in columns)
         rows.append(f'<tr><th scope="row" class="name">{escape(row[by] or "(none)")}</th>{cells}</tr>')
     note = f'<p class="note">The {MOST_GROUPS} largest of {table.height}.</p>' if table.height > MOST_GROUPS else ""
     head = f'<thead><tr><th scope="col">{by.capitalize()}</th>{heads}</tr></thead>'
