@@ -227,3 +227,13 @@ def test_a_figure_fits_a_column_of_a_paper() -> None:
     for wrong in ({"size": "wide"}, {"font": 1.0}, {"preset": "colum"}):
         with pytest.raises(GantlineError):
             Look.of(**wrong)  # type: ignore[arg-type]
+
+
+def test_many_runs_have_panels_of_their_own_and_points_differ_by_shape():
+    runs = [replace(TOLD[0], summary={**TOLD[0].summary, "name": f"run {number}"}) for number in range(6)]
+    chart = figures.fragmentation_over_time(runs)
+    assert len(chart.panels) == 6
+    assert len({panel.y.label for panel in chart.panels}) == 6
+    assert len(figures.fragmentation_over_time(runs[:3]).panels) == 1
+    drawn = figure(figures.fairness_per_user(runs), LIGHT)
+    assert len({trace["marker"]["symbol"] for trace in drawn["data"]}) == 6

@@ -136,12 +136,13 @@ def _opening(runs: Sequence[RunLike]) -> str:
 
 def _warnings(names: Sequence[str], runs: Sequence[RunLike], doubts: Sequence[Sequence[str]]) -> list[str]:
     """A paragraph for everything that speaks against taking the numbers at face value."""
-    found = []
+    said: dict[str, list[str]] = {}
     for name, run, own in zip(names, runs, doubts):
         guard = steadiness(run)
-        prefix = f"<strong>{escape(name)}</strong>: " if len(runs) > 1 else ""
-        told = [one for one in own if one != UNSTEADY] + ([] if guard.steady else [str(guard)])
-        found += [f'<p class="warning">{prefix}{escape(one)}</p>' for one in told]
+        for one in [one for one in own if one != UNSTEADY] + ([] if guard.steady else [str(guard)]):
+            said.setdefault(one, []).append(name)
+    whose = {one: f"<strong>{escape(', '.join(own))}</strong>: " if len(runs) > 1 else "" for one, own in said.items()}
+    found = [f'<p class="warning">{whose[one]}{escape(one)}</p>' for one in said]
     free = [(name, said(run.summary)) for said in (free_stops, no_contest) for name, run in zip(names, runs)]
     lines = [f"{name}: {told}" if len(runs) > 1 else told for name, told in free if told]
     return [*found, *(f'<p class="note">{escape(line)}.</p>' for line in lines)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from gantline.core.errors import UsageError
 from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
 from gantline.report.figures.durations import unit_for
-from gantline.report.figures.timeline import SLICES
+from gantline.report.figures.timeline import MOST_TOGETHER, SLICES
 from gantline.report.frames import RunLike, node_gpus_of, settled, span_of
 from gantline.report.metrics import bin_means
 from gantline.report.metrics.fragmentation import fragmentation_series
@@ -17,7 +18,7 @@ from gantline.report.names import names_of
 
 
 def fragmentation_over_time(runs: Sequence[RunLike], slices: int = SLICES) -> Chart:
-    """A curve per run; a slice of time counts by the GPU time that was free in it while somebody waited."""
+    """A curve per run; a slice of time counts by the GPU time that was free in it while somebody waited. Many runs have a panel each."""
     runs = [settled(run) for run in runs]
     spans = [span_of(run) for run in runs]
     longest = max((end - start for start, end in spans), default=0.0)
@@ -35,5 +36,8 @@ def fragmentation_over_time(runs: Sequence[RunLike], slices: int = SLICES) -> Ch
     x = Axis("time since the first arrival", unit.name, low=0.0, high=longest / unit.seconds)
     y = Axis("fragmentation", percent=True, low=0.0, high=1.0)
     note = "Of the GPUs that were free while somebody waited, the share that was of no use to them (mean over those who waited)."
+    if len(runs) > MOST_TOGETHER:
+        each = [Panel(x, replace(y, label=brief(line.name, 16)), (replace(line, colour=0),), height=0.4) for line in lines]
+        return Chart("fragmentation", "Fragmentation over time, run by run", tuple(each), (note,))
     panel = Panel(x, y, tuple(lines), legend="above" if len(runs) > 1 else "none")
     return Chart("fragmentation", "Fragmentation over time", (panel,), (note,))

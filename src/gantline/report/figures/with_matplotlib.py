@@ -161,7 +161,7 @@ def _draw_layer(axes: Axes, layer: Layer, theme: Theme) -> None:
             axes.fill_between(layer.x, layer.low, layer.high, color=colour, alpha=0.16, linewidth=0)
     elif isinstance(layer, Points):
         tone = theme.quiet if layer.quiet else colour
-        axes.plot(layer.x, layer.y, "o", color=tone, ms=6, alpha=0.9, mec=theme.ground, mew=0.7, zorder=3)
+        axes.plot(layer.x, layer.y, _MARKS[mark(layer.colour)], color=tone, ms=6, alpha=0.9, mec=theme.ground, mew=0.7, zorder=3)
         for x, y, text in zip(layer.x, layer.y, layer.texts):
             away, up = layer.toward
             axes.annotate(
@@ -237,7 +237,7 @@ def _handle(layer: Line | Points | Bars, theme: Theme) -> Line2D | Patch:
     if isinstance(layer, Bars):
         return Patch(color=colour, label=layer.name)
     if isinstance(layer, Points):
-        return Line2D([], [], color=colour, marker="o", ls="", label=layer.name)
+        return Line2D([], [], color=colour, marker=_MARKS[mark(layer.colour)], ls="", label=layer.name)
     return Line2D([], [], color=colour, ls=_LINE_STYLES[dash(layer.colour)], lw=1.8, label=layer.name)
 
 

@@ -151,7 +151,7 @@ def _points(points: Points, theme: Theme) -> dict[str, Any]:
         "x": numbers(points.x),
         "y": numbers(points.y),
         "mode": "markers+text" if points.texts else "markers",
-        "marker": {"color": colour, "size": 10, "line": {"color": theme.ground, "width": 1}},
+        "marker": {"color": colour, "size": 10, "symbol": mark(points.colour), "line": {"color": theme.ground, "width": 1}},
         "name": points.name,
         "cliponaxis": False,
     }
