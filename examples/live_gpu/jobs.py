@@ -1,0 +1,94 @@
+"""Training jobs for a machine with GPUs and CPU cores: convolution, transformer, recommendation, and one without PyTorch.
+
+A job runs on the GPU if it is given one, else on the cores of its CPU slot. ``idle`` is for machines without PyTorch or GPUs: its steps are
+pauses whose length depends on the type of its device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+
+from gantline import train
+
+parser = argparse.ArgumentParser()
+parser.add_argument("kind", choices=["conv", "transformer", "recommendation", "idle"])
+parser.add_argument("--batch", type=int, default=32)
+parser.add_argument("--steps", type=int, default=10**9)
+parser.add_argument("--pause", default="", help="of 'idle': seconds per step by type, cpu-fast=0.01,cpu-slow=0.03")
+given = parser.parse_args()
+
+DEVICE, _, SLOT = os.environ.get("GANTLINE_DEVICES", "cpu:0").split(",")[0].partition(":")
+CORES = int(os.environ.get("CORES_PER_SLOT", "1"))
+
+
+def idle() -> Callable[[], float]:
+    """A step that only waits."""
+    pauses = dict(part.split("=") for part in given.pause.split(","))
+    pause = float(pauses[DEVICE])
+
+    def step() -> float:
+        time.sleep(pause)
+        return 0.0
+
+    return step
+
+
+def learner() -> tuple[Callable[[], float], dict[str, object]]:
+    """A network with its optimiser, and a step of it; every tenth step waits for the device."""
+    import torch
+    from torch import nn
+
+    on_gpu = bool(os.environ.get("CUDA_VISIBLE_DEVICES")) and torch.cuda.is_available()
+    cores = len(os.sched_getaffinity(0))
+    if not on_gpu and cores > CORES:
+        first = int(SLOT or 0) * CORES % cores
+        os.sched_setaffinity(0, {(first + k) % cores for k in range(CORES)})
+    torch.set_num_threads(2 if on_gpu else CORES)
+    device = "cuda" if on_gpu else "cpu"
+    torch.manual_seed(0)
+    size = given.batch
+    if given.kind == "conv":
+        layers: list[nn.Module] = [nn.Conv2d(3, 32, 3, padding=1), nn.ReLU()]
+        for width in (32, 64):
+            layers += [nn.Conv2d(width, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2)]
+        model: nn.Module = nn.Sequential(*layers, nn.Flatten(), nn.Linear(64 * 64, 10))
+        inputs, targets = torch.randn(size, 3, 32, 32), torch.randint(0, 10, (size,))
+    elif given.kind == "transformer":
+        layer = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True)
+        model = nn.Sequential(nn.Embedding(1000, 128), nn.TransformerEncoder(layer, 2), nn.Linear(128, 1000), nn.Flatten(0, 1))
+        inputs = torch.randint(0, 1000, (size, 64))
+        targets = torch.randint(0, 1000, (size * 64,))
+    else:
+        model = nn.Sequential(nn.Embedding(20_000, 16), nn.Flatten(), nn.Linear(8 * 16, 128), nn.ReLU(), nn.Linear(128, 2))
+        inputs, targets = torch.randint(0, 20_000, (size, 8)), torch.randint(0, 2, (size,))
+    model = model.to(device)
+    inputs, targets = inputs.to(device), targets.to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    made = 0
+
+    def step() -> float:
+        nonlocal made
+        made += 1
+        loss = nn.functional.cross_entropy(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return float(loss) if made % 10 == 0 else float("nan")
+
+    return step, {"model": model, "optimizer": optimizer}
+
+
+job = train.join()
+if given.kind == "idle":
+    advance = idle()
+    job.keep()
+else:
+    from gantline.train import torch as train_torch
+
+    advance, parts = learner()
+    train_torch.keep(job, **parts)
+for _ in job.steps(given.steps):
+    job.report(loss=advance())

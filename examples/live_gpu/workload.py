@@ -1,0 +1,85 @@
+"""The jobs of the experiment: which kinds there are, how long each is made, and when it arrives."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from gantline.core.inputs import Submit
+from gantline.performance.bundle import Bundle
+from gantline.runtime.launch import Launch
+
+JOBS = str(Path(__file__).with_name("jobs.py"))
+#: a way that is slower than the best by more than this is not offered
+WORST = 6.0
+
+ON_GPU = {
+    "conv-16": ("conv", "--batch", "16"),
+    "conv-512": ("conv", "--batch", "512"),
+    "transformer-2": ("transformer", "--batch", "2"),
+    "transformer-64": ("transformer", "--batch", "64"),
+    "recommendation-128": ("recommendation", "--batch", "128"),
+    "recommendation-8192": ("recommendation", "--batch", "8192"),
+}
+ON_CPU = {
+    "idle-2x": ("idle", "--pause", "cpu-fast=0.01,cpu-slow=0.02"),
+    "idle-3x": ("idle", "--pause", "cpu-fast=0.01,cpu-slow=0.03"),
+    "idle-5x": ("idle", "--pause", "cpu-fast=0.01,cpu-slow=0.05"),
+}
+
+
+def command(kind: str) -> tuple[str, ...]:
+    """How a job of a kind is run, without its length."""
+    return (sys.executable, JOBS, *{**ON_GPU, **ON_CPU}[kind])
+
+
+@dataclass(frozen=True)
+class Work:
+    """One job of the experiment; a specification, as the scheduler takes it."""
+
+    kind: str
+    arrival: float
+    steps: int
+    seconds: dict[str, float]  # training alone on each type that is offered, the best first
+
+    def expand(self) -> list[Work]:
+        return [self]
+
+    def to_submit(self, id: str, now: float) -> Submit:
+        best = min(self.seconds.values())
+        options = [{"type": kind, "gpus": 1, "rate": best / seconds} for kind, seconds in self.seconds.items()]
+        return Submit(now, {"id": id, "gpus": 1, "model": self.kind, "estimate": best, "options": options, "checkpoint": "inf"})
+
+    def launch(self) -> Launch:
+        return Launch((*command(self.kind), "--steps", str(self.steps)), grace=60.0, resumes=True)
+
+    def to_json(self) -> dict[str, object]:
+        return {"name": self.kind}
+
+    def row(self, place: int) -> dict[str, object]:
+        """The same job as a row of a trace."""
+        ways = "|".join(f"{kind}:1={seconds!r}" for kind, seconds in self.seconds.items())
+        return {
+            "job": str(place),
+            "arrival": self.arrival,
+            "gpus": 1,
+            "duration": min(self.seconds.values()),
+            "model": self.kind,
+            "options": ways,
+        }
+
+
+def make(bundle: Bundle, count: int, *, mean: float, gap: float, seed: int = 1) -> list[Work]:
+    """So many jobs: each kind in turn, lengths from a third to twice the mean (seconds on the best type), a gap between arrivals."""
+    rng, kinds, found, at = random.Random(seed), list(bundle.jobs), [], 0.0
+    for place in range(count):
+        kind = kinds[place % len(kinds)]
+        pace = {type: speed.line.seconds for (type, gpus), speed in bundle[kind].alone.items() if gpus == 1}
+        best = min(pace.values())
+        steps = max(int(mean * rng.choice((0.35, 0.6, 1.0, 2.0)) / best), 1)
+        ways = sorted((each, type) for type, each in pace.items() if each <= WORST * best)
+        found.append(Work(kind, at, steps, {type: steps * each for each, type in ways}))
+        at += round(rng.expovariate(1 / gap), 2)
+    return found

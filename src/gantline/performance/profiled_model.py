@@ -1,0 +1,46 @@
+"""A performance model made of measured profiles: what a start costs on each type, and how fast jobs are that share devices.
+
+Speeds alone are in the options of the jobs already. A job is found by its model's name in the bundle; of others nothing is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline.core.arrays import Floats
+from gantline.core.plan import Mode
+from gantline.performance.bundle import Bundle
+from gantline.performance.model import Act, Gang, Gangs, PerformanceModel
+
+
+@dataclass(frozen=True)
+class ProfiledModel(PerformanceModel):
+    """`added` is what the runner takes in addition for each start, `stop` what it takes to save and leave before a resume, in seconds."""
+
+    bundle: Bundle
+    added: float = 0.0
+    stop: float = 0.0
+
+    def cost(self, gangs: Gangs) -> Floats:
+        """What a start takes, wherever that was measured."""
+        cost = np.full(len(gangs), np.nan)
+        for at, (model, kind, gpus, act) in enumerate(zip(gangs.models, gangs.type, gangs.gpus, gangs.act)):
+            seat = (gangs.cluster.types[int(kind)], int(gpus))
+            profile = self.bundle.jobs.get(model)
+            if profile is None or seat not in profile.alone or act == Act.SWITCH:
+                continue
+            cost[at] = profile.alone[seat].line.startup + self.added + (self.stop if act != Act.START else 0.0)
+        return cost
+
+    def granted(self, gang: Gang) -> float | None:
+        """Next to others in space each is as much slower as was measured; a pair that was not takes turns."""
+        if gang.grant is None or gang.grant.assignment.mode is not Mode.SPACE:
+            return None
+        kind, profile = gang.cluster.types[gang.type], self.bundle.jobs.get(gang.model)
+        speed = gang.listed
+        for mate in gang.mates:
+            pairing = profile.pairs.get((kind, gang.gpus, mate.model)) if profile is not None else None
+            speed *= pairing.ratio if pairing is not None else 0.5
+        return speed
