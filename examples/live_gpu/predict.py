@@ -15,16 +15,16 @@ from gantline.performance.profiled_model import ProfiledModel
 
 def predict(bundle: Bundle, told: dict[str, Any], policy: str) -> list[float]:
     """Completion times that the simulator expects, in the order of the jobs."""
-    from run import PACKED, pairs_text
+    from run import setup_of
 
     jobs = workload.make(bundle, told["jobs"], mean=told["mean"], gap=told["gap"])
     arrivals = [row["arrival"] for row in told["policies"][policy]]
     rows = [{**job.row(place), "arrival": at} for place, (job, at) in enumerate(zip(jobs, arrivals))]
     groups = [part.split(":") for part in told["devices"].split(",")]
     cluster = Cluster(tuple(Node(name, name, int(count)) for name, count in groups))
-    chosen = load_policy(PACKED if policy == "packed" else policy, {"pairs": pairs_text(bundle)} if policy == "packed" else {})
+    setup = setup_of(policy, bundle, "", told["round"])
     model = ProfiledModel(bundle, added=told["added"], stop=told.get("stop", 0.0))
-    run = simulate(rows, cluster, chosen, performance=model)
+    run = simulate(rows, cluster, load_policy(setup.policy, setup.settings), performance=model, round=setup.round or None)
     done = {str(row["job"]): row["jct"] for row in run.jobs.iter_rows(named=True)}
     return [done[str(place)] for place in range(len(rows))]
 

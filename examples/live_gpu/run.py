@@ -37,6 +37,7 @@ from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.profiling import measure_pairs
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.setup import Setup
 from gantline.runtime.trials import Place, Trials
 
 POLICIES = ("fifo", "srtf", "las", "allox", "packed")
@@ -93,14 +94,21 @@ def lengths(kind: str, type: str, given: argparse.Namespace) -> tuple[int, int]:
 def live(out: Path, devices: str, bundle: Bundle, given: argparse.Namespace) -> dict[str, Any]:
     """The same jobs under each policy, on real processes."""
     jobs = workload.make(bundle, given.jobs, mean=given.mean, gap=given.gap)
-    result: dict[str, Any] = {"devices": devices, "jobs": given.jobs, "mean": given.mean, "gap": given.gap, "policies": {}}
+    result: dict[str, Any] = {
+        "devices": devices,
+        "jobs": given.jobs,
+        "mean": given.mean,
+        "gap": given.gap,
+        "round": given.round,
+        "policies": {},
+    }
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     result["added"] = runner_overhead(devices)
     for policy in given.policies:
-        chosen = (PACKED, {"pairs": pairs_text(bundle)}) if policy == "packed" else (policy, {})
-        run_nothing(devices, *chosen, count=8, seconds=0.2)  # so that everything is compiled
+        setup = setup_of(policy, bundle, str(out / "profiles.json"), given.round)
+        run_nothing(devices, replace(setup, round=0.0), count=8, seconds=0.2)  # so that everything is compiled
         began = time.monotonic()
-        rows = run_policy(*chosen, devices, jobs, given.cores)
+        rows = run_policy(setup, devices, jobs, given.cores)
         result["policies"][policy] = rows
         (out / "live.json").write_text(json.dumps(result, indent=1))
         mean = statistics.fmean(row["jct"] for row in rows)
@@ -108,10 +116,17 @@ def live(out: Path, devices: str, bundle: Bundle, given: argparse.Namespace) -> 
     return result
 
 
-def run_policy(policy: str, settings: dict[str, Any], devices: str, jobs: list[workload.Work], cores: int) -> list[dict[str, Any]]:
+def setup_of(policy: str, bundle: Bundle, profiles: str, round: float) -> Setup:
+    """How a policy is run, live and in the simulator; only LAS, which would stop somebody at every instant, needs rounds."""
+    if policy == "packed":
+        return Setup(policy=PACKED, settings={"pairs": pairs_text(bundle)}, profiles=profiles)
+    return Setup(policy=policy, round=round if policy == "las" else 0.0, profiles=profiles)
+
+
+def run_policy(setup: Setup, devices: str, jobs: list[workload.Work], cores: int) -> list[dict[str, Any]]:
     """One policy: submit as the jobs arrive, wait, and see."""
     home = Path(tempfile.mkdtemp(prefix="gantline-live-"))
-    scheduler = Scheduler(MemoryStore(), LocalRunner(home, devices), policy, settings=settings)
+    scheduler = Scheduler(MemoryStore(), LocalRunner(home, devices), setup=setup)
     scheduler.start()
     try:
         time.sleep(0.5)
@@ -126,7 +141,7 @@ def run_policy(policy: str, settings: dict[str, Any], devices: str, jobs: list[w
             shown = view[name]
             if shown.state != "succeeded" or shown.finished is None or shown.started is None:
                 raise RuntimeError(f"{job.kind} {shown.state}: {shown.why} {' / '.join(shown.lines)}")
-            row = {"kind": job.kind, "arrival": shown.submitted - view[ids[0]].submitted, "jct": shown.finished - shown.submitted}
+            row = {"kind": job.kind, "arrival": shown.submitted, "jct": shown.finished - shown.submitted}
             rows.append({**row, "wait": shown.started - shown.submitted, "epochs": shown.epoch})
         return rows
     finally:
@@ -181,10 +196,10 @@ class Nothing:
         return {"name": "nothing"}
 
 
-def run_nothing(devices: str, policy: str, settings: dict[str, Any], count: int, seconds: float) -> float:
+def run_nothing(devices: str, setup: Setup, count: int, seconds: float) -> float:
     """Let jobs that do nothing queue up on the first type and the rest; seconds from one end to the next come back."""
     home = Path(tempfile.mkdtemp(prefix="gantline-live-"))
-    scheduler = Scheduler(MemoryStore(), LocalRunner(home, devices), policy, settings=settings)
+    scheduler = Scheduler(MemoryStore(), LocalRunner(home, devices), setup=setup)
     scheduler.start()
     try:
         types = [part.split(":")[0] for part in devices.split(",")]
@@ -207,7 +222,7 @@ def run_nothing(devices: str, policy: str, settings: dict[str, Any], count: int,
 def runner_overhead(devices: str) -> float:
     """Seconds that the runner adds between one job's end and the next one's beginning."""
     first = devices.split(",")[0].split(":")[0] + ":1"
-    return run_nothing(first, "fifo", {}, 8, 0.7) - 0.7
+    return run_nothing(first, Setup(), 8, 0.7) - 0.7
 
 
 def pairs_text(bundle: Bundle) -> str:
@@ -231,6 +246,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=18 if gpu else 9)
     parser.add_argument("--mean", type=float, default=9.0 if gpu else 1.5, help="seconds of a middling job on its best type")
     parser.add_argument("--gap", type=float, default=4.0 if gpu else 0.8, help="mean seconds between arrivals")
+    parser.add_argument("--round", type=float, default=15.0 if gpu else 4.0, help="of LAS, in seconds")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--long", type=int, default=2000, help="steps of the longer of the short runs on a GPU")
     parser.add_argument("--window", type=float, default=3.0, help="seconds that each pair is watched")

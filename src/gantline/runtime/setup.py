@@ -35,8 +35,10 @@ from gantline.engine.gang import set_due
 from gantline.engine.reality import Live as Incarnation
 from gantline.engine.regime import find_regime
 from gantline.engine.state import State
+from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
 from gantline.performance.costs import Costs
+from gantline.performance.profiled_model import ProfiledModel
 from gantline.placement.rules import find_placement
 
 VERSION = 1
@@ -58,6 +60,7 @@ class Setup:
     seed: int = 0
     patience: float = 30.0  # seconds before an order is repeated
     queues: tuple[Mapping[str, Any], ...] = ()  # name, weight, quota, borrow, parent
+    profiles: str = ""  # a file with a bundle of profiles: what starts cost, and how fast jobs are that share devices
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "settings": memories.plain(dict(self.settings)), "queues": [dict(one) for one in self.queues]}
@@ -85,6 +88,8 @@ def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, e
         instant = decode_snapshot(saved["snapshot"])
         tables, now = tables_behind(instant), instant.now
         _remember(tables, saved)
+    if setup.profiles:
+        tables.performance = ProfiledModel(read_bundle(setup.profiles))
     state = State(tables, way, find_placement(setup.placement), Costs.parse(setup.costs), setup.min_run, setup.seed, now)
     if saved is not None and instant is not None:
         _restore(state, saved, instant)
