@@ -76,7 +76,7 @@ def learner() -> tuple[Callable[[], float], dict[str, object]]:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        return float(loss) if made % 10 == 0 else float("nan")
+        return float(loss.detach()) if made % 10 == 0 else float("nan")
 
     return step, {"model": model, "optimizer": optimizer}
 

@@ -35,12 +35,16 @@ class ProfiledModel(PerformanceModel):
         return cost
 
     def granted(self, gang: Gang) -> float | None:
-        """Next to others in space each is as much slower as was measured; a pair that was not takes turns."""
+        """Next to others in space each is as much slower as was measured; one that was not measured gets its part, as listed."""
         if gang.grant is None or gang.grant.assignment.mode is not Mode.SPACE:
             return None
         kind, profile = gang.cluster.types[gang.type], self.bundle.jobs.get(gang.model)
-        speed = gang.listed
-        for mate in gang.mates:
+        own, here = gang.grant.assignment.fraction, set(gang.grant.devices)
+        mates = [mate for mate in gang.mates if not here.isdisjoint(mate.grant.devices)]
+        speed = gang.listed * max(1.0, own + sum(mate.grant.assignment.fraction for mate in mates)) / own
+        for mate in mates:
             pairing = profile.pairs.get((kind, gang.gpus, mate.model)) if profile is not None else None
-            speed *= pairing.ratio if pairing is not None else 0.5
+            if pairing is None:
+                return None
+            speed *= pairing.ratio
         return speed

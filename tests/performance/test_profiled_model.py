@@ -1,0 +1,60 @@
+"""A model made of profiles: starts cost what was measured, and jobs that share a device are as slow as the pair was."""
+
+from __future__ import annotations
+
+import pytest
+
+from gantline import Assignment, Mode, Plan, Policy, Snapshot, parse_cluster, simulate
+from gantline.performance.bundle import Bundle, Pairing, Profile, Speed
+from gantline.performance.profiled_model import ProfiledModel
+from gantline.performance.sampled_line import SampledLine
+
+
+class _Together(Policy):
+    """Everybody on the first device at once."""
+
+    name = "together"
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return Plan.assign([Assignment(job, devices=(0,), group=0, mode=Mode.SPACE, size=1) for job in range(len(snapshot.jobs))])
+
+
+def _bundle() -> Bundle:
+    def profile(name: str, startup: float, pairs: dict[tuple[str, int, str], Pairing]) -> Profile:
+        return Profile(name, alone={("h200", 1): Speed(SampledLine(startup, 0.1, 0.1, 0.1))}, pairs=pairs)
+
+    return Bundle({"a": profile("a", 5.0, {("h200", 1, "b"): Pairing(0.8)}), "b": profile("b", 3.0, {("h200", 1, "a"): Pairing(0.5)})})
+
+
+def _rows(*jobs: tuple[str, float, float]) -> list[dict[str, object]]:
+    return [{"job": str(k), "arrival": at, "gpus": 1, "duration": work, "model": model} for k, (model, at, work) in enumerate(jobs)]
+
+
+def _times(policy: Policy | str, rows: list[dict[str, object]], **more: float) -> list[float]:
+    run = simulate(rows, parse_cluster("h200:1x1"), policy, performance=ProfiledModel(_bundle(), **more))
+    return [row["jct"] for row in run.jobs.sort("job").iter_rows(named=True)]
+
+
+def test_a_start_costs_what_was_measured_and_what_the_runner_adds() -> None:
+    rows = _rows(("a", 0.0, 100.0), ("b", 0.0, 10.0), ("unknown", 0.0, 7.0))
+    assert _times("fifo", rows) == pytest.approx([105.0, 118.0, 125.0])
+    assert _times("fifo", rows, added=1.0) == pytest.approx([106.0, 120.0, 127.0])
+
+
+def test_a_resume_costs_the_stop_before_it_in_addition() -> None:
+    rows = _rows(("a", 0.0, 100.0), ("b", 50.0, 10.0))
+    # 45 done when b comes; b takes 13; a takes 5 + 2 again and does the other 55
+    assert _times("srtf", rows, stop=2.0) == pytest.approx([50 + 13 + 7 + 55, 13.0])
+
+
+def test_a_pair_is_as_slow_as_it_was_measured() -> None:
+    first, second = _times(_Together(), _rows(("a", 0.0, 100.0), ("b", 0.0, 100.0)))
+    # b starts after 3 s, a after 5 s: both share from the beginning; a goes at 0.8 and ends first, b at 0.5 until then
+    assert first == pytest.approx(5 + 100 / 0.8)
+    done = (first - 3) * 0.5
+    assert second == pytest.approx(first + (100 - done))
+
+
+def test_a_pair_that_nobody_measured_takes_turns() -> None:
+    first, second = _times(_Together(), _rows(("a", 0.0, 100.0), ("a", 0.0, 100.0)))
+    assert first == second == pytest.approx(205.0)
