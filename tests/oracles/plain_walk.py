@@ -1,4 +1,4 @@
-"""A ranking walked plainly: several device types, options with rates and CPUs, costs and a minimum run, first-free placement.
+"""A ranking walked plainly: several device types, options with rates and CPUs, costs and a minimum run, first-free or consolidated.
 
 Lists and dictionaries only, no short cut and nothing undone: a trial is made on a copy and thrown away if it fails. It is the oracle
 for the compiled walk, which keeps one set of books and must restore them.
@@ -61,6 +61,7 @@ class PlainWalk:
     move: float = 0.0
     min_run: float = 0.0
     now: float = 0.0
+    consolidated: bool = False  # else first-free
     _home: dict[int, tuple[int, tuple[int, ...], int]] = field(default_factory=dict)  # what victims of this decision had
 
     def cpus_free(self) -> list[float]:
@@ -72,24 +73,44 @@ class PlainWalk:
         return free
 
     def _nodes(self, gang: Gang) -> list[int]:
-        """A node for each device; for a way without devices its one node."""
+        """A node for each device; for a way without devices its one node; none for a gang that has given up all it had."""
         where = {device: number for number, node in enumerate(self.nodes) for device in node.devices}
-        return [where[device] for device in gang.devices] or [gang.node]
+        return [where[device] for device in gang.devices] or [gang.node] * (gang.node >= 0)
+
+    def room(self, way: Way) -> list[list[int]]:
+        """Per node: the devices that it could give to a gang with this way to run, lowest first."""
+        cpus, taken = self.cpus_free(), {device for gang in self.gangs for device in gang.devices}
+        found = []
+        for number, node in enumerate(self.nodes):
+            free = [device for device in node.devices if device not in taken] if node.type == way.type else []
+            found.append(free[: int((cpus[number] + 1e-9) / way.cpus)] if way.cpus else free)
+        return found
 
     def _fit(self, way: Way) -> tuple[tuple[int, ...], int] | None:
-        """First-free: nodes in order, as many devices as each has with the CPUs for them."""
-        cpus = self.cpus_free()
+        """Where a gang would go now: its devices, or the node of a way without any."""
         if way.gpus == 0:
+            cpus = self.cpus_free()
             fits = [k for k, node in enumerate(self.nodes) if node.type == way.type and cpus[k] + 1e-9 >= way.cpus]
             return ((), fits[0]) if fits else None
-        taken = {device for gang in self.gangs for device in gang.devices}
-        found: list[int] = []
-        for number, node in enumerate(self.nodes):
-            if node.type == way.type:
-                free = [device for device in node.devices if device not in taken]
-                most = int((cpus[number] + 1e-9) / way.cpus) if way.cpus else len(free)
-                found += free[: min(most, way.gpus - len(found))]
-        return (tuple(found), -1) if len(found) == way.gpus else None
+        found = self.pick(way, self.room(way), way.gpus)
+        return None if found is None else (tuple(found), -1)
+
+    def pick(self, way: Way, room: list[list[int]], need: int) -> list[int] | None:
+        """So many devices out of this room, by the rule."""
+        if not self.consolidated:
+            found = [device for free in room for device in free][:need]
+            return found if len(found) == need else None
+        fitting = [free for free in room if len(free) >= need]
+        if fitting:
+            return min(fitting, key=len)[:need]  # the tightest, of several the first
+        if need <= self._largest(way.type):
+            return None
+        idle = [free for free, node in zip(room, self.nodes) if node.type == way.type and node.devices and len(free) == len(node.devices)]
+        found = [device for free in idle for device in free][:need]
+        return found if len(found) == need else None
+
+    def _largest(self, type: int) -> int:
+        return max((len(node.devices) for node in self.nodes if node.type == type), default=0)
 
     def rank(self, order: list[int], now: float, preempt: bool) -> None:
         """Everybody in order: who runs stays, who waits takes what is free or what those behind it hold."""
@@ -118,10 +139,13 @@ class PlainWalk:
     def _make_room(self, way: Way, behind: list[int]) -> tuple[tuple[int, ...], int] | None:
         """Stop those behind, last first, until it fits; if it never does, nobody was stopped."""
         before, homes = deepcopy(self.gangs), dict(self._home)
+        behind = [row for row in behind if self.gangs[row].runs and self.now >= self.gangs[row].last_start + self.min_run]
+        behind = [row for row in behind if self.gangs[row].ways[self.gangs[row].way].type == way.type]
+        if self.consolidated and not way.cpus and 0 < way.gpus <= max(len(node.devices) for node in self.nodes):
+            target = self._first_cleared(way, behind)
+            behind = [row for row in behind if target in self._nodes(self.gangs[row])]
         for row in reversed(behind):
             gang = self.gangs[row]
-            if not gang.runs or self.now < gang.last_start + self.min_run or gang.ways[gang.way].type != way.type:
-                continue
             self._home[row] = (gang.way, gang.devices, gang.node)
             gang.way, gang.devices, gang.node = -1, (), -1
             found = self._fit(way)
@@ -129,6 +153,16 @@ class PlainWalk:
                 return found
         self.gangs[:], self._home = before, homes
         return None
+
+    def _first_cleared(self, way: Way, behind: list[int]) -> int:
+        """The node that would have room first if gangs were stopped one after the other, last first; -1: none ever has."""
+        room = [len(free) for free in self.room(way)]
+        for row in reversed(behind):
+            for node in self._nodes(self.gangs[row]):
+                room[node] += 1
+                if room[node] >= way.gpus and self.nodes[node].type == way.type:
+                    return node
+        return -1
 
     def _go_home(self, row: int) -> bool:
         """A victim whose turn comes gets back what it had, if that is still there."""

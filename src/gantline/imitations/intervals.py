@@ -1,19 +1,51 @@
-"""Intervals in the log of a run, for imitations that count GPUs and not devices: each gets the lowest devices that are free."""
+"""Who held what from when to when, as an original tells it, in the log of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gantline.core import columns as c
 from gantline.drivers.virtual import Simulation
 from gantline.engine import log as g
 
 
+class Seats:
+    """Devices for imitations that count GPUs and not devices: each interval gets the lowest ones that are free. Intervals come in order."""
+
+    def __init__(self, devices: int) -> None:
+        self._free_from = np.full(devices, -np.inf)
+
+    def take(self, count: int, begin: float, end: float, first: int = 0, size: int | None = None) -> list[int]:
+        """So many devices among `size` from `first` on (default: among all), which are taken from begin to end."""
+        among = self._free_from[first : None if size is None else first + size]
+        idle = np.flatnonzero(among <= begin)[:count]
+        among[idle] = end
+        return [first + seat for seat in idle.tolist()]
+
+
+def write_log(
+    simulation: Simulation, *, row: Any, option: Any, reason: Any, begin: ArrayLike, end: ArrayLike, gpus: ArrayLike, devices: ArrayLike,
+    node: Any = -1,
+) -> None:  # fmt: skip
+    """All intervals of a run, as columns in the order in which they begin; `devices` are those of all of them, one after the other."""
+    log, sizes = simulation.state.log, np.asarray(gpus, dtype=np.int64)
+    held = np.asarray(devices, dtype=np.int64)
+    n, total = len(sizes), len(held)
+    log.reserve(n, total)
+    log.LI[g.L_ROW, :n], log.LI[g.L_OPTION, :n], log.LI[g.L_REASON, :n] = row, option, reason
+    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n], log.LI[g.L_NODE, :n] = np.cumsum(sizes) - sizes, sizes, node
+    log.LF[g.L_START, :n], log.LF[g.L_END, :n] = begin, end
+    log.LD[:total] = held
+    log.LN[:] = n, total
+
+
 @dataclass(frozen=True, slots=True)
-class Interval:
+class GpuSpell:
     """A job held so many GPUs of one type from begin to end."""
 
     row: int
@@ -23,23 +55,14 @@ class Interval:
     reason: int
 
 
-def write_intervals(simulation: Simulation, intervals: Sequence[Interval]) -> None:
+def write_spells(simulation: Simulation, spells: Sequence[GpuSpell]) -> None:
     """Write them in order of their beginnings; the cluster has one type, and never more are held than there are."""
-    t, log = simulation.state.tables, simulation.state.log
-    ordered = sorted(intervals, key=lambda one: (one.begin, one.row))
-    size = np.array([one.gpus for one in ordered], dtype=np.int64)
-    n, total = len(ordered), int(size.sum())
-    log.reserve(n, total)
-    free_from, held = np.full(t.D.shape[1], -np.inf), []
-    for one in ordered:
-        idle = np.flatnonzero(free_from <= one.begin)[: one.gpus]
-        free_from[idle] = one.end
-        held += idle.tolist()
+    t = simulation.state.tables
+    ordered = sorted(spells, key=lambda one: (one.begin, one.row))
+    seats = Seats(t.D.shape[1])
     row = np.array([one.row for one in ordered], dtype=np.int64)
-    log.LI[g.L_ROW, :n], log.LI[g.L_OPTION, :n] = row, t.I[c.OPTION_FIRST][row]
-    log.LI[g.L_REASON, :n] = [one.reason for one in ordered]
-    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n], log.LI[g.L_NODE, :n] = np.cumsum(size) - size, size, -1
-    log.LF[g.L_START, :n] = [one.begin for one in ordered]
-    log.LF[g.L_END, :n] = [one.end for one in ordered]
-    log.LD[: len(held)] = held
-    log.LN[:] = n, len(held)
+    write_log(
+        simulation, row=row, option=t.I[c.OPTION_FIRST][row], reason=[one.reason for one in ordered], begin=[one.begin for one in ordered],
+        end=[one.end for one in ordered], gpus=[one.gpus for one in ordered],
+        devices=[device for one in ordered for device in seats.take(one.gpus, one.begin, one.end)],
+    )  # fmt: skip

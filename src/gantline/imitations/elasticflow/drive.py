@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from gantline.core.tables import Tables
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.elasticflow.clock import Clock, Jobs, Rules
 from gantline.imitations.elasticflow.result import write_result
-from gantline.performance.costs import Costs
+from gantline.imitations.refusals import refuse
 from gantline.policies.elasticflow.settings import DeadlinePolicy
 from gantline.workload.trace import Trace
 
@@ -75,16 +74,4 @@ def _refuse_what_it_has_not(simulation: Simulation) -> None:
         raise RefusedError("needs the length of a slot", where=_WHERE, fix="--round 240, as the artifact has it")
     if len({node.type for node in state.tables.cluster.nodes}) > 1:
         raise RefusedError("knows one device type only", where=_WHERE, fix="a cluster such as a100:16x8")
-    given = {
-        "--node-events": bool(simulation.node_events),
-        "--decision-latency": simulation.latency > 0,
-        "--admission": simulation.admission.name != "accept-all",
-        "--costs": state.costs != Costs(),
-        "--min-run": state.min_run > 0,
-        "--until": math.isfinite(simulation.until),
-        "--record": simulation.engine.recorder is not None,
-    }
-    for name in [name for name, is_given in given.items() if is_given]:
-        raise RefusedError(
-            f"ElasticFlow's simulator has nothing like {name}", where=_WHERE, fix=f"leave {name} out, or use another --regime"
-        )
+    refuse(simulation, "ElasticFlow's simulator", _WHERE, but=("--track",), also=("--until",))

@@ -11,8 +11,8 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.engine import log as g
 from gantline.imitations.elasticflow.clock import Clock, Span
+from gantline.imitations.intervals import write_log
 
 
 def write_result(simulation: Simulation, clock: Clock, exact: bool) -> dict[str, Any]:
@@ -56,21 +56,16 @@ def _columns(spans: list[Span]) -> tuple[Ints, Floats, Floats, Ints, Ints]:
 
 
 def _write_log(simulation: Simulation, clock: Clock) -> None:
-    log, t, n = simulation.state.log, simulation.state.tables, len(clock.spans)
+    t, n = simulation.state.tables, len(clock.spans)
     job, start, end, first, gpus = _columns(clock.spans)
     by_time = np.lexsort((job, start))
     gpus, first, job, start, end = gpus[by_time], first[by_time], job[by_time], start[by_time], end[by_time]
-    log.reserve(n, int(gpus.sum()))
     offset = np.cumsum(gpus) - gpus
     option = np.full(n, -1, dtype=np.int64)
     size = t.options.I[c.O_GPUS]
     for k, (row, held) in enumerate(zip(job.tolist(), gpus.tolist())):
         own = slice(int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_FIRST, row] + t.I[c.OPTION_COUNT, row]))
         option[k] = own.start + int(np.argmax(size[own] == held))
-    finished = end == clock.ended[job]
-    log.LI[g.L_ROW, :n], log.LI[g.L_OPTION, :n], log.LI[g.L_NODE, :n] = job, option, -1
-    log.LI[g.L_REASON, :n] = np.where(finished, int(Reason.FINISHED), int(Reason.RESIZED))
-    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n] = offset, gpus
-    log.LF[g.L_START, :n], log.LF[g.L_END, :n] = start, end
-    log.LD[: int(gpus.sum())] = np.repeat(first - offset, gpus) + np.arange(int(gpus.sum()))
-    log.LN[:] = n, int(gpus.sum())
+    reason = np.where(end == clock.ended[job], int(Reason.FINISHED), int(Reason.RESIZED))
+    devices = np.repeat(first - offset, gpus) + np.arange(int(gpus.sum()))
+    write_log(simulation, row=job, option=option, reason=reason, begin=start, end=end, gpus=gpus, devices=devices.tolist())

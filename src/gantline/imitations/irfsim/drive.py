@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from gantline.core import columns as c
@@ -16,7 +14,7 @@ from gantline.imitations.irfsim.plus import run_plus
 from gantline.imitations.irfsim.reading import Jobs, Pool, build_world, has_errors, read_jobs, with_more_log
 from gantline.imitations.irfsim.result import write_result
 from gantline.imitations.irfsim.sort import scratch
-from gantline.performance.costs import Costs
+from gantline.imitations.refusals import refuse
 from gantline.performance.estimate_chain import Estimates
 from gantline.policies.allox.policy import AlloX
 from gantline.policies.allox.shortest import AlloXPlus
@@ -77,7 +75,7 @@ def _run_method(now: world.World, policy: Policy, pool: Pool, jobs: Jobs, weight
 
 def _refuse_what_it_has_not(simulation: Simulation) -> None:
     """IRFsim knows a few policies, and neither rounds nor failures, costs or admission."""
-    state, policy = simulation.state, simulation.engine.policy
+    policy = simulation.engine.policy
     known = ("allox", "allox.plus", *_METHODS)
     if policy.name not in known:
         raise RefusedError(
@@ -85,18 +83,7 @@ def _refuse_what_it_has_not(simulation: Simulation) -> None:
             where="--regime irfsim",
             fix=f"{near(policy.name, known)}; it has {', '.join(sorted(known))}",
         )
-    given = {
-        "--round": state.regime.round > 0,
-        "--node-events": bool(simulation.node_events),
-        "--decision-latency": simulation.latency > 0,
-        "--admission": simulation.admission.name != "accept-all",
-        "--costs": state.costs != Costs(),
-        "--min-run": state.min_run > 0,
-        "--until": math.isfinite(simulation.until),
-        "--record": simulation.engine.recorder is not None,
-    }
-    for name in [name for name, is_given in given.items() if is_given]:
-        raise RefusedError(f"IRFsim has nothing like {name}", where="--regime irfsim", fix=f"leave {name} out, or use another --regime")
+    refuse(simulation, "IRFsim", "--regime irfsim", but=("--track",), also=("--round", "--until"))
 
 
 def _by_name(users: list[str], code: Ints) -> tuple[list[str], Ints]:

@@ -18,7 +18,7 @@ from gantline.imitations.pollux.reading import Asked, make_jobs, node_sizes, rea
 from gantline.imitations.pollux.result import belief_errors, write_result
 from gantline.imitations.pollux.speedups import Beliefs
 from gantline.imitations.pollux.tiresias import LIMIT, Tiresias
-from gantline.performance.costs import Costs
+from gantline.imitations.refusals import refuse
 from gantline.policies.optimus.policy import Optimus as OptimusPolicy
 from gantline.policies.pollux.policy import Pollux as PolluxPolicy
 from gantline.policies.tiresias import Tiresias as TiresiasPolicy
@@ -111,17 +111,6 @@ def _reporter(simulation: Simulation) -> Any:
 def _refuse_what_it_has_not(simulation: Simulation) -> None:
     """It knows neither failures nor costs of ours, admission, late decisions or an early end."""
     state = simulation.state
-    given = {
-        "--node-events": bool(simulation.node_events),
-        "--decision-latency": simulation.latency > 0,
-        "--admission": simulation.admission.name != "accept-all",
-        "--costs": state.costs != Costs(),
-        "--min-run": state.min_run > 0,
-        "--track": simulation.track is not None,
-        "--until": math.isfinite(simulation.until),
-        "--record": simulation.engine.recorder is not None,
-    }
-    for name in [name for name, is_given in given.items() if is_given]:
-        raise RefusedError(f"Pollux' simulator has nothing like {name}", where=_WHERE, fix=f"leave {name} out, or use another --regime")
+    refuse(simulation, "Pollux' simulator", _WHERE, also=("--until",))
     if not state.regime.round > 0:
         raise UsageError("intervals take no time", where="--round", fix="use 60")

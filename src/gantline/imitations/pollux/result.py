@@ -10,7 +10,7 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.engine import log as g
+from gantline.imitations.intervals import Seats, write_log
 from gantline.imitations.pollux import clock as k
 from gantline.imitations.pollux.loop import Loop
 from gantline.performance.goodput.measured import packed_shape
@@ -36,26 +36,25 @@ def write_result(simulation: Simulation, loop: Loop) -> None:
 
 def _write_log(simulation: Simulation, loop: Loop) -> None:
     """One interval per span; a node's devices are given out from the lowest number that is free."""
-    t, log = simulation.state.tables, simulation.state.log
+    t = simulation.state.tables
     spans = sorted(loop.spans, key=lambda span: (span.begin, span.job))
-    sizes = np.array([len(span.nodes) for span in spans], dtype=np.int64)
-    n, total = len(spans), int(sizes.sum())
-    log.reserve(n, total)
-    first = t.cluster.first_device.tolist()
-    free_from = [[-np.inf] * node.gpus for node in t.cluster.nodes]
-    held: list[int] = []
-    for span in spans:
-        for node in span.nodes:
-            seat = next(place for place, since in enumerate(free_from[node]) if since <= span.begin)
-            free_from[node][seat] = span.end
-            held.append(first[node] + seat)
-    log.LI[g.L_ROW, :n] = [span.job for span in spans]
-    log.LI[g.L_OPTION, :n] = [int(t.I[c.OPTION_FIRST, span.job]) for span in spans]
-    log.LI[g.L_REASON, :n] = [int(Reason.FINISHED if span.finished else Reason.RESIZED) for span in spans]
-    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n], log.LI[g.L_NODE, :n] = np.cumsum(sizes) - sizes, sizes, -1
-    log.LF[g.L_START, :n], log.LF[g.L_END, :n] = [span.begin for span in spans], [span.end for span in spans]
-    log.LD[:total] = held
-    log.LN[:] = n, total
+    seats, first = Seats(t.D.shape[1]), t.cluster.first_device.tolist()
+    held = [
+        device
+        for span in spans
+        for node in span.nodes
+        for device in seats.take(1, span.begin, span.end, first[node], t.cluster.nodes[node].gpus)
+    ]
+    write_log(
+        simulation,
+        row=[span.job for span in spans],
+        option=[int(t.I[c.OPTION_FIRST, span.job]) for span in spans],
+        reason=[int(Reason.FINISHED if span.finished else Reason.RESIZED) for span in spans],
+        begin=[span.begin for span in spans],
+        end=[span.end for span in spans],
+        gpus=[len(span.nodes) for span in spans],
+        devices=held,
+    )
 
 
 def belief_errors(loop: Loop) -> dict[str, Any]:

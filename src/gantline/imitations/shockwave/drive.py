@@ -12,7 +12,7 @@ from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.imitations.intervals import Interval, write_intervals
+from gantline.imitations.intervals import GpuSpell, write_spells
 from gantline.imitations.refusals import refuse
 from gantline.imitations.shockwave.jobs import Job, fairness, mean_contention
 from gantline.imitations.shockwave.loop import Chooser, Rounds, Task
@@ -36,7 +36,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     if not state.regime.round > 0:
         raise UsageError("rounds take no time", where="--round", fix="use 120")
     jobs = read_jobs(trace, state.tables)
-    spells: list[Interval] = []
+    spells: list[GpuSpell] = []
     rounds = Rounds(jobs, state.tables.cluster.gpus, _chooser(policy, jobs), state.regime.round)
     rounds.on_task = lambda task, ended: _note(spells, task, ended)
     rounds.run(simulation.until)
@@ -59,27 +59,27 @@ def _chooser(policy: Policy, jobs: list[Job]) -> Chooser:
     )
 
 
-def _note(spells: list[Interval], task: Task, ended: bool) -> None:
+def _note(spells: list[GpuSpell], task: Task, ended: bool) -> None:
     reason = Reason.FINISHED if ended else Reason.PREEMPTED
-    spells.append(Interval(task.job.index, task.begin, task.finish, task.job.gang, int(reason)))
+    spells.append(GpuSpell(task.job.index, task.begin, task.finish, task.job.gang, int(reason)))
 
 
-def _joined(spells: list[Interval], rounds: Rounds) -> list[Interval]:
+def _joined(spells: list[GpuSpell], rounds: Rounds) -> list[GpuSpell]:
     """Rounds in a row are one interval."""
-    found: list[Interval] = []
+    found: list[GpuSpell] = []
     number = dict.fromkeys(range(len(rounds.jobs)), 0)  # tasks of each job so far
     for one in sorted(spells, key=lambda one: (one.row, one.begin)):
         at = number[one.row]
         number[one.row] += 1
         started = rounds.jobs[one.row].started
         if at and started[at] == started[at - 1] + 1:
-            found[-1] = Interval(one.row, found[-1].begin, one.end, one.gpus, one.reason)
+            found[-1] = GpuSpell(one.row, found[-1].begin, one.end, one.gpus, one.reason)
         else:
             found.append(one)
     return found
 
 
-def _write_result(simulation: Simulation, rounds: Rounds, spells: list[Interval]) -> None:
+def _write_result(simulation: Simulation, rounds: Rounds, spells: list[GpuSpell]) -> None:
     t, jobs = simulation.state.tables, rounds.jobs
     F, I = t.F, t.I
     F[c.SERVICE] = [job.run_time for job in jobs]
@@ -94,7 +94,7 @@ def _write_result(simulation: Simulation, rounds: Rounds, spells: list[Interval]
     I[c.RESTARTS] = I[c.PREEMPTIONS] = np.maximum(np.bincount([one.row for one in whole], minlength=len(jobs)) - 1, 0)
     simulation.state.now = rounds.clock
     simulation.engine.decisions = rounds.passes
-    write_intervals(simulation, whole)
+    write_spells(simulation, whole)
 
 
 def _fairness(rounds: Rounds) -> dict[str, Any]:

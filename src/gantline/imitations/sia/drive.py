@@ -10,6 +10,7 @@ from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.policy import Policy
 from gantline.drivers.virtual import Simulation
 from gantline.engine.lost_turns import Incident
+from gantline.imitations.refusals import refuse
 from gantline.imitations.sia.beliefs import Fitter
 from gantline.imitations.sia.deciding import SiaScheduler
 from gantline.imitations.sia.gavel import GavelScheduler
@@ -20,7 +21,6 @@ from gantline.imitations.sia.reading import classes_of, read_jobs
 from gantline.imitations.sia.recorded import RecordedScheduler
 from gantline.imitations.sia.result import write_result
 from gantline.imitations.sia.rounds import Rounds, Scheduler
-from gantline.performance.costs import Costs
 from gantline.policies.gavel.sum_policies import MaxSumThroughputPerf
 from gantline.policies.pollux.policy import Pollux
 from gantline.policies.recorded import Recorded
@@ -97,16 +97,6 @@ def _scheduler(policy: Policy, jobs: list[Job], classes: tuple[NodeClass, ...], 
 def _refuse_what_it_has_not(simulation: Simulation) -> None:
     """It knows neither failures nor costs of ours, admission or late decisions."""
     state = simulation.state
-    given = {
-        "--node-events": bool(simulation.node_events),
-        "--decision-latency": simulation.latency > 0,
-        "--admission": simulation.admission.name != "accept-all",
-        "--costs": state.costs != Costs(),
-        "--min-run": state.min_run > 0,
-        "--track": simulation.track is not None,
-        "--record": simulation.engine.recorder is not None,
-    }
-    for name in [name for name, is_given in given.items() if is_given]:
-        raise RefusedError(f"Sia's simulator has nothing like {name}", where=_WHERE, fix=f"leave {name} out, or use another --regime")
+    refuse(simulation, "Sia's simulator", _WHERE)
     if not state.regime.round > 0:
         raise UsageError("rounds take no time", where="--round", fix="use 60")

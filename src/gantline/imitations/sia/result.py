@@ -8,7 +8,7 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.engine import log as g
+from gantline.imitations.intervals import Seats, write_log
 from gantline.imitations.sia.rounds import Rounds
 
 
@@ -31,30 +31,25 @@ def write_result(simulation: Simulation, rounds: Rounds) -> None:
 
 def _write_log(simulation: Simulation, rounds: Rounds) -> None:
     """One interval per spell; a node's GPUs are given out from the lowest number that is free."""
-    t, log = simulation.state.tables, simulation.state.log
+    t = simulation.state.tables
     spells = sorted(rounds.spells, key=lambda spell: (spell.begin, spell.job))
-    sizes = np.array([sum(gpus for _, gpus in spell.parts) for spell in spells], dtype=np.int64)
-    n, total = len(spells), int(sizes.sum())
-    log.reserve(n, total)
-    free_from = np.full(t.D.shape[1], -np.inf)
-    first = t.cluster.first_device
+    seats, first = Seats(t.D.shape[1]), t.cluster.first_device
     held: list[int] = []
     for spell in spells:
         nodes = rounds.classes[spell.group]
         for node, gpus in spell.parts:
-            begin = int(first[nodes.nodes[node]])
-            idle = begin + np.flatnonzero(free_from[begin : begin + nodes.size] <= spell.begin)[:gpus]
-            free_from[idle] = spell.end
-            held += idle.tolist()
+            held += seats.take(gpus, spell.begin, spell.end, int(first[nodes.nodes[node]]), nodes.size)
     kinds = [t.cluster.type_code(rounds.classes[spell.group].type) for spell in spells]
-    log.LI[g.L_ROW, :n] = [spell.job for spell in spells]
-    log.LI[g.L_OPTION, :n] = [_option(simulation, spell.job, kind) for spell, kind in zip(spells, kinds, strict=True)]
-    log.LI[g.L_REASON, :n] = [_reason(spell.finished, spell.end, rounds.now) for spell in spells]
-    log.LI[g.L_OFFSET, :n], log.LI[g.L_COUNT, :n], log.LI[g.L_NODE, :n] = np.cumsum(sizes) - sizes, sizes, -1
-    log.LF[g.L_START, :n] = [spell.begin for spell in spells]
-    log.LF[g.L_END, :n] = [spell.end for spell in spells]
-    log.LD[:total] = held
-    log.LN[:] = n, total
+    write_log(
+        simulation,
+        row=[spell.job for spell in spells],
+        option=[_option(simulation, spell.job, kind) for spell, kind in zip(spells, kinds, strict=True)],
+        reason=[_reason(spell.finished, spell.end, rounds.now) for spell in spells],
+        begin=[spell.begin for spell in spells],
+        end=[spell.end for spell in spells],
+        gpus=[sum(gpus for _, gpus in spell.parts) for spell in spells],
+        devices=held,
+    )
 
 
 def _reason(finished: bool, end: float, now: float) -> int:

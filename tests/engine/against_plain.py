@@ -1,0 +1,65 @@
+"""An engine and a plain twin of it on the same small cluster, and what must be the same on both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from tests.engine.states import engine_of
+from tests.oracles.plain_commit import PlainCommit
+from tests.oracles.plain_walk import Gang, Place, Way
+
+from gantline.core import columns as c
+from gantline.core.gather import elapsed
+from gantline.core.phases import Phase
+from gantline.engine.books import check_books
+from gantline.engine.engine import Engine
+from gantline.performance.costs import Costs
+
+JOBS, WORK = 7, 1e6
+CLUSTER = "a:2x2/3c,b:1x3/2c,c:1x0/6c"  # too few CPUs for all devices: many a trial fails
+NODES = [Place(0, (0, 1), 3.0), Place(0, (2, 3), 3.0), Place(1, (4, 5, 6), 2.0), Place(2, (), 6.0)]
+NAMES = "abc"
+
+WAYS = st.one_of(
+    st.builds(Way, st.just(0), st.integers(1, 4), st.sampled_from([1.0, 2.0]), st.sampled_from([0.0, 1.0, 2.0])),
+    st.builds(Way, st.just(1), st.integers(1, 3), st.sampled_from([0.5, 4.0]), st.sampled_from([0.0, 1.0])),
+    st.builds(Way, st.just(2), st.just(0), st.just(0.25), st.sampled_from([2.0, 4.0])),
+)
+
+
+def text(way: Way) -> str:
+    cpus = f"/{way.cpus * max(way.gpus, 1):g}" if way.cpus else ""
+    return f"{NAMES[way.type]}:{way.gpus}{cpus}={WORK / way.rate:g}"
+
+
+def both(jobs: list[list[Way]], min_run: float, placement: str) -> tuple[Engine, PlainCommit]:
+    """The engine and its twin, everybody waiting."""
+    rows: list[dict[str, Any]] = [
+        {"job": f"j{k}", "arrival": 0.0, "gpus": max(ways[0].gpus, 1), "duration": WORK, "options": "|".join(map(text, ways))}
+        for k, ways in enumerate(jobs)
+    ]
+    engine = engine_of(rows, CLUSTER, costs=Costs(start=1.0, resume=2.0, move=3.0, resize=4.0), min_run=min_run, placement=placement)
+    gangs = [Gang(ways) for ways in jobs]
+    return engine, PlainCommit(NODES, gangs, 1.0, 2.0, 3.0, min_run, consolidated=placement == "consolidated", resize=4.0)
+
+
+def assert_same(engine: Engine, plain: PlainCommit, where: str) -> None:
+    """Who runs, where, how, how fast, since when; what was done; what is left."""
+    t, now = engine.state.tables, engine.state.now
+    assert check_books(engine.state, engine.grants) == []
+    for row, gang in enumerate(plain.gangs):
+        told = f"row {row} at {where}"
+        assert (t.I[c.PHASE, row] == Phase.RUNNING) == gang.runs, told
+        assert engine.grants.devices(row) == gang.devices, told
+        assert t.I[c.OPTION, row] - t.I[c.OPTION_FIRST, row] == gang.way if gang.runs else t.I[c.OPTION, row] == -1, told
+        assert (t.I[c.RESTARTS, row], t.I[c.PREEMPTIONS, row]) == (gang.restarts, gang.preemptions), told
+        done = gang.done
+        if gang.runs:
+            rate = gang.ways[gang.way].rate
+            assert t.F[c.RATE, row] == pytest.approx(rate), told
+            assert max(t.F[c.SINCE, row], now) == pytest.approx(max(gang.since, now)), told
+            done += rate * max(0.0, now - gang.since)
+        assert t.F[c.DONE, row] + t.F[c.RATE, row] * elapsed(t.F, t.I, row, now) == pytest.approx(done), told
+    assert t.NF[c.N_CPUS].tolist() == pytest.approx(plain.cpus_free())

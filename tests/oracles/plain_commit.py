@@ -1,0 +1,169 @@
+"""A plan of assignments committed plainly: gangs of their own with options of several types, CPUs, rates, costs and a minimum run.
+
+The order is that of the engine's README: who keeps what it has is left alone; whom the plan does not name stops; everybody else gives
+up what the plan takes away; turns, as the plan lists them. A gang that is refused gets back what it had, if nobody has taken it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tests.oracles.plain_walk import Gang, PlainWalk, Way
+
+
+class Held(NamedTuple):
+    """What a gang had before this commit."""
+
+    way: int
+    devices: tuple[int, ...]
+    node: int
+
+
+@dataclass
+class PlainCommit(PlainWalk):
+    """Rankings and assignments on the same gangs."""
+
+    resize: float = 0.0
+
+    def assign(self, plan: list[tuple[int, int]], now: float) -> None:
+        """(row, its way to run), in the order of turns."""
+        self.now = now
+        named = {row for row, _ in plan}
+        for row, gang in enumerate(self.gangs):
+            if gang.runs and row not in named and self._may_leave(gang):
+                self._stop(gang)
+        turns = [(self.gangs[row], way) for row, way in plan if self.gangs[row].way != way]
+        before = [Held(gang.way, gang.devices, gang.node) for gang, _ in turns]
+        for gang, way in turns:
+            self._give_up(gang, way)
+        for (gang, way), held in zip(turns, before):
+            if held.way < 0:
+                self._start(gang, way)
+            elif self._alike(gang, held, way) and gang.ways[way].gpus == len(held.devices):
+                self._restyle(gang, way)
+            elif self._alike(gang, held, way):
+                self._go_on(gang, held, way)
+            elif self._may_leave(gang):
+                self._start_elsewhere(gang, held, way)
+
+    # --- what the plan means for a gang ---------------------------------------------------------------------------------
+    def _may_leave(self, gang: Gang) -> bool:
+        return self.now >= gang.last_start + self.min_run
+
+    def _alike(self, gang: Gang, held: Held, way: int) -> bool:
+        """Whether it may stay where it is: the same type, and devices or none as before."""
+        old, new = gang.ways[held.way], gang.ways[way]
+        return old.type == new.type and (old.gpus == 0) == (new.gpus == 0)
+
+    def _give_up(self, gang: Gang, way: int) -> None:
+        """What the new way does not need is free before anybody's turn comes."""
+        if not gang.runs:
+            return
+        held = Held(gang.way, gang.devices, gang.node)
+        if not self._alike(gang, held, way):
+            if self._may_leave(gang):
+                self._settle(gang)
+                gang.devices, gang.node = (), -1
+        elif gang.ways[way].gpus < len(gang.devices):
+            self._settle(gang)
+            gang.devices = gang.devices[: gang.ways[way].gpus]
+        elif gang.ways[way].gpus == len(gang.devices) and gang.ways[way].cpus <= gang.ways[gang.way].cpus:
+            self._settle(gang)
+            gang.way = way
+
+    # --- turns ----------------------------------------------------------------------------------------------------------
+    def _start(self, gang: Gang, way: int) -> None:
+        found = self._fit(gang.ways[way])
+        if found is not None:
+            first = gang.first_start != gang.first_start
+            if first:
+                gang.first_start = self.now
+            else:
+                gang.restarts += 1
+            gang.way, (gang.devices, gang.node), gang.last_start = way, found, self.now
+            gang.since = self.now + (self.start if first else self.resume)
+
+    def _restyle(self, gang: Gang, way: int) -> None:
+        """Other CPUs and another speed on the same devices, if the nodes have them."""
+        old = gang.way
+        self._settle(gang)
+        gang.way = way
+        if gang.ways[way].cpus > gang.ways[old].cpus and not self._sound(gang):
+            gang.way = old
+
+    def _go_on(self, gang: Gang, held: Held, way: int) -> None:
+        """More or fewer devices of the same type: in place, or as a whole elsewhere if there is no other way, or fewer nodes there."""
+        self._settle(gang)
+        new, kept = gang.ways[way], gang.devices
+        grown = self._grown(gang, new)
+        gang.way, gang.devices = way, grown or kept
+        fits = grown is not None and self._sound(gang)
+        span = len(set(self._nodes(gang))) if fits else 1 << 30
+        gang.way, gang.devices = held.way, kept
+        if new.gpus > len(kept) and self._may_leave(gang) and (not fits or self.consolidated) and span > 1:
+            gang.devices = ()
+            elsewhere = self._fit(new)
+            gang.devices = kept
+            if elsewhere is not None and len({self._node_of(device) for device in elsewhere[0]}) < span:
+                gang.way, gang.devices = way, elsewhere[0]
+                gang.restarts += 1
+                gang.last_start, gang.since = self.now, self.now + self.resize
+                return
+        if fits and grown is not None:
+            gang.way, gang.devices, gang.since = way, grown, self.now + self.resize
+            return
+        self._back_or_out(gang, held)
+
+    def _grown(self, gang: Gang, way: Way) -> tuple[int, ...] | None:
+        """The devices it keeps, more on its own nodes first, the rest by the rule."""
+        found, room = list(gang.devices), self.room(way)
+        for node in dict.fromkeys(map(self._node_of, gang.devices)):
+            more = room[node][: way.gpus - len(found)]
+            found += more
+            room[node] = [] if more else room[node]
+        if len(found) < way.gpus:
+            rest = self.pick(way, room, way.gpus - len(found))
+            if rest is None:
+                return None
+            found += rest
+        return tuple(found)
+
+    def _start_elsewhere(self, gang: Gang, held: Held, way: int) -> None:
+        found = self._fit(gang.ways[way])
+        if found is None:
+            self._back_or_out(gang, held)
+            return
+        resized = len(held.devices) != gang.ways[way].gpus and gang.ways[held.way].type == gang.ways[way].type
+        gang.way, (gang.devices, gang.node) = way, found
+        gang.restarts += 1
+        gang.last_start, gang.since = self.now, self.now + (self.resize if resized else self.move)
+
+    def _back_or_out(self, gang: Gang, held: Held) -> None:
+        """What it had is still there, or it stops."""
+        gang.way, gang.devices, gang.node = -1, (), -1
+        taken = {device for other in self.gangs for device in other.devices}
+        gang.way, gang.devices, gang.node = held
+        if taken & set(held.devices) or not self._sound(gang):
+            self._stop(gang)
+
+    # --- small things ---------------------------------------------------------------------------------------------------
+    def _node_of(self, device: int) -> int:
+        return next(number for number, node in enumerate(self.nodes) if device in node.devices)
+
+    def _sound(self, gang: Gang) -> bool:
+        """Whether the nodes of a gang have the CPUs that all gangs on them need."""
+        cpus = self.cpus_free()
+        return all(cpus[node] >= -1e-9 for node in self._nodes(gang)) or not gang.ways[gang.way].cpus
+
+    def _settle(self, gang: Gang) -> None:
+        """Work done until now, at the speed until now."""
+        if gang.runs and self.now > gang.since:
+            gang.done += gang.ways[gang.way].rate * (self.now - gang.since)
+            gang.since = self.now
+
+    def _stop(self, gang: Gang) -> None:
+        self._settle(gang)
+        gang.way, gang.devices, gang.node = -1, (), -1
+        gang.since = self.now
+        gang.preemptions += 1
