@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.project import page_runner
-from tests.project.page_runner import PageError, command_lines, run_page
+from tests.project.page_runner import PageError, command_lines, run_command, run_page
 from tests.project.pages import OTHER_SPELLINGS, RUNNABLE, Block, blocks, pages
 from tests.project.samples import write_run_sample, write_samples
 
@@ -17,12 +18,15 @@ RUNNABLE_PAGES = [name for name, page in PAGES.items() if any(b.runs for b in bl
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder with the sample files, where the page's commands run."""
     write_samples(tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GANTLINE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # sweeps then run here: starting workers takes longer than their runs
-    return tmp_path
+    yield tmp_path
+    if (tmp_path / "home" / "address.json").exists():  # a page that failed half-way must not leave a service behind
+        run_command("gantline down", "after the page")
 
 
 @pytest.mark.parametrize("name", RUNNABLE_PAGES)

@@ -73,6 +73,12 @@ def test_intervals_are_over_draws_and_pairs_share_their_draw():
     assert makespan.high == pytest.approx(0)
 
 
+def test_an_empty_queue_has_an_answer_too():
+    answer = what_if(instant([]), make_policy("fifo"), make_policy("srtf"), setup=SURE)
+    assert (answer.jobs, answer.open, answer.later) == (0, 0, ())
+    assert answer.lines()
+
+
 @pytest.mark.parametrize(
     ("more", "error"),
     [({}, UsageError), ({"lose": ["node9"]}, NotFoundError), ({"add": "tpu:1x4"}, UsageError)],

@@ -100,7 +100,8 @@ def what_if(
 
 def _compare(snapshot: Snapshot, here: list[Rolled], there: list[Rolled], now_called: str, called: str, setup: Setup) -> WhatIf:
     end = snapshot.now + setup.horizon
-    before, after = (np.array([np.minimum(one.finish, end) for one in runs]).reshape(len(runs), -1) for runs in (here, there))
+    ids, shape = snapshot.jobs.ids, (len(here), len(snapshot.jobs))
+    before, after = (np.array([np.minimum(one.finish, end) for one in runs]).reshape(shape) for runs in (here, there))
     differences = []
     for metric in METRICS:
         one, two = (_metric(metric, snapshot, runs, end) for runs in (here, there))
@@ -110,9 +111,8 @@ def _compare(snapshot: Snapshot, here: list[Rolled], there: list[Rolled], now_ca
         known = change[np.isfinite(change)]
         low, high = (float(np.quantile(known, share)) for share in (0.05, 0.95)) if len(known) else (math.nan, math.nan)
         differences.append(Difference(metric, float(np.mean(one)), float(np.mean(two)), means, low, high))
-    ids = snapshot.jobs.ids
     slower = np.median(after, axis=0) > np.median(before, axis=0) + 1e-6 if len(ids) else np.zeros(0, dtype=bool)
-    unended = np.array([~np.isfinite(one.finish) for one in (*here, *there)]).reshape(len(here) + len(there), -1).any(axis=0)
+    unended = np.array([~np.isfinite(one.finish) for one in (*here, *there)]).reshape(len(here) + len(there), len(ids)).any(axis=0)
     over = f"work by {setup.uncertainty.source}" + (", with newcomers as in the past" if setup.newcomers is not None else ", nobody new")
     later = tuple(ids[k] for k in np.flatnonzero(slower))
     return WhatIf(now_called, called, len(ids), len(here), over, tuple(differences), int(unended.sum()), later)

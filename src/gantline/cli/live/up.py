@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -15,6 +15,9 @@ from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, need_libraries
 from gantline.core.errors import GantlineError, RefusedError
+
+if TYPE_CHECKING:
+    from gantline.service.serve import Options
 
 app = App(
     name="up",
@@ -61,7 +64,7 @@ def up(
     if policy is not None:
         load_policy(policy, settings_of(set_))
     if detach:
-        return _detach(options.home.path)
+        return _detach(options, set_ or [])
     return serve(options, lambda url: _tell(url, options.home.path))
 
 
@@ -70,17 +73,24 @@ def _tell(url: str, home: Path) -> None:
     say(f"note: serving from {home}; Ctrl-C ends the service and leaves its jobs running, 'gantline down' ends both")
 
 
-def _detach(path: Path) -> int:
+def _words(options: Options, settings: list[str]) -> list[str]:
+    """The command that means these options."""
+    given = {"--home": options.home.path, "--devices": options.devices, "--policy": options.policy, "--port": options.port}
+    given |= {"--host": options.host, "--tls-cert": options.certificate, "--tls-key": options.key, "--store": options.store or None}
+    words = [str(word) for flag, value in given.items() if value is not None for word in (flag, value)]
+    words += [word for name in options.names for word in ("--name", name)]
+    return ["up", *words, *(word for setting in settings for word in ("--set", setting))]
+
+
+def _detach(options: Options, settings: list[str]) -> int:
     """Start the same command in the background, and wait until it answers or has said why it cannot."""
     from gantline.service.client import Client
-    from gantline.service.home import Home
 
-    home = Home(path)
+    home = options.home
     home.make()
-    arguments = [one for one in sys.argv[1:] if one != "--detach"]
     with open(home.path / "start.log", "w", encoding="utf-8", opener=_private) as out:
         environment = {**os.environ, "GANTLINE_HOME": str(home.path)}
-        command = [sys.executable, "-m", "gantline", *arguments]
+        command = [sys.executable, "-m", "gantline", *_words(options, settings)]
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environment)
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
