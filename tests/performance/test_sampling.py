@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gantline.core.errors import UsageError
 from gantline.core.estimates import Source
 from gantline.core.rng import stream
-from gantline.performance.sampling import Run, Sample, Sampler, Seat, error_table
+from gantline.performance.sampling import Sample, SampledRun, Sampler, Seat, error_table
 
 CPU = Seat(type=0, devices=0, cpus=32, memory=16)
 GPU = Seat(type=1, memory=12)
@@ -23,7 +23,7 @@ def sampled(sampler: Sampler, work: dict[int, float], **how: float) -> list[Samp
 
 def test_two_runs_per_type_short_ones_first() -> None:
     runs = Sampler().plan_runs([CPU, GPU])
-    assert runs == (Run(CPU, 0.01), Run(CPU, 0.02), Run(GPU, 0.01), Run(GPU, 0.02))
+    assert runs == (SampledRun(CPU, 0.01), SampledRun(CPU, 0.02), SampledRun(GPU, 0.01), SampledRun(GPU, 0.02))
 
 
 def test_a_run_takes_its_share_of_the_time_and_a_second_at_least() -> None:
@@ -78,8 +78,8 @@ def test_a_type_sampled_once_has_no_estimate() -> None:
 
 
 def test_the_same_stream_gives_the_same_errors() -> None:
-    runs = [Sampler().measure(Run(GPU, 0.02), 1000.0, stream(7, 3, "sampling"), error=0.2) for _ in range(2)]
-    other = Sampler().measure(Run(GPU, 0.02), 1000.0, stream(7, 4, "sampling"), error=0.2)
+    runs = [Sampler().measure(SampledRun(GPU, 0.02), 1000.0, stream(7, 3, "sampling"), error=0.2) for _ in range(2)]
+    other = Sampler().measure(SampledRun(GPU, 0.02), 1000.0, stream(7, 4, "sampling"), error=0.2)
     assert runs[0] == runs[1]
     assert runs[0] != other
 
@@ -106,7 +106,7 @@ def test_errors_have_the_wanted_deviation_and_never_reach_minus_one() -> None:
         (lambda: Sampler(shares=(0.5, 1.5)), "outside 0 to 1"),
         (lambda: Sampler(shortest=-1.0), "negative"),
         (lambda: Sampler().plan_runs([]), "no device type"),
-        (lambda: Sampler().measure(Run(GPU, 0.01), 0.0, stream(0, 0, "x")), "positive duration"),
+        (lambda: Sampler().measure(SampledRun(GPU, 0.01), 0.0, stream(0, 0, "x")), "positive duration"),
         (lambda: Sampler().fit([Sample(0, 0.01, 0.0), Sample(0, 0.02, 1.0)]), "no time at all"),
         (lambda: error_table(stream(0, 0, "x"), std=-0.1), "0 or more"),
     ],

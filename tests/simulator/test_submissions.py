@@ -10,7 +10,7 @@ import pytest
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.policies.registry import make_policy
-from gantline.simulator.replay import Record, read_record, record_lines, replay
+from gantline.simulator.replay import RunRecord, read_record, record_lines, replay
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.simulator.spec import RunSpec
@@ -63,5 +63,5 @@ def test_its_journal_folds_to_the_same_run(tmp_path: Path) -> None:
     assert len(record.inputs) == 30
 
     longer = [{**line, "work": 2 * line["work"]} if line.get("job", {}).get("id") == "j3" else line for line in record.lines]
-    other = replay(Record(record.about, tuple(longer)), make_policy("srtf"))
+    other = replay(RunRecord(record.about, tuple(longer)), make_policy("srtf"))
     assert other.difference is not None  # a job that is twice as long is another run

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gantline.core.errors import NotFoundError
-from gantline.workload.check import Problem, check
+from gantline.workload.check import TraceProblem, check
 from gantline.workload.repair import repair
 from gantline.workload.trace import Trace
 
@@ -23,7 +23,7 @@ def write(folder: Path, text: str, name: str = "trace.csv") -> Path:
     return path
 
 
-def found(problems: list[Problem]) -> list[tuple[int | None, str, bool]]:
+def found(problems: list[TraceProblem]) -> list[tuple[int | None, str, bool]]:
     return [(problem.line, problem.field, problem.repairable) for problem in problems]
 
 

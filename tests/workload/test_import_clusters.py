@@ -9,7 +9,7 @@ import pytest
 
 from gantline.core.errors import NotFoundError, TraceError
 from gantline.workload.importers.registry import import_trace
-from gantline.workload.options import Option, parse_options
+from gantline.workload.options import WrittenOption, parse_options
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -137,7 +137,7 @@ def test_openb_pods_become_jobs_with_alternatives() -> None:
         ("openb-pod-0001", 61.0, 1, 0.35, 7000.0, "", "completed"),
         ("openb-pod-0002", 100.0, 8, 8.0, 60.0, "", "failed"),
     ]
-    assert parse_options(trace.frame["options"][3]) == (Option("V100M16", 8, 60.0), Option("V100M32", 8, 60.0))
+    assert parse_options(trace.frame["options"][3]) == (WrittenOption("V100M16", 8, 60.0), WrittenOption("V100M32", 8, 60.0))
     assert trace.frame["memory"][1] == pytest.approx(8.589934592)
     assert "dropped 1 of 6 jobs: never scheduled" in trace.notes
     assert import_trace("pai", FIXTURES / "openb.csv") == trace

@@ -10,7 +10,7 @@ import pytest
 
 from gantline.core.errors import TraceError, UsageError
 from gantline.workload.importers.registry import import_trace
-from gantline.workload.options import Option, parse_options
+from gantline.workload.options import WrittenOption, parse_options
 from gantline.workload.trace import Trace
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -152,8 +152,8 @@ def test_irfsim_jobs_have_a_gpu_form_and_a_cpu_form() -> None:
         ("1", 12.5, 2, 70.5, "queue1", 5.0, -0.25, 0.05),
     ]
     assert parse_options(trace.frame["options"][1]) == (
-        Option("k80", 2, 70.5, memory=5.0),
-        Option("cpu", 0, 901.0, cpus=16.0, memory=6.5),
+        WrittenOption("k80", 2, 70.5, memory=5.0),
+        WrittenOption("cpu", 0, 901.0, cpus=16.0, memory=6.5),
     )
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
-from gantline.workload.options import Option, format_options, parse_options
+from gantline.workload.options import WrittenOption, format_options, parse_options
 from gantline.workload.trace import Trace
 
 TEXTS = "v100:4=3600|cpu:0/20=9000|a100:1/8/64=12.5"
@@ -15,9 +15,9 @@ TEXTS = "v100:4=3600|cpu:0/20=9000|a100:1/8/64=12.5"
 
 def test_alternatives_are_read_with_their_resources() -> None:
     assert parse_options(TEXTS) == (
-        Option("v100", 4, 3600.0),
-        Option("cpu", 0, 9000.0, cpus=20.0),
-        Option("a100", 1, 12.5, cpus=8.0, memory=64.0),
+        WrittenOption("v100", 4, 3600.0),
+        WrittenOption("cpu", 0, 9000.0, cpus=20.0),
+        WrittenOption("a100", 1, 12.5, cpus=8.0, memory=64.0),
     )
     assert parse_options("") == ()
     assert format_options(parse_options(TEXTS)) == TEXTS
@@ -35,11 +35,11 @@ numbers = st.floats(0, 1e12, allow_nan=False)
 @settings(deadline=None)
 @given(
     st.lists(
-        st.builds(Option, st.sampled_from(["v100", "A100-80GB", "cpu"]), st.integers(0, 99), numbers, numbers, numbers),
+        st.builds(WrittenOption, st.sampled_from(["v100", "A100-80GB", "cpu"]), st.integers(0, 99), numbers, numbers, numbers),
         min_size=1,
     )
 )
-def test_every_option_round_trips_and_passes_the_trace_check(options: list[Option]) -> None:
+def test_every_option_round_trips_and_passes_the_trace_check(options: list[WrittenOption]) -> None:
     text = format_options(options)
     assert list(parse_options(text)) == options
     Trace.from_records([{"job": "a", "arrival": 0, "gpus": 1, "duration": 1, "options": text}])

@@ -17,7 +17,7 @@ from gantline.core.json_text import loads
 if TYPE_CHECKING:
     from gantline.core.plan import Plan
     from gantline.core.snapshot import Snapshot
-    from gantline.simulator.outcome import Outcome
+    from gantline.simulator.outcome import JobOutcome
 
 app = App(
     name="decide",
@@ -75,7 +75,7 @@ def read_json(path: Path) -> Any:
         raise UsageError(f"is not JSON: {error.msg}", where=f"{path}:{error.lineno}:{error.colno}") from None
 
 
-def _as_json(instant: Snapshot, plan: Plan, outcomes: list[Outcome]) -> dict[str, Any]:
+def _as_json(instant: Snapshot, plan: Plan, outcomes: list[JobOutcome]) -> dict[str, Any]:
     from gantline.core.snapshot_json import encode_plan
 
     told = [{"job": one.job, "act": one.act, "devices": one.devices, "why": one.why} for one in outcomes]

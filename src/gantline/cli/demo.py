@@ -60,7 +60,10 @@ def show_comparison(names: Sequence[str], runs: Sequence[Run], charged: Sequence
     from gantline.core.units import human_seconds
 
     times = {"average_jct": "mean JCT", "median_jct": "median", "p99_jct": "99 %", "average_queueing": "queueing"}
-    columns = [Column("policy"), *(Column(key, right=True, spell=human_seconds, title=title, whole=True) for key, title in times.items())]
+    columns = [
+        Column("policy"),
+        *(Column(key, right=True, spell=human_seconds, title=title, whole=True) for key, title in times.items()),
+    ]
     columns.append(Column("utilization", right=True, spell=lambda share: f"{100 * share:.0f} %", title="used", whole=True))
     columns.append(Column("preemptions", right=True, title="stops"))
     rows: list[list[Any]] = [[name, *(run.summary[column.name] for column in columns[1:])] for name, run in zip(names, runs)]

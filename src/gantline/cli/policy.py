@@ -25,7 +25,10 @@ def list_policies(*, output: Form = "table") -> None:
 
     found = [(name, find_policy(name)) for name in policy_names()]
     rows = [(name, sentence_of(policy), sorted(needs_of(policy)), policy.paper) for name, policy in found]
-    show(Sheet((Column("policy"), Column("what it does"), Column("needs", spell=", ".join), Column("paper")), rows), output)
+    show(
+        Sheet((Column("policy"), Column("what it does"), Column("needs", spell=", ".join), Column("paper")), rows),
+        output,
+    )
 
 
 @app.command(name="show")

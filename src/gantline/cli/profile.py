@@ -98,7 +98,14 @@ def show_bundle(bundle: Bundle, output: Form, only: str = "") -> None:
             rate = alone.line.rate * pairing.ratio if alone is not None else float("nan")
             rows.append((job.name, kind, size, other, rate, float("nan"), float("nan"), float("nan"), pairing.source))
     numbers = [Column(name, right=True, spell=_digits) for name in ("steps_per_s", "low", "high", "startup_s")]
-    heads = (Column("job"), Column("type"), Column("gpus", right=True), Column("next_to"), *numbers, Column("source"))
+    heads = (
+        Column("job"),
+        Column("type"),
+        Column("gpus", right=True),
+        Column("next_to"),
+        *numbers,
+        Column("source"),
+    )
     show(Sheet(heads, rows), output)
 
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from gantline.cli.arguments import settings_of
 from gantline.cli.trace_options import TraceOptions
 from gantline.core.errors import UsageError
-from gantline.simulator.spec import OPTIONS, Option, RunSpec
+from gantline.simulator.spec import OPTIONS, RunOption, RunSpec
 
 if TYPE_CHECKING:
     from gantline.experiment.setting import Setting
@@ -31,15 +31,15 @@ Workers = Annotated[int | None, Parameter(help="Processes that run side by side;
 def _flags(single: bool) -> type:
     """A class with a field per option of a run; what is not given is None, and help shows the default."""
 
-    def kind(known: Option) -> Any:
+    def kind(known: RunOption) -> Any:
         return bool if known.default is False else Path | None if known.file and not known.inline else str | None
 
-    def shown(known: Option) -> str | bool | None:
+    def shown(known: RunOption) -> str | bool | None:
         if known.default in (None, ""):
             return None
         return known.default if isinstance(known.default, (str, bool)) else f"{known.default:g}"
 
-    def flag(known: Option) -> Any:
+    def flag(known: RunOption) -> Any:
         return Annotated[kind(known), Parameter(name=known.flag, negative="", help=known.help)]
 
     wanted = [known for known in OPTIONS.values() if single or not (known.single or known.name == "seed")]

@@ -1,6 +1,6 @@
 """The conformance suite: rules that every policy keeps, ours or a user's, as a report with a line per rule."""
 
-from gantline.conformance.report import Finding, Report
+from gantline.conformance.report import Breach, ConformanceReport
 from gantline.conformance.suite import check_policy
 
-__all__ = ["Finding", "Report", "check_policy"]
+__all__ = ["Breach", "ConformanceReport", "check_policy"]

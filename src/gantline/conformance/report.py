@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Finding:
+class Breach:
     """One rule: kept, or broken and how."""
 
     rule: str
@@ -18,18 +18,18 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Report:
+class ConformanceReport:
     """All rules for one policy."""
 
     policy: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Breach, ...]
 
     @property
     def passed(self) -> bool:
         return all(finding.passed for finding in self.findings)
 
     @property
-    def broken(self) -> tuple[Finding, ...]:
+    def broken(self) -> tuple[Breach, ...]:
         """The rules that were broken."""
         return tuple(finding for finding in self.findings if not finding.passed)
 

@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from gantline.conformance.faults import tell_faulty_story
-from gantline.conformance.report import Finding, Report
+from gantline.conformance.report import Breach, ConformanceReport
 from gantline.conformance.scenarios import Scenario, scenarios
 from gantline.conformance.stubborn import ask_in_vain
 from gantline.conformance.watched import Watched
@@ -101,7 +101,7 @@ def check_policy(
     performance: Any = None,
     limit: float = LIMIT,
     on_story: Callable[[int, int, str], None] | None = None,
-) -> Report:
+) -> ConformanceReport:
     """Put a policy (an object, a class or a name) through all rules; `performance` is a model for policies that need one.
 
     After `limit` CPU seconds no further story is begun, nor after a decision that was late; `on_story` hears which one begins.
@@ -126,9 +126,9 @@ def check_policy(
     if not case.declares:
         case.notes["declared key"] = "declares none"
     findings = [
-        Finding(rule, rule not in case.broken, case.broken.get(rule) or case.notes.get(rule, meaning)) for rule, meaning in _RULES.items()
+        Breach(rule, rule not in case.broken, case.broken.get(rule) or case.notes.get(rule, meaning)) for rule, meaning in _RULES.items()
     ]
-    return Report(policy.name or type(policy).__name__, tuple(findings))
+    return ConformanceReport(policy.name or type(policy).__name__, tuple(findings))
 
 
 def _refuse(case: _Case) -> None:

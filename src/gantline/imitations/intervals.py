@@ -14,7 +14,7 @@ from gantline.drivers.virtual import Simulation
 from gantline.engine import log as g
 
 
-class Seats:
+class DeviceSeats:
     """Devices for imitations that count GPUs and not devices: each interval gets the lowest ones that are free. Intervals come in order."""
 
     def __init__(self, devices: int) -> None:
@@ -59,7 +59,7 @@ def write_spells(simulation: Simulation, spells: Sequence[GpuSpell]) -> None:
     """Write them in order of their beginnings; the cluster has one type, and never more are held than there are."""
     t = simulation.state.tables
     ordered = sorted(spells, key=lambda one: (one.begin, one.row))
-    seats = Seats(t.D.shape[1])
+    seats = DeviceSeats(t.D.shape[1])
     row = np.array([one.row for one in ordered], dtype=np.int64)
     write_log(
         simulation, row=row, option=t.I[c.OPTION_FIRST][row], reason=[one.reason for one in ordered], begin=[one.begin for one in ordered],

@@ -13,7 +13,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.performance.throughput_table import Speeds, ThroughputTable
+from gantline.performance.throughput_table import TableSpeeds, ThroughputTable
 
 
 def complete(matrix: Floats, known: Bools, *, rank: int = 10, ridge: float = 0.01, rounds: int = 10) -> Floats:
@@ -113,13 +113,13 @@ def estimate_pairs(table: ThroughputTable, profiling: Profiling, rng: np.random.
                 estimated[a, b] = ratio[like[a], like[b]] * table.packed.alone[a]
         one_sided = (estimated > 0) != (estimated.transpose(1, 0, 2) > 0)
         estimated[one_sided] = 0.0
-    return PairEstimate(replace(table, packed=Speeds(table.packed.alone, estimated)), np.array(chosen), like, measured)
+    return PairEstimate(replace(table, packed=TableSpeeds(table.packed.alone, estimated)), np.array(chosen), like, measured)
 
 
 def learned(estimate: ThroughputTable, truth: ThroughputTable, measured: Bools) -> ThroughputTable:
     """Estimates, with the truth where a pair has run since: ``measured[key, other key, type]``."""
     paired = np.where(measured, truth.packed.paired, estimate.packed.paired)
-    return replace(estimate, packed=Speeds(estimate.packed.alone, paired))
+    return replace(estimate, packed=TableSpeeds(estimate.packed.alone, paired))
 
 
 def estimation_error(estimate: ThroughputTable, truth: ThroughputTable) -> EstimationError:

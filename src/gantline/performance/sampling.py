@@ -33,7 +33,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SampledRun:
     """One short run to make: a share of the job's work on a seat, ended after ``limit`` seconds at the latest."""
 
     seat: Seat
@@ -73,13 +73,13 @@ class Sampler:
         if min(self.shortest, self.resolution) < 0 or self.limit <= 0:
             raise UsageError("a time is negative", where="sampling", fix="shortest and resolution from 0 on, limit above 0")
 
-    def plan_runs(self, seats: Sequence[Seat]) -> tuple[Run, ...]:
+    def plan_runs(self, seats: Sequence[Seat]) -> tuple[SampledRun, ...]:
         """The runs that a job with these seats needs, type by type, short ones first."""
         if not seats:
             raise UsageError("the job has no device type to be sampled on", where="sampling", fix="give it an option")
-        return tuple(Run(seat, share, self.limit) for seat in seats for share in self.shares)
+        return tuple(SampledRun(seat, share, self.limit) for seat in seats for share in self.shares)
 
-    def measure(self, run: Run, work: float, rng: np.random.Generator, *, startup: float = 0.0, error: float = 0.0) -> Sample:
+    def measure(self, run: SampledRun, work: float, rng: np.random.Generator, *, startup: float = 0.0, error: float = 0.0) -> Sample:
         """A simulated run of a job whose whole work takes ``work`` true seconds; ``error`` is the relative deviation of its speed."""
         if work <= 0:
             raise UsageError(f"the work to sample is {work:g} s", where="sampling", fix="give a positive duration")

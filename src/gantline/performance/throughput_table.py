@@ -26,7 +26,7 @@ SPREAD = "_unconsolidated"
 
 
 @dataclass(frozen=True, slots=True)
-class Speeds:
+class TableSpeeds:
     """Steps per second of the whole gang; NaN where unknown."""
 
     alone: Floats  # [key, type]
@@ -39,8 +39,8 @@ class ThroughputTable:
 
     types: tuple[str, ...]
     keys: tuple[Key, ...]
-    packed: Speeds  # the gang sits within a node
-    spread: Speeds  # the gang spans nodes
+    packed: TableSpeeds  # the gang sits within a node
+    spread: TableSpeeds  # the gang spans nodes
     source: str = ""
 
     @classmethod
@@ -75,7 +75,7 @@ class ThroughputTable:
             alone, paired = np.full((shape[0], shape[2]), np.nan), np.full(shape, np.nan)
             for j, name in enumerate(types):
                 _fill(body.get(name + suffix, {}), alone[:, j], paired[:, :, j], read, keys, source, name + suffix)
-            variants.append(Speeds(alone, paired))
+            variants.append(TableSpeeds(alone, paired))
         return cls(types, keys, variants[0], variants[1], source)
 
     def key(self, job_type: str, size: int) -> int:

@@ -20,7 +20,7 @@ from gantline.core.snapshot import Snapshot
 _INSTANT = 1e-6  # seconds that a gang takes at least
 
 
-class Profile:
+class FreeProfile:
     """Free devices of one type from now on: `free[k]` from `times[k]` to the next."""
 
     def __init__(self, now: float, free: int) -> None:
@@ -80,10 +80,10 @@ def backfill(snapshot: Snapshot, key: Floats, promises: float) -> Plan:
     return Plan.rank(rank, preempt=False, valid_until=math.inf, reservations=tuple(reservations))
 
 
-def _profiles(snapshot: Snapshot) -> list[Profile]:
+def _profiles(snapshot: Snapshot) -> list[FreeProfile]:
     """Per type: what is free now, and what those who run will give back."""
     jobs, now = snapshot.jobs, snapshot.now
-    profiles = [Profile(now, int(free)) for free in snapshot.cluster.free_of_type]
+    profiles = [FreeProfile(now, int(free)) for free in snapshot.cluster.free_of_type]
     runs = np.flatnonzero(jobs.running & (jobs.held > 0))
     kinds = np.maximum(jobs.type[runs], 0)
     speed = np.where(jobs.rate[runs] > 0, jobs.rate[runs], 1.0)

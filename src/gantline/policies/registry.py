@@ -28,7 +28,7 @@ _KNOWN = {
     "drf-fifo": "gantline.policies.allox.drf:FirstComeDRF",
     "drf-sjf": "gantline.policies.allox.drf:ShortestFirstDRF",
     "equal-share": "gantline.policies.elastic.policies:EqualShare",
-    "es": "gantline.policies.allox.shared:EqualShare",
+    "es": "gantline.policies.allox.shared:AlloxEqualShare",
     "fs": "gantline.policies.allox.shared:EqualUsers",
     "edf": "gantline.policies.elasticflow.policy:EarliestDeadlineFirst",
     "elasticflow": "gantline.policies.elasticflow.policy:ElasticFlow",

@@ -20,7 +20,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.units import human_seconds
 from gantline.questions.forecast import Forecast, Setup, forecast
-from gantline.simulator.outcome import Outcome, carry_out
+from gantline.simulator.outcome import JobOutcome, carry_out
 from gantline.simulator.rollout import rollout
 
 _RUNS = ("starts", "stays", "moves", "resizes")
@@ -105,7 +105,7 @@ def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = 
     return Explanation(job, own.act, own.why, (), ahead, changes, _makes_room(snapshot, policy, place, setup), expected)
 
 
-def _ahead(snapshot: Snapshot, outcomes: list[Outcome], place: int, rank: Any) -> Iterator[Ahead]:
+def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Any) -> Iterator[Ahead]:
     """Who holds devices after the decision, soonest to end first; then who waits and ranks before, in order."""
     jobs = snapshot.jobs
     rate = np.where(jobs.rate > 0, jobs.rate, np.nan)

@@ -22,7 +22,7 @@ from gantline.placement.rules import PlacementRule, find_placement
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """What happens to one job: ``starts``, ``stays``, ``moves``, ``resizes``, ``is stopped`` or ``waits``."""
 
     job: str
@@ -31,7 +31,7 @@ class Outcome:
     why: str = ""
 
 
-def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | str = "first-free") -> list[Outcome]:
+def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | str = "first-free") -> list[JobOutcome]:
     """Commit the plan on a copy of the snapshot's state; the snapshot itself is left alone."""
     copy = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
     rule = find_placement(placement) if isinstance(placement, str) else placement
@@ -49,18 +49,18 @@ def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | str = "
     return [_outcome(engine, plan, place, int(row), before[place], bool(ran[place])) for place, row in enumerate(rows)]
 
 
-def _outcome(engine: Engine, plan: Plan, place: int, row: int, before: tuple[int, ...], ran: bool) -> Outcome:
+def _outcome(engine: Engine, plan: Plan, place: int, row: int, before: tuple[int, ...], ran: bool) -> JobOutcome:
     tables = engine.state.tables
     name, held = tables.ids[row], engine.grants.devices(row)
     reason = Reason(int(tables.I[c.REASON, row]))
     if not Phase(int(tables.I[c.PHASE, row])).holds_devices:
         reason = _why_it_waits(engine, plan, place, row) if reason in (Reason.NONE, Reason.ARRIVED) else reason
-        return Outcome(name, "is stopped" if ran else "waits", (), sentence(reason))
+        return JobOutcome(name, "is stopped" if ran else "waits", (), sentence(reason))
     if not ran:
-        return Outcome(name, "starts", held)
+        return JobOutcome(name, "starts", held)
     if held == before:
-        return Outcome(name, "stays", held)
-    return Outcome(name, "moves" if len(held) == len(before) else "resizes", held)
+        return JobOutcome(name, "stays", held)
+    return JobOutcome(name, "moves" if len(held) == len(before) else "resizes", held)
 
 
 def _why_it_waits(engine: Engine, plan: Plan, place: int, row: int) -> Reason:

@@ -39,7 +39,7 @@ VERSION = 2
 
 
 @dataclass(frozen=True)
-class Difference:
+class PlanDifference:
     """Where a replay first gave another plan."""
 
     decision: int
@@ -57,11 +57,11 @@ class Replayed:
     """How far a replay came."""
 
     decisions: int
-    difference: Difference | None = None
+    difference: PlanDifference | None = None
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """A recorded run: what was run, and its journal."""
 
     about: Mapping[str, Any]
@@ -114,7 +114,7 @@ def _columns(frame: pl.DataFrame) -> dict[str, Any]:
     return {name: {"type": str(frame.schema[name]), "values": memories.plain(frame[name].to_list())} for name in frame.columns}
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: Path) -> RunRecord:
     """Read a record; one that was cut short is refused."""
     lines = _lines(path)
     about = next(lines, None)
@@ -134,10 +134,10 @@ def read_record(path: Path) -> Record:
     if len(found) != about.get("lines", len(found)):
         told = f"has {len(found)} lines, its first line promises {about['lines']}"
         raise UsageError(told, where=str(path), fix="was the file cut short?")
-    return Record(about, tuple(found), str(path))
+    return RunRecord(about, tuple(found), str(path))
 
 
-def replay(record: Record, policy: Policy, performance: Any = None) -> Replayed:
+def replay(record: RunRecord, policy: Policy, performance: Any = None) -> Replayed:
     """Fold a record through engine and policy, up to the first plan that is not the recorded one."""
     about, check = record.about, _Check(record.decisions)
     types = {name: getattr(pl, column["type"]) for name, column in about["jobs"].items()}
@@ -155,15 +155,15 @@ def replay(record: Record, policy: Policy, performance: Any = None) -> Replayed:
         return Replayed(check.decisions - 1, parted.difference)
     if check.decisions < len(record.decisions):
         left = record.decisions[check.decisions]
-        return Replayed(check.decisions, Difference(left["decision"], left["now"], "decision", "made", "not made"))
+        return Replayed(check.decisions, PlanDifference(left["decision"], left["now"], "decision", "made", "not made"))
     if run.summary["log_hash"] != about["log_hash"]:
         end = float(run.summary["end"])
-        return Replayed(check.decisions, Difference(check.decisions, end, "log", about["log_hash"], run.summary["log_hash"]))
+        return Replayed(check.decisions, PlanDifference(check.decisions, end, "log", about["log_hash"], run.summary["log_hash"]))
     return Replayed(check.decisions)
 
 
 class _PartedError(Exception):
-    def __init__(self, difference: Difference) -> None:
+    def __init__(self, difference: PlanDifference) -> None:
         super().__init__(str(difference))
         self.difference = difference
 
@@ -182,11 +182,11 @@ class _Check(Journal):
         at = self.decisions
         self.decisions += 1
         if at >= len(self._expected):
-            raise _PartedError(Difference(snapshot.decision, snapshot.now, "decision", "not made", "made"))
+            raise _PartedError(PlanDifference(snapshot.decision, snapshot.now, "decision", "not made", "made"))
         line = self._expected[at]
         if (line["decision"], line["now"]) != (snapshot.decision, snapshot.now):
             recorded = f"number {line['decision']} at {line['now']:g} s"
-            raise _PartedError(Difference(snapshot.decision, snapshot.now, "decision", recorded, "this one"))
+            raise _PartedError(PlanDifference(snapshot.decision, snapshot.now, "decision", recorded, "this one"))
         parted = None
         if "snapshot" in line:
             now = json.loads(_line({"snapshot": encode_snapshot(snapshot), "plan": encode_plan(plan)}))
@@ -194,7 +194,7 @@ class _Check(Journal):
         elif line["hash"] != plan_hash(plan):
             parted = ("plan", line["hash"], plan_hash(plan))
         if parted is not None:
-            raise _PartedError(Difference(snapshot.decision, snapshot.now, parted[0], _short(parted[1]), _short(parted[2])))
+            raise _PartedError(PlanDifference(snapshot.decision, snapshot.now, parted[0], _short(parted[1]), _short(parted[2])))
 
 
 def first_difference(ours: Any, theirs: Any, path: str) -> tuple[str, Any, Any] | None:

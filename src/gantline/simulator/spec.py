@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Option:
+class RunOption:
     """One option: how a value is `read` (with the place that a mistake is told at), and what it is called."""
 
     read: Callable[[Any, str], Any]
@@ -65,7 +65,7 @@ class Option:
 
 def option(default: Any, read: Callable[[Any, str], Any], help: str, **more: Any) -> Any:
     """A field of `RunSpec`."""
-    return field(default=default, metadata={"option": Option(read, help, default=default, **more)})
+    return field(default=default, metadata={"option": RunOption(read, help, default=default, **more)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ class RunSpec:
 
 
 #: name -> option, in the order of help
-OPTIONS: dict[str, Option] = {
+OPTIONS: dict[str, RunOption] = {
     item.name: replace(item.metadata["option"], name=item.name, flag=item.metadata["option"].flag or f"--{item.name.replace('_', '-')}")
     for item in fields(RunSpec)
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gantline.workload.finding import REPAIR, Finding
-from gantline.workload.schema import COLUMNS, REQUIRED, Column
+from gantline.workload.schema import COLUMNS, REQUIRED, TraceColumn
 
 _MOST = 2**53  # beyond this a float no longer tells one whole number from the next
 _DATE = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
@@ -53,7 +53,7 @@ def _text(series: pl.Series, findings: list[Finding]) -> pl.Series:
     return text
 
 
-def _number(series: pl.Series, column: Column, findings: list[Finding]) -> pl.Series:
+def _number(series: pl.Series, column: TraceColumn, findings: list[Finding]) -> pl.Series:
     name = series.name
     if not (series.dtype.is_numeric() or series.dtype in (pl.String, pl.Boolean, pl.Null)):
         fix = "give seconds from the start of the trace" if series.dtype.is_temporal() else "give a number"
@@ -93,7 +93,7 @@ def _number(series: pl.Series, column: Column, findings: list[Finding]) -> pl.Se
     return number.floor().cast(pl.Int64, strict=False)
 
 
-def _number_fix(column: Column) -> str:
+def _number_fix(column: TraceColumn) -> str:
     if column.unit == "s":
         return "give seconds, counted from the start of the trace for points in time"
     return "give a number with a decimal point and no separators"

@@ -15,7 +15,7 @@ from gantline.workload.schema import fill_empty
 
 
 @dataclass(frozen=True)
-class Problem:
+class TraceProblem:
     """One contradiction: where it is, what it is, how to put it right, and whether :func:`repair` does."""
 
     file: str
@@ -29,16 +29,16 @@ class Problem:
         return str(TraceError(self.what, file=self.file, line=self.line, field=self.field, fix=self.fix))
 
 
-def check(path: str | Path) -> list[Problem]:
+def check(path: str | Path) -> list[TraceProblem]:
     """All problems of a trace file in the order of its lines; an empty list means that it loads."""
     try:
         raw = read_table(Path(path))
     except TraceError as error:
-        return [Problem(error.file, error.line, error.field, error.what, error.fix, False)]
+        return [TraceProblem(error.file, error.line, error.field, error.what, error.fix, False)]
     return check_table(raw)
 
 
-def check_table(raw: RawTable) -> list[Problem]:
+def check_table(raw: RawTable) -> list[TraceProblem]:
     """All problems of rows that were already read."""
     native = as_native(raw.frame)[0]
     findings = list(missing_columns(native))
@@ -53,11 +53,11 @@ def check_table(raw: RawTable) -> list[Problem]:
     return sorted(problems, key=lambda problem: problem.line or 0)
 
 
-def _problems(finding: Finding, raw: RawTable) -> list[Problem]:
+def _problems(finding: Finding, raw: RawTable) -> list[TraceProblem]:
     fix = finding.fix.replace("FILE", raw.source)
     if not finding.rows:
-        return [Problem(raw.source, raw.header_line, finding.field, finding.what, fix, finding.repairable)]
+        return [TraceProblem(raw.source, raw.header_line, finding.field, finding.what, fix, finding.repairable)]
     return [
-        Problem(raw.source, raw.line(row), finding.field, finding.describe(at), fix, finding.repairable)
+        TraceProblem(raw.source, raw.line(row), finding.field, finding.describe(at), fix, finding.repairable)
         for at, row in enumerate(finding.rows)
     ]

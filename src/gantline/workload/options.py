@@ -18,7 +18,7 @@ CPU_ONLY_PATTERN = r"(?:^|\|)[^:=|/\s]+:0(?:/|=)"
 _PARTS = re.compile(rf"([^:=|/\s]+):(\d+)(?:/({_NUMBER}))?(?:/({_NUMBER}))?=({_NUMBER})")
 
 
-class Option(NamedTuple):
+class WrittenOption(NamedTuple):
     """One way to run: so many devices of a type (and CPUs, memory in GB), for so many seconds."""
 
     type: str
@@ -28,7 +28,7 @@ class Option(NamedTuple):
     memory: float = 0.0
 
 
-def parse_options(text: str) -> tuple[Option, ...]:
+def parse_options(text: str) -> tuple[WrittenOption, ...]:
     """The alternatives in a cell of the ``options`` column."""
     found = []
     for part in text.split("|") if text else ():
@@ -36,16 +36,16 @@ def parse_options(text: str) -> tuple[Option, ...]:
         if match is None:
             raise UsageError(f"'{part}' is not type:gpus[/cpus][/memory]=seconds", fix="for instance v100:4=3600")
         kind, gpus, cpus, memory, duration = match.groups()
-        found.append(Option(kind, int(gpus), float(duration), float(cpus or 0), float(memory or 0)))
+        found.append(WrittenOption(kind, int(gpus), float(duration), float(cpus or 0), float(memory or 0)))
     return tuple(found)
 
 
-def format_options(options: Iterable[Option]) -> str:
+def format_options(options: Iterable[WrittenOption]) -> str:
     """The cell that :func:`parse_options` reads back."""
     return "|".join(map(_format, options))
 
 
-def _format(option: Option) -> str:
+def _format(option: WrittenOption) -> str:
     extra = ""
     if option.cpus or option.memory:
         extra = f"/{_short(option.cpus)}" + (f"/{_short(option.memory)}" if option.memory else "")

@@ -19,7 +19,7 @@ KINDS = ("adaptive", "strong-scaling", "rigid", "hybrid")
 
 
 @dataclass(frozen=True)
-class Column:
+class TraceColumn:
     """One column of the native table; ``empty`` says what replaces an empty cell (None: it stays unknown)."""
 
     name: str
@@ -36,37 +36,43 @@ class Column:
 _NOTHING = pl.lit("")
 _REQUEST = pl.col("gpus")
 
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, TraceColumn] = {
     column.name: column
     for column in (
-        Column("job", "text", "", "identity of the job, unique in the trace"),
-        Column("arrival", "number", "s", "when the job is submitted, from the start of the trace; never decreasing"),
-        Column("gpus", "whole", "GPUs", "how many GPUs the job asks for"),
-        Column("duration", "number", "s", "run time on the GPUs asked for"),
-        Column("user", "text", "", "who submitted it", _NOTHING),
-        Column("queue", "text", "", "queue, virtual cluster or partition", _NOTHING),
-        Column("app", "text", "", "application or group of jobs that belong together", _NOTHING),
-        Column("model", "text", "", "neural network that is trained", _NOTHING),
-        Column("type", "text", "", "device type asked for", _NOTHING),
-        Column("options", "text", "", "alternatives: type:gpus[/cpus][/memory]=seconds joined by |", _NOTHING),
-        Column("min_gpus", "whole", "GPUs", "fewest GPUs it can run on; empty: as requested", _REQUEST),
-        Column("max_gpus", "whole", "GPUs", "most GPUs it can use; empty: as requested", _REQUEST),
-        Column("work", "number", "", "amount of work; empty: the duration, that is rate 1", pl.col("duration")),
-        Column("priority", "number", "", "higher goes first; empty: 0", pl.lit(0.0)),
-        Column("weight", "number", "", "share of a fair policy; empty: 1", pl.lit(1.0)),
-        Column("deadline", "number", "s", "when it should be done, from the start of the trace; empty: none"),
-        Column("started", "number", "s", "when it really started, where a log tells; empty: unknown"),
-        Column("ended", "number", "s", "when it really ended, where a log tells; empty: unknown"),
-        Column("cpus", "number", "CPUs", "CPU cores of the whole job; empty: unknown"),
-        Column("memory", "number", "GB", "main memory of the whole job; empty: unknown"),
-        Column("outcome", "text", "", "how it really ended: completed, failed or killed; empty: unknown", _NOTHING),
-        Column("attempts", "whole", "", "how often it was started; empty: unknown"),
-        Column("batch_size", "whole", "", "training samples per step; empty: unknown"),
-        Column("kind", "text", "", "how it uses GPUs: adaptive, strong-scaling, rigid or hybrid; empty: as the policy assumes", _NOTHING),
-        Column("stages", "text", "", "pipeline stages of a hybrid job, GPUs of one replica: dgx:2|rtx:8; empty: as profiled", _NOTHING),
-        Column("reserved", "text", "", "GPUs that are kept for it, such as dgx:8; empty: none", _NOTHING),
-        Column("scaling", "text", "", "times that a training step is made of: fixed=0.02;sample=0.001;within=0.05; empty: none", _NOTHING),
-        Column("throughput_key", "text", "", "row of a throughput table; empty: none", _NOTHING),
+        TraceColumn("job", "text", "", "identity of the job, unique in the trace"),
+        TraceColumn("arrival", "number", "s", "when the job is submitted, from the start of the trace; never decreasing"),
+        TraceColumn("gpus", "whole", "GPUs", "how many GPUs the job asks for"),
+        TraceColumn("duration", "number", "s", "run time on the GPUs asked for"),
+        TraceColumn("user", "text", "", "who submitted it", _NOTHING),
+        TraceColumn("queue", "text", "", "queue, virtual cluster or partition", _NOTHING),
+        TraceColumn("app", "text", "", "application or group of jobs that belong together", _NOTHING),
+        TraceColumn("model", "text", "", "neural network that is trained", _NOTHING),
+        TraceColumn("type", "text", "", "device type asked for", _NOTHING),
+        TraceColumn("options", "text", "", "alternatives: type:gpus[/cpus][/memory]=seconds joined by |", _NOTHING),
+        TraceColumn("min_gpus", "whole", "GPUs", "fewest GPUs it can run on; empty: as requested", _REQUEST),
+        TraceColumn("max_gpus", "whole", "GPUs", "most GPUs it can use; empty: as requested", _REQUEST),
+        TraceColumn("work", "number", "", "amount of work; empty: the duration, that is rate 1", pl.col("duration")),
+        TraceColumn("priority", "number", "", "higher goes first; empty: 0", pl.lit(0.0)),
+        TraceColumn("weight", "number", "", "share of a fair policy; empty: 1", pl.lit(1.0)),
+        TraceColumn("deadline", "number", "s", "when it should be done, from the start of the trace; empty: none"),
+        TraceColumn("started", "number", "s", "when it really started, where a log tells; empty: unknown"),
+        TraceColumn("ended", "number", "s", "when it really ended, where a log tells; empty: unknown"),
+        TraceColumn("cpus", "number", "CPUs", "CPU cores of the whole job; empty: unknown"),
+        TraceColumn("memory", "number", "GB", "main memory of the whole job; empty: unknown"),
+        TraceColumn("outcome", "text", "", "how it really ended: completed, failed or killed; empty: unknown", _NOTHING),
+        TraceColumn("attempts", "whole", "", "how often it was started; empty: unknown"),
+        TraceColumn("batch_size", "whole", "", "training samples per step; empty: unknown"),
+        TraceColumn(
+            "kind", "text", "", "how it uses GPUs: adaptive, strong-scaling, rigid or hybrid; empty: as the policy assumes", _NOTHING
+        ),
+        TraceColumn(
+            "stages", "text", "", "pipeline stages of a hybrid job, GPUs of one replica: dgx:2|rtx:8; empty: as profiled", _NOTHING
+        ),
+        TraceColumn("reserved", "text", "", "GPUs that are kept for it, such as dgx:8; empty: none", _NOTHING),
+        TraceColumn(
+            "scaling", "text", "", "times that a training step is made of: fixed=0.02;sample=0.001;within=0.05; empty: none", _NOTHING
+        ),
+        TraceColumn("throughput_key", "text", "", "row of a throughput table; empty: none", _NOTHING),
     )
 }
 

@@ -20,7 +20,7 @@ from gantline.imitations.shockwave.models import profile, steps_per_epoch
 from gantline.imitations.shockwave.planner import Planner
 from gantline.imitations.shockwave.shares import RULES
 from gantline.imitations.shockwave.turns import Turns
-from gantline.policies.shockwave.window import Window, plan_counts
+from gantline.policies.shockwave.window import PlanningWindow, plan_counts
 from gantline.simulator.simulate import simulate
 from gantline.workload.importers.registry import import_trace
 
@@ -141,7 +141,7 @@ def test_baselines_with_a_choice_stay_within_its_reach_of_the_published_table(po
 
 
 @cache
-def plans_of_the_recorded_run() -> dict[int, tuple[list[Job], Window, dict[str, Floats]]]:
+def plans_of_the_recorded_run() -> dict[int, tuple[list[Job], PlanningWindow, dict[str, Floats]]]:
     """What every re-plan was made from, with the recorded schedule followed."""
     schedule = {int(row["round"]): {int(word) for word in row["job_indices"].split()} for row in rows("runs/planning_schedule.csv")}
     found = {}

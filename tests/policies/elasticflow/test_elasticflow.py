@@ -79,9 +79,9 @@ def test_the_least_size_that_is_in_time_is_reserved() -> None:
         without = make_policy("elasticflow", {"spare_order": "least_added"})
         assert without.decide(snapshot).memory["plans"]["0"] == first
         from gantline.policies.elastic.pools import pools
-        from gantline.policies.elasticflow.desk import Desk
+        from gantline.policies.elasticflow.desk import AdmissionDesk
 
-        desk = Desk(next(iter(pools(snapshot))), make_policy("elasticflow").settled(), [0], {})  # type: ignore[attr-defined]
+        desk = AdmissionDesk(next(iter(pools(snapshot))), make_policy("elasticflow").settled(), [0], {})  # type: ignore[attr-defined]
         plans = desk._replan(np.array([0]))
         assert plans[0][1].tolist() == [size]
 

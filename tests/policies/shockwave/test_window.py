@@ -12,11 +12,20 @@ from hypothesis import strategies as st
 
 from gantline.policies.shockwave.learning import Learner
 from gantline.policies.shockwave.prediction import Predictor
-from gantline.policies.shockwave.window import Window, fair_window, fill_idle, pack_rounds, plan_counts, plan_window, priorities, value_of
+from gantline.policies.shockwave.window import (
+    PlanningWindow,
+    fair_window,
+    fill_idle,
+    pack_rounds,
+    plan_counts,
+    plan_window,
+    priorities,
+    value_of,
+)
 
 
 @st.composite
-def windows(draw: st.DrawFn) -> Window:
+def windows(draw: st.DrawFn) -> PlanningWindow:
     jobs = draw(st.integers(1, 3))
     numbers = st.floats(0.0, 1.0)
     epochs = np.array([float(draw(st.integers(2, 6))) for _ in range(jobs)])
@@ -25,12 +34,12 @@ def windows(draw: st.DrawFn) -> Window:
     remaining = (epochs - done) * duration * np.array([0.5 + draw(numbers) for _ in range(jobs)])
     weight = np.array([1.0 + 9.0 * draw(numbers) for _ in range(jobs)])
     gang = np.array([draw(st.sampled_from((1, 2))) for _ in range(jobs)], dtype=np.int64)
-    return Window(gang, epochs, done, duration, remaining, weight, gpus=draw(st.integers(2, 3)), rounds=3, length=120.0, gap=1e-9)
+    return PlanningWindow(gang, epochs, done, duration, remaining, weight, gpus=draw(st.integers(2, 3)), rounds=3, length=120.0, gap=1e-9)
 
 
 @given(windows())
 @settings(deadline=None, max_examples=40)
-def test_counts_are_as_good_as_the_best_of_all(w: Window) -> None:
+def test_counts_are_as_good_as_the_best_of_all(w: PlanningWindow) -> None:
     counts, value = plan_counts(w)
     every = [
         value_of(w, np.array(some))
@@ -43,7 +52,7 @@ def test_counts_are_as_good_as_the_best_of_all(w: Window) -> None:
 
 @given(windows())
 @settings(deadline=None, max_examples=40)
-def test_no_round_is_overbooked_and_no_gpu_idles_beside_a_job_that_fits(w: Window) -> None:
+def test_no_round_is_overbooked_and_no_gpu_idles_beside_a_job_that_fits(w: PlanningWindow) -> None:
     plan = plan_window(w)
     for at in range(w.rounds):
         left = w.gpus - int(w.gang[plan[:, at]].sum())
@@ -51,9 +60,9 @@ def test_no_round_is_overbooked_and_no_gpu_idles_beside_a_job_that_fits(w: Windo
         assert not any(w.gang[k] <= left for k in np.flatnonzero(~plan[:, at]))
 
 
-def two_jobs(**more: object) -> Window:
+def two_jobs(**more: object) -> PlanningWindow:
     """Two jobs of four epochs of 100 s on one GPU, for three rounds."""
-    base = Window(np.array([1, 1]), np.full(2, 4.0), np.zeros(2), np.full(2, 100.0), np.full(2, 400.0), np.ones(2), 1, 3)
+    base = PlanningWindow(np.array([1, 1]), np.full(2, 4.0), np.zeros(2), np.full(2, 100.0), np.full(2, 400.0), np.ones(2), 1, 3)
     return replace(base, **more)  # type: ignore[arg-type]
 
 

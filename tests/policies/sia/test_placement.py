@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.policies.sia.configurations import Configurations, NodeClass, node_classes
-from gantline.policies.sia.placement import Parts, Wish, place_fast, place_sticky, shape_of
+from gantline.policies.sia.placement import Parts, PlacementWish, place_fast, place_sticky, shape_of
 
 
 def test_the_default_cluster_of_the_paper_has_nineteen_configurations() -> None:
@@ -38,7 +38,7 @@ def test_further_sizes_are_not_for_everyone() -> None:
     assert columns.shape(5) == (8, 2)
 
 
-def _check(nodes: NodeClass, wishes: list[Wish], placed: dict[int, Parts]) -> None:
+def _check(nodes: NodeClass, wishes: list[PlacementWish], placed: dict[int, Parts]) -> None:
     used = np.zeros(len(nodes.nodes), dtype=int)
     for wish in wishes:
         parts = placed[wish.job]
@@ -63,7 +63,7 @@ def test_whatever_the_bounds_allow_is_placed_whole_round_after_round(data: st.Da
             column = data.draw(st.integers(0, len(columns) - 1))
             if np.all(columns.use[column] <= left):
                 left -= columns.use[column]
-                wishes.append(Wish(job, int(columns.gpus[column])))
+                wishes.append(PlacementWish(job, int(columns.gpus[column])))
         _check(nodes, wishes, place_fast(nodes, wishes))
         placed = place_sticky(nodes, wishes, before)
         _check(nodes, wishes, placed)
@@ -73,19 +73,19 @@ def test_whatever_the_bounds_allow_is_placed_whole_round_after_round(data: st.Da
 def test_whoever_keeps_its_configuration_stays_if_the_newcomer_fits_elsewhere() -> None:
     nodes = NodeClass("x", 8, (0, 1))
     before = {0: ((1, 4),), 1: ((0, 2),)}
-    placed = place_sticky(nodes, [Wish(0, 4), Wish(1, 2), Wish(2, 4)], before)
+    placed = place_sticky(nodes, [PlacementWish(0, 4), PlacementWish(1, 2), PlacementWish(2, 4)], before)
     assert {job: placed[job] for job in before} == before
     assert placed[2] == ((1, 4),), "the fullest node that has room"
 
 
 def test_small_jobs_move_for_a_whole_node() -> None:
     nodes = NodeClass("x", 8, (0, 1))
-    placed = place_sticky(nodes, [Wish(0, 2), Wish(1, 4), Wish(2, 8)], {0: ((0, 2),), 1: ((1, 4),)})
+    placed = place_sticky(nodes, [PlacementWish(0, 2), PlacementWish(1, 4), PlacementWish(2, 8)], {0: ((0, 2),), 1: ((1, 4),)})
     assert placed == {2: ((0, 8),), 1: ((1, 4),), 0: ((1, 2),)}, "the node with most free GPUs is emptied"
 
 
 def test_a_rigid_size_takes_what_is_left_where_no_node_has_room() -> None:
     nodes = NodeClass("x", 8, (0, 1))
-    wishes = [Wish(0, 6), Wish(1, 6), Wish(2, 4)]
+    wishes = [PlacementWish(0, 6), PlacementWish(1, 6), PlacementWish(2, 4)]
     for placed in (place_fast(nodes, wishes), place_sticky(nodes, wishes, {})):
         assert sorted(shape_of(placed[2])) == [2, 2]

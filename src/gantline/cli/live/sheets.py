@@ -57,7 +57,10 @@ def show_rows(rows: Sequence[Mapping[str, Any]], form: str, key: str, names: Seq
     else:
         every = list(dict.fromkeys(name for row in rows for name in row)) or list(names)
         columns = list(names) if names and form == "table" else every
-        show(Sheet(tuple(map(Column, columns)), [[row.get(name) for name in columns] for row in rows]), "csv" if form == "csv" else "table")
+        show(
+            Sheet(tuple(map(Column, columns)), [[row.get(name) for name in columns] for row in rows]),
+            "csv" if form == "csv" else "table",
+        )
 
 
 def _cell(job: Mapping[str, Any], name: str, now: float) -> Any:

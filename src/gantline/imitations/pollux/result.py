@@ -10,7 +10,7 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.imitations.intervals import Seats, write_log
+from gantline.imitations.intervals import DeviceSeats, write_log
 from gantline.imitations.pollux import clock as k
 from gantline.imitations.pollux.loop import Loop
 from gantline.performance.goodput.measured import packed_shape
@@ -38,7 +38,7 @@ def _write_log(simulation: Simulation, loop: Loop) -> None:
     """One interval per span; a node's devices are given out from the lowest number that is free."""
     t = simulation.state.tables
     spans = sorted(loop.spans, key=lambda span: (span.begin, span.job))
-    seats, first = Seats(t.D.shape[1]), t.cluster.first_device.tolist()
+    seats, first = DeviceSeats(t.D.shape[1]), t.cluster.first_device.tolist()
     held = [
         device
         for span in spans

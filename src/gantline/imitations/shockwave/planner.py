@@ -13,7 +13,7 @@ from gantline.imitations.shockwave.loop import Rounds
 from gantline.imitations.shockwave.models import SAMPLES, steps_per_epoch
 from gantline.policies.shockwave.learning import Learner
 from gantline.policies.shockwave.prediction import Predictor
-from gantline.policies.shockwave.window import Window, fair_window, plan_window, priorities
+from gantline.policies.shockwave.window import PlanningWindow, fair_window, plan_window, priorities
 
 _SETTLE = 20  # calls of the calibration before a plan's inputs are read
 
@@ -78,7 +78,7 @@ class Planner:
         self._plan, self._members, self._row = plan_window(window if fair is None else fair), [job.index for job in jobs], 0
         self.planned += 1
 
-    def question(self, rounds: Rounds) -> tuple[list[Job], Window, dict[str, Floats]]:
+    def question(self, rounds: Rounds) -> tuple[list[Job], PlanningWindow, dict[str, Floats]]:
         """The jobs to plan for and what is believed of them; arrivals and departures are taken note of."""
         jobs = list(rounds.active)
         share = min(1.0, rounds.gpus / len(jobs))
@@ -94,7 +94,7 @@ class Planner:
         remaining = np.array([one.remaining(int(at)) for one, at in zip(predictors, done)])
         target = np.array([self._target(job) for job in jobs])
         lateness = (rounds.length * self.number + remaining / share) / target
-        window = Window(
+        window = PlanningWindow(
             np.array([job.gang for job in jobs], dtype=np.int64),
             np.array([float(job.epochs) for job in jobs]),
             done,

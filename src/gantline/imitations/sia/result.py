@@ -8,7 +8,7 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.imitations.intervals import Seats, write_log
+from gantline.imitations.intervals import DeviceSeats, write_log
 from gantline.imitations.sia.rounds import Rounds
 
 
@@ -33,7 +33,7 @@ def _write_log(simulation: Simulation, rounds: Rounds) -> None:
     """One interval per spell; a node's GPUs are given out from the lowest number that is free."""
     t = simulation.state.tables
     spells = sorted(rounds.spells, key=lambda spell: (spell.begin, spell.job))
-    seats, first = Seats(t.D.shape[1]), t.cluster.first_device
+    seats, first = DeviceSeats(t.D.shape[1]), t.cluster.first_device
     held: list[int] = []
     for spell in spells:
         nodes = rounds.classes[spell.group]

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from gantline.imitations.sia.jobs import Job
 from gantline.policies.sia.configurations import NodeClass
-from gantline.policies.sia.placement import Parts, Wish, place_fast, place_sticky, shape_of
+from gantline.policies.sia.placement import Parts, PlacementWish, place_fast, place_sticky, shape_of
 
 
 class Grant(NamedTuple):
@@ -135,7 +135,7 @@ class Rounds:
                 self._grant[k] = grant
         for group, nodes in enumerate(self.classes):
             here = {k: grant for k, grant in sorted(self._grant.items()) if grant.group == group}
-            wishes = [Wish(k, grant.gpus) for k, grant in here.items() if not grant.parts]
+            wishes = [PlacementWish(k, grant.gpus) for k, grant in here.items() if not grant.parts]
             before = {k: spell.parts for k, spell in self._open.items() if spell.group == group}
             placed = place_sticky(nodes, wishes, before) if self.sticky else place_fast(nodes, wishes)
             for k, parts in (placed | {k: grant.parts for k, grant in here.items() if grant.parts}).items():

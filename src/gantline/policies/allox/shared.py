@@ -13,7 +13,7 @@ from gantline.policies.allox.ways import Ways
 
 
 @dataclass(frozen=True)
-class EqualShare(Filling):
+class AlloxEqualShare(Filling):
     """Every user has its part of every resource, used or not; within it devices first, shortest first (ES)."""
 
     name: ClassVar[str] = "es"

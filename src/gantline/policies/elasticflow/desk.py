@@ -39,7 +39,7 @@ class Decided:
     until: float = math.inf
 
 
-class Desk:
+class AdmissionDesk:
     """One pool, one moment."""
 
     def __init__(self, pool: Pool, rules: DeadlinePolicy, known: Iterable[int], plans: dict[int, Plan]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from gantline.core.plan import Plan, Refusal, Reservation
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.pools import Pool, plan_of, pools
-from gantline.policies.elasticflow.desk import Decided, Desk, plain, restored
+from gantline.policies.elasticflow.desk import AdmissionDesk, Decided, plain, restored
 from gantline.policies.elasticflow.settings import DeadlinePolicy
 
 _WHY = "its deadline cannot be met beside those that were promised"
@@ -37,7 +37,7 @@ class _Deadlines(DeadlinePolicy):
         for pool in found:
             mine = rows[pool.jobs]
             known = [job for job, row in enumerate(mine.tolist()) if row in admitted]
-            decided.append(Desk(replace(pool, curves=pool.curves.powers_of_two()), rules, known, restored(stored, mine)).decide())
+            decided.append(AdmissionDesk(replace(pool, curves=pool.curves.powers_of_two()), rules, known, restored(stored, mine)).decide())
         gone = {int(pool.jobs[job]) for pool, one in zip(found, decided) for job in one.refused}
         stays = [place for place in range(len(rows)) if place not in gone]  # who is refused is not there next time
         place_of = {place: number for number, place in enumerate(stays)}

@@ -13,7 +13,7 @@ from gantline.core.errors import UsageError, near
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.shockwave.window import Window, plan_window, priorities
+from gantline.policies.shockwave.window import PlanningWindow, plan_window, priorities
 
 FUTURES = ("learned", "told")
 _EPOCHS = 20.0  # parts in which the work of a job without epochs is counted
@@ -96,7 +96,7 @@ class Shockwave(Policy):
         target = np.array([_target(*targets[name]) for name in jobs.ids])
         lateness = (snapshot.now + remaining / share) / np.maximum(target, 1e-9)
         weight = priorities(lateness, remaining, largest=self.largest, power=self.power, length=length)
-        window = Window(
+        window = PlanningWindow(
             jobs.gpus, np.full(len(jobs), _EPOCHS), _progress(jobs.done, whole), whole / _EPOCHS, remaining, weight,
             int(snapshot.cluster.gpus), self.window, length, self.makespan,
         )  # fmt: skip

@@ -26,7 +26,7 @@ _RANKED = 1e5  # largest weight in the ranking
 
 
 @dataclass(frozen=True)
-class Window:
+class PlanningWindow:
     """The jobs of one plan, and what is wanted of it."""
 
     gang: Ints
@@ -50,7 +50,7 @@ def priorities(lateness: Floats, remaining: Floats, *, largest: float, power: fl
         return np.where(late, lateness ** np.where(remaining < length, 100.0, power), 1.0)
 
 
-def fair_window(w: Window, target: Floats, share: float, largest: float, end: float) -> Window | None:
+def fair_window(w: PlanningWindow, target: Floats, share: float, largest: float, end: float) -> PlanningWindow | None:
     """The window in which everybody keeps the fair finish time; None: somebody's lies before the window's end, or nobody can pay for it.
 
     What is left after the window must be done by the target on an equal share: a lower bound on the work within the window.
@@ -66,7 +66,7 @@ def fair_window(w: Window, target: Floats, share: float, largest: float, end: fl
     return replace(w, priority=np.ones(len(w.gang)), least=least)
 
 
-def plan_counts(w: Window) -> tuple[Ints, float]:
+def plan_counts(w: PlanningWindow) -> tuple[Ints, float]:
     """Rounds per job within the window, and the value of the plan (the relaxed problem)."""
     program = _program(w)
     found = solve(program, "mip", gap=w.gap)
@@ -76,7 +76,7 @@ def plan_counts(w: Window) -> tuple[Ints, float]:
     return counts, found.objective
 
 
-def value_of(w: Window, counts: Ints) -> float:
+def value_of(w: PlanningWindow, counts: Ints) -> float:
     """The objective of the relaxed problem for given counts, with every priority as it is."""
     most = (w.epochs - w.done) * w.duration
     seconds = np.minimum(counts * w.length, most)
@@ -87,7 +87,7 @@ def value_of(w: Window, counts: Ints) -> float:
     return float(gain.sum() / (len(w.gang) * w.rounds) - w.makespan * max(0.0, float((w.remaining - seconds).max())))
 
 
-def _program(w: Window) -> LinearProgram:
+def _program(w: PlanningWindow) -> LinearProgram:
     """Columns: rounds, seconds of work and utility of every job; then the longest job left over."""
     jobs = len(w.gang)
     weight, floor = _urgent_first(w)
@@ -132,7 +132,7 @@ def _program(w: Window) -> LinearProgram:
     return LinearProgram(gain, matrix, np.full(last + 1, -np.inf), upper, low, high, whole)
 
 
-def _urgent_first(w: Window) -> tuple[Floats, Ints]:
+def _urgent_first(w: PlanningWindow) -> tuple[Floats, Ints]:
     """Weights, and rounds that very late jobs have for certain, in the order of their priorities."""
     weight, floor = w.priority.copy(), np.zeros(len(w.gang), dtype=np.int64)
     left = w.gpus * w.rounds
@@ -153,7 +153,7 @@ def _segments() -> tuple[list[float], list[float]]:
     return slopes, [b - slope * a for slope, (a, b) in zip(slopes, points)]
 
 
-def rank_rounds(w: Window, counts: Ints) -> Bools | None:
+def rank_rounds(w: PlanningWindow, counts: Ints) -> Bools | None:
     """In which rounds each job runs: as early as its priority says; None: the counts cannot be packed."""
     chosen = np.flatnonzero(counts > 0)
     jobs, rounds = len(chosen), w.rounds
@@ -187,7 +187,7 @@ def rank_rounds(w: Window, counts: Ints) -> Bools | None:
     return plan
 
 
-def pack_rounds(w: Window, counts: Ints) -> Bools:
+def pack_rounds(w: PlanningWindow, counts: Ints) -> Bools:
     """Rounds for counts that do not fit exactly: by priority, each as early as there is room, what does not fit is left out."""
     plan = np.zeros((len(w.gang), w.rounds), dtype=np.bool_)
     room = np.full(w.rounds, w.gpus)
@@ -198,7 +198,7 @@ def pack_rounds(w: Window, counts: Ints) -> Bools:
     return plan
 
 
-def fill_idle(w: Window, plan: Bools) -> Bools:
+def fill_idle(w: PlanningWindow, plan: Bools) -> Bools:
     """Idle GPUs of every round go to jobs not planned there, the longest first."""
     filled = plan.copy()
     order = np.argsort(-w.remaining, kind="stable")
@@ -213,7 +213,7 @@ def fill_idle(w: Window, plan: Bools) -> Bools:
     return filled
 
 
-def settle_ties(w: Window, plan: Bools) -> Bools:
+def settle_ties(w: PlanningWindow, plan: Bools) -> Bools:
     """Jobs that are alike change places until the one listed first has the earliest rounds: no plan is worse for it."""
     alike: dict[tuple[float, ...], list[int]] = {}
     for k, each in enumerate(zip(w.gang, w.epochs, w.done, w.duration, w.remaining, w.priority)):
@@ -224,7 +224,7 @@ def settle_ties(w: Window, plan: Bools) -> Bools:
     return settled
 
 
-def plan_window(w: Window) -> Bools:
+def plan_window(w: PlanningWindow) -> Bools:
     """Who runs in which round of the window."""
     counts, _ = plan_counts(w)
     plan = rank_rounds(w, counts)

@@ -18,7 +18,7 @@ Parts = tuple[tuple[int, int], ...]  # (node of the class, GPUs)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlacementWish:
     """A job that is to have GPUs of a class."""
 
     job: int
@@ -30,7 +30,7 @@ def shape_of(parts: Parts) -> tuple[int, ...]:
     return tuple(gpus for _, gpus in parts)
 
 
-def place_fast(nodes: NodeClass, wishes: Iterable[Wish]) -> dict[int, Parts]:
+def place_fast(nodes: NodeClass, wishes: Iterable[PlacementWish]) -> dict[int, Parts]:
     """Everyone anew, by a pointer that moves on over the nodes."""
     free = [nodes.size] * len(nodes.nodes)
     found, pointer = {}, 0
@@ -48,7 +48,7 @@ def place_fast(nodes: NodeClass, wishes: Iterable[Wish]) -> dict[int, Parts]:
     return found
 
 
-def place_sticky(nodes: NodeClass, wishes: Iterable[Wish], before: Mapping[int, Parts]) -> dict[int, Parts]:
+def place_sticky(nodes: NodeClass, wishes: Iterable[PlacementWish], before: Mapping[int, Parts]) -> dict[int, Parts]:
     """Whoever had as many GPUs here stays where it was, if it can."""
     free = [nodes.size] * len(nodes.nodes)
     wanted = list(wishes)
@@ -77,7 +77,7 @@ def place_sticky(nodes: NodeClass, wishes: Iterable[Wish], before: Mapping[int, 
                 node, leaving = _cheapest(free, found, rest)
                 for job in leaving:
                     _give(free, found.pop(job))
-                    queue.append(Wish(job, size[job]))
+                    queue.append(PlacementWish(job, size[job]))
             if node < 0:
                 chosen += _leftovers(free, rest)
                 if sum(gpus for _, gpus in chosen) < wish.gpus:
@@ -125,12 +125,12 @@ def _emptied(free: list[int], found: Mapping[int, Parts], taken: set[int], size:
     return max(open_, key=lambda node: (free[node], node), default=None)
 
 
-def _evict(free: list[int], found: dict[int, Parts], size: Mapping[int, int], node: int) -> list[Wish]:
+def _evict(free: list[int], found: dict[int, Parts], size: Mapping[int, int], node: int) -> list[PlacementWish]:
     """The jobs of a node leave it."""
     leaving = [job for job, parts in found.items() if parts[0][0] == node]
     for job in leaving:
         _give(free, found.pop(job))
-    return [Wish(job, size[job]) for job in leaving]
+    return [PlacementWish(job, size[job]) for job in leaving]
 
 
 def _cheapest(free: list[int], found: Mapping[int, Parts], need: int) -> tuple[int, list[int]]:

@@ -15,7 +15,7 @@ MOST_JOBS = 10_000
 
 
 @dataclass(frozen=True)
-class Column:
+class JobColumn:
     """A column of the table; ``kind`` says how the page writes and sorts it."""
 
     name: str
@@ -24,17 +24,17 @@ class Column:
 
 
 COLUMNS = (
-    Column("job", "Job", "text"),
-    Column("state", "State", "text"),
-    Column("user", "User", "text"),
-    Column("queue", "Queue", "text"),
-    Column("gpus", "GPUs", "count"),
-    Column("arrival", "Arrival", "s"),
-    Column("responsiveness", "First wait", "s"),
-    Column("jct", "JCT", "s"),
-    Column("duration", "Duration", "s"),
-    Column("slowdown", "Slowdown", "ratio"),
-    Column("preemptions", "Preemptions", "count"),
+    JobColumn("job", "Job", "text"),
+    JobColumn("state", "State", "text"),
+    JobColumn("user", "User", "text"),
+    JobColumn("queue", "Queue", "text"),
+    JobColumn("gpus", "GPUs", "count"),
+    JobColumn("arrival", "Arrival", "s"),
+    JobColumn("responsiveness", "First wait", "s"),
+    JobColumn("jct", "JCT", "s"),
+    JobColumn("duration", "Duration", "s"),
+    JobColumn("slowdown", "Slowdown", "ratio"),
+    JobColumn("preemptions", "Preemptions", "count"),
 )
 
 
@@ -49,7 +49,7 @@ def job_columns(jobs: pl.DataFrame, most: int = MOST_JOBS) -> dict[str, Any]:
     return {"columns": [_values(ordered[column.name], column) for column in COLUMNS], "note": note}
 
 
-def _values(series: pl.Series, column: Column) -> list[Any]:
+def _values(series: pl.Series, column: JobColumn) -> list[Any]:
     if column.kind == "text":
         return series.cast(pl.String).fill_null("").to_list()
     if column.kind == "count":

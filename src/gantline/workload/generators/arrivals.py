@@ -20,13 +20,13 @@ _WEEK = 168 * _HOUR
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ArrivalProfile:
     """How busy each hour of a week is, beginning at some weekday and hour; the mean is one."""
 
     weights: tuple[float, ...]
 
     @classmethod
-    def of(cls, hours: tuple[float, ...], weekdays: tuple[float, ...], start_hour: int, start_day: int) -> Profile:
+    def of(cls, hours: tuple[float, ...], weekdays: tuple[float, ...], start_hour: int, start_day: int) -> ArrivalProfile:
         """The week as the product of both curves; the clock begins at the given hour and weekday."""
         week = np.outer(weekdays, hours).ravel()
         week = np.roll(week / week.mean(), -(24 * start_day + start_hour))

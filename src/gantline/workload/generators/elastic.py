@@ -25,7 +25,7 @@ from gantline.workload.generators.mixes import Mix, mix_of
 from gantline.workload.generators.quantities import fault, number, seconds, truth, whole, word
 from gantline.workload.generators.streams import Streams
 from gantline.workload.generators.table import as_trace
-from gantline.workload.options import Option, format_options
+from gantline.workload.options import WrittenOption, format_options
 from gantline.workload.trace import Trace
 
 CURVES = ("amdahl", "steps", "servers")
@@ -111,7 +111,7 @@ def _amdahl(wanted: ElasticSettings, streams: Streams, size: Ints, alone: Floats
     options = []
     for row, own in enumerate(size.tolist()):
         order = [own, *(gpus for gpus in range(1, wanted.most + 1) if gpus != own)]
-        options.append(format_options(Option(wanted.type, gpus, float(seconds_at[row, gpus - 1])) for gpus in order))
+        options.append(format_options(WrittenOption(wanted.type, gpus, float(seconds_at[row, gpus - 1])) for gpus in order))
     return _range(wanted, len(size)) | {"duration": pl.Series(asked), "options": pl.Series(options)}
 
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from gantline.workload.generators.gavel_models import TEMPLATES, Speeds, Template, throughput_key
+from gantline.workload.generators.gavel_models import TEMPLATES, ModelSpeeds, Template, throughput_key
 from gantline.workload.generators.given import Reader, read_given
 from gantline.workload.generators.quantities import fault, number, seconds, truth, whole, word
 from gantline.workload.generators.table import as_trace
@@ -150,7 +150,7 @@ def _size(uniform: float, steps: tuple[tuple[float, V], ...], last: V) -> V:
 
 def _trace(rows: list[_Row], wanted: GavelSettings, source: str) -> Trace:
     """The columns that the importer of Gavel's files makes, so that a generated trace and its file are the same."""
-    table = None if wanted.throughputs is None else Speeds(wanted.throughputs, wanted.device)
+    table = None if wanted.throughputs is None else ModelSpeeds(wanted.throughputs, wanted.device)
     durations, work = [], []
     for row in rows:
         speed = 1.0 if table is None else table.of(row.template.name, row.gpus)

@@ -38,7 +38,7 @@ TEMPLATES: tuple[Template, ...] = (
 )
 
 
-class Speeds:
+class ModelSpeeds:
     """Steps per second of a job type on so many GPUs of one device type, from a table in Gavel's layout."""
 
     def __init__(self, table: object, device: str) -> None:

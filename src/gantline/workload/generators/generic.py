@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
-from gantline.workload.generators.arrivals import Profile, unit_gaps
+from gantline.workload.generators.arrivals import ArrivalProfile, unit_gaps
 from gantline.workload.generators.durations import BySize
 from gantline.workload.generators.labels import labels
 from gantline.workload.generators.mixes import Mix
@@ -50,7 +50,7 @@ def work_per_job(settings: WorkloadSettings) -> float:
 
 def _arrive(settings: WorkloadSettings, streams: Streams) -> tuple[Floats, Counts, Floats]:
     """Arrival, size and duration of every job."""
-    profile = Profile.of(settings.hours, settings.weekdays, settings.start_hour, settings.start_day)
+    profile = ArrivalProfile.of(settings.hours, settings.weekdays, settings.start_hour, settings.start_day)
     rate = settings.jobs_per_hour
     if settings.jobs is not None:
         gpus, duration = _draw_jobs(settings, streams, settings.jobs)

@@ -23,7 +23,7 @@ from gantline.workload.generators.mixes import zipf_mix
 from gantline.workload.generators.quantities import fault, number, whole, word
 from gantline.workload.generators.streams import Streams
 from gantline.workload.generators.table import as_trace
-from gantline.workload.options import Option, format_options
+from gantline.workload.options import WrittenOption, format_options
 from gantline.workload.trace import Trace
 
 _TIMES, _TIME_SPREAD, _TIME_LIMITS = (80.0, 350.0), 20.0, (40.0, 450.0)  # seconds on the CPU
@@ -86,7 +86,7 @@ def hybrid(seed: int, given: Mapping[str, object]) -> Trace:
         "user": pl.Series(users.values, dtype=pl.String).gather(owner),
         "options": pl.Series(
             [
-                format_options((Option("gpu", 1, fast, memory=2.0), Option("cpu", 0, slow, wanted.cores, gigabytes)))
+                format_options((WrittenOption("gpu", 1, fast, memory=2.0), WrittenOption("cpu", 0, slow, wanted.cores, gigabytes)))
                 for fast, slow, gigabytes in zip(on_gpu.tolist(), on_cpu.tolist(), memory.tolist())
             ]
         ),

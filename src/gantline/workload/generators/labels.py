@@ -12,7 +12,7 @@ from gantline.core.arrays import Floats
 from gantline.workload.generators.mixes import Mix, zipf_mix
 from gantline.workload.generators.settings import WorkloadSettings
 from gantline.workload.generators.streams import Streams
-from gantline.workload.options import Option, format_options
+from gantline.workload.options import WrittenOption, format_options
 
 Columns = dict[str, pl.Series]
 Picks = NDArray[np.int64]
@@ -87,7 +87,7 @@ def _options(speeds: Mix[str], sensitivity: Floats, gpus: Picks, duration: Float
     texts = []
     for size, time, *slower in rows:
         ways = zip(speeds.values, slower, strict=True)
-        texts.append(format_options(Option(kind, size, round(time * factor, 3)) for kind, factor in ways))
+        texts.append(format_options(WrittenOption(kind, size, round(time * factor, 3)) for kind, factor in ways))
     return pl.Series(texts, dtype=pl.String)
 
 

@@ -20,7 +20,7 @@ from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.rng import stream
 from gantline.workload.importers.sieve import Sieve
 from gantline.workload.importers.table import number, present, read_foreign, text
-from gantline.workload.options import Option, format_options
+from gantline.workload.options import WrittenOption, format_options
 from gantline.workload.read import RawTable
 from gantline.workload.trace import Trace
 
@@ -154,7 +154,7 @@ def _add_sizes(sieve: Sieve, table: Table, kind: str, raw: RawTable) -> None:
         if not usable:
             known = ", ".join(sorted({f"{name} {size}" for name, size in table}))
             raise raw.error(f"no speed of '{model}' at batch size {int(batch)}", row=row, field="model_name", fix=f"the table has {known}")
-        options.append(format_options(Option(kind, size, work / speed) for size, speed in usable.items()))
+        options.append(format_options(WrittenOption(kind, size, work / speed) for size, speed in usable.items()))
         speeds.append("|".join(f"{size}={speed!r}" for size, speed in usable.items()))
         least.append(min(*usable, int(gpus)))
         most.append(max(*usable, int(gpus)))
