@@ -212,6 +212,15 @@ def test_logs_are_followed_to_the_end(owner: Client) -> None:
         [*owner.logs(id, epoch=77)]
 
 
+def test_each_rank_of_several_is_told_apart(owner: Client) -> None:
+    script = "printf 'half of '; sleep 0.1; echo rank $RANK of $WORLD_SIZE"
+    (id,) = owner.submit(["sh", "-c", script], processes="gpus", resources={"gpus": 2})
+    assert owner.wait(id, timeout=120)[0]["state"] == "succeeded"
+    assert sorted("".join(owner.logs(id)).splitlines()) == ["[0] half of rank 0 of 2", "[1] half of rank 1 of 2"]
+    assert "".join(owner.logs(id, rank=1)) == "[1] half of rank 1 of 2\n"
+    assert "".join(owner.logs(id, rank=7)) == ""
+
+
 def test_letters_are_not_torn_between_two_pieces(owner: Client, service: Running) -> None:
     (id,) = owner.submit(["sh", "-c", "printf 'aé€𝄞z'"])
     owner.wait(id, timeout=120)

@@ -64,7 +64,7 @@ def up(
     if policy is not None:
         load_policy(policy, settings_of(set_))
     if detach:
-        return _detach(options, set_ or [])
+        return _detach(options)
     return serve(options, lambda url: _tell(url, options.home.path))
 
 
@@ -73,24 +73,15 @@ def _tell(url: str, home: Path) -> None:
     say(f"note: serving from {home}; Ctrl-C ends the service and leaves its jobs running, 'gantline down' ends both")
 
 
-def _words(options: Options, settings: list[str]) -> list[str]:
-    """The command that means these options."""
-    given = {"--home": options.home.path, "--devices": options.devices, "--policy": options.policy, "--port": options.port}
-    given |= {"--host": options.host, "--tls-cert": options.certificate, "--tls-key": options.key, "--store": options.store or None}
-    words = [str(word) for flag, value in given.items() if value is not None for word in (flag, value)]
-    words += [word for name in options.names for word in ("--name", name)]
-    return ["up", *words, *(word for setting in settings for word in ("--set", setting))]
-
-
-def _detach(options: Options, settings: list[str]) -> int:
-    """Start the same command in the background, and wait until it answers or has said why it cannot."""
+def _detach(options: Options) -> int:
+    """Start the same in the background, and wait until it answers or has said why it cannot."""
     from gantline.service.client import Client
 
     home = options.home
     home.make()
     with open(home.path / "start.log", "w", encoding="utf-8", opener=_private) as out:
-        environment = {**os.environ, "GANTLINE_HOME": str(home.path)}
-        command = [sys.executable, "-m", "gantline", *_words(options, settings)]
+        environment = {**os.environ, "GANTLINE_STORE": options.store}  # which may hold a password, and a command line is everybody's
+        command = [sys.executable, "-m", "gantline", *_arguments(options)]
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environment)
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
@@ -114,6 +105,21 @@ def _detach(options: Options, settings: list[str]) -> int:
     raise RefusedError(
         f"the service has not answered within {_PATIENCE:g} s", where=str(home.path), fix="see service.log and start.log there"
     )
+
+
+def _arguments(options: Options) -> list[str]:
+    """The command line that means these options."""
+    told = {
+        "--home": options.home.path,
+        "--devices": options.devices,
+        "--policy": options.policy,
+        "--port": options.port,
+        "--host": options.host,
+    }
+    told |= {"--tls-cert": options.certificate, "--tls-key": options.key}
+    found = ["up", *(f"{name}={value}" for name, value in told.items() if value is not None)]
+    found += [f"--name={name}" for name in options.names]
+    return [*found, *(word for key, value in options.settings.items() for word in ("--set", f"{key}={value}"))]
 
 
 def _private(name: str, flags: int) -> int:

@@ -91,6 +91,7 @@ class Keeper:
         self.order: dict[str, Any] = {}
         self.ranks: list[subprocess.Popen[bytes]] = []
         self.exits: dict[int, int] = {}
+        self.begun: dict[int, bytes] = {}  # by rank: the beginning of a line
         self.group, self.limits = "", "none"
         self.state: dict[str, Any] = {"phase": "starting", "pid": os.getpid(), "born": started_at(os.getpid()), "revision": 0, "saves": 0}
         self.asked_stop = 0.0  # when the stop signal went out
@@ -263,12 +264,23 @@ class Keeper:
             data = os.read(pipe, 65536)
         except BlockingIOError:
             return False
-        if data:
+        if len(self.order["ranks"]) > 1:
+            self.write_of(self.selector.get_key(pipe).data, data)
+        elif data:
             self.log.write(data)
-        else:
+        if not data:
             self.selector.unregister(pipe)
             os.close(pipe)
         return bool(data)
+
+    def write_of(self, rank: int, data: bytes) -> None:
+        """Lines of one rank of several, each with its number before it; the beginning of a line waits for its end."""
+        text = self.begun.pop(rank, b"") + data
+        lines = text.splitlines(keepends=True)
+        if data and lines and not lines[-1].endswith(b"\n") and len(lines[-1]) < 65536:
+            self.begun[rank] = lines.pop()
+        if lines:
+            self.log.write(b"".join(b"[%d] %s" % (rank, one) for one in lines))
 
     def reap(self) -> None:
         for number, rank in enumerate(self.ranks):
