@@ -9,5 +9,6 @@ with llvmlite and never import Numba. A kernel whose arguments or code this cann
 """
 
 from gantline._machine_code.kernel import Kernel
+from gantline._machine_code.slots import let_go
 
-__all__ = ["Kernel"]
+__all__ = ["Kernel", "let_go"]

@@ -6,7 +6,7 @@ import ctypes
 import json
 import re
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import accumulate
 from threading import Lock
@@ -29,8 +29,8 @@ READ: dict[str, Any] = {
 class Entry:
     """One specialisation: its machine code, and the slots that its arguments go into.
 
-    Most calls come with most of the arrays of the last one, so their addresses stay in the slots; an array that dies is forgotten at
-    once, because another may get its identity.
+    Most calls come with the bundles and arrays of the last one, so their addresses stay in the slots. Bundles are held until `let_go`; a
+    loose array that dies is forgotten at once, because another may get its identity.
     """
 
     def __init__(self, key: str, address: int, returns: list[tuple[int, str]], engine: Any) -> None:
@@ -38,13 +38,17 @@ class Entry:
         self._tuples = [code for code in codes if code[0] == "t"]
         self._codes = [code for code in codes if code[0] != "t"]
         self._starts = [0, *accumulate(map(_slots_of, self._codes))]
-        self._arrays = [at for at, code in enumerate(self._codes) if code[0] == "a"]
-        self._scalars = [(at, self._starts[at], _ACCEPTED[code], code == "d") for at, code in enumerate(self._codes) if code in _ACCEPTED]
-        self._bundles, self._deep = _places_of_tuples(codes)
-        self._classes: list[type] = []  # of the tuples among the arguments, once seen
-        self._known = [0] * len(self._arrays)  # identities of the arrays whose addresses are in the slots
-        self._watch: list[Any] = [None] * len(self._arrays)
-        self._forget = [partial(self._forget_one, place) for place in range(len(self._arrays))]
+        first = _first_leaves(codes)
+        self._arity = len(first)
+        self._bundles = [at for at, (_, is_tuple) in enumerate(first) if is_tuple]
+        loose = [(at, leaf) for at, (leaf, is_tuple) in enumerate(first) if not is_tuple]
+        self._arrays = [(at, leaf) for at, leaf in loose if self._codes[leaf][0] == "a"]
+        self._scalars = [at for at, leaf in loose if self._codes[leaf][0] != "a"]
+        self._scalar_leaves = [leaf for _, leaf in loose if self._codes[leaf][0] != "a"]
+        self._held: list[Any] | None = None  # the bundles whose numbers are in the slots
+        self._known = [0] * len(self._codes)  # identities of loose arrays whose addresses are in the slots
+        self._watch: list[Any] = [None] * len(self._codes)
+        self._forget = [partial(self._forget_one, leaf) for leaf in range(len(self._codes))]
         self._slots = np.zeros(self._starts[-1] + 1, dtype=np.int64)
         self._ints: Any = memoryview(self._slots.data)
         self._floats: Any = memoryview(self._slots.view(np.float64).data)
@@ -63,54 +67,63 @@ class Entry:
 
     def _load(self, args: tuple[Any, ...]) -> bool:
         """Write the arguments into the slots; False: they are of other types than this code is for."""
-        leaves = self._opened(args) if self._bundles else args
-        if leaves is None or len(leaves) != len(self._codes):
+        if len(args) != self._arity:
             return False
-        if [id(leaves[at]) for at in self._arrays] != self._known and not self._load_arrays(leaves):
+        held, known = self._held, self._known
+        for place, at in enumerate(self._bundles):
+            if held is None or args[at] is not held[place]:
+                if not self._load_bundles(args):
+                    return False
+                break
+        for at, leaf in self._arrays:
+            value = args[at]
+            if id(value) != known[leaf]:
+                known[leaf] = 0
+                if not self._write(leaf, value):
+                    return False
+                self._watch[leaf] = weakref.ref(value, self._forget[leaf])
+                known[leaf] = id(value)
+        return all(map(self._write, self._scalar_leaves, [args[at] for at in self._scalars]))
+
+    def _load_bundles(self, args: tuple[Any, ...]) -> bool:
+        self._held = None
+        leaves = _leaves(args)
+        if [leaf.code for leaf in leaves if type(leaf) is _Mark] != self._tuples:
             return False
-        for at, start, accepted, is_float in self._scalars:
-            value = leaves[at]
-            if type(value) not in accepted:
+        for leaf, value in enumerate([value for value in leaves if type(value) is not _Mark]):
+            if leaf >= len(self._codes) or not self._write(leaf, value):
                 return False
-            (self._floats if is_float else self._ints)[start] = value
+        self._held = [args[at] for at in self._bundles]
+        _HOLDING.append(self)
         return True
 
-    def _opened(self, args: tuple[Any, ...]) -> list[Any] | None:
-        """The arguments with their tuples written out; None: those are other tuples."""
-        if len(args) <= self._bundles[-1]:
-            return None
-        if self._deep or [type(args[at]) for at in self._bundles] != self._classes:
-            if [leaf.code for leaf in _leaves(args) if type(leaf) is _Mark] != self._tuples:
-                return None
-            self._classes = [type(args[at]) for at in self._bundles]
-        leaves: list[Any] = []
-        for arg in args:
-            if isinstance(arg, tuple):
-                leaves += [leaf for leaf in _leaves(arg) if type(leaf) is not _Mark] if self._deep else arg
-            else:
-                leaves.append(arg)
-        return leaves
-
-    def _load_arrays(self, leaves: Sequence[Any]) -> bool:
-        """Write down where the arrays lie that are not those of the last call."""
-        ints, known = self._ints, self._known
-        for place, at in enumerate(self._arrays):
-            value = leaves[at]
-            if id(value) == known[place]:
-                continue
-            known[place] = 0
-            if type(value) is not np.ndarray or _array_code(value) != self._codes[at]:
+    def _write(self, leaf: int, value: Any) -> bool:
+        """Write one argument into its slots; False: it is of another type."""
+        code, start = self._codes[leaf], self._starts[leaf]
+        if code == "d":
+            if type(value) is not float and type(value) is not np.float64:
                 return False
-            start, ndim = self._starts[at], value.ndim
+            self._floats[start] = value
+        elif code[0] != "a":
+            if type(value) not in _ACCEPTED[code]:
+                return False
+            self._ints[start] = value
+        else:
+            if type(value) is not np.ndarray or _array_code(value) != code:
+                return False
+            ints, ndim = self._ints, value.ndim
             ints[start + 2], ints[start + 3], ints[start + 4] = value.size, value.itemsize, value.__array_interface__["data"][0]
             for k in range(ndim):
                 ints[start + 5 + k], ints[start + 5 + ndim + k] = value.shape[k], value.strides[k]
-            self._watch[place] = weakref.ref(value, self._forget[place])
-            known[place] = id(value)
         return True
 
-    def _forget_one(self, place: int, _: Any) -> None:
-        self._known[place] = 0
+    def _forget_one(self, leaf: int, _: Any) -> None:
+        self._known[leaf] = 0
+
+    def let_go(self) -> None:
+        """Hold no bundle any more."""
+        with self._lock:
+            self._held = None
 
     def _answer(self) -> Any:
         status = self._run()
@@ -122,6 +135,15 @@ class Entry:
         if status == -2:
             return None
         raise ArithmeticError("a compiled kernel divided by zero, or left an array")
+
+
+_HOLDING: list[Entry] = []  # entries that hold the bundles of their last call
+
+
+def let_go() -> None:
+    """Let the bundles of all last calls go: a run that is over need not stay in memory for the sake of the next call."""
+    while _HOLDING:
+        _HOLDING.pop().let_go()
 
 
 def _leaves(args: Iterable[Any]) -> list[Any]:
@@ -146,21 +168,20 @@ class _Mark:
         self.code = f"t{len(value)}{kind.__module__}.{kind.__qualname__}"
 
 
-def _places_of_tuples(codes: list[str]) -> tuple[list[int], bool]:
-    """Which arguments are tuples, and whether one holds another."""
-    places, deep, at, place = [], False, 0, 0
+def _first_leaves(codes: list[str]) -> list[tuple[int, bool]]:
+    """For every argument its first leaf and whether it is a tuple."""
+    found, leaf, at = [], 0, 0
     while at < len(codes):
         inside = _size(codes[at])
-        if inside >= 0:
-            places.append(place)
+        found.append((leaf, inside >= 0))
+        leaf += inside < 0
         at += 1
         while inside > 0:
             within = _size(codes[at])
-            deep |= within >= 0
+            leaf += within < 0
             inside += max(within, 0) - 1
             at += 1
-        place += 1
-    return places, deep
+    return found
 
 
 def _size(code: str) -> int:
@@ -169,9 +190,17 @@ def _size(code: str) -> int:
 
 
 def _array_code(value: np.ndarray[Any, Any]) -> str:
-    flags = value.flags
-    layout = "C" if flags.c_contiguous else ("F" if flags.f_contiguous else "A")
-    return f"a{value.dtype.char}{value.ndim}{layout}{int(flags.writeable)}{int(flags.aligned)}"
+    """Its type: number, dimensions, layout, whether it may be written to and lies where it should."""
+    key = (value.dtype, value.ndim, value.flags.num)
+    code = _ARRAY_CODES.get(key)
+    if code is None:
+        flags = value.flags
+        layout = "C" if flags.c_contiguous else ("F" if flags.f_contiguous else "A")
+        code = _ARRAY_CODES[key] = f"a{value.dtype.char}{value.ndim}{layout}{int(flags.writeable)}{int(flags.aligned)}"
+    return code
+
+
+_ARRAY_CODES: dict[Any, str] = {}
 
 
 def _leaf_code(value: Any) -> str:

@@ -14,6 +14,8 @@ from gantline.core.arrays import Floats
 from gantline.core.rng import stream
 from gantline.engine.executor import News, Order, Report, Verb
 
+_BEATS = 64  # heartbeats for which machines remember to mention what is over
+
 
 @dataclass(frozen=True)
 class Faults:
@@ -25,7 +27,7 @@ class Faults:
     start: tuple[float, float] = (0.0, 0.0)  # seconds to start a gang
     stop: tuple[float, float] = (0.0, 0.0)  # seconds until it has saved, when it is told to stop
     release: tuple[float, float] = (0.0, 0.0)  # seconds from there until its devices are free
-    heartbeat: float = 20.0  # how often machines repeat what they last said
+    heartbeat: float = 20.0  # how often machines repeat what they last said, all in one message
     checkpoint: float = math.inf  # seconds between saves while running
 
 
@@ -48,6 +50,7 @@ class _Incarnation:
     done: float = 0.0  # final work, once it is saved or over
     safe: float = 0.0  # work at the last save before `runs_from`
     ended: float = 0.0
+    beats: int = 0  # heartbeats since it ended
 
     def work(self, now: float, total: float) -> float:
         return min(total, self.base + self.rate * max(0.0, now - self.runs_from))
@@ -68,7 +71,9 @@ class FaultyExecutor:
         self._events: list[tuple[float, int, str, object]] = []  # what happens inside, by time
         self._inbox: list[tuple[float, int, Report]] = []
         self._count = 0
-        self._last: dict[int, _Incarnation] = {}
+        self._last: dict[int, _Incarnation] = {}  # by row: the newest
+        self._alive: dict[int, _Incarnation] = {}  # those of them that hold devices
+        self._over: dict[int, _Incarnation] = {}  # those that ended not long ago
         self._holders: dict[int, list[_Incarnation]] = {}
         self._saved: dict[int, float] = {}
         self._beating = False
@@ -123,7 +128,7 @@ class FaultyExecutor:
         else:  # told to stop what never came: remember it, so that a late start is refused
             saved = self._saved.get(order.row, 0.0)
             ghost = _Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved, ended=self._now)
-            self._last[order.row] = ghost
+            self._last[order.row] = self._over[order.row] = ghost
             self._say(News.STOPPED, ghost)
 
     def _begin(self, order: Order) -> None:
@@ -139,7 +144,8 @@ class FaultyExecutor:
                 if other.row not in order.mates and order.row not in other.mates:  # orders may overtake each other
                     self.breaches.append(f"t={self._now:g}: device {device} given to {order.row} while {other.row} holds it")
             self._holders.setdefault(device, []).append(inc)
-        self._last[order.row] = inc
+        self._last[order.row] = self._alive[order.row] = inc
+        self._over.pop(order.row, None)
         self._push(up, "running", inc)
         if not self._beating:
             self._beating = True
@@ -204,48 +210,63 @@ class FaultyExecutor:
         node, devices = what
         self._events = [event for event in self._events if not (isinstance(event[3], Order) and _uses(event[3], node, devices))]
         heapq.heapify(self._events)  # orders on their way to the machine are lost with it
-        alive = [inc for inc in self._last.values() if inc.state in {"starting", "running", "stopping"}]
-        hit = [inc for inc in alive if _uses(inc, node, devices)]
+        hit = [inc for inc in self._alive.values() if _uses(inc, node, devices)]
         for inc in hit:
             self._end(inc, "failed", self._safe(inc))
             if not set(inc.devices) <= devices:
                 self._say(News.FAILED, inc)
 
     def _on_heartbeat(self, _: object) -> None:
-        """Machines repeat what they last said: this is what heals lost reports."""
-        for inc in self._last.values():
-            self._repeat(inc)
-        if any(i.state in {"starting", "running", "stopping"} for i in self._last.values()) or self._inbox:
+        """Machines repeat what they last said: this is what heals lost reports.
+
+        All of it travels together, but each line of it can get lost. What is over is repeated after 1, 2, 4, ... beats, and then no more:
+        whoever has not heard of it by then will ask.
+        """
+        at = self._now + self._span(self.faults.delay)
+        for inc in self._alive.values():
+            self._repeat(inc, at)
+        for inc in list(self._over.values()):
+            inc.beats += 1
+            if inc.beats & (inc.beats - 1) == 0:
+                self._repeat(inc, at)
+            if inc.beats == _BEATS:
+                del self._over[inc.row]
+        if self._alive or self._inbox:
             self._push(self._now + self.faults.heartbeat, "heartbeat", None)
         else:
             self._beating = False
 
     def _end(self, inc: _Incarnation, state: str, done: float) -> None:
         inc.state, inc.done, inc.ended = state, done, self._now
+        if self._alive.get(inc.row) is inc:
+            self._over[inc.row] = self._alive.pop(inc.row)
         for device in inc.devices:
             if inc in self._holders.get(device, ()):
                 self._holders[device].remove(inc)
         if state in {"stopped", "failed"}:
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), done)
 
-    def _repeat(self, inc: _Incarnation) -> None:
+    def _repeat(self, inc: _Incarnation, at: float | None = None) -> None:
         news = {"running": News.STARTED, "stopped": News.STOPPED, "finished": News.FINISHED, "failed": News.FAILED}.get(inc.state)
         if inc.state == "stopping" and inc.saved:
             news = News.SAVED
         if news is not None:
-            self._say(news, inc)
+            self._say(news, inc, at)
 
-    def _say(self, news: News, inc: _Incarnation) -> None:
+    def _say(self, news: News, inc: _Incarnation, at: float | None = None) -> None:
+        """Send a report, or a line of the message that arrives at that instant."""
         started = news is News.STARTED
         done, when = (inc.resumed, inc.up) if started else (inc.done, inc.ended if inc.ended else self._now)
         where = inc.devices if news in (News.STARTED, News.SAVED) else ()
-        for at in self._deliveries(self._now):
+        for arrival in self._deliveries(self._now) if at is None else [at] * self._copies():
             self._count += 1
-            heapq.heappush(self._inbox, (at, self._count, Report(news, inc.row, inc.epoch, when, done, where)))
+            heapq.heappush(self._inbox, (arrival, self._count, Report(news, inc.row, inc.epoch, when, done, where)))
 
     def _deliveries(self, now: float) -> list[float]:
-        copies = 0 if self._rng.random() < self.faults.loss else (2 if self._rng.random() < self.faults.doubled else 1)
-        return [now + self._span(self.faults.delay) for _ in range(copies)]
+        return [now + self._span(self.faults.delay) for _ in range(self._copies())]
+
+    def _copies(self) -> int:
+        return 0 if self._rng.random() < self.faults.loss else (2 if self._rng.random() < self.faults.doubled else 1)
 
     def _span(self, bounds: tuple[float, float]) -> float:
         return bounds[0] if bounds[0] == bounds[1] else float(self._rng.uniform(*bounds))

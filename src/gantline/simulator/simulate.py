@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gantline._machine_code import let_go
 from gantline.admission.rules import AdmissionRule
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
@@ -126,6 +127,7 @@ def simulate(
     else:
         simulation.run()
         tables.trim()
+    let_go()
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | (counted or {})
     summary |= estimation_summary(chosen, tables.performance, spec.seed)
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
