@@ -46,6 +46,15 @@ def test_help_imports_nothing_heavy(line: str) -> None:
     assert imported_by(*line.split()) == set()
 
 
+def test_a_simulation_needs_numpy_and_polars_only(tmp_path: Path) -> None:
+    """Once its kernels are stored: Numba and SciPy take longer to import than a small run takes."""
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text("job,arrival,gpus,duration\na,0,1,10\nb,0,2,20\n", encoding="utf-8")
+    line = ("simulate", str(jobs), "--cluster", "1x2", "--policy", "srtf", "-o", "csv")
+    imported_by(*line)
+    assert imported_by(*line) == {"numpy", "polars"}
+
+
 def test_help_lists_every_command_and_goes_to_stdout(cli: Cli) -> None:
     told = cli("--help")
     assert told.code == 0

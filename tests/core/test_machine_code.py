@@ -109,3 +109,42 @@ def test_damaged_code_is_compiled_anew(compiled_once: tuple[Path, str]) -> None:
     for path in stored:
         path.write_bytes(path.read_bytes()[:-20] + b"0" * 20)
     assert run(folder) == (printed, True)
+
+
+def test_a_kernel_sees_new_bundles_and_new_arrays_and_keeps_none_alive() -> None:
+    """What was looked up for the last call is looked up again when the bundle, or an array of its own, is another one."""
+    import gc
+    import weakref
+    from typing import Any, NamedTuple
+
+    import numpy as np
+
+    from gantline._machine_code.slots import Entry, let_go
+
+    class Pair(NamedTuple):
+        first: Any
+        factor: float
+
+    name = f"t2{Pair.__module__}.{Pair.__qualname__}"
+    entry = Entry(f'["{name}", "ad1C11", "d", "ad1C11", "q"]', 0, [], None)
+    seen: list[tuple[float, float, int]] = []
+
+    def look() -> int:
+        ints, floats = entry._ints, entry._floats
+        values = [np.ctypeslib.as_array((np.ctypeslib.ctypes.c_double * 2).from_address(ints[at])) for at in (4, 12)]
+        seen.append((values[0][0] * floats[7], values[1][1], ints[15]))
+        return 0
+
+    entry._run = look
+    one, two = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    bundle = Pair(one, 10.0)
+    for args in ((bundle, two, 5), (bundle, one, 6), (Pair(two, 2.0), two, 7), (bundle, two.copy(), 8)):
+        assert entry.call(args) is None
+    assert seen == [(10.0, 4.0, 5), (10.0, 2.0, 6), (6.0, 4.0, 7), (10.0, 4.0, 8)]
+    for wrong in ((one, two, 5), (bundle, two), (bundle, np.arange(6.0)[::2], 5), (bundle, two, 5.0), (Pair(one, 1), two, 5)):
+        assert entry.call(wrong) is not None, wrong
+    gone = weakref.ref(one)
+    del bundle, one, args, wrong
+    let_go()
+    gc.collect()
+    assert gone() is None

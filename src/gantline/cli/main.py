@@ -5,6 +5,7 @@ Help needs neither NumPy nor Numba nor polars, so each line of the table below i
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import Sequence
@@ -76,6 +77,7 @@ for _place, (_name, _help) in enumerate(COMMANDS.items()):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code comes back."""
+    gc.set_threshold(50_000, 20, 100)  # importing makes many objects and no garbage: looking for some took a seventh of a short command
     tokens = spread_settings(sys.argv[1:] if argv is None else argv)
 
     def run() -> int:

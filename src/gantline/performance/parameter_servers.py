@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError, near
@@ -63,6 +62,8 @@ def fit_speed(mode: str, batch: float, samples: Sequence[Sequence[float]]) -> Se
     rows = [_parts(mode, p, w, batch) for p, w, _ in samples]
     times = [(w if mode == "async" else 1.0) / f for _, w, f in samples]
     scale = np.array(times)  # relative errors: slow samples must not drown the others
+    from scipy.optimize import nnls  # slow to import, and few runs fit anything
+
     found, _ = nnls(np.array(rows) / scale[:, None], np.ones(len(times)))
     return ServerSpeed(mode, tuple(found.tolist()) if found.any() else (1.0,) * TERMS[mode], batch)
 
