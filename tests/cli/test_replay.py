@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Cli, Result
 
 from gantline import simulate
-from gantline.simulator.replay import first_difference
+from gantline.drivers.replay_check import first_difference
 
 COUNTING = """
 from dataclasses import dataclass
@@ -174,3 +174,9 @@ def test_a_record_is_small(cli: Cli, folder: Path) -> None:
     assert len(lines) > 500
     assert sum(len(line) for line in lines if '"snapshot"' not in line) / len(lines) < 200
     assert sum('"snapshot"' in line for line in lines) < 20
+
+
+def test_a_folder_without_a_store_is_named(cli: Cli, folder: Path) -> None:
+    told = cli("replay", folder)
+    assert told.code == 3
+    assert "holds no store" in told.err

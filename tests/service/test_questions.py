@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from tests.service.conftest import Running, until
 
+from gantline.cli.main import main
 from gantline.core.errors import NotFoundError, RefusedError
+from gantline.simulator.simulate import simulate
 
 
 def test_a_job_that_waits_is_explained_to_its_owner(service: Running) -> None:
@@ -38,3 +43,25 @@ def test_a_job_that_waits_is_explained_to_its_owner(service: Running) -> None:
     past = operator.past_what_if("srtf", replicas=2)
     assert past["jobs"] >= 1
     assert past["errors"]
+
+
+def test_the_past_is_a_trace_that_the_simulator_reads(service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    client = service.client()
+    id = client.submit(["true"], name="told")[0]
+    until(lambda: client.job(id)["state"] == "succeeded", "it ran")
+    told = client.history()
+    row = {job["job"]: job for job in told["jobs"]}[id]
+    assert row["arrival"] <= row["started"] <= row["ended"]
+    assert len(told["limits"]) >= 3
+    assert main(["history", str(tmp_path / "past.csv"), "--home", str(service.home)]) == 0
+    assert "only jobs that succeeded" in capsys.readouterr().err
+    run = simulate(tmp_path / "past.csv", "cpu:1x4", "fifo")
+    assert id in run.jobs["job"].to_list()
+
+
+def test_a_folder_of_a_service_replays(service: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    client = service.client()
+    id = client.submit(["true"], name="again")[0]
+    until(lambda: client.job(id)["state"] == "succeeded", "it ran")
+    assert main(["replay", str(service.home), "-o", "json"]) == 0, capsys.readouterr().err
+    assert json.loads(capsys.readouterr().out)["same"] is True

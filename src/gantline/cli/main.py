@@ -47,6 +47,7 @@ COMMANDS = {
     "logs": "Print what a job has printed.",
     "top": "Show which devices are busy and which jobs run.",
     "events": "List what has happened.",
+    "history": "Write the jobs that have ended as a trace.",
     "cancel": "End jobs.",
     "hold": "Keep jobs out until they are released.",
     "release": "Let jobs in that were held.",
@@ -58,7 +59,7 @@ COMMANDS = {
     "completion": "Print or install completion of commands and options for bash, zsh or fish.",
     "demo": "Simulate a day of a 64-GPU cluster under six policies and compare them.",
 }
-_LIVE = ("up", "down", "status", "submit", "wait", "get", "describe", "logs", "top", "events", "node", "queue", "token")
+_LIVE = ("up", "down", "status", "submit", "wait", "get", "describe", "logs", "top", "events", "history", "node", "queue", "token")
 #: commands that do not live in a module of their name
 PLACES = {name: f"gantline.cli.live.{name}:app" for name in _LIVE}
 PLACES |= {name: f"gantline.cli.live.wishes:{name}" for name in ("cancel", "hold", "release", "requeue", "resize")}

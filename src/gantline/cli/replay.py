@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import say, show_object
 
+if TYPE_CHECKING:
+    from gantline.drivers.replay_check import Replayed
+
 app = App(
     name="replay",
-    help_epilogue="Write a record with 'gantline simulate ... --record run.jsonl.gz'. Exit code 1: a plan differs; the first is shown.",
+    help_epilogue="""Write a record with 'gantline simulate ... --record run.jsonl.gz'; the folder of a service is one.
+Exit code 1: a plan differs; the first is shown.""",
 )
 
 
 @app.default
 def replay(
-    record: Annotated[Path, Parameter(help="A record of decisions (JSON lines, .gz allowed).")],
+    record: Annotated[Path, Parameter(help="A record of decisions (JSON lines, .gz allowed), or the folder of a service.")],
     /,
     *,
     policy: Annotated[str, Parameter(help="The policy, if it is no longer found by the name in the record.")] = "",
@@ -31,12 +35,39 @@ def replay(
     from gantline.simulator.replay import read_record
     from gantline.simulator.replay import replay as fold
 
+    if record.is_dir():
+        return _live(record, output)
     found = read_record(record)
     name = policy or str(found.about["policy"])
     result = fold(found, build(policy_class(name), {**found.settings, **settings_of(set_)}))
+    return _told({"policy": name}, result, output)
+
+
+def _live(home: Path, output: str) -> int:
+    from gantline.cli.live.connection import need_libraries
+
+    need_libraries()
+    from gantline.core.errors import NotFoundError
+    from gantline.runtime.replay import replay_store
+    from gantline.runtime.store import SqlStore
+    from gantline.service.home import Home
+
+    where = Home(home).store
+    if not where.is_file():
+        raise NotFoundError(
+            "holds no store of a service", where=str(home), fix="name a file, or the folder that gantline up --home was given"
+        )
+    store = SqlStore.open(where, write=False)
+    try:
+        result = replay_store(store)
+    finally:
+        store.close()
+    return _told({"home": str(home)}, result, output)
+
+
+def _told(about: dict[str, str], result: Replayed, output: str) -> int:
     difference = result.difference
-    told = {"policy": name, "decisions": result.decisions, "same": difference is None, "difference": str(difference or "")}
-    show_object(told, output)
+    show_object({**about, "decisions": result.decisions, "same": difference is None, "difference": str(difference or "")}, output)
     if difference is not None:
         say(f"error: the replay parts from the record at {difference}")
         return 1

@@ -10,10 +10,13 @@ boundary, as the regime counts time. The compiled loop (`drivers.linear_loop`) u
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.json_reader import Reader, json_number
 from gantline.engine import lists as ls
 from gantline.engine.advance import next_finish, next_look, next_movable
 from gantline.engine.engine import Engine
@@ -41,6 +44,22 @@ class Agenda:
     def answered(self) -> None:
         """The answer, if any was asked for, has been committed."""
         self._since = self.state.now
+
+    def to_json(self) -> dict[str, Any]:
+        """All appointments that the tables do not show, as plain JSON."""
+        return {
+            "touched": json_number(self._touched),
+            "since": self._since,
+            "first": self._first,
+            "valid_until": None if self.engine.valid_until is None else json_number(self.engine.valid_until),
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Go on as the agenda that was written down would have."""
+        reader = Reader(saved, "agenda")
+        self._touched, self._since = reader.number("touched", math.inf), reader.number("since", 0.0)
+        self._first = bool(saved["first"])
+        self.engine.valid_until = None if saved["valid_until"] is None else reader.number("valid_until", math.inf)
 
     def next_look(self, coming: float = math.inf) -> float:
         """The instant of the next decision; `coming` is the next thing that only the driver can know. Infinity: never, left alone."""

@@ -129,9 +129,7 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
 
 
 def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
-    loop.agenda.looked()
-    loop.agenda.answered()
-    loop.agenda.touch()
+    loop.agenda.restore(saved["agenda"])
     reality = loop.reconciler.reality
     for row, epoch, devices, node, nodes, started, was_saved in saved["live"]:
         known = reality.live.get(row)
@@ -178,6 +176,7 @@ def checkpoint_of(loop: Live, setup: Setup, born: float) -> dict[str, Any]:
     leaving = {str(row): [t.ids[row], int(t.I[c.PHASE, row])] for row in known.live if row not in place}
     return {
         "version": VERSION,
+        "agenda": loop.agenda.to_json(),
         "born": born,
         "setup": setup.to_json(),
         "snapshot": shown,

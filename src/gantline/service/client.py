@@ -86,6 +86,10 @@ class Client:
         """The jobs that have ended under another policy, with nodes added or lost."""
         return self._get("/v1/past", other=other, add=add, lose=list(lose), replicas=replicas)
 
+    def history(self) -> dict[str, Any]:
+        """The jobs that have succeeded as rows of a trace, with what such a trace cannot tell."""
+        return self._get("/v1/history")
+
     # --- jobs -------------------------------------------------------------------------------------------------------------
     def submit(
         self,

@@ -24,11 +24,8 @@ from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Input, Report, decode_input
 from gantline.core.json_reader import Reader
 from gantline.core.json_text import loads
-from gantline.core.plan import Plan
 from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
-from gantline.core.snapshot_json import encode_plan, encode_snapshot
-from gantline.drivers.journal import Journal, plan_hash
+from gantline.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
 from gantline.drivers.scripted import Scripted
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -36,28 +33,6 @@ from gantline.simulator.spec import OPTIONS, RunSpec
 from gantline.workload.trace import Trace
 
 VERSION = 2
-
-
-@dataclass(frozen=True)
-class PlanDifference:
-    """Where a replay first gave another plan."""
-
-    decision: int
-    time: float
-    path: str
-    recorded: str
-    replayed: str
-
-    def __str__(self) -> str:
-        return f"decision {self.decision} at {self.time:g} s, {self.path}: recorded {self.recorded}, replayed {self.replayed}"
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """How far a replay came."""
-
-    decisions: int
-    difference: PlanDifference | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +114,7 @@ def read_record(path: Path) -> RunRecord:
 
 def replay(record: RunRecord, policy: Policy, performance: Any = None) -> Replayed:
     """Fold a record through engine and policy, up to the first plan that is not the recorded one."""
-    about, check = record.about, _Check(record.decisions)
+    about, check = record.about, Check(record.decisions)
     types = {name: getattr(pl, column["type"]) for name, column in about["jobs"].items()}
     values = {name: memories.restore(column["values"]) for name, column in about["jobs"].items()}
     trace = Trace(pl.DataFrame(values, schema=types), str(about.get("trace", "")))
@@ -151,7 +126,7 @@ def replay(record: RunRecord, policy: Policy, performance: Any = None) -> Replay
     cluster = decode_cluster(Reader(about, record.path))
     try:
         run = simulate(trace, cluster, policy, performance=performance, record=check, inputs=others, **options)
-    except _PartedError as parted:
+    except PartedError as parted:
         return Replayed(check.decisions - 1, parted.difference)
     if check.decisions < len(record.decisions):
         left = record.decisions[check.decisions]
@@ -160,63 +135,6 @@ def replay(record: RunRecord, policy: Policy, performance: Any = None) -> Replay
         end = float(run.summary["end"])
         return Replayed(check.decisions, PlanDifference(check.decisions, end, "log", about["log_hash"], run.summary["log_hash"]))
     return Replayed(check.decisions)
-
-
-class _PartedError(Exception):
-    def __init__(self, difference: PlanDifference) -> None:
-        super().__init__(str(difference))
-        self.difference = difference
-
-
-class _Check(Journal):
-    """A journal that must come out as another one did."""
-
-    def __init__(self, expected: list[dict[str, Any]]) -> None:
-        super().__init__()
-        self._expected = expected
-
-    def heard(self, value: Input) -> None:
-        """Inputs are those of the record."""
-
-    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
-        at = self.decisions
-        self.decisions += 1
-        if at >= len(self._expected):
-            raise _PartedError(PlanDifference(snapshot.decision, snapshot.now, "decision", "not made", "made"))
-        line = self._expected[at]
-        if (line["decision"], line["now"]) != (snapshot.decision, snapshot.now):
-            recorded = f"number {line['decision']} at {line['now']:g} s"
-            raise _PartedError(PlanDifference(snapshot.decision, snapshot.now, "decision", recorded, "this one"))
-        parted = None
-        if "snapshot" in line:
-            now = json.loads(_line({"snapshot": encode_snapshot(snapshot), "plan": encode_plan(plan)}))
-            parted = first_difference(line["snapshot"], now["snapshot"], "snapshot") or first_difference(line["plan"], now["plan"], "plan")
-        elif line["hash"] != plan_hash(plan):
-            parted = ("plan", line["hash"], plan_hash(plan))
-        if parted is not None:
-            raise _PartedError(PlanDifference(snapshot.decision, snapshot.now, parted[0], _short(parted[1]), _short(parted[2])))
-
-
-def first_difference(ours: Any, theirs: Any, path: str) -> tuple[str, Any, Any] | None:
-    """The first place at which two JSON values differ, with both values there."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for key in [*ours, *(key for key in theirs if key not in ours)]:
-            found = first_difference(ours.get(key), theirs.get(key), f"{path}.{key}")
-            if found is not None:
-                return found
-        return None
-    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for place, (a, b) in enumerate(zip(ours, theirs)):
-            found = first_difference(a, b, f"{path}[{place}]")
-            if found is not None:
-                return found
-        return None
-    return None if ours == theirs else (path, ours, theirs)
-
-
-def _short(value: Any) -> str:
-    text = "nothing" if value is None else json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _line(value: Any) -> str:

@@ -110,6 +110,11 @@ class SqlStore:
         rows = self._rows(select(s.checkpoints).order_by(s.checkpoints.c.number.desc()).limit(1))
         return (rows[0]["covers"], rows[0]["body"]) if rows else None
 
+    def checkpoints(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """All that are kept, oldest first: the first of all, and the newest ones."""
+        for row in self._rows(select(s.checkpoints).order_by(s.checkpoints.c.number)):
+            yield row["covers"], row["body"]
+
     def jobs(self) -> Iterator[dict[str, Any]]:
         """All jobs in order of submission, as their entries add up."""
         yield from (row["body"] for row in self._rows(select(s.jobs.c.body).order_by(s.jobs.c.number)))

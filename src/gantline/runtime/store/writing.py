@@ -14,6 +14,7 @@ from gantline.runtime.store import schema as s
 from gantline.runtime.store.rows import QueueRow, TokenRow
 
 KEPT_CHECKPOINTS = 3
+"""The newest ones; the first is kept as well, so that all of the past can be replayed."""
 
 
 class Transaction:
@@ -50,7 +51,9 @@ class Transaction:
         self._connection.execute(insert(s.checkpoints).values(covers=covers, body=dict(value)))
         newest = select(s.checkpoints.c.number).order_by(s.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
         least = min(self._connection.execute(newest).scalars())
-        self._connection.execute(delete(s.checkpoints).where(s.checkpoints.c.number < least))
+        first = self._connection.execute(select(func.min(s.checkpoints.c.number))).scalar()
+        gone = (s.checkpoints.c.number < least) & (s.checkpoints.c.number != first)
+        self._connection.execute(delete(s.checkpoints).where(gone))
 
     def queue(self, queue: QueueRow) -> None:
         """Set a queue."""

@@ -9,7 +9,7 @@ from fastapi import Query
 from gantline.core.cluster_json import encode_cluster
 from gantline.core.errors import NotFoundError, near
 from gantline.policies.registry import policy_names
-from gantline.runtime.view import JobView
+from gantline.runtime.history import LIMITS, history_rows
 from gantline.service.context import Context
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
@@ -53,6 +53,12 @@ def what_if(
     return _ask(here, "what-if", samples=samples, sigma=sigma, **_change(other, add, lose))
 
 
+@router.at("GET", "/v1/history", Role.VIEWER)
+def history(here: Here) -> dict[str, Any]:
+    """The jobs that have succeeded, as rows of a trace, and what such a trace cannot tell."""
+    return {"jobs": history_rows(here.jobs().values()), "cluster": encode_cluster(here.scheduler.runner.cluster), "limits": LIMITS}
+
+
 @router.at("GET", "/v1/past", Role.OPERATOR)
 def past_what_if(
     here: Here,
@@ -63,19 +69,10 @@ def past_what_if(
 ) -> dict[str, Any]:
     """The jobs that have ended under another policy, with nodes added or lost, and how far the method is from what happened."""
     setup = here.scheduler.setup
-    rows = [history_row(one) for one in here.scheduler.view().jobs.values() if one.state == "succeeded" and one.started is not None]
+    rows = history_rows(here.scheduler.view().jobs.values())
     cluster = encode_cluster(here.scheduler.runner.cluster)
     question = {"ask": "past", "policy": setup.policy, "settings": dict(setup.settings), "placement": setup.placement, "costs": setup.costs}
-    rows.sort(key=lambda row: row["arrival"])
     return here.service.asker.ask({**question, "jobs": rows, "cluster": cluster, "replicas": replicas, **_change(other, add, lose)})
-
-
-def history_row(job: JobView) -> dict[str, Any]:
-    """A job that has ended, as a row of a trace: it arrived, ran so long, and really started and ended then."""
-    duration = max(job.service, 1e-3)
-    row = {"job": job.id, "arrival": job.submitted, "gpus": job.gpus, "duration": duration, "user": job.user, "queue": job.queue}
-    return {**row, "model": job.name, "min_gpus": job.min_gpus, "max_gpus": job.max_gpus, "priority": job.priority,
-            "started": job.started, "ended": job.finished}  # fmt: skip
 
 
 def _ask(here: Context, ask: str, **more: Any) -> dict[str, Any]:
