@@ -93,6 +93,22 @@ def test_only_run_is_needed_and_defaults_ask_for_one_device_of_any_kind() -> Non
 
 
 @pytest.mark.parametrize(
+    ("command", "title"),
+    [
+        (["/usr/bin/python3", "dir/train.py", "--x"], "train.py"),
+        (["python", "-c", "import os\nprint(1)"], "python"),
+        (["python", "-m", "torch.distributed.run", "a.py"], "torch.distributed.run"),
+        (["python", "-u", "a.py"], "python"),
+        (["./run.sh"], "run.sh"),
+        (["\n"], "job"),
+        (["x" * 99], "x" * 60),
+    ],
+)
+def test_a_job_without_a_name_is_called_after_its_command(command: list[str], title: str) -> None:
+    assert spec_of({"run": command}).title == title
+
+
+@pytest.mark.parametrize(
     ("written", "sizes"),
     [("gpus: 4", (4, 4)), ("gpus: 2:8", (2, 8)), ("gpus: 2..8", (2, 8)), ("accelerators: cpu:2", (2, 2)), ("accelerators: v100", (1, 1))],
 )

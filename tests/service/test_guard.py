@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import socket
 import stat
+import sys
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.service.conftest import Running
+from tests.service.conftest import Running, until
 
-from gantline.core.errors import RefusedError, UsageError
+from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
+from gantline.service.client import Client
 from gantline.service.guard import LARGEST_BODY
 from gantline.service.home import Home
 from gantline.service.logfile import epochs_of, read_log
@@ -113,6 +115,28 @@ def test_other_machines_are_let_in_only_with_tls(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="certificate needs its key"):
         serve(Options(Home(tmp_path / "h"), host="0.0.0.0", certificate=tmp_path / "c.pem"))
     assert not (tmp_path / "h").exists()
+
+
+def test_with_tls_everything_is_encrypted_and_jobs_trust_it(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "tls"
+    options = Options(Home(tmp_path / "h"), devices="cpu:1", certificate=folder / "cert.pem", key=folder / "key.pem")
+    running = Running(options).start()
+    assert running.url.startswith("https://127.0.0.1:")
+    with Client(home=tmp_path / "h") as client:
+        report = (
+            "import os, time\nfrom gantline.train.wire import Wire\ne = os.environ\n"
+            "wire = Wire(e['GANTLINE_URL'], e['GANTLINE_JOB_TOKEN'], e['GANTLINE_JOB_ID'], int(e['GANTLINE_EPOCH']))\n"
+            "while True:\n    wire.report({'done': 3, 'total': 4}, urgent=True)\n    time.sleep(0.2)\n"
+        )
+        (id,) = client.submit([sys.executable, "-c", report])
+        until(lambda: client.job(id)["progress"].get("done") == 3, "a report over TLS")
+        with pytest.raises(UnreachableError, match="certificate verify failed"):
+            Client(running.url, running.token).status()
+        client.shutdown()
+    running.thread.join(120)
+    assert running.code == 0
+    with pytest.raises(NotFoundError, match="no such file"):
+        Options(Home(tmp_path / "h"), certificate=folder / "none.pem", key=folder / "key.pem").check()
 
 
 def test_a_home_that_others_may_write_to_is_refused(tmp_path: Path) -> None:

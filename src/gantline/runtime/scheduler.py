@@ -171,7 +171,8 @@ class Scheduler:
                 self._requests[(user, request)] = future
             values, jobs = self._numbered(members, user, request, at)
             entered.extend(jobs)
-            return values, [Entry("job", job.first_record()) for job in jobs]
+            notes = [Entry("event", {"time": at, "event": "submitted", "job": job.id, "user": user}) for job in jobs]
+            return values, [*(Entry("job", job.first_record()) for job in jobs), *notes]
 
         def done(error: BaseException | None) -> None:
             if entered or error is not None:

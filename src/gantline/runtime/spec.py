@@ -125,12 +125,15 @@ class JobSpec(Part):
 
     @property
     def title(self) -> str:
-        """Its name, or the first word of its command that says something."""
+        """Its name, or the word of its command that says most: the script that Python runs, else the program."""
         if self.name:
             return self.name
-        words = self.words
-        said = [word for word in words[1:] if not word.startswith("-")] if words[0].rsplit("/", 1)[-1].startswith("python") else words
-        return ((said or words)[0].rsplit("/", 1)[-1] or "job")[:60]
+        first, *rest = self.words
+        if first.rsplit("/", 1)[-1].startswith("python") and rest:
+            script = rest[1] if rest[0] == "-m" and len(rest) > 1 else rest[0]
+            first = first if script.startswith("-") else script
+        shown = "".join(sign if sign.isprintable() else " " for sign in first.rsplit("/", 1)[-1])
+        return shown.strip()[:60] or "job"
 
     @property
     def words(self) -> list[str]:

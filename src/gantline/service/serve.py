@@ -18,7 +18,7 @@ from typing import Any
 import uvicorn
 
 import gantline
-from gantline.core.errors import RefusedError, UsageError
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.scheduler import Scheduler
@@ -31,6 +31,7 @@ from gantline.service.guard import log
 from gantline.service.home import Home
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_EVERYWHERE = ("0.0.0.0", "::")
 NO_QUOTA = "quota:queue=1000000000"
 """An admission that knows queues, and bounds none of them until somebody does."""
 
@@ -60,6 +61,9 @@ class Options:
             raise UsageError(
                 "a certificate needs its key, and a key its certificate", where="--tls-cert", fix="give --tls-cert and --tls-key"
             )
+        for file in (self.certificate, self.key):
+            if file is not None and not file.is_file():
+                raise NotFoundError("no such file", where=str(file), fix="check --tls-cert and --tls-key")
         if self.host not in _LOOPBACK and not self.secured:
             raise RefusedError(
                 f"'{self.host}' can be reached from other machines, and nothing would be encrypted",
@@ -85,7 +89,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> 
     jobs = JobTokens.at(home.secret)
     runner = LocalRunner(home.path, options.devices, url)
     setup = Setup(admission=NO_QUOTA, queues=tuple({"name": one.name, "weight": one.weight, "quota": one.quota} for one in store.queues()))
-    scheduler = Scheduler(store, runner, options.policy, settings=options.settings, setup=setup, job_env=_env_of(jobs))
+    scheduler = Scheduler(store, runner, options.policy, settings=options.settings, setup=setup, job_env=_env_of(jobs, options.certificate))
     access = Access(store, jobs)
     service = Service(scheduler, store, access, home.path, url, where if not options.store else options.store.partition("://")[0])
     _own_token(home, store, access)
@@ -112,18 +116,23 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> 
     return 0 if ending.failure is None else 70
 
 
-def _env_of(jobs: JobTokens) -> Callable[[str], dict[str, str]]:
-    return lambda job: {"GANTLINE_JOB_TOKEN": jobs.token(job)}
+def _env_of(jobs: JobTokens, certificate: Path | None) -> Callable[[str], dict[str, str]]:
+    """What a job needs to report: its token, and the certificate where one is used."""
+    trusted = {"GANTLINE_CA": str(certificate.absolute())} if certificate is not None else {}
+    return lambda job: {"GANTLINE_JOB_TOKEN": jobs.token(job), **trusted}
 
 
 def _called(options: Options, host: str) -> str:
     if options.names:
         return options.names[0]
+    if host in _EVERYWHERE:
+        return socket.gethostname().lower()
     return f"[{host}]" if ":" in host else host
 
 
 def _server(options: Options, service: Service) -> uvicorn.Server:
-    app = build(service, {*LOOPBACK, options.host.lower(), *(name.lower() for name in options.names)})
+    called = {*LOOPBACK, options.host.lower(), *(name.lower() for name in options.names)}
+    app = build(service, called | ({socket.gethostname().lower()} if options.host in _EVERYWHERE else set()))
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=20, timeout_graceful_shutdown=5, lifespan="off",
         ssl_certfile=str(options.certificate) if options.certificate else None, ssl_keyfile=str(options.key) if options.key else None,
