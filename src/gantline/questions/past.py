@@ -22,7 +22,7 @@ from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.units import human_seconds
-from gantline.questions.what_if import Difference
+from gantline.questions.what_if import Contrast
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
 
@@ -55,7 +55,7 @@ class PastAnswer:
     other: str
     jobs: int
     replicas: int
-    differences: tuple[Difference, ...]
+    differences: tuple[Contrast, ...]
     errors: tuple[MethodError, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def past_what_if(
         changes = np.array([two[metric] / one[metric] - 1.0 for one, two in draws if one[metric] > 0])
         low, high = (float(np.quantile(changes, share)) for share in (0.05, 0.95)) if len(changes) else (math.nan, math.nan)
         change = there[metric] / here[metric] - 1.0 if here[metric] > 0 else math.nan
-        differences.append(Difference(metric, here[metric], there[metric], change, low, high))
+        differences.append(Contrast(metric, here[metric], there[metric], change, low, high))
     called = _called(then_policy) + "".join([f" with {add} more" if add else "", f" without {', '.join(lose)}" if lose else ""])
     errors = tuple(MethodError(metric, here[metric], value) for metric, value in measured(trace).items())
     return PastAnswer(_called(present), called, len(trace.frame), replicas, tuple(differences), errors)

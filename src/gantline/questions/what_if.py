@@ -28,7 +28,7 @@ METRICS = {
 
 
 @dataclass(frozen=True)
-class Difference:
+class Contrast:
     """One metric under both futures: means over the draws, and the middle nine tenths of the relative change of single draws."""
 
     metric: str
@@ -54,7 +54,7 @@ class WhatIf:
     jobs: int
     samples: int
     over: str
-    differences: tuple[Difference, ...]
+    differences: tuple[Contrast, ...]
     open: int = 0
     later: tuple[str, ...] = ()  # jobs that end later in the median
 
@@ -110,7 +110,7 @@ def _compare(snapshot: Snapshot, here: list[Rolled], there: list[Rolled], now_ca
             means = float(np.mean(two) / np.mean(one) - 1.0) if np.mean(one) > 0 else math.nan
         known = change[np.isfinite(change)]
         low, high = (float(np.quantile(known, share)) for share in (0.05, 0.95)) if len(known) else (math.nan, math.nan)
-        differences.append(Difference(metric, float(np.mean(one)), float(np.mean(two)), means, low, high))
+        differences.append(Contrast(metric, float(np.mean(one)), float(np.mean(two)), means, low, high))
     slower = np.median(after, axis=0) > np.median(before, axis=0) + 1e-6 if len(ids) else np.zeros(0, dtype=bool)
     unended = np.array([~np.isfinite(one.finish) for one in (*here, *there)]).reshape(len(here) + len(there), len(ids)).any(axis=0)
     over = f"work by {setup.uncertainty.source}" + (", with newcomers as in the past" if setup.newcomers is not None else ", nobody new")
