@@ -1,4 +1,5 @@
-"""Policies that name who holds what, for stories and rules: neighbours that share, and jobs that are sent from node to node."""
+"""Policies that name who holds what, for stories and rules: neighbours that share, jobs that are sent from node to node, jobs that grow
+and shrink, and jobs that take turns."""
 
 from __future__ import annotations
 
@@ -51,3 +52,33 @@ class Wanderers(Policy):
         if not wanted and len(snapshot.jobs):
             wanted = [Assignment(0)]
         return Plan.assign(wanted)
+
+
+@dataclass(frozen=True)
+class Breathers(Policy):
+    """In the order of arrival, everybody gets a part of what it asked for, and every hundred seconds another part."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        left, wanted, beat = int(snapshot.cluster.capacity.sum()), [], int(snapshot.now // 100)
+        for job, gpus in enumerate(snapshot.jobs.gpus.tolist()):
+            size = 1 + (beat + job) % gpus
+            if size <= left:
+                wanted.append(Assignment(job, gpus=size))
+                left -= size
+        return Plan.assign(wanted, valid_until=100.0 * (beat + 1))
+
+
+@dataclass(frozen=True)
+class Rota(Policy):
+    """All jobs are one time-shared group; every hundred seconds others of it have their turn."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        left, wanted, beat = int(snapshot.cluster.capacity.sum()), [], int(snapshot.now // 100)
+        jobs = snapshot.jobs.gpus.tolist()
+        size = min(left, sum(jobs))
+        for step in range(len(jobs)):
+            job = (beat + step) % len(jobs)
+            if jobs[job] <= left:
+                wanted.append(Assignment(job, group=0, mode=Mode.TIME, size=size))
+                left -= jobs[job]
+        return Plan.assign(sorted(wanted, key=lambda item: item.job), valid_until=100.0 * (beat + 1))

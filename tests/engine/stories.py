@@ -7,16 +7,18 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
-from tests.engine.assigning import Pairs, Wanderers
+from tests.engine.assigning import Breathers, Pairs, Rota, Wanderers
 
 from gantline import Trace
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.inputs import Input
 from gantline.core.node_events import NodeEvent
 from gantline.core.tables import Tables
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.engine import Engine
+from gantline.engine.executor import Can
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.placement.rules import find_placement
@@ -24,7 +26,8 @@ from gantline.policies.registry import make_policy
 from gantline.simulator.load import load_tables
 
 POLICIES = ("fifo", "srtf", "las", "srsf", "smallest", "tiresias", "fair-share", "pairs", "wanderers")
-ASSIGNING = {"pairs": Pairs, "wanderers": Wanderers}
+USUAL = frozenset({Can.SHARE, Can.BATCH})
+ASSIGNING = {"pairs": Pairs, "wanderers": Wanderers, "breathers": Breathers, "rota": Rota}
 
 
 @dataclass
@@ -62,8 +65,10 @@ def jobs_of(rng: random.Random, most_gpus: int, hybrid: bool = False) -> Trace:
     return Trace.from_records(rows)
 
 
-def tell(seed: int, *, faults: Faults | None = None, policy: str | None = None) -> Ending:
-    """The story of a seed; `faults` replaces the drawn ones, `policy` the drawn policy."""
+def tell(
+    seed: int, *, faults: Faults | None = None, policy: str | None = None, able: frozenset[Can] = USUAL, wishes: tuple[Input, ...] = ()
+) -> Ending:
+    """The story of a seed; `faults` replaces the drawn ones, `policy` the drawn policy; `able` is what need not stop a gang."""
     rng = random.Random(seed)
     nodes, per = rng.randint(1, 5), rng.choice([1, 2, 4])
     hybrid = faults is None and rng.random() < 0.25
@@ -88,8 +93,14 @@ def tell(seed: int, *, faults: Faults | None = None, policy: str | None = None) 
         at, back = rng.uniform(0, 500), rng.uniform(1, 300)
         name = tables.cluster.nodes[rng.randrange(nodes + hybrid)].name
         changes = [NodeEvent(at, name, "down"), NodeEvent(at + back, name, "up")]
-    executor = FaultyExecutor(tables.F[c.WORK].copy(), world, seed)
+    executor = FaultyExecutor(tables.F[c.WORK].copy(), world, seed, able=able)
     latency = 0.0 if calm else rng.choice([0.0, 0.0, 5.0, 40.0])
-    loop = Acknowledged(engine, latency=latency, node_events=tuple(changes), until=100_000.0, executor=executor)
+    loop = Acknowledged(
+        engine,
+        latency=latency,
+        node_events=tuple(sorted((*changes, *wishes), key=lambda one: one.time)),
+        until=100_000.0,
+        executor=executor,
+    )
     loop.run()
     return Ending(tables, executor, loop, engine.state.now)

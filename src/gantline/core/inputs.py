@@ -36,6 +36,7 @@ class Wish(Enum):
     RELEASE = "release"
     REQUEUE = "requeue"  # it is stopped and saved, or comes back after it failed or was cancelled, and waits like any other
     RESIZE = "resize"  # it asks for another number of devices from now on
+    SAVE = "save"  # it saves its work and goes on
     FAIL = "fail"  # it ends as one that has failed: it crashed too often, or ran past its limit
 
 
@@ -74,7 +75,8 @@ class News(Enum):
     """What a report says of one grant."""
 
     STARTED = "started"  # it runs
-    SAVED = "saved"  # told to stop, it has saved its work; its devices are not free yet
+    SAVED = "saved"  # it has saved its work, because it was asked to or told to stop; its devices are not free yet
+    SUSPENDED = "suspended"  # it is there, and stands still
     STOPPED = "stopped"
     FINISHED = "finished"
     FAILED = "failed"
@@ -93,6 +95,7 @@ class Report:
     devices: tuple[int, ...] = ()  # where it is, if it still is anywhere: of use when nobody remembers having asked for it
     total: float = math.nan  # PROGRESS: how much work it seems to be in all, where that is known
     metrics: Mapping[str, float] = field(default_factory=dict)  # PROGRESS: what it has measured, by name
+    revision: int = 0  # of the newest order that it knows of
 
 
 Input = Submit | JobWish | NodeEvent | Use | SetQueue | Report
@@ -124,6 +127,8 @@ def encode_input(value: Input) -> dict[str, Any]:
         found["total"] = json_number(value.total)
     if value.metrics:
         found["metrics"] = {name: json_number(measured) for name, measured in value.metrics.items()}
+    if value.revision:
+        found["revision"] = value.revision
     return {**found, "devices": list(value.devices)} if value.devices else found
 
 
@@ -150,12 +155,12 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         reader.only(("input", "time", "name", "weight", "quota"))
         return SetQueue(time, reader.text("name"), reader.number("weight", 1.0), reader.number("quota", math.inf))
     if kind == "report":
-        reader.only(("input", "time", "news", "row", "epoch", "done", "devices", "total", "metrics"))
+        reader.only(("input", "time", "news", "row", "epoch", "done", "devices", "total", "metrics", "revision"))
         news = reader.text("news")
         if news not in _NEWS:
             raise UsageError(f"no news '{news}'", where=reader.at("news"), fix=near(news, _NEWS))
         found = (_NEWS[news], reader.whole("row", 0), reader.whole("epoch", 0), time, reader.number("done", 0.0))
         measured = Reader(reader.raw("metrics", {}), reader.at("metrics"))
         metrics = {name: measured.number(name, math.nan) for name in reader.raw("metrics", {})}
-        return Report(*found, tuple(reader.wholes("devices")), reader.number("total", math.nan), metrics)
+        return Report(*found, tuple(reader.wholes("devices")), reader.number("total", math.nan), metrics, reader.whole("revision", 0))
     raise UsageError(f"no input '{kind}'", where=reader.at("input"), fix=near(kind, _KINDS))

@@ -19,7 +19,7 @@ from gantline.core.phases import RUNNING
 from gantline.drivers.virtual import Simulation
 from gantline.engine import lists as ls
 from gantline.engine.advance import arrive, next_finish
-from gantline.engine.executor import Executor, News, Order, Report, Verb
+from gantline.engine.executor import Can, Executor, News, Order, Report, Verb
 from gantline.engine.gang import set_due
 from gantline.engine.reconcile import Reconciler
 from gantline.engine.state import State
@@ -33,12 +33,18 @@ class Prompt:
         self._alive: Ints = np.full(state.tables.I.shape[1], -1, dtype=np.int64)  # epoch by row
         self._reports: list[Report] = []
 
+    def can(self, row: int) -> frozenset[Can]:
+        return frozenset(Can)
+
     def send(self, order: Order, now: float) -> None:
         if order.row >= len(self._alive):
             self._alive = np.concatenate([self._alive, np.full(order.row + 1, -1, dtype=np.int64)])
         if order.verb is Verb.START:
             self._alive[order.row] = order.epoch
-            self._reports.append(Report(News.STARTED, order.row, order.epoch, now, order.done, order.devices))
+            news = News.SUSPENDED if order.suspended else News.STARTED
+            self._reports.append(Report(news, order.row, order.epoch, now, order.done, order.devices, revision=order.revision))
+            if order.saves:
+                self._reports.append(Report(News.SAVED, order.row, order.epoch, now, order.done, order.devices, revision=order.revision))
         else:
             self._alive[order.row] = -1
             self._reports += [Report(news, order.row, order.epoch, now, order.done) for news in (News.SAVED, News.STOPPED)]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 
 from gantline.core.arrays import Floats
 from gantline.core.rng import stream
-from gantline.engine.executor import News, Order, Report, Verb
+from gantline.engine.executor import Can, News, Order, Report, Verb
 
 _BEATS = 64  # heartbeats for which machines remember to mention what is over
 
@@ -43,6 +44,8 @@ class _Incarnation:
     node: int = -1
     pause: float = 0.0  # seconds from its start to its first progress
     revision: int = 0
+    saves: int = 0  # how often it was asked to save
+    suspended: bool = False
     up: float = 0.0  # when it was started
     resumed: float = 0.0  # from how much work
     state: str = "starting"  # starting, running, stopping, stopped, finished, failed
@@ -64,7 +67,9 @@ class FaultyExecutor:
     faults: Faults
     seed: int = 0
     failures: tuple[tuple[float, int, frozenset[int]], ...] = ()  # (time, node, its devices): it dies, and every gang that uses it with it
+    able: frozenset[Can] = frozenset({Can.SHARE, Can.BATCH})  # what it can do to a gang that runs
     breaches: list[str] = field(default_factory=list)
+    in_place: Counter[Can] = field(default_factory=Counter)  # how often it did what without a stop
 
     def __post_init__(self) -> None:
         self._rng = stream(self.seed, 0, "faults")
@@ -82,6 +87,9 @@ class FaultyExecutor:
             self._push(at, "failure", (node, devices))
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
+    def can(self, row: int) -> frozenset[Can]:
+        return self.able
+
     def send(self, order: Order, now: float) -> None:
         for at in self._deliveries(now):
             self._push(at, "order", order)
@@ -111,6 +119,13 @@ class FaultyExecutor:
     def _on_order(self, order: object) -> None:
         assert isinstance(order, Order)
         last = self._last.get(order.row)
+        if last is not None and order.onto == last.epoch < order.epoch:
+            if last.state not in _ALIVE:
+                self._repeat(last)  # it has ended before it could go on
+                return
+            last.epoch, last.revision = order.epoch, -1  # it goes on as this one
+            if order.verb is Verb.START and last.state != "stopping":
+                self._move(last, order)
         if last is not None and order.epoch < last.epoch:
             self._repeat(last)  # fenced off
         elif order.verb is Verb.START:
@@ -136,14 +151,11 @@ class FaultyExecutor:
         up = self._now + self._span(self.faults.start)
         inc = _Incarnation(order.row, order.epoch, order.devices, base, order.rate, up + order.pause, order.mates, order.node)
         inc.pause, inc.revision, inc.up, inc.resumed, inc.safe = order.pause, order.revision, up, base, base
+        inc.saves = order.saves
         live = self._last.get(order.row)
-        if live is not None and live.state in {"starting", "running", "stopping"}:
+        if live is not None and live.state in _ALIVE:
             self.breaches.append(f"t={self._now:g}: job {order.row} started as epoch {order.epoch} while epoch {live.epoch} lives")
-        for device in order.devices:
-            for other in self._holders.get(device, ()):
-                if other.row not in order.mates and order.row not in other.mates:  # orders may overtake each other
-                    self.breaches.append(f"t={self._now:g}: device {device} given to {order.row} while {other.row} holds it")
-            self._holders.setdefault(device, []).append(inc)
+        self._take(inc, order)
         self._last[order.row] = self._alive[order.row] = inc
         self._over.pop(order.row, None)
         self._push(up, "running", inc)
@@ -151,16 +163,60 @@ class FaultyExecutor:
             self._beating = True
             self._push(self._now + self.faults.heartbeat, "heartbeat", None)
 
+    def _take(self, inc: _Incarnation, order: Order) -> None:
+        """The gang is on its devices from now on: nobody may be there but its mates."""
+        for device in order.devices:
+            for other in self._holders.get(device, ()):
+                if other is inc:
+                    continue
+                if other.row not in order.mates and order.row not in other.mates:  # orders may overtake each other
+                    self.breaches.append(f"t={self._now:g}: device {device} given to {order.row} while {other.row} holds it")
+            if inc not in self._holders.setdefault(device, []):
+                self._holders[device].append(inc)
+
+    def _move(self, inc: _Incarnation, order: Order) -> None:
+        """It goes on with other devices, or on its own after a rest."""
+        now = self._now
+        inc.safe = self._safe(inc)
+        work = inc.work(now, math.inf)
+        for device in inc.devices:
+            if device not in order.devices:
+                self._holders[device].remove(inc)
+        self.in_place[Can.SUSPEND] += inc.suspended
+        self.in_place[Can.DEVICES] += set(inc.devices) != set(order.devices)
+        inc.devices, inc.mates, inc.suspended = order.devices, order.mates, False
+        self._take(inc, order)
+        inc.base, inc.resumed, inc.rate, inc.pause, inc.up, inc.runs_from = work, work, order.rate, order.pause, now, now + order.pause
+        if inc.state == "running":
+            self._foresee(inc)
+
     def _change(self, inc: _Incarnation, order: Order) -> None:
         """It goes on as the order says; an older one that was overtaken says nothing new."""
         if inc.state not in {"starting", "running"} or order.revision <= inc.revision:
             return
         inc.revision, inc.mates = order.revision, order.mates
-        if order.rate != inc.rate:
+        if order.saves > inc.saves:
+            inc.saves = order.saves
+            self._asked_to_save(inc)
+        if order.suspended is not inc.suspended:
+            self.in_place[Can.SUSPEND] += order.suspended
+            inc.safe, inc.base, inc.suspended = self._safe(inc), inc.work(self._now, math.inf), order.suspended
+            inc.runs_from = max(self._now, inc.runs_from)
+            inc.rate = 0.0 if order.suspended else inc.rate
+            if not order.suspended:
+                self._take(inc, order)
+        if order.rate != inc.rate and not inc.suspended:
             inc.safe = self._safe(inc)
             inc.base, inc.runs_from, inc.rate = inc.work(self._now, math.inf), max(self._now, inc.runs_from), order.rate
             if inc.state == "running":
                 self._foresee(inc)
+
+    def _asked_to_save(self, inc: _Incarnation) -> None:
+        if inc.state == "running":
+            self.in_place[Can.SAVE] += 1
+            inc.safe = max(self._safe(inc), inc.work(self._now, float(self.work[inc.row])))
+            self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), inc.safe)
+            self._say(News.SAVED, inc, saved=inc.safe)
 
     def _safe(self, inc: _Incarnation) -> float:
         """Work that survives: saves are counted from the first progress."""
@@ -248,19 +304,22 @@ class FaultyExecutor:
 
     def _repeat(self, inc: _Incarnation, at: float | None = None) -> None:
         news = {"running": News.STARTED, "stopped": News.STOPPED, "finished": News.FINISHED, "failed": News.FAILED}.get(inc.state)
+        if inc.state == "running" and inc.suspended:
+            news = News.SUSPENDED
         if inc.state == "stopping" and inc.saved:
             news = News.SAVED
         if news is not None:
             self._say(news, inc, at)
 
-    def _say(self, news: News, inc: _Incarnation, at: float | None = None) -> None:
+    def _say(self, news: News, inc: _Incarnation, at: float | None = None, saved: float | None = None) -> None:
         """Send a report, or a line of the message that arrives at that instant."""
-        started = news is News.STARTED
-        done, when = (inc.resumed, inc.up) if started else (inc.done, inc.ended if inc.ended else self._now)
-        where = inc.devices if news in (News.STARTED, News.SAVED) else ()
+        runs = news in (News.STARTED, News.SUSPENDED)
+        done, when = (inc.resumed, inc.up) if runs else (inc.done if saved is None else saved, inc.ended if inc.ended else self._now)
+        where = inc.devices if news in (News.STARTED, News.SAVED, News.SUSPENDED) else ()
+        report = Report(news, inc.row, inc.epoch, when, done, where, revision=max(inc.revision, 0))
         for arrival in self._deliveries(self._now) if at is None else [at] * self._copies():
             self._count += 1
-            heapq.heappush(self._inbox, (arrival, self._count, Report(news, inc.row, inc.epoch, when, done, where)))
+            heapq.heappush(self._inbox, (arrival, self._count, report))
 
     def _deliveries(self, now: float) -> list[float]:
         return [now + self._span(self.faults.delay) for _ in range(self._copies())]
@@ -274,6 +333,9 @@ class FaultyExecutor:
     def _push(self, at: float, kind: str, what: object) -> None:
         self._count += 1
         heapq.heappush(self._events, (at, self._count, kind, what))
+
+
+_ALIVE = frozenset({"starting", "running", "stopping"})
 
 
 def _uses(gang: Order | _Incarnation, node: int, devices: frozenset[int]) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from gantline.core.inputs import Input, JobWish, Report, Submit
 from gantline.drivers.acknowledged import Acknowledged
-from gantline.engine.executor import Executor, Order
+from gantline.engine.executor import Can, Executor, Order
 
 Script = Iterable[tuple[float, Input]]  # what was heard, and when
 
@@ -48,6 +48,10 @@ class Postbox:
 
     executor: Executor | None = None  # None: orders are only counted, because what became of them is known
     heard: deque[tuple[float, Report]] = field(default_factory=deque)
+    able: Callable[[int], frozenset[Can]] = lambda row: frozenset({Can.SHARE, Can.BATCH})  # in the past and now: the same answer
+
+    def can(self, row: int) -> frozenset[Can]:
+        return self.able(row)
 
     def send(self, order: Order, now: float) -> None:
         if self.executor is not None:

@@ -6,15 +6,19 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
-from gantline.engine.executor import Order, Report
+from gantline.engine.executor import Can, Order, Report
 
 
 class Scripted:
     """Reports come when they were heard: at that time, and after so many orders."""
 
-    def __init__(self, heard: Iterable[tuple[float, int, Report]]) -> None:
+    def __init__(self, heard: Iterable[tuple[float, int, Report]], able: frozenset[Can] = frozenset({Can.SHARE, Can.BATCH})) -> None:
+        self.able = able
         self._heard = deque(heard)
         self._orders = 0
+
+    def can(self, row: int) -> frozenset[Can]:
+        return self.able
 
     def send(self, order: Order, now: float) -> None:
         self._orders += 1  # whatever comes of it is in the script

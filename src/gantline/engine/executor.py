@@ -1,5 +1,9 @@
 """What an executor is: it gets orders, and says later what has become of them.
 
+There are two orders, and each describes a state that shall hold: run like this, or be gone. Everything else that may be wanted of a gang is
+part of how it shall run: its devices, its share, its batch, whether it stands still, how often it shall have saved. So a lost order is made
+good by the next one. An executor says what it can do to a gang that runs (`Can`); for anything else the engine plans a stop and a start.
+
 Orders carry the epoch of the grant, a fencing token that only grows, and a revision, which counts what changed while it ran: an executor
 ignores what is older than what it knows (and says what it knows instead), and doing the same order twice is doing it once. Reports may be
 late, lost, duplicated or out of order; the reconciler asks again until the state agrees.
@@ -14,7 +18,17 @@ from typing import Protocol
 from gantline.core.grant import Grant
 from gantline.core.inputs import News, Report
 
-__all__ = ["Executor", "News", "Order", "Report", "Verb"]
+__all__ = ["Can", "Executor", "News", "Order", "Report", "Verb"]
+
+
+class Can(Enum):
+    """What an executor may be able to do to a gang that runs, without stopping it."""
+
+    DEVICES = "devices"  # give it others, beside some that it keeps
+    SHARE = "share"  # another fraction, other CPUs, another offset
+    BATCH = "batch"  # another batch size
+    SUSPEND = "suspend"  # let it stand still where it is, and go on
+    SAVE = "save"  # have it save its work and go on
 
 
 class Verb(Enum):
@@ -39,10 +53,17 @@ class Order:
     grant: Grant | None = None  # what there is beyond a gang of its own: fraction, roles, batch; it may change while the gang runs
     pause: float = 0.0  # seconds from its start to its first progress that the cost model expects; virtual machines take that long
     revision: int = 0
+    onto: int = -1  # the epoch of an incarnation that shall go on as this one; if it has ended, how it did is the answer
+    suspended: bool = False  # it shall stand still, with all it has
+    saves: int = 0  # how often it shall have been asked to save
 
 
 class Executor(Protocol):
     """Carries orders out. On virtual time the loop asks for the next instant; live, reports simply come."""
+
+    def can(self, row: int) -> frozenset[Can]:
+        """What need not stop this gang; the same answer for as long as it lives."""
+        ...
 
     def send(self, order: Order, now: float) -> None: ...
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gantline.core import columns as c
@@ -9,7 +11,7 @@ from gantline.core.arrays import Ints
 from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING
 from gantline.engine.holdings import Holdings
 from gantline.engine.log import L_END, L_START
-from gantline.engine.reality import Promise, Reality
+from gantline.engine.reality import Live, Promise, Reality
 from gantline.engine.state import State
 
 HOLDS = (STARTING, RUNNING, RESIZING)  # phases in which the intent is that the row has devices
@@ -21,6 +23,7 @@ class InFlight:
     def __init__(self, state: State, books: Holdings, reality: Reality) -> None:
         self.state, self.books, self.reality = state, books, reality
         self.promises: dict[int, Promise] = {}  # by row: decided, not acknowledged
+        self.rests: Callable[[Live], bool] = lambda live: False  # whether it stays where it is until its turn comes again
         self._known: Ints = np.empty(0, dtype=np.int64)  # per row the epoch that was promised or acknowledged; -1: none
 
     def mark(self) -> None:
@@ -56,7 +59,7 @@ class InFlight:
         self._known[row] = I[c.EPOCH, row]
         self.promises[row] = Promise(int(I[c.EPOCH, row]), now, float(F[c.SINCE, row]) - now, int(I[c.INTERVAL, row]))
         live = self.reality.live.get(row)
-        stays = live is not None and not set(live.devices).isdisjoint(self.books.of(row).devices)
+        stays = live is not None and not live.rest and not set(live.devices).isdisjoint(self.books.of(row).devices)
         I[c.PHASE, row] = RESIZING if stays else STARTING
 
     def _withdraw(self, row: int) -> None:
@@ -64,7 +67,7 @@ class InFlight:
         self._void(row)
         self._known[row] = -1
         live = self.reality.live.get(row)
-        if live is not None and self.state.tables.I[c.PHASE, row] == PENDING:
+        if live is not None and self.state.tables.I[c.PHASE, row] == PENDING and not self.rests(live):
             self.state.tables.I[c.PHASE, row] = CHECKPOINTING if live.started and not live.saved else STOPPING
 
     def _void(self, row: int) -> None:

@@ -163,6 +163,10 @@ class Inputs:
             return self._requeue(row, phase, value.job)
         if phase.terminal:
             return False
+        if value.wish is Wish.SAVE:
+            if phase in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING):
+                self.state.asked_saves[row] = self.state.asked_saves.get(row, 0) + 1
+            return False
         kept, reason = _PUT_OUT[value.wish]
         self.state.withheld[row] = kept
         self._put_out(row, kept, reason)

@@ -34,7 +34,13 @@ class Live:
     revision: int = 0
     pause: float = 0.0
     started: bool = False
-    saved: bool = False
+    saved: bool = False  # told to stop, it has saved
+    onto: int = -1  # the epoch under which it ran before, until the present one is acknowledged
+    target: tuple[int, ...] | None = None  # where it shall be then; `devices` are those of before, too
+    rest: bool = False  # it shall stand still until its turn comes
+    suspended: bool = False  # and is known to
+    saves: int = 0  # how often it was asked to save
+    saves_done: int = 0
     asked: Verb = Verb.START
     next_try: float = 0.0  # when to ask (again), unless an answer comes first
 
@@ -50,9 +56,13 @@ class Reality:
     def enter(self, live: Live) -> Live:
         """From now on the grant may be on its devices."""
         self.live[live.row] = live
-        for device in live.devices:
-            self.occupants.setdefault(device, set()).add(live.row)
+        self.occupy(live, live.devices)
         return live
+
+    def occupy(self, live: Live, devices: Iterable[int]) -> None:
+        """It may be on these devices, too."""
+        for device in devices:
+            self.occupants.setdefault(device, set()).add(live.row)
 
     def leave(self, live: Live) -> None:
         """It is gone for good."""
@@ -63,9 +73,10 @@ class Reality:
     def vacate(self, live: Live, devices: Iterable[int]) -> None:
         """It is not on these devices any more."""
         for device in devices:
-            self.occupants[device].discard(live.row)
-            if not self.occupants[device]:
-                del self.occupants[device]
+            there = self.occupants.get(device, set())
+            there.discard(live.row)
+            if not there:
+                self.occupants.pop(device, None)
 
     def on(self, devices: Iterable[int]) -> set[int]:
         """Rows that may be on these devices."""

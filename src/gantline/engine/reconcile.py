@@ -27,6 +27,7 @@ from gantline.engine.executor import Executor, News, Order, Report, Verb
 from gantline.engine.gang import complete, set_due
 from gantline.engine.grants import Grants
 from gantline.engine.in_flight import HOLDS, InFlight
+from gantline.engine.in_place import InPlace
 from gantline.engine.log import L_END, L_START
 from gantline.engine.node_changes import fail_gang
 from gantline.engine.ranks import leave
@@ -53,6 +54,7 @@ class Reconciler:
         self.books, self.live = self.grants.holdings, self.reality.live
         self.in_flight = InFlight(self.state, self.books, self.reality)
         self.promises = self.in_flight.promises
+        self.in_place = InPlace(self.state, self.books, self.reality, self.in_flight, self.executor, self._mates)
         self._ended: list[Report] = []  # finishes that the regime does not see before the boundary
         rows, I = self.state.rows, self.state.tables.I
         for row in rows[np.isin(I[c.PHASE][rows], HOLDS)].tolist():  # what still runs after a restart of the loop is adopted
@@ -94,10 +96,20 @@ class Reconciler:
         for row in [row for row in sorted(self.promises) if row not in self.live]:
             self._begin(row)
         for live in list(self.live.values()):
-            wanted = Verb.START if self._wanted(live) else Verb.STOP
+            stays = self.in_place.carry_over(live)
+            if self._wanted(live) and live.started and self.in_place.needs_restart(live):
+                self.in_place.restart(live)
+            rest = not stays and self.in_place.rests(live)
+            wanted = Verb.START if stays or rest or self._wanted(live) else Verb.STOP
             if wanted is not live.asked:
                 live.asked, live.next_try = wanted, state.now
-            if wanted is Verb.START and (live.rate != t.F[c.RATE, live.row] or live.grant != t.granted.get(live.row)):
+            if rest is not live.rest or (live.started and wanted is Verb.START and state.asked_saves.get(live.row, 0) > live.saves):
+                live.rest, live.suspended, live.next_try = rest, False, state.now
+                live.saves = state.asked_saves.get(live.row, 0)
+                live.revision += 1
+            if not self._wanted(live) and wanted is Verb.START and live.next_try > state.now:
+                continue  # it waits for others to make room, or stands still
+            if self._wanted(live) and (live.rate != t.F[c.RATE, live.row] or live.grant != t.granted.get(live.row)):
                 live.rate, live.grant, live.next_try = float(t.F[c.RATE, live.row]), t.granted.get(live.row), state.now
                 live.revision += 1
             if live.next_try <= state.now:
@@ -114,12 +126,10 @@ class Reconciler:
 
     def _begin(self, row: int) -> None:
         """A promise becomes real, unless somebody is still on its devices who is not to share them with it."""
-        I, promise = self.state.tables.I, self.promises[row]
+        promise = self.promises[row]
         devices = self.books.of(row).devices
-        mates = self._mates(row, devices)
-        for other in self.reality.on(devices):
-            if other not in mates or self.live[other].epoch != I[c.EPOCH, other]:
-                return
+        if not all(self.in_place.may_be_beside(row, other, devices) for other in self.reality.on(devices)):
+            return
         live = self._live(row, promise.epoch, promise.interval)
         live.pause = promise.pause
         if promise.interval >= 0:
@@ -130,7 +140,10 @@ class Reconciler:
         t, held = self.state.tables, self.books.of(row)
         nodes = frozenset((*self.books.nodes(held.devices), *(node for node, _, _ in held.side), held.node)) - {-1}
         rate, grant = float(t.F[c.RATE, row]), t.granted.get(row)
-        return self.reality.enter(Live(row, epoch, held.devices, held.node, nodes, interval, rate, grant, next_try=self.state.now))
+        asked = self.state.asked_saves.get(row, 0)  # it begins with all that is saved
+        now = self.state.now
+        live = Live(row, epoch, held.devices, held.node, nodes, interval, rate, grant, next_try=now, saves=asked, saves_done=asked)
+        return self.reality.enter(live)
 
     def _mates(self, row: int, devices: Iterable[int]) -> frozenset[int]:
         """Rows that shall be on these devices too."""
@@ -140,9 +153,9 @@ class Reconciler:
         done = float(self.state.tables.F[c.DONE, live.row])
         there = self.reality.on(live.devices)  # was let in beside it, or it beside them
         mates = self._mates(live.row, live.devices) | (there - {live.row})
-        return Order(
-            live.asked, live.row, live.epoch, live.devices, done, live.rate, live.node, mates, live.grant, live.pause, live.revision
-        )
+        devices = live.devices if live.target is None else live.target
+        terms = (live.rate, live.node, mates, live.grant, live.pause, live.revision, live.onto, live.rest, live.saves)
+        return Order(live.asked, live.row, live.epoch, devices, done, *terms)
 
     # --- reports --------------------------------------------------------------------------------------------------------
     def absorb(self, report: Report) -> bool:
@@ -152,12 +165,16 @@ class Reconciler:
             return False  # of a grant that is over: nothing to learn
         if report.news is News.FINISHED:
             return self._finish(report)
+        if live is not None and report.epoch == live.onto and report.news in (News.STOPPED, News.FAILED):
+            return self._gone(live, report)  # it ended before it could go on under the new grant
         if live is None or live.epoch != report.epoch:
             return self._unknown(report)
         if report.news is News.STARTED:
             return self._started(live, report)
         if report.news is News.PROGRESS:
             return self._progress(live, report)
+        if report.news is News.SUSPENDED:
+            return self._suspended(live, report)
         if report.news is News.SAVED:
             self._saved(live, report)
             return False
@@ -166,8 +183,11 @@ class Reconciler:
     def _started(self, live: Live, report: Report) -> bool:
         t, row = self.state.tables, live.row
         live.started = True
-        if live.asked is Verb.START:
+        if report.revision >= live.revision:
+            live.suspended = False
+        if live.asked is Verb.START and not live.rest and live.saves <= live.saves_done:
             live.next_try = self.state.now + self.silence
+        self.in_place.arrived(live)
         if int(t.I[c.PHASE, row]) not in (STARTING, RESIZING) or int(t.I[c.EPOCH, row]) != live.epoch:
             return False
         promise = self.promises.pop(row)
@@ -207,7 +227,21 @@ class Reconciler:
             self.grants.refresh()  # who is beside it may have changed since
         set_due(t.F, row)
 
+    def _suspended(self, live: Live, report: Report) -> bool:
+        """It stands still: others of its group may use its devices."""
+        live.started = True
+        if live.rest and report.revision >= live.revision:
+            live.suspended = True
+            live.next_try = self.state.now + self.silence
+        return False
+
     def _saved(self, live: Live, report: Report) -> None:
+        F = self.state.tables.F
+        if self._wanted(live) and live.asked is Verb.START:  # it was asked to, and goes on
+            F[c.SAFE, live.row] = max(float(F[c.SAFE, live.row]), report.done)
+            if report.revision >= live.revision:
+                live.saves_done = live.saves
+            return
         live.saved = True
         if not self._wanted(live):
             self._correct(live, report)
@@ -232,7 +266,7 @@ class Reconciler:
     def _finish(self, report: Report) -> bool:
         """A job that has finished has finished, whatever was to become of it."""
         live = self.live.get(report.row)
-        if live is not None and live.epoch == report.epoch:
+        if live is not None and report.epoch in (live.epoch, live.onto):
             self._clear(live)
         self.reality.over[report.row] = report.epoch
         self.surprises += 1
@@ -300,6 +334,7 @@ class Reconciler:
             gone = [device for device in live.devices if first <= device < first + count]
             self.reality.vacate(live, gone)
             live.devices = tuple(device for device in live.devices if device not in gone)
+            live.target = None if live.target is None else tuple(device for device in live.target if device not in gone)
             live.nodes -= {node}
             live.interval = -1  # it ended here for the log: what is left of it is no gang
             if not live.nodes:

@@ -50,7 +50,9 @@ class Endings:
     def _heard(self, report: Report, ending: Ending | None, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
         t = self.scheduler.loop.state.tables
         job, row = self.scheduler.book[t.ids[report.row]], report.row
-        wanted = int(t.I[c.EPOCH, row]) == report.epoch and int(t.I[c.PHASE, row]) in HOLDS
+        live = self.scheduler.loop.reconciler.live.get(row)
+        present = int(t.I[c.EPOCH, row]) == report.epoch or (live is not None and live.onto == report.epoch)
+        wanted = present and int(t.I[c.PHASE, row]) in HOLDS
         if report.news is News.STARTED and wanted:
             self._limit(job, row, report.epoch, at)
         if ending is None or report.epoch <= job.ended_epoch:
