@@ -39,7 +39,9 @@ class Prompt:
     def send(self, order: Order, now: float) -> None:
         if order.row >= len(self._alive):
             self._alive = np.concatenate([self._alive, np.full(order.row + 1, -1, dtype=np.int64)])
-        if order.verb is Verb.START:
+        if order.epoch < self._alive[order.row]:  # fenced off
+            self._reports.append(Report(News.STARTED, order.row, int(self._alive[order.row]), now, order.done))
+        elif order.verb is Verb.START:
             self._alive[order.row] = order.epoch
             news = News.SUSPENDED if order.suspended else News.STARTED
             self._reports.append(Report(news, order.row, order.epoch, now, order.done, order.devices, revision=order.revision))

@@ -132,6 +132,8 @@ class FaultyExecutor:
             if last is not None and order.epoch == last.epoch:
                 self._change(last, order)
                 self._repeat(last)
+                if 0 < order.saves <= last.saves and last.state == "running":
+                    self._say(News.SAVED, last, saved=self._saved.get(last.row, 0.0))
             else:
                 self._begin(order)
         elif last is not None and order.epoch == last.epoch:
@@ -216,7 +218,6 @@ class FaultyExecutor:
             self.in_place[Can.SAVE] += 1
             inc.safe = max(self._safe(inc), inc.work(self._now, float(self.work[inc.row])))
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), inc.safe)
-            self._say(News.SAVED, inc, saved=inc.safe)
 
     def _safe(self, inc: _Incarnation) -> float:
         """Work that survives: saves are counted from the first progress."""

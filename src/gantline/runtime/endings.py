@@ -130,6 +130,8 @@ class Endings:
         elif wish is Wish.RELEASE:
             job.holds -= {"held", "backoff"}
             return not job.holds
+        elif wish is Wish.SAVE:
+            job.saves_asked += 1
         elif wish is Wish.REQUEUE:
             job.failures = job.lost = 0
             job.ending, job.why, job.lines = "", "", ()

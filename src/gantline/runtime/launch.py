@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from gantline.core.inputs import Submit
 from gantline.core.json_reader import json_number
+from gantline.engine.executor import Can
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,8 @@ class Launch:
     grace: float = 10.0  # from the signal to the kill
     save_signal: str = ""  # a signal that makes it save and go on; empty: it cannot
     resumes: bool = False  # it keeps its work in GANTLINE_CHECKPOINT when it is stopped, and goes on from there
-    changes: tuple[
-        str, ...
-    ] = ()  # what may change while it runs: devices, batch, share, cpus, offset (it asks through its progress reports)
+    # what may change while it runs: devices, batch, save; it hears of it by the answers to its reports, or from grant.json
+    changes: tuple[str, ...] = ()
     retries: int = 0  # how often it is tried again after an exit code other than zero
     backoff: float = 1.0  # before the first retry; doubled for each further one
     time_limit: float = math.inf  # running time of all incarnations together
@@ -37,6 +37,17 @@ class Launch:
     array: str = ""  # the array it belongs to
     array_index: int = -1
     parallel: int = 0  # how many of the array may be let in at once; 0: all
+
+    def can(self) -> frozenset[Can]:
+        """What need not stop it on this machine. New ranks cannot join those that run, so a rank per device means a restart."""
+        found = {Can.SHARE, Can.SUSPEND}
+        if "devices" in self.changes and self.processes > 0:
+            found.add(Can.DEVICES)
+        if "batch" in self.changes:
+            found.add(Can.BATCH)
+        if self.save_signal or "save" in self.changes:
+            found.add(Can.SAVE)
+        return frozenset(found)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON, without what is at its default."""

@@ -44,7 +44,11 @@ class Progress:
         if shown is None:
             raise NotFoundError(f"no job '{name}'", where="progress")
         epoch, values, wish = _read(told)
-        stop = shown.stop or epoch < shown.epoch
+        live = scheduler.loop.reconciler.live.get(shown.row)
+        switching = live is not None and live.onto == epoch  # it is to go on under another grant, and hears of it by the answer
+        stop = shown.stop or (epoch < shown.epoch and not switching)
+        if epoch == shown.epoch:
+            scheduler.runner.switched(name, epoch)
         if not stop and shown.row >= 0:
             self._pass_on(name, shown.row, epoch, values, wish)
         job = scheduler.book.jobs.get(name)
@@ -95,12 +99,17 @@ class Progress:
         work = float(t.F[c.DONE, row]) + float(t.F[c.RATE, row]) * elapsed(t.F, t.I, row, at)
         whole = work * total / done if done > 0 and total > 0 else math.nan
         saved = values.get("saved", math.nan)
+        asked = False
         if not math.isnan(saved) and done > 0:
             job.saved = min(work, work * saved / done)
+            asked = job.saves_asked > job.saves_done
             job.saves_done = job.saves_asked
         metrics = {key: values[key] for key in METRICS if key in values}
         safe = 0.0 if math.isnan(job.saved) else job.saved
         found: list[Input] = [Report(News.PROGRESS, row, epoch, at, safe, (), whole, metrics)]
+        if asked:
+            live = self.scheduler.loop.reconciler.live.get(row)
+            found.append(Report(News.SAVED, row, epoch, at, safe, revision=live.revision if live is not None else 0))
         gpus = int(wish.get("gpus", 0))
         sizes = (gpus, int(wish.get("min_gpus", gpus)), int(wish.get("max_gpus", gpus)))
         if gpus and sizes != (int(t.I[c.GPUS, row]), int(t.I[c.MIN_GPUS, row]), int(t.I[c.MAX_GPUS, row])):

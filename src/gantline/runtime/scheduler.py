@@ -100,6 +100,7 @@ class Scheduler:
         self.book = Book(self.store.jobs())
         self.next_id = self.book.newest
         self.endings, self.observer, self.progress = Endings(self), Observer(self), Progress(self)
+        self.loop.postbox.able = lambda row: self.book[self.loop.state.tables.ids[row]].launch.can()
         self.loop.fold(script)
         for _, told in script:
             if isinstance(told, Use):

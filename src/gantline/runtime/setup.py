@@ -131,11 +131,15 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
 def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     loop.agenda.restore(saved["agenda"])
     reality = loop.reconciler.reality
-    for row, epoch, devices, node, nodes, started, was_saved in saved["live"]:
+    for row, epoch, devices, node, nodes, started, was_saved, onto, target, saves, done in saved["live"]:
         known = reality.live.get(row)
         if known is None:  # on its way out: its devices are nobody's until it is gone
             known = reality.enter(Incarnation(row, epoch, tuple(devices), node, frozenset(nodes), asked=Verb.STOP))
-        known.started, known.saved = started, was_saved
+        elif target is not None:  # it was about to go on with other devices, and may be on both
+            reality.occupy(known, devices)
+            known.devices, known.nodes, known.onto, known.target = tuple(devices), frozenset(nodes), onto, tuple(target)
+        known.started, known.saved, known.saves, known.saves_done = started, was_saved, saves, done
+        loop.state.asked_saves[row] = saves
     reality.over = {int(row): epoch for row, epoch in saved["over"].items()}
 
 
@@ -184,6 +188,12 @@ def checkpoint_of(loop: Live, setup: Setup, born: float) -> dict[str, Any]:
         "leaving": leaving,
         "held": [t.ids[row] for row in held],
         "quota": [t.ids[row] for row in kept_out if row not in held],
-        "live": [[x.row, x.epoch, list(x.devices), x.node, sorted(x.nodes), x.started, x.saved] for x in known.live.values()],
+        "live": [_plain(one) for one in known.live.values()],
         "over": {str(row): epoch for row, epoch in known.over.items() if row in place or row in known.live},
     }
+
+
+def _plain(one: Incarnation) -> list[Any]:
+    target = None if one.target is None else list(one.target)
+    about = [one.row, one.epoch, list(one.devices), one.node, sorted(one.nodes)]
+    return [*about, one.started, one.saved, one.onto, target, one.saves, one.saves_done]

@@ -39,6 +39,11 @@ class Incarnation:
     process: subprocess.Popen[bytes] | None = None  # the keeper, if it is a child of ours
     pidfd: int = -1
     seen: int = -1  # change time of state.json when it was last read
+    switching: float = 0.0  # since when it is expected to go on with other devices; 0: it is not
+    target: tuple[int, ...] = ()  # those devices
+    saved_mark: int = -1  # change time of the mark that it leaves when it has saved
+    saving: float | None = None  # work that was believed done when it was asked to save
+    saved: float | None = None  # the same, once it has
 
     # --- beginning ------------------------------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -95,6 +100,7 @@ class Incarnation:
     def adopt(self) -> bool:
         """Take over what an earlier service has started; False: nobody keeps it any more, and it is closed."""
         self.order = read_json(str(self.folder / "order.json")) or {}
+        self.epoch = int(self.order.get("epoch", self.epoch))  # it may have gone on under a later one
         self.devices = tuple(self.order.get("engine_devices", ()))
         self.resumed, self.believed = float(self.order.get("resumed", 0.0)), float(self.order.get("believed", 0.0))
         self.read()
@@ -162,6 +168,13 @@ class Incarnation:
                 return file.read().decode(errors="replace").splitlines()[-count:]
         except OSError:
             return []
+
+    def mark(self) -> int:
+        """The change time of ``saved`` in the job's checkpoint folder, which it touches when it has saved; -1: it is not there."""
+        try:
+            return os.stat(self.folder.parent / "checkpoint" / "saved").st_mtime_ns
+        except OSError:
+            return -1
 
     def forget(self) -> None:
         """Let go of what the system holds for us."""

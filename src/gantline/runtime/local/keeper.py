@@ -227,17 +227,15 @@ class Keeper:
             elif now >= self.asked_stop + self.order.get("grace", 10.0) and not self.killed:
                 self.kill()
             return
+        if self.revision() == self.state["revision"]:
+            return
         if bool(self.order.get("suspended")) is not self.suspended:
             self.suspended = bool(self.order.get("suspended"))
             self.signal(signal.SIGSTOP if self.suspended else signal.SIGCONT)
-            self.tell(phase="suspended" if self.suspended else "running")
-        if self.order.get("saves", 0) > self.state["saves"]:
-            name = self.order.get("save_signal")
-            if name:
-                self.signal(getattr(signal, f"SIG{name}"))
-            self.tell(saves=self.order["saves"])
-        if self.revision() != self.state["revision"]:
-            self.tell(revision=self.revision())
+        if self.order.get("saves", 0) > self.state["saves"] and self.order.get("save_signal"):
+            self.signal(getattr(signal, f"SIG{self.order['save_signal']}", 0))
+        phase = "suspended" if self.suspended else "running"
+        self.tell(phase=phase, saves=self.order.get("saves", 0), revision=self.revision())
 
     def until_next(self) -> float:
         if self.asked_stop and not self.killed:

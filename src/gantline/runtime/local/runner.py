@@ -20,11 +20,12 @@ from typing import Any
 
 from gantline.core.cluster import Cluster
 from gantline.drivers.live import Clock
-from gantline.engine.executor import News, Order, Report, Verb
+from gantline.engine.executor import Can, News, Order, Report, Verb
 from gantline.runtime.launch import Launch
 from gantline.runtime.local import environment
 from gantline.runtime.local.devices import Machine, find_machine
 from gantline.runtime.local.incarnation import Incarnation
+from gantline.runtime.local.keeper import read_json, write_json
 
 _LOG = logging.getLogger("gantline.runtime")
 _BUSY, _CALM = 0.02, 1.0  # seconds between looks: while somebody starts or stops, and otherwise; exits are noticed at once
@@ -101,6 +102,9 @@ class LocalRunner:
             one.forget()
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
+    def can(self, row: int) -> frozenset[Can]:
+        return self._about(row).launch.can()
+
     def send(self, order: Order, now: float) -> None:
         self._orders.append(order)
         os.eventfd_write(self._bell, 1)
@@ -166,7 +170,7 @@ class LocalRunner:
     def _wait(self) -> None:
         """Until an order comes, a keeper ends, or it is time to look what the keepers have written."""
         alive = [one for one in self._known.values() if not one.over]
-        busy = self._waiting or any(one.state.get("phase") != "running" for one in alive)
+        busy = self._waiting or any(one.state.get("phase") != "running" or one.switching or one.saving is not None for one in alive)
         watched = [self._bell, *(one.pidfd for one in alive if one.pidfd >= 0)]
         found, _, _ = select.select(watched, [], [], _BUSY if busy else (_CALM if alive else None))
         if self._bell in found:
@@ -177,12 +181,19 @@ class LocalRunner:
         known = self._known.get(task.job)
         if known is not None and known.row < 0:
             known.row = order.row
+        if known is not None and order.onto == known.epoch < order.epoch:
+            if known.over:
+                self._repeat(known)  # it has ended before it could go on
+                return
+            self._go_on(known, order)
         if known is not None and order.epoch < known.epoch:
             self._repeat(known)  # fenced off
         elif order.verb is Verb.START:
             if known is not None and order.epoch == known.epoch:
                 self._change(known, order)
                 self._repeat(known)
+                if 0 < order.saves <= known.order.get("saves", 0) and known.saving is None and known.saved is not None and not known.over:
+                    self._say(News.SAVED, known)
             else:
                 self._start(order)
         elif known is not None and order.epoch == known.epoch:
@@ -245,10 +256,41 @@ class LocalRunner:
         node, _, place = self._name(device).rpartition(":")
         return self.machine.cuda_of(node, int(place))
 
+    def _go_on(self, one: Incarnation, order: Order) -> None:
+        """The incarnation goes on under a new epoch, with other devices or after a rest; it says itself when it has switched."""
+        moved = set(order.devices) != set(one.devices)
+        one.epoch, one.resumed = order.epoch, order.done
+        if order.verb is Verb.STOP:
+            one.write_order(epoch=order.epoch)
+            return
+        one.target = order.devices
+        told = [self._name(device) for device in order.devices]
+        batch = order.grant.assignment.batch if order.grant is not None else 0
+        if moved:
+            one.switching = self._clock.now()
+            grant = {"epoch": order.epoch, "gpus": len(order.devices), "devices": told, "batch": batch or None}
+            write_json(str(one.folder / "grant.json"), grant)
+        else:
+            one.devices = order.devices
+        base = one.order.get("revision", 0) + 1
+        about = {"epoch": order.epoch, "resumed": order.done, "engine_devices": list(order.devices)}
+        one.write_order(**about, revision=base, base=base, suspended=False)
+
     def _change(self, one: Incarnation, order: Order) -> None:
         """It goes on as the order says."""
-        if not one.over and order.revision > one.order.get("revision", 0):
-            one.write_order(revision=order.revision)
+        base = one.order.get("base", 0)  # revisions of a grant count from its beginning
+        if one.over or base + order.revision <= one.order.get("revision", 0) or one.order.get("want") == "stop":
+            return
+        if order.saves > one.order.get("saves", 0):
+            one.saving, one.saved_mark = order.done, one.mark()
+        one.write_order(revision=base + order.revision, suspended=order.suspended, saves=order.saves)
+
+    def switched(self, job: str, epoch: int) -> None:
+        """The job says that it goes on as this epoch; from any thread."""
+        one = self._known.get(job)
+        if one is not None and one.epoch == epoch and one.switching:
+            write_json(str(one.folder / "switched"), epoch)
+            os.eventfd_write(self._bell, 1)
 
     def _stop(self, one: Incarnation, order: Order) -> None:
         if one.over or one.order.get("want") == "stop":
@@ -276,20 +318,39 @@ class LocalRunner:
         news = one.read()
         if not news and one.keeper_gone():
             news = one.abandoned()
+        if one.switching and not one.over:
+            news = self._look_for_switch(one)
+        if one.saving is not None and one.mark() != one.saved_mark and one.row >= 0:
+            one.saved, one.saving = one.saving, None
+            self._say(News.SAVED, one)
         if news and one.row >= 0:
             self._repeat(one)
         if one.over:
             one.forget()
 
+    def _look_for_switch(self, one: Incarnation) -> bool:
+        """Whether it has switched; one that does not in time is stopped, and starts again on its new devices."""
+        if read_json(str(one.folder / "switched")) == one.epoch:
+            one.devices, one.switching = one.target, 0.0
+            return True
+        if self._clock.now() > one.switching + max(60.0, 2.0 * float(one.order.get("grace", 10.0))):
+            one.switching = 0.0
+            one.write_order(want="stop", believed=one.resumed)
+        return False
+
     def _repeat(self, one: Incarnation) -> None:
         phase, cause = one.state.get("phase"), one.state.get("cause")
+        if one.switching and phase != "over":
+            return  # nothing to say before it has switched
         if phase in ("running", "suspended"):
-            self._say(News.STARTED, one)
+            self._say(News.STARTED if phase == "running" else News.SUSPENDED, one)
         elif phase == "over":
             self._say({"finished": News.FINISHED, "stopped": News.STOPPED}.get(str(cause), News.FAILED), one)
 
     def _say(self, news: News, one: Incarnation) -> None:
-        done, where = one.resumed, one.devices if news is News.STARTED else ()
+        done, where = one.resumed, one.devices if not one.over else ()
+        if news is News.SAVED and one.saved is not None:
+            done = one.saved
         if news is News.STOPPED and one.order.get("resumes") and not one.state.get("forced"):
             done = one.believed
         elif news in (News.STOPPED, News.FAILED):
@@ -298,7 +359,8 @@ class LocalRunner:
         wall = one.state.get("started") if news is News.STARTED else one.state.get("ended")
         now = self._clock.now()
         at = self._clock.at(float(wall)) if wall is not None and hasattr(self._clock, "at") else now
-        report = Report(news, one.row, one.epoch, at, done, where)
+        revision = max(0, int(one.state.get("revision", 0)) - int(one.order.get("base", 0)))
+        report = Report(news, one.row, one.epoch, now if news is News.SAVED else at, done, where, revision=revision)
         ending = None
         if one.over:
             code = one.state.get("exit")

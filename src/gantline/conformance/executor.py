@@ -1,0 +1,202 @@
+"""What an executor must keep, whoever wrote it: derive a class from `ExecutorContract`, say how to make a bench, and let pytest collect it.
+
+A bench is an executor with rows 0 to 3 that it can run on devices 0 to 3, until it is stopped or told to finish. The tests give orders,
+let time pass, and look at what is reported. Reports may be doubled, and may come late; what they say in the end is what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from gantline.engine.executor import Can, Executor, News, Order, Report, Verb
+
+_ENDS = (News.STOPPED, News.FINISHED, News.FAILED)
+
+
+class Bench(Protocol):
+    """An executor to be tried."""
+
+    executor: Executor
+    finishes: bool  # whether `finish` can be asked for
+
+    def now(self) -> float: ...
+
+    def finish(self, row: int) -> None:
+        """See to it that the job of that row ends by itself, with success."""
+        ...
+
+    def hear(self) -> list[Report]:
+        """Let some time pass; what was reported meanwhile."""
+        ...
+
+
+class ExecutorContract:
+    """The promises, one test each."""
+
+    patience = 400  # how often `hear` is asked before something is said not to happen
+    calm = 5  # how often, to see that nothing happens
+
+    def bench(self) -> Bench:
+        raise NotImplementedError
+
+    # --- helpers --------------------------------------------------------------------------------------------------------
+    def begin(self) -> Bench:
+        self._bench, self._heard = self.bench(), []
+        return self._bench
+
+    _heard: list[Report]
+
+    def order(self, verb: Verb, row: int, epoch: int, devices: tuple[int, ...] = (), **more: object) -> None:
+        order = Order(verb, row, epoch, devices, **more)  # type: ignore[arg-type]
+        self._bench.executor.send(order, self._bench.now())
+
+    def until(self, true: Callable[[Report], bool], what: str) -> Report:
+        """Wait for a report; those heard before count, too."""
+        for _ in range(self.patience):
+            for report in self._heard:
+                if true(report):
+                    return report
+            self._heard += self._bench.hear()
+        raise AssertionError(f"{what}; heard {[(r.news.value, r.row, r.epoch) for r in self._heard]}")
+
+    def news(self, news: News, row: int, epoch: int) -> Report:
+        return self.until(lambda r: (r.news, r.row, r.epoch) == (news, row, epoch), f"no '{news.value}' of row {row}, epoch {epoch}")
+
+    def quiet(self) -> list[Report]:
+        """What is heard when nothing should happen any more."""
+        self._heard = []
+        for _ in range(self.calm):
+            self._heard += self._bench.hear()
+        return self._heard
+
+    # --- promises -------------------------------------------------------------------------------------------------------
+    def test_a_start_is_acknowledged_with_epoch_and_devices(self) -> None:
+        self.begin()
+        self.order(Verb.START, 0, 1, (0, 1))
+        assert set(self.news(News.STARTED, 0, 1).devices) == {0, 1}
+
+    def test_the_same_order_twice_is_one_start_and_two_answers(self) -> None:
+        self.begin()
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+        self._heard = []
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+
+    def test_a_stop_ends_it_and_may_be_repeated(self) -> None:
+        self.begin()
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+        for _ in range(2):
+            self._heard = []
+            self.order(Verb.STOP, 0, 1, done=3.0)
+            self.news(News.STOPPED, 0, 1)
+
+    def test_its_devices_can_be_used_after_it_has_stopped(self) -> None:
+        self.begin()
+        self.order(Verb.START, 0, 1, (0, 1))
+        self.news(News.STARTED, 0, 1)
+        self.order(Verb.STOP, 0, 1)
+        self.news(News.STOPPED, 0, 1)
+        self.order(Verb.START, 1, 1, (1,))
+        self.order(Verb.START, 0, 2, (0,))
+        self.news(News.STARTED, 1, 1)
+        self.news(News.STARTED, 0, 2)
+
+    def test_an_older_epoch_is_fenced_off(self) -> None:
+        self.begin()
+        self.order(Verb.START, 0, 2, (0,))
+        self.news(News.STARTED, 0, 2)
+        self.order(Verb.START, 0, 1, (1,))
+        self.order(Verb.STOP, 0, 1)
+        heard = self.quiet()
+        assert not [r for r in heard if r.epoch == 1 and r.news is News.STARTED]
+        assert not [r for r in heard if r.epoch == 2 and r.news in _ENDS], "an order of an older epoch ended the newer one"
+
+    def test_what_was_stopped_before_it_came_never_comes(self) -> None:
+        self.begin()
+        self.order(Verb.STOP, 0, 1)
+        self.news(News.STOPPED, 0, 1)
+        self.order(Verb.START, 0, 1, (0,))
+        assert not [r for r in self.quiet() if r.news is News.STARTED]
+
+    def test_an_end_is_told_again_when_asked(self) -> None:
+        bench = self.begin()
+        if not bench.finishes:
+            return
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+        bench.finish(0)
+        self.news(News.FINISHED, 0, 1)
+        self._heard = []
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.FINISHED, 0, 1)
+
+    def test_mates_share_devices(self) -> None:
+        self.begin()
+        self.order(Verb.START, 0, 1, (0,), mates=frozenset({1}))
+        self.order(Verb.START, 1, 1, (0,), mates=frozenset({0}))
+        self.news(News.STARTED, 0, 1)
+        self.news(News.STARTED, 1, 1)
+
+    def test_a_rest_is_acknowledged_and_ends(self) -> None:
+        bench = self.begin()
+        if Can.SUSPEND not in bench.executor.can(0):
+            return
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+        self.order(Verb.START, 0, 1, (0,), revision=1, suspended=True)
+        assert self.news(News.SUSPENDED, 0, 1).revision == 1
+        self._heard = []
+        self.order(Verb.START, 0, 1, (0,), revision=2)
+        self.until(lambda r: r.news is News.STARTED and r.revision == 2, "it did not go on")
+
+    def test_who_rests_can_be_stopped_and_can_go_on_as_another_epoch(self) -> None:
+        bench = self.begin()
+        if Can.SUSPEND not in bench.executor.can(0):
+            return
+        for row in (0, 1):
+            self.order(Verb.START, row, 1, (row,))
+            self.news(News.STARTED, row, 1)
+            self.order(Verb.START, row, 1, (row,), revision=1, suspended=True)
+            self.news(News.SUSPENDED, row, 1)
+        self.order(Verb.STOP, 0, 1)
+        self.order(Verb.START, 1, 2, (1,), onto=1)
+        self.news(News.STOPPED, 0, 1)
+        self.news(News.STARTED, 1, 2)
+
+    def test_a_save_is_acknowledged_and_it_goes_on(self) -> None:
+        bench = self.begin()
+        if Can.SAVE not in bench.executor.can(0):
+            return
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+        self.order(Verb.START, 0, 1, (0,), revision=1, saves=1, done=5.0)
+        self.news(News.SAVED, 0, 1)
+        assert not [r for r in self.quiet() if r.news in _ENDS]
+
+    def test_it_goes_on_with_other_devices(self) -> None:
+        bench = self.begin()
+        if Can.DEVICES not in bench.executor.can(0):
+            return
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+        self.order(Verb.START, 0, 2, (0, 1), onto=1)
+        assert set(self.news(News.STARTED, 0, 2).devices) == {0, 1}
+        assert not [r for r in self._heard if r.news in _ENDS]
+        self.order(Verb.STOP, 0, 2)
+        self.news(News.STOPPED, 0, 2)
+
+    def test_who_has_ended_does_not_go_on(self) -> None:
+        bench = self.begin()
+        if Can.DEVICES not in bench.executor.can(0) or not bench.finishes:
+            return
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+        bench.finish(0)
+        self.news(News.FINISHED, 0, 1)
+        self._heard = []
+        self.order(Verb.START, 0, 2, (0, 1), onto=1)
+        self.news(News.FINISHED, 0, 1)
+        assert not [r for r in self.quiet() if r.news is News.STARTED]

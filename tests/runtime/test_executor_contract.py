@@ -1,0 +1,127 @@
+"""One contract for every executor: the virtual one, the faulty one, and this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.engine.states import engine_of
+from tests.runtime.specs import end_all
+
+from gantline.conformance.executor import Bench, ExecutorContract
+from gantline.drivers.acknowledged import Prompt
+from gantline.drivers.faulty import Faults, FaultyExecutor
+from gantline.engine.executor import Can, Report
+from gantline.runtime.clock import WallClock
+from gantline.runtime.launch import Launch
+from gantline.runtime.local.runner import LocalRunner, Task
+
+
+class VirtualBench:
+    """An executor on virtual time, a second per look."""
+
+    finishes = True
+
+    def __init__(self, executor: FaultyExecutor) -> None:
+        self.executor, self._now = executor, 0.0
+
+    def now(self) -> float:
+        return self._now
+
+    def finish(self, row: int) -> None:
+        self._now += 2_000.0
+
+    def hear(self) -> list[Report]:
+        self._now += 1.0
+        return self.executor.receive(self._now)
+
+
+class PromptBench:
+    finishes = False  # its jobs end when the tables say so
+
+    def __init__(self) -> None:
+        rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 100.0} for k in range(4)]
+        self.executor = Prompt(engine_of(rows, "1x4").state)
+
+    def now(self) -> float:
+        return 0.0
+
+    def finish(self, row: int) -> None:
+        raise AssertionError
+
+    def hear(self) -> list[Report]:
+        return self.executor.receive(0.0)
+
+
+_JOB = """
+trap 'touch $GANTLINE_CHECKPOINT/saved' USR1
+while [ ! -e $GANTLINE_CHECKPOINT/finish ]; do
+  cd $GANTLINE_FOLDER
+  if [ -e grant.json ]; then sed 's/.*"epoch": \\([0-9]*\\).*/\\1/' grant.json > switched; fi
+  sleep 0.02
+done
+"""
+
+
+class LocalBench:
+    """Real processes that go on until they are told to finish, save when asked and can use other devices."""
+
+    finishes = True
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.executor = LocalRunner(home, "cpu:4")
+        launch = Launch((_JOB,), shell=True, grace=10.0, save_signal="USR1", changes=("devices",), resumes=True)
+        self.executor.attach(lambda row: Task(f"job{row}", launch), lambda job: int(job[3:]), WallClock(time.time()))
+
+    def now(self) -> float:
+        return time.time()
+
+    def finish(self, row: int) -> None:
+        (self.home / "jobs" / f"job{row}" / "checkpoint" / "finish").touch()
+
+    def hear(self) -> list[Report]:
+        time.sleep(0.03)
+        return self.executor.receive(0.0)
+
+
+class TestPrompt(ExecutorContract):
+    calm, patience = 2, 3
+
+    def bench(self) -> Bench:
+        return PromptBench()
+
+    def test_what_was_stopped_before_it_came_never_comes(self) -> None:
+        """Orders never overtake each other here, so nothing has to be remembered."""
+
+
+class TestFaulty(ExecutorContract):
+    calm = 60
+    faults = Faults(delay=(0.0, 2.0), loss=0.2, doubled=0.3, start=(0.0, 3.0), stop=(0.0, 3.0), release=(0.0, 1.0), heartbeat=5.0)
+
+    @pytest.fixture(autouse=True, params=range(4))
+    def _seed(self, request: pytest.FixtureRequest) -> None:
+        self.seed = request.param
+
+    def bench(self) -> Bench:
+        return VirtualBench(FaultyExecutor(np.full(4, 1_500.0), self.faults, self.seed, able=frozenset(Can)))
+
+    def order(self, *what: object, **more: object) -> None:
+        """Orders may be lost here; whoever gives them repeats them."""
+        for _ in range(6):
+            super().order(*what, **more)  # type: ignore[arg-type]
+
+
+class TestLocal(ExecutorContract):
+    @pytest.fixture(autouse=True)
+    def _home(self, tmp_path: Path) -> Iterator[None]:
+        self.home = tmp_path
+        yield
+        self._bench.executor.close()  # type: ignore[attr-defined]
+        end_all(tmp_path)
+
+    def bench(self) -> Bench:
+        return LocalBench(self.home)
