@@ -109,11 +109,6 @@ class TestFaulty(ExecutorContract):
     def bench(self) -> Bench:
         return VirtualBench(FaultyExecutor(np.full(4, 1_500.0), self.faults, self.seed, able=frozenset(Can)))
 
-    def order(self, *what: object, **more: object) -> None:
-        """Orders may be lost here; whoever gives them repeats them."""
-        for _ in range(6):
-            super().order(*what, **more)  # type: ignore[arg-type]
-
 
 class TestLocal(ExecutorContract):
     @pytest.fixture(autouse=True)

@@ -36,24 +36,30 @@ class ExecutorContract:
 
     patience = 400  # how often `hear` is asked before something is said not to happen
     calm = 5  # how often, to see that nothing happens
+    again = 40  # after so many, the newest orders are repeated, as the engine does
 
     def bench(self) -> Bench:
         raise NotImplementedError
 
     # --- helpers --------------------------------------------------------------------------------------------------------
     def begin(self) -> Bench:
-        self._bench, self._heard = self.bench(), []
+        self._bench, self._heard, self._newest = self.bench(), [], {}
         return self._bench
 
     _heard: list[Report]
+    _newest: dict[int, Order]
 
     def order(self, verb: Verb, row: int, epoch: int, devices: tuple[int, ...] = (), **more: object) -> None:
         order = Order(verb, row, epoch, devices, **more)  # type: ignore[arg-type]
         self._bench.executor.send(order, self._bench.now())
+        self._newest[row] = order
 
     def until(self, true: Callable[[Report], bool], what: str) -> Report:
         """Wait for a report; those heard before count, too."""
-        for _ in range(self.patience):
+        for look in range(self.patience):
+            if look % self.again == self.again - 1:
+                for order in self._newest.values():
+                    self._bench.executor.send(order, self._bench.now())
             for report in self._heard:
                 if true(report):
                     return report
