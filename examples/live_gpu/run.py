@@ -30,7 +30,7 @@ import workload
 from gantline.core.errors import UnreachableError
 from gantline.core.inputs import Submit
 from gantline.files.bundles import read_bundle, write_bundle
-from gantline.performance.bundle import Bundle, Profile
+from gantline.performance.bundle import Bundle, Pairing, Profile, Speed
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.devices import declared
 from gantline.runtime.local.runner import LocalRunner
@@ -58,37 +58,52 @@ def profile(out: Path, devices: str, kinds: list[str], given: argparse.Namespace
     """Short runs of every kind on every type, types beside each other, as they will be used."""
     machine = declared(devices)
     trials = Trials(limit=300.0, env={"CORES_PER_SLOT": str(given.cores)})
-    found: dict[str, dict[tuple[str, int], Any]] = {kind: {} for kind in kinds}
-
-    def one(kind: str, type: str) -> None:
-        found[kind][type, 1] = trials.alone(workload.command(kind), Place.on(machine, type, 1), lengths(kind, type, given), given.repeats)
-        speed = found[kind][type, 1].line
-        print(f"{kind:24} {type:8} {1e3 * speed.seconds:9.3f} ms/step  start {speed.startup:6.2f} s", file=sys.stderr, flush=True)
+    kept = read_bundle(out / "profiles.json") if (out / "profiles.json").exists() else Bundle()
+    found = {kind: dict(kept.jobs[kind].alone) if kind in kept.jobs else {} for kind in kinds}
 
     def column(type: str) -> None:
+        place = Place.on(machine, type, 1)
         for kind in kinds:
-            one(kind, type)
+            if is_known(found[kind].get((type, 1))):
+                continue
+            long = trials.pace(workload.command(kind), place) * given.span
+            lengths = max(round(long / 10), 1), max(round(long), 3)
+            found[kind][type, 1] = speed = trials.alone(workload.command(kind), place, lengths, given.repeats)
+            line = f"{1e3 * speed.line.seconds:9.3f} ms/step  start {speed.line.startup:6.2f} s"
+            print(f"{kind:24} {type:8} {line}", file=sys.stderr, flush=True)
 
     with ThreadPoolExecutor() as pool:
         for done in [pool.submit(column, node.type) for node in machine.cluster.nodes]:
             done.result()
-    bundle = Bundle(
-        {kind: Profile(kind, workload.command(kind), family=kind.split("-")[0], alone=speeds) for kind, speeds in found.items()},
-        f"examples/live_gpu: a CPU slot is {given.cores} cores",
-        devices,
-    )
-    write_bundle(bundle, out / "profiles.json")
-    for richer in measure_pairs(bundle, machine, trials, given.window, lambda text: print(text, file=sys.stderr, flush=True)):
-        bundle = richer
-        write_bundle(bundle, out / "profiles.json")
+    jobs = {}
+    for kind, speeds in found.items():
+        before = kept.jobs.get(kind, Profile(kind))
+        pairs = {at: again(pairing, before.alone, speeds, at) for at, pairing in before.pairs.items()}
+        jobs[kind] = Profile(kind, workload.command(kind), family=kind.split("-")[0], alone=speeds, pairs=pairs)
+    bundle = Bundle(jobs, f"examples/live_gpu: a CPU slot is {given.cores} cores", devices)
+    keep(bundle, out)
+    if given.pairs:
+        for richer in measure_pairs(bundle, machine, trials, given.window, lambda text: print(text, file=sys.stderr, flush=True)):
+            bundle = richer
+            keep(bundle, out)
     return bundle
 
 
-def lengths(kind: str, type: str, given: argparse.Namespace) -> tuple[int, int]:
-    """Short enough to be quick on a core, long enough to be seen on a GPU."""
-    if kind.startswith("idle"):
-        return 10, 60
-    return (50, given.long) if not type.startswith("cpu") else (5, max(given.long // 20, 25))
+def is_known(speed: Speed | None) -> bool:
+    """Whether a speed was measured well enough not to be measured again."""
+    return speed is not None and speed.line.high - speed.line.low < 0.6 * speed.line.seconds
+
+
+def again(pairing: Pairing, before: Any, now: Any, at: tuple[str, int, str]) -> Pairing:
+    """A ratio that was taken over an older measurement, over the new one."""
+    return replace(pairing, ratio=pairing.ratio * now[at[:2]].line.seconds / before[at[:2]].line.seconds)
+
+
+def keep(bundle: Bundle, out: Path) -> None:
+    """Write the bundle with commands as anybody would type them."""
+    told = {sys.executable: "python", workload.JOBS: "examples/live_gpu/jobs.py"}
+    jobs = {name: replace(job, command=tuple(told.get(word, word) for word in job.command)) for name, job in bundle.jobs.items()}
+    write_bundle(replace(bundle, jobs=jobs), out / "profiles.json")
 
 
 def live(out: Path, devices: str, bundle: Bundle, given: argparse.Namespace) -> dict[str, Any]:
@@ -243,12 +258,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("live_gpu"))
     parser.add_argument("--devices", default=f"{gpu_name() if gpu else 'cpu-fast'}:1,{'cpu:4' if gpu else 'cpu-slow:2'}")
     parser.add_argument("--cores", type=int, default=3 if gpu else 1, help="per CPU slot")
-    parser.add_argument("--jobs", type=int, default=18 if gpu else 9)
-    parser.add_argument("--mean", type=float, default=9.0 if gpu else 1.5, help="seconds of a middling job on its best type")
-    parser.add_argument("--gap", type=float, default=4.0 if gpu else 0.8, help="mean seconds between arrivals")
+    parser.add_argument("--jobs", type=int, default=12 if gpu else 9)
+    parser.add_argument("--mean", type=float, default=6.0 if gpu else 1.5, help="seconds of a middling job on its best type")
+    parser.add_argument("--gap", type=float, default=3.0 if gpu else 0.8, help="mean seconds between arrivals")
     parser.add_argument("--round", type=float, default=15.0 if gpu else 4.0, help="of LAS, in seconds")
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--long", type=int, default=2000, help="steps of the longer of the short runs on a GPU")
+    parser.add_argument("--span", type=float, default=3.0, help="seconds of training of the longer of the short runs")
+    parser.add_argument("--pairs", action=argparse.BooleanOptionalAction, default=True, help="measure pairs on the GPU")
     parser.add_argument("--window", type=float, default=3.0, help="seconds that each pair is watched")
     parser.add_argument("--policies", type=lambda text: text.split(","), default=list(POLICIES))
     given = parser.parse_args()

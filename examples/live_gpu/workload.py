@@ -13,7 +13,7 @@ from gantline.runtime.launch import Launch
 
 JOBS = str(Path(__file__).with_name("jobs.py"))
 #: a way that is slower than the best by more than this is not offered
-WORST = 6.0
+WORST = 12.0
 
 ON_GPU = {
     "conv-16": ("conv", "--batch", "16"),
@@ -72,14 +72,19 @@ class Work:
 
 
 def make(bundle: Bundle, count: int, *, mean: float, gap: float, seed: int = 1) -> list[Work]:
-    """So many jobs: each kind in turn, lengths from a third to twice the mean (seconds on the best type), a gap between arrivals."""
-    rng, kinds, found, at = random.Random(seed), list(bundle.jobs), [], 0.0
+    """So many jobs: kinds in turn, lengths from 0.4 to 1.4 of the mean (seconds on the best type), a gap between arrivals."""
+    small = [kind for kind in bundle.jobs if _ways(bundle, kind)[1:]]  # those that may run on several types come twice as often
+    rng, kinds, found, at = random.Random(seed), [*small, *bundle.jobs], [], 0.0
     for place in range(count):
         kind = kinds[place % len(kinds)]
-        pace = {type: speed.line.seconds for (type, gpus), speed in bundle[kind].alone.items() if gpus == 1}
-        best = min(pace.values())
-        steps = max(int(mean * rng.choice((0.35, 0.6, 1.0, 2.0)) / best), 1)
-        ways = sorted((each, type) for type, each in pace.items() if each <= WORST * best)
+        ways = _ways(bundle, kind)
+        steps = max(int(mean * rng.choice((0.4, 0.7, 1.0, 1.4)) / ways[0][0]), 1)
         found.append(Work(kind, at, steps, {type: steps * each for each, type in ways}))
         at += round(rng.expovariate(1 / gap), 2)
     return found
+
+
+def _ways(bundle: Bundle, kind: str) -> list[tuple[float, str]]:
+    """Seconds per step and type, the best first, without those that are too slow to be offered."""
+    found = sorted((speed.line.seconds, type) for (type, gpus), speed in bundle[kind].alone.items() if gpus == 1)
+    return [way for way in found if way[0] <= WORST * found[0][0]]

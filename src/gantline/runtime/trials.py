@@ -24,6 +24,7 @@ from gantline.performance.sampled_line import fit_line
 from gantline.runtime.local import environment
 from gantline.runtime.local.devices import Machine
 
+_ENDLESS = 10**9  # steps
 _LOOK = 0.01  # seconds between looks at whether a process has ended
 
 
@@ -53,12 +54,18 @@ class Trials:
     limit: float = 600.0  # seconds after which a run is given up
     env: Mapping[str, str] = field(default_factory=dict)
     processes: int = 1  # per run; 0: one per device
-    warmup: float = 0.5  # seconds of a pair's time together before its speeds count
+    warmup: float = 0.5  # seconds before speeds that are watched count
 
     def alone(self, command: Sequence[str], place: Place, lengths: Sequence[int], repeats: int = 2) -> Speed:
         """How fast a job is on its own: runs of each length, as often as asked for, and the line through them."""
         runs = [(float(steps), self.run(command, place, steps)) for _ in range(repeats) for steps in lengths]
         return Speed(fit_line(runs), tuple(runs))
+
+    def pace(self, command: Sequence[str], place: Place, seconds: float = 1.0) -> float:
+        """Steps per second of a job that notes its steps, watched for a moment: good enough to choose how long runs shall be."""
+        with self._started(command, place, _ENDLESS) as trial:
+            ((begun, before), (ended, made)) = self._watch([trial], seconds)[0]
+        return (made - before) / (ended - begun)
 
     def run(self, command: Sequence[str], place: Place, steps: int) -> float:
         """Seconds that one run of so many steps takes from its start to its end."""
@@ -82,20 +89,22 @@ class Trials:
 
         Both must use `gantline.train`, which notes its steps.
         """
-        endless = 10**9
-        with self._started(one, place, endless) as first, self._started(other, place, endless) as second:
-            both = (first, second)
-            while not all(trial.steps()[1] for trial in both):
-                self._check_running(both)
-                time.sleep(_LOOK)
-            time.sleep(self.warmup)
-            begun = [trial.steps() for trial in both]
-            while any(trial.steps()[0] - start[0] < seconds for trial, start in zip(both, begun)):
-                self._check_running(both)
-                time.sleep(_LOOK)
-            ended = [trial.steps() for trial in both]
-        speeds = [(made - before) / (now - then) for (then, before), (now, made) in zip(begun, ended)]
+        with self._started(one, place, _ENDLESS) as first, self._started(other, place, _ENDLESS) as second:
+            seen = self._watch([first, second], seconds)
+        speeds = [(made - before) / (now - then) for (then, before), (now, made) in seen]
         return [Pairing(speed / usual) for speed, usual in zip(speeds, alone)]
+
+    def _watch(self, trials: Sequence[_Trial], seconds: float) -> list[tuple[tuple[float, int], tuple[float, int]]]:
+        """Notes (time, steps) of each at the beginning and at the end of a time in which all of them train."""
+        while not all(trial.steps()[1] for trial in trials):
+            self._check_running(trials)
+            time.sleep(_LOOK)
+        time.sleep(self.warmup)
+        begun = [trial.steps() for trial in trials]
+        while any(trial.steps()[0] - start[0] < seconds for trial, start in zip(trials, begun)):
+            self._check_running(trials)
+            time.sleep(_LOOK)
+        return [(start, trial.steps()) for trial, start in zip(trials, begun)]
 
     def _check_running(self, trials: Sequence[_Trial]) -> None:
         for trial in trials:
