@@ -34,6 +34,7 @@ _KNOWN = {
     "elasticflow": "gantline.policies.elasticflow.policy:ElasticFlow",
     "fair-share": "gantline.policies.fair_share:FairShare",
     "ffdl": "gantline.policies.elastic.ffdl:Ffdl",
+    "lyra": "gantline.policies.lyra.policy:Lyra",
     "optimus": "gantline.policies.optimus.policy:Optimus",
     "optimus.drf": "gantline.policies.optimus.policy:OptimusDrf",
     "heet-like": "gantline.policies.heet.policy:HeetLike",

@@ -20,6 +20,7 @@ _STUDIES = {
     "elastic-tiresias": f"{_HOME}.elastic_tiresias:ElasticTiresias",
     "ffdl-batch": f"{_HOME}.ffdl_batch:FfdlBatch",
     "optimus-drf": f"{_HOME}.optimus_drf:OptimusDrf",
+    "lyra-loans": f"{_HOME}.lyra_loans:LyraLoans",
     "gavel-single": f"{_HOME}.gavel_continuous:GavelSingle",
     "gavel-multi": f"{_HOME}.gavel_continuous:GavelMulti",
     "gavel-finish-time": f"{_HOME}.gavel_finish_time:GavelFinishTime",

@@ -1,0 +1,147 @@
+"""`lyra`: shortest jobs first at their base size, extra workers by a knapsack, on own servers and on servers that are on loan."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from gantline.core.arrays import Floats
+from gantline.core.errors import UsageError
+from gantline.core.plan import Assignment, Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.pools import Pool, pools
+from gantline.policies.lyra.knapsack import best_extras
+from gantline.policies.lyra.loans import DayAndNight, Schedule
+from gantline.policies.lyra.reclaim import at_random, cheapest, fewest_jobs
+from gantline.policies.lyra.seating import Seating
+
+_RECLAIM = ("cheapest", "fewest", "random")
+
+
+@dataclass(frozen=True)
+class Lyra(Policy):
+    """Jobs start shortest first at their base size; what is left goes to extra workers that save most time.
+
+    Servers of the `lender` are used while they are on loan; those that are called back are chosen so that few jobs are stopped.
+    """
+
+    name: ClassVar[str] = "lyra"
+    paper: ClassVar[str] = "Li, Xu, Zhu, Liu, Guo, Chen: Lyra: Elastic Scheduling for Deep Learning Clusters (EuroSys 2023)"
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+
+    lender: str = field(default="inference", metadata={"help": "pool or rack of the servers that may be on loan"})
+    loans: str = field(default="daily", metadata={"help": "'daily': by the load of a day; '0:4,2h:0': so many from then on; 'none'"})
+    low: float = field(default=0.35, metadata={"help": "part of the lender's servers that it needs at night"})
+    high: float = field(default=0.95, metadata={"help": "part that it needs at its peak"})
+    peak: float = field(default=43_200.0, metadata={"help": "when its peak is, in seconds after the start of the day"})
+    noise: float = field(default=0.05, metadata={"help": "deviation of its load, new every five minutes"})
+    load_seed: int = field(default=0, metadata={"help": "seed of that noise"})
+    elastic: bool = field(default=True, metadata={"help": "whether jobs get extra workers"})
+    reclaim: str = field(default="cheapest", metadata={"help": "servers that go back: 'cheapest' (Lyra), 'fewest' jobs, or 'random'"})
+    resize_cost: float = field(default=0.0, metadata={"help": "seconds that a change of size costs, taken off its worth"})
+
+    def __post_init__(self) -> None:
+        if self.reclaim not in _RECLAIM:
+            raise UsageError(f"reclaim is '{self.reclaim}'", where="policy 'lyra'", fix=f"use one of {', '.join(_RECLAIM)}")
+        if not 0.0 <= self.low <= self.high <= 1.0:
+            raise UsageError(f"low is {self.low:g}, high {self.high:g}", where="policy 'lyra'", fix="parts of one, low <= high")
+        if not (self.noise >= 0.0 and self.resize_cost >= 0.0):
+            raise UsageError("noise and resize_cost must not be negative", where="policy 'lyra'", fix="zero or more")
+        if self.loans not in ("daily", "none"):
+            Schedule.parse(self.loans)
+
+    @property
+    def _lent(self) -> DayAndNight | Schedule:
+        if self.loans == "daily":
+            return DayAndNight(self.low, self.high, self.peak, self.noise, seed=self.load_seed)
+        return Schedule((), ()) if self.loans == "none" else Schedule.parse(self.loans)
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        nodes, up = snapshot.cluster.description.nodes, snapshot.cluster.node_up
+        theirs = [n for n, node in enumerate(nodes) if self.lender in (node.pool, node.rack) and node.gpus > 0]
+        spare = self._lent.spare(snapshot.now, len(theirs))
+        until = self._lent.next_change(snapshot.now, len(theirs)) if theirs else math.inf
+        seats, least = _seats(snapshot), snapshot.jobs.min_gpus
+        lent = [n for n in (snapshot.memory or {}).get("lent", []) if up[n]]
+        if len(lent) > spare:
+            away = self._away(snapshot, seats, dict(enumerate(least.tolist())), lent, len(lent) - spare)
+            lent = [n for n in lent if n not in away]
+        lent = sorted([*lent, *[n for n in theirs if up[n] and n not in lent][: spare - len(lent)]])
+        usable = {n for n in range(len(nodes)) if up[n] and (n not in theirs or n in lent)}
+        rows = [row for pool in pools(snapshot) for row in self._pool(pool, usable, lent)]
+        rows += [Assignment(job) for job in np.flatnonzero(snapshot.jobs.gpus == 0).tolist()]
+        return Plan.assign(rows, valid_until=until, memory={"lent": lent})
+
+    def _away(self, snapshot: Snapshot, seats: dict[int, dict[int, int]], least: dict[int, int], lent: list[int], count: int) -> list[int]:
+        if self.reclaim == "cheapest":
+            return cheapest(seats, least, lent, count)
+        return fewest_jobs(seats, lent, count) if self.reclaim == "fewest" else at_random(lent, count, snapshot.rng("reclaim"))
+
+    def _pool(self, pool: Pool, usable: set[int], lent: list[int]) -> list[Assignment]:
+        """Sizes, then seats, for the jobs of one device type."""
+        snapshot, curves, cluster = pool.snapshot, pool.curves, pool.snapshot.cluster
+        mine = {n for n in usable if cluster.node_type[n] == pool.kind}
+        others = {d for job in set(range(len(snapshot.jobs))) - set(pool.jobs.tolist()) for d in snapshot.jobs.devices(job)}
+        seating = Seating(cluster.device_node, mine, lent, others)
+        capacity = seating.left()
+        held = [[d for d in snapshot.jobs.devices(job) if int(cluster.device_node[d]) in mine] for job in pool.jobs.tolist()]
+        base = np.where(curves.count > 0, curves.least, 0)
+        runs = np.array([len(devices) >= size > 0 for devices, size in zip(held, base.tolist())], dtype=bool)
+        free = capacity - int(base[runs].sum())
+        first = np.minimum(curves.first[:-1], max(len(curves.rate) - 1, 0))
+        alone = pool.of(snapshot.jobs.remaining) / curves.rate[first] if len(curves.rate) else np.full(len(pool), np.inf)
+        for place in np.argsort(alone, kind="stable").tolist():  # shortest first; whoever does not fit is passed
+            if not runs[place] and 0 < base[place] <= free:
+                runs[place] = True
+                free -= int(base[place])
+        extras = np.zeros(len(pool), dtype=np.int64)
+        if self.elastic and free > 0:
+            growing = np.flatnonzero(runs)
+            extras[growing] = best_extras([self._values(pool, k, float(alone[k]), len(held[k])) for k in growing.tolist()], free)
+        size = np.where(runs, base + extras, 0)
+        return _seated(pool, seating, held, base.tolist(), size.tolist())
+
+    def _values(self, pool: Pool, place: int, alone: float, held: int) -> Floats:
+        """Seconds that 1, 2, ... extra workers save a job, over its base size; what changes its size costs."""
+        curves = pool.curves
+        own = slice(curves.first[place], curves.first[place + 1])
+        size, rate = curves.size[own], curves.rate[own]
+        worth = np.zeros(int(size[-1] - size[0]))
+        saved = alone * (1.0 - rate[0] / rate[1:])
+        worth[size[1:] - size[0] - 1] = saved - np.where(size[1:] != held, self.resize_cost if held else 0.0, 0.0)
+        return worth
+
+
+def _seated(pool: Pool, seating: Seating, held: list[list[int]], base: list[int], size: list[int]) -> list[Assignment]:
+    """Base workers stay or find a place, own servers first; then extra ones stay if nobody has taken theirs, or find another.
+
+    The plan lists jobs that shrink first, then those that start, then those that grow.
+    """
+    kept = [seating.keep(devices, min(base[place], size[place])) for place, devices in enumerate(held)]
+    extra = frozenset(device for devices in held for device in devices) - {device for mine in kept for device in mine}
+    for place in range(len(pool)):
+        if (more := min(base[place], size[place]) - len(kept[place])) > 0:
+            kept[place] += seating.add(more, kept[place], extra=False, avoid=extra)
+    for place, devices in enumerate(held):
+        rest = [device for device in devices if device not in kept[place] and device in seating.free[int(seating.node_of[device])]]
+        kept[place] += seating.keep(rest, size[place] - len(kept[place]))
+    for place in range(len(pool)):
+        if (more := size[place] - len(kept[place])) > 0:
+            kept[place] += seating.add(more, kept[place], extra=True)
+    change = [(0 if len(old) > len(new) else 1 if not old else 2) for old, new in zip(held, kept)]
+    order = sorted((place for place in range(len(pool)) if kept[place]), key=lambda place: (change[place], place))
+    return [Assignment(int(pool.jobs[place]), devices=tuple(sorted(kept[place])), type=pool.kind) for place in order]
+
+
+def _seats(snapshot: Snapshot) -> dict[int, dict[int, int]]:
+    """Devices per server of each job that holds some."""
+    found: dict[int, dict[int, int]] = {}
+    for job in np.flatnonzero(snapshot.jobs.held > 0).tolist():
+        for device in snapshot.jobs.devices(job):
+            node = int(snapshot.cluster.device_node[device])
+            found.setdefault(job, {})[node] = found.get(job, {}).get(node, 0) + 1
+    return found

@@ -1,0 +1,159 @@
+"""Lyra: the knapsack and the reclaim against brute force, loans that are kept to, and whole runs."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gantline import simulate
+from gantline.core.errors import UsageError
+from gantline.core.node_events import NodeEvent
+from gantline.policies.lyra.knapsack import best_extras
+from gantline.policies.lyra.loans import DayAndNight, Schedule
+from gantline.policies.lyra.reclaim import cheapest, consequences, fewest_jobs
+from gantline.policies.registry import make_policy
+
+TWO_POOLS = "gpu:1x4,gpu:3x4@inference"
+
+
+# --- knapsack -----------------------------------------------------------------------------------------------------------
+@given(st.lists(st.lists(st.integers(-3, 9), min_size=1, max_size=4), min_size=1, max_size=4), st.integers(0, 9))
+@settings(deadline=None, max_examples=150)
+def test_extra_workers_are_worth_as_much_as_they_can_be(values: list[list[int]], capacity: int) -> None:
+    extras = best_extras([np.array(each, dtype=np.float64) for each in values], capacity)
+    worth = [[0.0, *each] for each in values]
+    picks = itertools.product(*(range(len(each)) for each in worth))
+    best = max(sum(worth[j][k] for j, k in enumerate(pick)) for pick in picks if sum(pick) <= capacity)
+    assert extras.sum() <= capacity
+    assert sum(worth[j][k] for j, k in enumerate(extras.tolist())) == pytest.approx(best)
+
+
+# --- reclaim ------------------------------------------------------------------------------------------------------------
+def test_the_two_servers_of_one_job_go_back() -> None:
+    seats = {0: {0: 8}, 1: {1: 8}, 2: {2: 8, 3: 8}}
+    least = {0: 8, 1: 8, 2: 16}
+    assert sorted(cheapest(seats, least, [0, 1, 2, 3], 2)) == [2, 3]
+    assert consequences(seats, least, [2, 3]).stopped == (2,)
+
+
+def test_servers_with_extra_workers_only_cost_nothing() -> None:
+    seats = {0: {0: 8, 1: 8}, 1: {2: 2}}
+    assert cheapest(seats, {0: 8, 1: 2}, [0, 1, 2], 1) == [0]
+    assert consequences(seats, {0: 8, 1: 2}, [0]).shrunk == (0,)
+    assert cheapest(seats, {0: 8, 1: 2}, [0, 1, 2], 2) == [0, 2]  # then one job either way: the one with fewer devices there
+
+
+some_seats = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 4), st.integers(1, 4), min_size=1, max_size=3), max_size=6)
+
+
+@given(some_seats, st.integers(1, 4), st.integers(0, 3))
+@settings(deadline=None, max_examples=150)
+def test_no_choice_stops_fewer_than_the_exact_one_and_the_cheapest_is_near_it(
+    seats: dict[int, dict[int, int]], count: int, spare: int
+) -> None:
+    least = {job: max(sum(held.values()) - spare, 1) for job, held in seats.items()}
+    servers = list(range(5))
+    exact = min(len(consequences(seats, least, pick).stopped) for pick in itertools.combinations(servers, count))
+    found = len(consequences(seats, least, cheapest(seats, least, servers, count)).stopped)
+    assert exact <= found <= exact + 2
+
+
+def test_over_many_cases_the_cheapest_stop_fewer_than_any_servers_do() -> None:
+    draw = np.random.default_rng(0)
+    totals = {"cheapest": 0, "any": 0, "fewest": 0, "exact": 0}
+    for _ in range(100):
+        seats = {
+            job: {int(server): int(draw.integers(1, 5)) for server in draw.choice(6, size=draw.integers(1, 4), replace=False)}
+            for job in range(8)
+        }
+        least = {job: max(1, sum(held.values()) - int(draw.integers(0, 3))) for job, held in seats.items()}
+        picks = {
+            "cheapest": cheapest(seats, least, list(range(6)), 2),
+            "fewest": fewest_jobs(seats, list(range(6)), 2),
+            "any": draw.permutation(6)[:2].tolist(),
+        }
+        for name, pick in picks.items():
+            totals[name] += len(consequences(seats, least, pick).stopped)
+        totals["exact"] += min(len(consequences(seats, least, pick).stopped) for pick in itertools.combinations(range(6), 2))
+    assert totals["exact"] <= totals["cheapest"] < totals["any"]
+    assert totals["cheapest"] <= 1.15 * totals["exact"]
+
+
+# --- loans --------------------------------------------------------------------------------------------------------------
+def test_the_inference_cluster_needs_most_at_its_peak() -> None:
+    calm = DayAndNight(0.3, 0.9, peak=43_200.0, noise=0.0)
+    assert calm.load(43_200.0) == pytest.approx(0.9)
+    assert calm.load(0.0) == pytest.approx(0.3)
+    assert calm.spare(0.0, 10) == 7
+    then = calm.next_change(0.0, 10)
+    assert calm.spare(then, 10) != 7
+    assert all(calm.spare(t, 10) == 7 for t in np.arange(0.0, then, 300.0))
+
+
+def test_a_schedule_is_read_in_order() -> None:
+    plan = Schedule.parse("0:4,2h:0,20h:8")
+    assert [plan.spare(t, 6) for t in (0.0, 7199.0, 7200.0, 72_000.0)] == [4, 4, 0, 6]
+    assert plan.next_change(0.0, 6) == 7200.0
+    for wrong in ("4", "0:x", "2h:1,1h:2", "0:1,0:2"):
+        with pytest.raises(UsageError, match="loan"):
+            make_policy("lyra", {"loans": wrong})
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------------
+def job(name: str, gpus: int, duration: float, **more: Any) -> dict[str, Any]:
+    return {"job": name, "arrival": 0.0, "gpus": gpus, "duration": duration, **more}
+
+
+def spans(run: Any, name: str) -> list[tuple[float, float, list[int], str]]:
+    return run.allocations.filter(pl.col("job") == name).select("start", "end", "devices", "reason").rows()
+
+
+def test_the_shortest_start_first_and_only_on_servers_that_are_on_loan() -> None:
+    jobs = [job("long", 4, 900), job("short", 4, 100), job("mid", 4, 500)]
+    run = simulate(jobs, TWO_POOLS, "lyra", settings={"loans": "0:1"})
+    assert [spans(run, name)[0][:3] for name in ("short", "mid", "long")] == [
+        (0.0, 100.0, [0, 1, 2, 3]),  # base workers go to own servers first
+        (0.0, 500.0, [4, 5, 6, 7]),
+        (100.0, 1000.0, [0, 1, 2, 3]),
+    ]
+
+
+def test_extra_workers_go_to_servers_on_loan_and_leave_with_them() -> None:
+    run = simulate([job("a", 4, 1000, max_gpus=8)], TWO_POOLS, "lyra", settings={"loans": "0:1,100:0"})
+    assert spans(run, "a") == [(0.0, 100.0, [0, 1, 2, 3, 4, 5, 6, 7], "resized"), (100.0, 900.0, [0, 1, 2, 3], "finished")]
+    assert run.summary["preemptions"] == 0
+
+
+def test_a_base_on_loan_is_stopped_when_its_server_is_called_back_and_keeps_its_progress() -> None:
+    jobs = [job("own", 4, 1000), job("guest", 4, 1500)]
+    run = simulate(jobs, TWO_POOLS, "lyra", settings={"loans": "0:1,600:0"})
+    assert [span[3] for span in spans(run, "guest")] == ["preempted", "finished"]
+    assert spans(run, "guest")[1][:2] == (1000.0, 1900.0)
+
+
+def test_extra_workers_on_own_servers_make_room_for_a_newcomers_base() -> None:
+    jobs = [job("wide", 2, 1000, max_gpus=4), {**job("new", 2, 100), "arrival": 50.0}]
+    run = simulate(jobs, "gpu:1x4,gpu:1x4@inference", "lyra", settings={"loans": "40:1"})
+    assert spans(run, "new")[0][2] == [2, 3]
+    assert max(spans(run, "wide")[1][2]) >= 4  # its extra workers moved to the server on loan
+
+
+def test_a_lender_that_nobody_has_lends_nothing_and_lost_servers_are_not_used() -> None:
+    run = simulate([job("a", 4, 100)], "gpu:2x4", "lyra")
+    assert run.summary["completed"] == 1
+    down = [NodeEvent(50.0, "node1", "down")]
+    lost = simulate([job("a", 4, 1000), job("b", 4, 1000)], TWO_POOLS, "lyra", settings={"loans": "0:2"}, node_events=down)
+    assert lost.summary["completed"] == 2
+    assert not [span for span in spans(lost, "b") if span[0] >= 50.0 and set(span[2]) & {4, 5, 6, 7}]
+
+
+@pytest.mark.parametrize("wrong", [{"reclaim": "all"}, {"low": 0.9, "high": 0.1}, {"noise": -1.0}, {"resize_cost": -1.0}])
+def test_a_wrong_setting_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        make_policy("lyra", wrong)
