@@ -40,11 +40,16 @@ HEADLINE = (
     "utilisation",
     "fragmentation",
     "preemptions",
+    "resizes",
+    "migrations",
+    "time_lost",
+    "cross_node",
     "money",
     "energy",
     "jain_users",
     "rho_mean",
     "deadline_misses",
+    "deadline_satisfaction",
 )
 
 

@@ -32,6 +32,7 @@ from gantline.placement.rules import PlacementRule
 from gantline.policies.registry import make_policy
 from gantline.simulator.bill import bill, with_costs, with_prices
 from gantline.simulator.budget import guard_of
+from gantline.simulator.changes import changes_of
 from gantline.simulator.finders import find
 from gantline.simulator.load import load_tables
 from gantline.simulator.provided import provided_needs
@@ -116,6 +117,7 @@ def simulate(
     if journal is not None:
         journal.listen(simulation)
     counted: dict[str, Any] | None = None
+    counted_changes: dict[str, Any] = {}
     imitate = find_imitation(way.name)
     if imitate is not None:
         if spec.executor != "instant" or wishes:
@@ -127,8 +129,9 @@ def simulate(
     else:
         simulation.run()
         tables.trim()
+        counted_changes = changes_of(simulation)
     let_go()
-    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | (counted or {})
+    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | counted_changes | (counted or {})
     summary |= estimation_summary(chosen, tables.performance, spec.seed)
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from gantline.policies.lyra.reclaim import at_random, cheapest, fewest_jobs
 from gantline.policies.lyra.seating import Seating
 
 _RECLAIM = ("cheapest", "fewest", "random")
+Seat = list[Any]  # position of the job, device type, devices: a plain value that can be remembered
 
 
 @dataclass(frozen=True)
@@ -65,23 +66,28 @@ class Lyra(Policy):
         theirs = [n for n, node in enumerate(nodes) if self.lender in (node.pool, node.rack) and node.gpus > 0]
         spare = self._lent.spare(snapshot.now, len(theirs))
         until = self._lent.next_change(snapshot.now, len(theirs)) if theirs else math.inf
-        seats, least = _seats(snapshot), snapshot.jobs.min_gpus
-        lent = [n for n in (snapshot.memory or {}).get("lent", []) if up[n]]
+        memory: dict[str, Any] = snapshot.memory or {}
+        lent = [n for n in memory.get("lent", []) if up[n]]
         if len(lent) > spare:
-            away = self._away(snapshot, seats, dict(enumerate(least.tolist())), lent, len(lent) - spare)
+            away = self._away(snapshot, lent, len(lent) - spare)
             lent = [n for n in lent if n not in away]
         lent = sorted([*lent, *[n for n in theirs if up[n] and n not in lent][: spare - len(lent)]])
         usable = {n for n in range(len(nodes)) if up[n] and (n not in theirs or n in lent)}
-        rows = [row for pool in pools(snapshot) for row in self._pool(pool, usable, lent)]
+        found = list(pools(snapshot))
+        cause = [snapshot.jobs.rows.tolist(), sorted(usable), [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found]]
+        seats = memory["seats"] if memory.get("cause") == cause else [seat for pool in found for seat in self._pool(pool, usable, lent)]
+        rows = [Assignment(job, devices=tuple(devices), type=kind) for job, kind, devices in seats]
         rows += [Assignment(job) for job in np.flatnonzero(snapshot.jobs.gpus == 0).tolist()]
-        return Plan.assign(rows, valid_until=until, memory={"lent": lent})
+        return Plan.assign(rows, valid_until=until, memory={"lent": lent, "cause": cause, "seats": seats})
 
-    def _away(self, snapshot: Snapshot, seats: dict[int, dict[int, int]], least: dict[int, int], lent: list[int], count: int) -> list[int]:
+    def _away(self, snapshot: Snapshot, lent: list[int], count: int) -> list[int]:
+        """Servers that go back."""
+        seats = _seats(snapshot)
         if self.reclaim == "cheapest":
-            return cheapest(seats, least, lent, count)
+            return cheapest(seats, dict(enumerate(snapshot.jobs.min_gpus.tolist())), lent, count)
         return fewest_jobs(seats, lent, count) if self.reclaim == "fewest" else at_random(lent, count, snapshot.rng("reclaim"))
 
-    def _pool(self, pool: Pool, usable: set[int], lent: list[int]) -> list[Assignment]:
+    def _pool(self, pool: Pool, usable: set[int], lent: list[int]) -> list[Seat]:
         """Sizes, then seats, for the jobs of one device type."""
         snapshot, curves, cluster = pool.snapshot, pool.curves, pool.snapshot.cluster
         mine = {n for n in usable if cluster.node_type[n] == pool.kind}
@@ -116,7 +122,7 @@ class Lyra(Policy):
         return worth
 
 
-def _seated(pool: Pool, seating: Seating, held: list[list[int]], base: list[int], size: list[int]) -> list[Assignment]:
+def _seated(pool: Pool, seating: Seating, held: list[list[int]], base: list[int], size: list[int]) -> list[Seat]:
     """Base workers stay or find a place, own servers first; then extra ones stay if nobody has taken theirs, or find another.
 
     The plan lists jobs that shrink first, then those that start, then those that grow.
@@ -134,7 +140,7 @@ def _seated(pool: Pool, seating: Seating, held: list[list[int]], base: list[int]
             kept[place] += seating.add(more, kept[place], extra=True)
     change = [(0 if len(old) > len(new) else 1 if not old else 2) for old, new in zip(held, kept)]
     order = sorted((place for place in range(len(pool)) if kept[place]), key=lambda place: (change[place], place))
-    return [Assignment(int(pool.jobs[place]), devices=tuple(sorted(kept[place])), type=pool.kind) for place in order]
+    return [[int(pool.jobs[place]), pool.kind, sorted(kept[place])] for place in order]
 
 
 def _seats(snapshot: Snapshot) -> dict[int, dict[int, int]]:

@@ -43,6 +43,10 @@ METRICS: tuple[Metric, ...] = (
     Metric("queue_max", "Longest queue", "jobs", "lower"),
     Metric("preemptions", "Preemptions", "count", "lower"),
     Metric("restarts", "Restarts", "count", "lower"),
+    Metric("resizes", "Resizes", "count", "lower"),
+    Metric("migrations", "Migrations", "count", "lower"),
+    Metric("time_lost", "Time lost to changes", "s", "lower"),
+    Metric("cross_node", "Jobs across nodes", "share", "lower"),
     Metric("work_lost", "Work lost", "s", "lower"),
     Metric("gpu_hours", "GPU-hours held", "h", "lower"),
     Metric("money", "Cost", "money", "lower"),
@@ -58,6 +62,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("rho_static_max", "Worst rho (static)", "ratio", "lower"),
     Metric("deadlines", "Jobs with a deadline", "count"),
     Metric("deadline_misses", "Deadlines missed", "count", "lower"),
+    Metric("deadline_satisfaction", "Deadlines met", "share", "higher"),
     Metric("offered_load", "Offered load", "share"),
 )
 BY_KEY: dict[str, Metric] = {metric.key: metric for metric in METRICS}
@@ -80,12 +85,17 @@ MEANINGS: dict[str, str] = {
     "queue_mean": "jobs that wait, mean over time",
     "preemptions": "how often running jobs were stopped for others",
     "restarts": "how often jobs began again after a failure",
+    "resizes": "how often running jobs were given another number of devices",
+    "migrations": "how often running jobs went on with other devices",
+    "time_lost": "seconds that jobs held devices for a start, a resume, a resize or a move, and did no work",
+    "cross_node": "jobs that ever spanned more than one node, of those that ran",
     "work_lost": "work done since the last checkpoint before a failure",
     "gpu_hours": "GPUs times the hours they were held",
     "money": "hours of devices held, times their prices",
     "jain_users": "how even users' shares are; 1 is equal",
     "rho_mean": "completion time by that in an equal share of the cluster; above 1 is worse than one's share",
     "deadline_misses": "jobs that completed after their deadline, or will",
+    "deadline_satisfaction": "of the deadlines that were met or missed, those met; a job that was turned away missed its",
     "offered_load": "GPU time that jobs ask for, by what there is",
 }
 """A metric in half a sentence."""
