@@ -59,9 +59,21 @@ def test_an_order_that_preempts_takes_a_part_from_who_is_behind() -> None:
     assert finishes(shared(jobs, "1x1"))["short"] == pytest.approx(1010.0)
 
 
+def test_a_demand_beyond_what_is_asked_for_is_not_believed() -> None:
+    assert finishes(shared([pod("odd", 1.5), pod("even", 0.5)], "1x1")) == {"odd": 100.0, "even": 200.0}
+
+
+def test_what_is_free_is_taken_before_anybody_is_stopped() -> None:
+    jobs = [pod("long", 0.6, 1000.0), pod("short", 0.6, 10.0, at=100.0), pod("pair", 2.0, 10.0, at=200.0, gpus=2)]
+    run = shared(jobs, "2x2", "srtf")
+    assert run.jobs["preemptions"].sum() == 0
+    assert {row["job"]: row["devices"] for row in run.allocations.iter_rows(named=True)} == {"long": [0], "short": [1], "pair": [2, 3]}
+
+
 def test_cpus_and_memory_bound_what_shares_a_node() -> None:
-    jobs = [pod(name, 0.25, cpus=4.0) for name in "abc"]
-    assert finishes(shared(jobs, "gpu:1x1/8c/64g")) == {"a": 100.0, "b": 100.0, "c": 200.0}
+    for bound in ({"cpus": 4.0}, {"memory": 32.0}):
+        jobs = [pod(name, 0.25, **bound) for name in "abc"]
+        assert finishes(shared(jobs, "gpu:1x1/8c/64g")) == {"a": 100.0, "b": 100.0, "c": 200.0}
 
 
 def test_an_order_that_is_none_is_refused() -> None:

@@ -22,7 +22,7 @@ from gantline.core.errors import TraceError
 from gantline.core.json_text import loads
 from gantline.workload.unpack import decode, unpack
 
-_POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+_POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, RuntimeError)  # the last one: before polars 1.21
 
 
 @dataclass(frozen=True)
