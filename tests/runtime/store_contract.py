@@ -12,7 +12,7 @@ from sqlalchemy import text
 from gantline.core.errors import RefusedError
 from gantline.runtime.records import Entry, Store
 from gantline.runtime.store import QueueRow, SqlStore, StoreError, TokenRow
-from gantline.runtime.store.migrations.migrate import migrate
+from gantline.runtime.store.migrate import migrate
 from gantline.runtime.store.schema import HEAD, metadata
 
 

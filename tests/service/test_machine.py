@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.service.conftest import Running, until
 
-from gantline.core.errors import NotFoundError, UnreachableError, UsageError
+from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.service.client import Client
 from gantline.service.home import Home
@@ -119,7 +119,9 @@ def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: P
     first.stop(drain=False)
     with pytest.raises(UnreachableError):
         Client(home=tmp_path / "home")
-    second = Running(options).start()
+    with pytest.raises(RefusedError, match="this home has the devices cpu:2, not cpu:3"):
+        Running(Options(Home(tmp_path / "home"), devices="cpu:3")).start()
+    second = Running(Options(Home(tmp_path / "home"))).start()  # with the devices of last time
     client = Client(second.url, token)
     assert second.url == first.url, "jobs that still run find it where it was"
     after = client.job(running)

@@ -60,14 +60,13 @@ class Context:
             raise NotFoundError(f"no job '{id[:64]}'", where="job", fix=near(id[:64], [*self.jobs()][-200:]) if self.jobs() else "")
         return found
 
-    def members(self, id: str) -> list[JobView]:
-        """A job, or the tasks of an array."""
-        members = [job for job in self.scheduler.view().jobs.values() if job.array == id and self.caller.sees(job.user)]
-        return members or [self.job(id)]
-
     def named(self, ids: Sequence[str]) -> list[JobView]:
-        """All of them, once each."""
-        return [*{job.id: job for id in ids for job in self.members(id)}.values()]
+        """These jobs, once each; the number of an array means its tasks."""
+        arrays: dict[str, list[JobView]] = {id: [] for id in ids if "_" not in id}
+        for job in self.scheduler.view().jobs.values() if arrays else ():
+            if job.array in arrays and self.caller.sees(job.user):
+                arrays[job.array].append(job)
+        return [*{job.id: job for id in ids for job in arrays.get(id) or [self.job(id)]}.values()]
 
     def note(self, event: str, **body: Any) -> None:
         """Write down who did what."""

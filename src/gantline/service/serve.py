@@ -84,10 +84,16 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> 
     except BaseException:
         store.close()
         raise
+    try:
+        runner = _runner(options, store)
+    except BaseException:
+        listening.close()
+        store.close()
+        raise
     host, port = listening.getsockname()[:2]
     url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
     jobs = JobTokens.at(home.secret)
-    runner = LocalRunner(home.path, options.devices, url)
+    runner.url = url
     setup = Setup(admission=NO_QUOTA, queues=tuple({"name": one.name, "weight": one.weight, "quota": one.quota} for one in store.queues()))
     scheduler = Scheduler(store, runner, options.policy, settings=options.settings, setup=setup, job_env=_env_of(jobs, options.certificate))
     access = Access(store, jobs)
@@ -114,6 +120,20 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> 
         log.info("ended")
         home.address.unlink(missing_ok=True)  # last of all: whoever waits for that may start another one
     return 0 if ending.failure is None else 70
+
+
+def _runner(options: Options, store: SqlStore) -> LocalRunner:
+    """The runner of this machine's devices, which stay what they were: jobs hold them by name over restarts."""
+    before = store.recall("devices")  # what there was, and whether somebody declared it
+    declared = options.devices or (before["spec"] if before and before["declared"] else None)
+    runner = LocalRunner(options.home.path, declared)
+    spec = ",".join(f"{node.type}:{node.gpus}" for node in runner.cluster.nodes)
+    if before and before["spec"] != spec:
+        fix = f"start it with --devices {before['spec']}, or choose another --home"
+        raise RefusedError(f"this home has the devices {before['spec']}, not {spec}", where="--devices", fix=fix)
+    with store.transaction() as write:
+        write.remember("devices", {"spec": spec, "declared": declared is not None})
+    return runner
 
 
 def _env_of(jobs: JobTokens, certificate: Path | None) -> Callable[[str], dict[str, str]]:

@@ -17,7 +17,7 @@ from gantline.core.errors import RefusedError
 from gantline.runtime.records import Entry
 from gantline.runtime.store import schema as s
 from gantline.runtime.store.connection import Connections, StoreError, cause, spelled, url_of
-from gantline.runtime.store.migrations.migrate import migrate, version_of
+from gantline.runtime.store.migrate import migrate, version_of
 from gantline.runtime.store.rows import QueueRow, TokenRow
 from gantline.runtime.store.writing import Transaction
 

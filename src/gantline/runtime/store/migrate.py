@@ -28,6 +28,6 @@ def migrate(connection: Connection) -> None:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent))
+    config.set_main_option("script_location", str(Path(__file__).parent / "_migrations"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
