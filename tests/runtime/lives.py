@@ -37,12 +37,12 @@ def script(home: Path) -> dict[str, Spec]:
     }
 
 
-def live(home: Path, kill_at: int = 0, kill_after: float = 0.0) -> int:
+def live(home: Path, kill_at: int = 0, kill_after: float = 0.0, requests: dict[str, Spec] | None = None) -> int:
     """One life; how it ended. `kill_at`: at the so-manieth time that the store is about to commit, or has; 0: never."""
     child = os.fork()
     if child == 0:
         try:
-            _live(home, kill_at)
+            _live(home, kill_at) if requests is None else _train(home, requests)
             os._exit(0)
         except BaseException:
             traceback.print_exc()
@@ -77,6 +77,17 @@ def _live(home: Path, kill_at: int) -> None:
     wait_for(lambda: scheduler.view().jobs[known["victim"]].state == "running" or scheduler.view().jobs[known["victim"]].state in ENDED)
     scheduler.wish([known["victim"]], Wish.CANCEL)
     wait_for(lambda: all(scheduler.view().jobs[job].state in ENDED for job in known.values()))
+    scheduler.stop()
+    store.close()
+
+
+def _train(home: Path, requests: dict[str, Spec]) -> None:
+    """Submit, and wait for the end."""
+    store = SqlStore.open(home / "gantline.sqlite")
+    scheduler = Scheduler(store, LocalRunner(home, "cpu:2"), "las", checkpoint_every=10)
+    scheduler.start()
+    known = [scheduler.submit(spec, "ann", request)[0] for request, spec in requests.items()]
+    wait_for(lambda: all(scheduler.view().jobs[job].state in ENDED for job in known))
     scheduler.stop()
     store.close()
 

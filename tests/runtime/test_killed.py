@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import shutil
 import signal
 from collections import Counter
@@ -12,6 +14,7 @@ import pytest
 from tests.runtime.lives import live, script
 from tests.runtime.specs import end_all, ended, running, shell
 
+from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.store.store import SqlStore
 
 ENDS = {"fails": "succeeded", "victim": "cancelled", "after": "succeeded"}
@@ -70,3 +73,38 @@ def test_killed_at_every_commit(tmp_path: Path, empty: Path, part: int) -> None:
         end_all(home)
         killed, at = killed + 1, at + 4
     assert killed >= 5
+
+
+TRAINER = """
+cd $GANTLINE_CHECKPOINT
+i=$(cat step 2>/dev/null || echo 0)
+while [ $i -lt 30 ]; do
+  i=$((i + 1)); sleep 0.03
+  echo $i > next && mv next step && echo $GANTLINE_EPOCH $i >> log
+done
+"""
+
+
+def test_a_bad_day(tmp_path: Path, empty: Path) -> None:
+    """Services, keepers and trainers are killed at random; steps never go back, and everybody gets there."""
+    shutil.copy(empty, tmp_path)
+    chance = random.Random(12)
+    jobs = {f"r{k}": shell(TRAINER, resumes=True, retries=50, backoff=0.01) for k in range(3)}
+    for _ in range(5):
+        live(tmp_path, requests=jobs, kill_after=chance.uniform(0.3, 1.2))
+        alive = [one for one in LocalRunner(tmp_path, "cpu:2").roll_call() if not one.over and one.state.get("ranks")]
+        if alive:
+            victim = chance.choice(alive)
+            pid = victim.state["pid"] if chance.random() < 0.5 else victim.state["ranks"][0]["pid"]
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    assert live(tmp_path, requests=jobs) == 0
+    end_all(tmp_path)
+    store = SqlStore.open(tmp_path / "gantline.sqlite", write=False)
+    records = list(store.jobs())
+    store.close()
+    assert [job["state"] for job in records] == ["succeeded"] * 3
+    for job in records:
+        steps = [int(line.split()[1]) for line in (tmp_path / "jobs" / job["id"] / "checkpoint" / "log").read_text().splitlines()]
+        assert steps == sorted(set(steps)), "a step was done twice, or by two at once"
+        assert steps[-1] == 30

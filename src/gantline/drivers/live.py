@@ -20,6 +20,7 @@ from gantline.core.inputs import Input, JobWish, Report, Submit
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.engine.executor import Can, Executor, Order
 
+_SOON = 0.5  # seconds after which one looks again, come what may
 Script = Iterable[tuple[float, Input]]  # what was heard, and when
 
 
@@ -120,13 +121,13 @@ class Live(Acknowledged):
         """Go through what was heard before; nothing is ordered meanwhile. To be called before `run`."""
         for at, value in script:
             self._enter(at, value)
-        self._folding = True
+        self.folding = True
         try:
             self._run_steps()
         finally:
-            self._folding = False
+            self.folding = False
 
-    _folding = False
+    folding = False
 
     def _enter(self, at: float, value: Input) -> None:
         self.stamped = max(self.stamped, at)
@@ -147,8 +148,8 @@ class Live(Acknowledged):
     def _wait(self) -> float:
         while not self._stopping:
             look, news = self.agenda.next_look(self._next_event()), self._next_news()
-            due, now = min(look, news), math.inf if self._folding else self.clock.now()
-            if self._folding and due > self.stamped:
+            due, now = min(look, news), math.inf if self.folding else self.clock.now()
+            if self.folding and due > self.stamped:
                 break
             if due <= now:
                 if look <= news:
@@ -186,6 +187,24 @@ class Live(Acknowledged):
             while self._mail and not (found and (self._mail[0].alone or found[-1].alone)):
                 found.append(self._mail.popleft())
             return found
+
+    def serve_while(self, busy: Callable[[], bool]) -> None:
+        """While a decision is being made elsewhere: take up what may enter behind it, so that nobody waits for the policy."""
+        while busy():
+            with self._bell:
+                ready = self._mail and not self._mail[0].alone and self._mail[0].call is None and self.clock.now() >= self._again
+                if not ready:
+                    self._bell.wait(_SOON)
+                    continue
+                letters = []
+                while self._mail and not self._mail[0].alone and self._mail[0].call is None:
+                    letters.append(self._mail.popleft())
+            self._take_in(letters)
+
+    def ring(self) -> None:
+        """Whoever waits looks again."""
+        with self._bell:
+            self._bell.notify_all()
 
     def _take_in(self, letters: list[Letter]) -> None:
         """Stamp them, have them written down, let them enter."""

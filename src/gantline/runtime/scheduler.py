@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -55,6 +55,7 @@ class Scheduler:
         self.lines = 0  # of the journal since the last checkpoint
         self.counters: dict[str, float] = {"decisions": 0, "decision_seconds": 0.0, "store_failures": 0, "submitted": 0}
         self._thread: threading.Thread | None = None
+        self._thinking = ThreadPoolExecutor(1, "gantline-policy")  # decisions are made beside the loop, which answers meanwhile
         self._view = View(0.0, self.setup.policy, dict(self.setup.settings))
         self._requests: dict[tuple[str, str], Future[list[str]]] = {}
 
@@ -130,6 +131,7 @@ class Scheduler:
         self.loop.stop()
         if self._thread is not None:
             self._thread.join()
+        self._thinking.shutdown()
         self.runner.close()
         self.flush()
 
@@ -366,7 +368,12 @@ class Scheduler:
     def _timed(self, call: Callable[[], Plan]) -> Plan:
         began = time.perf_counter()
         try:
-            return call()
+            if self.loop.folding:
+                return call()
+            answer = self._thinking.submit(call)
+            answer.add_done_callback(lambda _: self.loop.ring())
+            self.loop.serve_while(lambda: not answer.done())
+            return answer.result()
         finally:
             taken = time.perf_counter() - began
             self.counters["decisions"] += 1

@@ -1,0 +1,134 @@
+"""Jobs that misbehave, disks that are full, clocks that jump."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.runtime.specs import Spec, ended, running, shell, state, until
+
+from gantline.core.errors import RefusedError
+from gantline.core.inputs import Wish
+from gantline.runtime.clock import WallClock
+from gantline.runtime.launch import Launch
+from gantline.runtime.records import Entry, MemoryStore
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_a_command_that_is_not_there_fails_and_says_so(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        (job,) = scheduler.submit(Spec(Launch(("/no/such/program", "--help"))))
+        assert ended(scheduler, job) == ["failed"]
+        view = scheduler.view().jobs[job]
+        assert view.exit_code == 127
+        assert "/no/such/program" in view.lines[-1]
+
+
+def test_a_flood_of_output_stays_within_its_bound_and_ends_well(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        (job,) = scheduler.submit(shell("yes 0123456789 | head -c 3000000; echo the end", log_bytes=100_000))
+        assert ended(scheduler, job) == ["succeeded"]
+        folder = tmp_path / "jobs" / job / "1"
+        assert sum(path.stat().st_size for path in folder.glob("log*")) <= 100_000 + 65536
+        assert (folder / "log").read_text().endswith("the end\n")
+
+
+def test_nobody_stays_behind_when_a_job_ends(tmp_path: Path) -> None:
+    """Not even who has left the process group and the session."""
+    with running(tmp_path) as scheduler:
+        line = "cd $GANTLINE_CHECKPOINT; setsid sh -c 'echo $$ > pid; sleep 1000' & while [ ! -s pid ]; do sleep 0.02; done"
+        (job,) = scheduler.submit(shell(line.replace("while", "cd $GANTLINE_CHECKPOINT; while")))
+        assert ended(scheduler, job) == ["succeeded"]
+        assert gone(int((tmp_path / "jobs" / job / "checkpoint" / "pid").read_text()))
+
+
+def test_ranks_know_each_other_and_fail_together(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        line = "echo $RANK of $WORLD_SIZE at $MASTER_ADDR > $GANTLINE_CHECKPOINT/$LOCAL_RANK"
+        (good,) = scheduler.submit(shell(line, gpus=2, processes=0))
+        (bad,) = scheduler.submit(shell("[ $RANK = 1 ] && exit 7; sleep 1000", processes=3))
+        assert ended(scheduler, good, bad) == ["succeeded", "failed"]
+        assert (tmp_path / "jobs" / good / "checkpoint" / "1").read_text() == "1 of 2 at 127.0.0.1\n"
+        assert scheduler.view().jobs[bad].exit_code == 7
+
+
+def test_a_trainer_that_is_killed_is_tried_again(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        (job,) = scheduler.submit(shell("[ $RESTART_COUNT -gt 0 ] && exit 0; sleep 1000", retries=1, backoff=0.05))
+        until(lambda: state(scheduler, job) == "running")
+        os.kill(scheduler.runner._known[job].state["ranks"][0]["pid"], signal.SIGKILL)
+        assert ended(scheduler, job) == ["succeeded"]
+
+
+class FullDisk(MemoryStore):
+    """A store that cannot be written for a while."""
+
+    full = False
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().append(entries)
+
+
+def test_a_full_disk_refuses_what_is_new_and_forgets_nothing_that_happened(tmp_path: Path) -> None:
+    store, go = FullDisk(), tmp_path / "go"
+    with running(tmp_path, "cpu:1", store=store) as scheduler:
+        (job,) = scheduler.submit(shell(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 6"))
+        until(lambda: state(scheduler, job) == "running")
+        store.full = True
+        with pytest.raises(RefusedError, match="cannot be written"):
+            scheduler.submit(shell("true"))
+        with pytest.raises(RefusedError, match="cannot be written"):
+            scheduler.wish([job], Wish.CANCEL)
+        go.touch()
+        until(lambda: scheduler.runner._known[job].over)
+        assert until(lambda: scheduler.counters["store_failures"] >= 3)
+        assert state(scheduler, job) == "running", "nothing is believed that is not written down"
+        store.full = False
+        assert ended(scheduler, job) == ["failed"]
+        assert scheduler.view().jobs[job].exit_code == 6
+        (later,) = scheduler.submit(shell("true"))
+        assert ended(scheduler, later) == ["succeeded"]
+
+
+def test_time_does_not_follow_the_wall_clock_and_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall = time.time()
+    clock = WallClock(wall - 100.0)
+    for jump in (3600.0, -7200.0):
+        monkeypatch.setattr("gantline.runtime.clock.time.time", lambda jump=jump: wall + jump)
+        assert 100.0 <= clock.now() < 160.0
+        assert clock.jump() == pytest.approx(jump, abs=60.0)
+    later = WallClock(wall - 100.0, least=140.0)  # made when the wall clock shows two hours ago
+    assert 140.0 <= later.now() < 200.0
+    assert later.at(wall) <= later.now()
+
+
+def test_a_job_hears_by_its_report_what_it_shall_do(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:2") as scheduler:
+        (job,) = scheduler.submit(shell("sleep 1000", changes=("save",), estimate=50.0))
+        until(lambda: state(scheduler, job) == "running")
+        answer = scheduler.report(job, {"epoch": 1, "done": 10, "total": 40, "saved": 5, "loss": 0.5, "throughput": 3.0})
+        assert (answer["stop"], answer["save"], answer["gpus"], answer["epoch"]) == (False, False, 1, 1)
+        assert until(lambda: scheduler.view().jobs[job].progress.get("loss")) == 0.5
+        shown = until(lambda: scheduler.snapshot()["jobs"])[0]
+        assert shown["metrics"]["throughput"] == 3.0
+        scheduler.wish([job], Wish.SAVE)
+        assert scheduler.report(job, {"epoch": 1, "done": 20, "total": 40})["save"]
+        until(lambda: not scheduler.report(job, {"epoch": 1, "done": 20, "total": 40, "saved": 20})["save"])
+        assert scheduler.report(job, {"epoch": 0})["stop"], "an older incarnation is told to stop"
+        scheduler.report(job, {"epoch": 1, "wish": {"gpus": 2, "min_gpus": 1, "max_gpus": 2}})
+        assert until(lambda: scheduler.view().jobs[job].max_gpus == 2)
+        scheduler.wish([job], Wish.CANCEL)
+        assert until(lambda: scheduler.report(job, {"epoch": 1})["stop"])
