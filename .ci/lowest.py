@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-wanted = [*project["dependencies"], *project["optional-dependencies"]["plot"], *project["optional-dependencies"]["test"]]
+wanted = [*project["dependencies"], *(one for extra in ("plot", "live", "test") for one in project["optional-dependencies"][extra])]
 for requirement in wanted:
     if found := re.match(r"^([A-Za-z0-9_.-]+)\s*>=\s*([0-9.]+)", requirement):
         version = found[2]
