@@ -87,7 +87,6 @@ MUTANTS = [
         ("(wanted > 0.0) & (wanted < 1.0)", "(wanted > 0.0)"),
         ("closed = closed or ranking.misfit == Misfit.STOP", "closed = closed"),
         ("best = np.lexsort((devices, -fill,", "best = np.lexsort((devices, fill,"),
-        ("in_vain.clear()  # what it held is free now", "pass"),
         ("whole[np.argmin(count[whole])]", "whole[np.argmax(count[whole])]"),
         ("self.memory[nodes] + _SLACK >= count * option.memory", "True"),
     ),

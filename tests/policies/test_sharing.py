@@ -50,6 +50,8 @@ def test_a_whole_job_gets_devices_of_its_own_on_one_node() -> None:
     run = shared(jobs, "2x2")
     places = {row["job"]: row["devices"] for row in run.allocations.iter_rows(named=True)}
     assert places == {"a": [0], "pair": [2, 3], "b": [0]}
+    tight = shared([pod("pair", 2.0, gpus=2)], "gpu:1x4,gpu:1x2")
+    assert tight.allocations["devices"].to_list() == [[4, 5]]
 
 
 def test_an_order_that_preempts_takes_a_part_from_who_is_behind() -> None:
@@ -74,6 +76,11 @@ def test_cpus_and_memory_bound_what_shares_a_node() -> None:
     for bound in ({"cpus": 4.0}, {"memory": 32.0}):
         jobs = [pod(name, 0.25, **bound) for name in "abc"]
         assert finishes(shared(jobs, "gpu:1x1/8c/64g")) == {"a": 100.0, "b": 100.0, "c": 200.0}
+
+
+def test_memory_is_taken_from_who_is_behind() -> None:
+    jobs = [pod("long", 0.5, 1000.0, memory=40.0), pod("short", 0.5, 10.0, at=100.0, memory=40.0)]
+    assert finishes(shared(jobs, "gpu:1x2/8c/64g", "srtf")) == {"long": 1010.0, "short": 110.0}
 
 
 def test_an_order_that_is_none_is_refused() -> None:

@@ -89,7 +89,6 @@ class _Desk:
             if runs:
                 self.behind[self._devices(job)] -= self.demand[job]
             if np.isposinf(key[job]) and not self.fixed[job]:
-                in_vain.clear()
                 continue
             place = self._stay(job) if runs else None
             alike = (self.demand[job], self._ways(job))
@@ -98,10 +97,8 @@ class _Desk:
             if place is not None:
                 found.append(self._give(job, *place))
                 continue
-            if runs:
-                in_vain.clear()  # what it held is free now
-            else:
-                in_vain.add(alike)
+            if not runs:
+                in_vain.add(alike)  # those behind it hold nothing that has not been counted
                 closed = closed or ranking.misfit == Misfit.STOP
         return found
 
