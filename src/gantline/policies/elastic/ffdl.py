@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
-from gantline.policies.elastic.pools import Pool, plan_of, share_again
+from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
 from gantline.policies.voda.ffdl import best_sum
 from gantline.policies.voda.sharing import in_order
 
@@ -33,16 +32,18 @@ class Ffdl(Policy):
 
     batch: str = field(default="adaptive", metadata={"help": "'adaptive': the fastest batch at every size; 'fixed': the job's own"})
     resize_cost: float = field(default=0.0, metadata={"help": "seconds that a change of size costs; growth that saves less is left out"})
+    rate_limit: float = field(default=0.0, metadata={"help": RATE_LIMIT})
 
     def __post_init__(self) -> None:
         if self.batch not in {"adaptive", "fixed"}:
             raise UsageError(f"batch is '{self.batch}'", where="policy 'ffdl'", fix="use adaptive or fixed")
-        if not self.resize_cost >= 0.0:
-            raise UsageError(f"resize_cost is {self.resize_cost}", where="policy 'ffdl'", fix="seconds, zero or more")
+        for name in ("resize_cost", "rate_limit"):
+            if not getattr(self, name) >= 0.0:
+                raise UsageError(f"{name} is {getattr(self, name)}", where="policy 'ffdl'", fix="seconds, zero or more")
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        shared, remembered = share_again(snapshot, snapshot.memory or {}, [], self._share)
-        plan = plan_of(snapshot, shared, valid_until=math.inf, memory=remembered)
+        found = share_again(snapshot, snapshot.memory or {}, [], self._share, self.rate_limit)
+        plan = plan_of(snapshot, found.shares, valid_until=found.until, memory=found.memory)
         return plan if self.batch == "fixed" else _with_batches(snapshot, plan)
 
     def _share(self, pool: Pool) -> Ints:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -18,7 +17,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.afs import apathetic_shares
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
-from gantline.policies.elastic.pools import Pool, plan_of, share_again
+from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
 
 
 @dataclass(frozen=True)
@@ -27,19 +26,22 @@ class SharesOut(Policy):
 
     resize_cost: float = field(default=0.0, metadata={"help": "seconds that a change of size costs; growth that saves less is left out"})
 
+    rate_limit: float = field(default=0.0, metadata={"help": RATE_LIMIT})
+
     def __post_init__(self) -> None:
-        if not self.resize_cost >= 0.0:
-            raise UsageError(f"resize_cost is {self.resize_cost}", where=f"policy '{self.name}'", fix="seconds, zero or more")
+        for name in ("resize_cost", "rate_limit"):
+            if not getattr(self, name) >= 0.0:
+                raise UsageError(f"{name} is {getattr(self, name)}", where=f"policy '{self.name}'", fix="seconds, zero or more")
 
     @abstractmethod
     def share(self, pool: Pool) -> Ints:
         """How many devices each job of the pool gets."""
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        shared, remembered = share_again(
-            snapshot, snapshot.memory or {}, [], lambda pool: worth_it(pool, self.share(pool), self.resize_cost)
+        found = share_again(
+            snapshot, snapshot.memory or {}, [], lambda pool: worth_it(pool, self.share(pool), self.resize_cost), self.rate_limit
         )
-        return plan_of(snapshot, shared, valid_until=math.inf, memory=remembered)
+        return plan_of(snapshot, found.shares, valid_until=found.until, memory=found.memory)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ devices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.curves import Curves, read_curves
+
+RATE_LIMIT = "seconds between two times of sharing out, at least; what happens meanwhile is answered then"
 
 
 @dataclass(frozen=True)
@@ -105,18 +108,45 @@ def _kinds(snapshot: Snapshot, competing: Ints, capacity: Ints) -> Ints:
     return kinds
 
 
-def share_again(
-    snapshot: Snapshot, memory: dict[str, Any], signs: list[int], share: Callable[[Pool], Ints]
-) -> tuple[list[tuple[Pool, Ints]], dict[str, Any]]:
-    """Share out every pool, or repeat the last answer while jobs, devices and the given signs are the same; and what to remember.
+@dataclass(frozen=True)
+class SharedOut:
+    """How many devices each job of each pool gets, until when, and what to remember."""
 
-    Systems of this kind decide when something happens, not on a timer: in between nothing moves.
+    shares: list[tuple[Pool, Ints]]
+    memory: dict[str, Any]
+    until: float = math.inf
+
+
+def share_again(
+    snapshot: Snapshot, memory: dict[str, Any], signs: list[int], share: Callable[[Pool], Ints], rate_limit: float = 0.0
+) -> SharedOut:
+    """Share out every pool, or repeat the last answer while jobs, devices and the given signs are the same.
+
+    Systems of this kind decide when something happens, not on a timer: in between nothing moves. With a `rate_limit` they wait until so
+    many seconds have passed since they last shared out; whatever happens meanwhile is answered then, at once. Who ends leaves its devices
+    idle, and newcomers wait; but devices that were lost are shared out anew without delay.
     """
     found = list(pools(snapshot))
     cause = [snapshot.jobs.rows.tolist(), signs, [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found]]
-    before = memory.get("shares") if memory.get("cause") == cause else None
-    shared = [(pool, share(pool) if before is None else np.array(before[k], dtype=np.int64)) for k, pool in enumerate(found)]
-    return shared, {"cause": cause, "shares": [grants.tolist() for _, grants in shared]}
+    if memory.get("cause") == cause:
+        return SharedOut([(pool, np.array(before, dtype=np.int64)) for pool, before in zip(found, memory["shares"])], memory)
+    last = memory.get("at", -math.inf)
+    given = _given_before(memory, snapshot, found) if rate_limit > 0.0 and snapshot.now < last + rate_limit else None
+    if given is not None:
+        return SharedOut(given, memory, last + rate_limit)
+    shared = [(pool, share(pool)) for pool in found]
+    kept = {"cause": cause, "shares": [grants.tolist() for _, grants in shared]}
+    return SharedOut(shared, kept | {"at": snapshot.now} if rate_limit > 0.0 else kept)
+
+
+def _given_before(memory: dict[str, Any], snapshot: Snapshot, found: list[Pool]) -> list[tuple[Pool, Ints]] | None:
+    """What those who are still here were given; None: there are fewer devices now than that takes."""
+    rows, _, places = memory["cause"]
+    before = [(kind, rows[place], size) for (kind, _, *jobs), sizes in zip(places, memory["shares"]) for place, size in zip(jobs, sizes)]
+    size_of = {(kind, row): size for kind, row, size in before}
+    now = snapshot.jobs.rows
+    given = [(pool, np.array([size_of.get((pool.kind, row), 0) for row in now[pool.jobs].tolist()], dtype=np.int64)) for pool in found]
+    return None if any(grants.sum() > pool.capacity for pool, grants in given) else given
 
 
 def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], **rest: Any) -> Plan:
@@ -124,7 +154,7 @@ def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], **rest: Any
     job: list[Any] = [np.flatnonzero(snapshot.jobs.gpus == 0)]
     option, gpus, kind = [np.zeros(len(job[0]), np.int64)], [np.full(len(job[0]), -1)], [np.full(len(job[0]), -1)]
     for pool, grants in shared:
-        some = np.flatnonzero(grants > 0)
+        some = _in_turn(pool, grants)
         job.append(pool.jobs[some])
         gpus.append(grants[some])
         kind.append(np.full(len(some), pool.kind))
@@ -132,6 +162,14 @@ def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], **rest: Any
     return Plan.assign(
         Assignments(np.concatenate(job), option=np.concatenate(option), gpus=np.concatenate(gpus), type=np.concatenate(kind)), **rest
     )
+
+
+def _in_turn(pool: Pool, grants: Ints) -> Ints:
+    """Who gets something, in the order in which it can be carried out: who shrinks or stays, who starts, who grows."""
+    held = np.where(pool.of(pool.snapshot.jobs.running), pool.of(pool.snapshot.jobs.held), 0)
+    turn = np.where(held == 0, 1, np.where(grants > held, 2, 0))
+    order = np.argsort(turn, kind="stable")
+    return order[grants[order] > 0]
 
 
 def _options(pool: Pool, grants: Ints) -> Ints:

@@ -15,7 +15,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.afs import apathetic_shares
 from gantline.policies.elastic.hysteresis import worth_it
-from gantline.policies.elastic.pools import Pool, plan_of, share_again
+from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
 from gantline.policies.voda.artifact import by_the_letter
 from gantline.policies.voda.ffdl import best_sum
 from gantline.policies.voda.queues import Queues, read_queues
@@ -33,7 +33,11 @@ class Voda(Policy):
 
     compat: str = field(default="none", metadata={"help": "'voda': the original's answer wherever it has one, slips included; or 'none'"})
 
+    rate_limit: float = field(default=0.0, metadata={"help": RATE_LIMIT + " (Voda itself: 30)"})
+
     def __post_init__(self) -> None:
+        if not self.rate_limit >= 0.0:
+            raise UsageError(f"rate_limit is {self.rate_limit}", where=f"policy '{self.name}'", fix="seconds, zero or more")
         if self.compat not in {"none", "voda"}:
             raise UsageError(f"compat is '{self.compat}'", where=f"policy '{self.name}'", fix="use none or voda")
 
@@ -45,14 +49,14 @@ class Voda(Policy):
         memory: dict[str, Any] = snapshot.memory or {}
         queues = self._queues(snapshot, memory)
         queue = np.zeros(len(snapshot.jobs), dtype=np.int64) if queues is None else queues.queue
-        shared, remembered = share_again(snapshot, memory, queue.tolist(), lambda pool: self._share(pool, queue[pool.jobs]))
+        found = share_again(snapshot, memory, queue.tolist(), lambda pool: self._share(pool, queue[pool.jobs]), self.rate_limit)
         if queues is None:
-            return plan_of(snapshot, shared, valid_until=np.inf, memory=remembered)
+            return plan_of(snapshot, found.shares, valid_until=found.until, memory=found.memory)
         given = np.zeros(len(queue), dtype=np.int64)
-        for pool, grants in shared:
+        for pool, grants in found.shares:
             given[pool.jobs] = grants
-        change = queues.next_change(snapshot, given, *self._bounds)
-        return plan_of(snapshot, shared, valid_until=change, memory={**remembered, "promoted": queues.promoted})
+        change = min(queues.next_change(snapshot, given, *self._bounds), found.until)
+        return plan_of(snapshot, found.shares, valid_until=change, memory={**found.memory, "promoted": queues.promoted})
 
     def _share(self, pool: Pool, queue: Ints) -> Ints:
         answer = by_the_letter(pool, queue, self.name.partition(".")[2]) if self.compat == "voda" else None
