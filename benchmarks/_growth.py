@@ -13,13 +13,13 @@ from gantline.simulator.run import Run
 from gantline.workload.generators import generate
 
 
-def grown(jobs: int, gpus: int = 20_000, load: float = 0.8) -> tuple[float, int, int, float]:
+def grown(jobs: int, gpus: int = 20_000, load: float = 0.8, policy: str = "srtf") -> tuple[float, int, int, float]:
     """CPU seconds, decisions, most jobs that waited at once, and peak memory in MB of one such run."""
     trace = generate("philly", seed=1, jobs=jobs, load=load, gpus=gpus)
     cluster = f"{gpus // 8}x8"
-    simulate(trace.frame.head(50), cluster, "srtf", placement="consolidated", round=60)  # loads the kernels
+    simulate(trace.frame.head(50), cluster, policy, placement="consolidated", round=60)  # loads the kernels
     began = time.process_time()
-    run = simulate(trace, cluster, "srtf", placement="consolidated", round=60)
+    run = simulate(trace, cluster, policy, placement="consolidated", round=60)
     seconds = time.process_time() - began
     return seconds, run.summary["decisions"], _longest_queue(run), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 

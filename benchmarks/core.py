@@ -1,6 +1,6 @@
 """How fast the kernel is, against a hard-coded C++ loop that only counts GPUs, timed in the same run.
 
-    python -m benchmarks core [--quick] [--only philly|backfill|blox|growth] [--record LABEL]
+    python -m benchmarks core [--quick] [--only philly|backfill|blox|growth|queue] [--record LABEL]
 
 Prints, per policy: the floor's seconds; Gantline's with a declared key and first-free placement, from a trace in memory to the summary, the
 ratio (only where mean completion times are equal), and how much of it is the loop; then consolidated, and with a Python key per
@@ -11,6 +11,7 @@ seconds of one core; `--record` adds them to `history.csv`, and what was recorde
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import os
 import resource
@@ -19,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -140,18 +143,52 @@ def growth_table(quick: bool, history: History) -> None:
     simulate(generate("philly", seed=1, jobs=50, load=0.8, gpus=20_000), "2500x8", "srtf", placement="consolidated", round=60)  # compile
     lines = [(10_000, 20_000, 0.8), (100_000, 20_000, 0.8), (1_000_000, 20_000, 0.8)]
     lines += [(500_000, gpus, 0.8) for gpus in (5_000, 20_000, 100_000)] + [(500_000, 5_000, load) for load in (1.2, 2.0)]
+    found: dict[tuple[int, int, float], tuple[float, int]] = {}
     for jobs, gpus, load in lines[:2] if quick else lines:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             seconds, decisions, queue, memory = pool.apply(grown, (jobs, gpus, load))
         was = "" if quick else history.add(f"growth {jobs} jobs {gpus} GPUs load {load}", seconds)
         told = f"{1e6 * seconds / jobs:6.2f} us/job, {decisions:,} decisions, longest queue {queue:,}, peak {memory:,.0f} MB"
         print(f"{jobs:>9,} jobs {gpus:>7,} GPUs load {load}: {seconds:7.2f} s {told}  {was}", flush=True)
+        found[jobs, gpus, load] = seconds, queue
+    _exponents(found)
+    if not quick:
+        queue_table(history)
+
+
+def queue_table(history: History) -> None:
+    """FIFO in which nobody passes: the queue grows as long as jobs arrive faster than they end."""
+    print("\n# FIFO in order, 500,000 jobs, 5,000 GPUs: more and more wait; CPU seconds")
+    points = []
+    for load in (0.8, 1.2, 2.0):
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            seconds, decisions, queue, memory = pool.apply(grown, (500_000, 5_000, load, "fifo"))
+        was = history.add(f"queue 500000 jobs 5000 GPUs load {load}", seconds)
+        print(f"load {load}: {seconds:7.2f} s, {decisions:,} decisions, longest queue {queue:,}, peak {memory:,.0f} MB  {was}", flush=True)
+        points.append((queue, seconds))
+    print(f"exponents along the longest queue: {_steps(points)}", flush=True)
+
+
+def _steps(points: Sequence[tuple[int, float]]) -> str:
+    """The exponent with which the second number grows from point to point."""
+    steps = [math.log(b[1] / a[1]) / math.log(b[0] / a[0]) for a, b in pairwise(sorted(points)) if a[0] > 0 and b[0] > a[0]]
+    return ", ".join(f"{step:.2f}" for step in steps)
+
+
+def _exponents(found: dict[tuple[int, int, float], tuple[float, int]]) -> None:
+    """How time grows along each axis, from one row to the next: 1 is in proportion, 0 is not at all."""
+    jobs = [(key[0], seconds) for key, (seconds, _) in found.items() if key[1:] == (20_000, 0.8) and key[0] != 500_000]
+    gpus = [(key[1], seconds) for key, (seconds, _) in found.items() if (key[0], key[2]) == (500_000, 0.8)]
+    waits = [(queue, seconds) for key, (seconds, queue) in found.items() if key[:2] == (500_000, 5_000)]
+    for axis, points in (("jobs", jobs), ("GPUs", gpus), ("longest queue", waits)):
+        if len(points) > 1:
+            print(f"exponents along {axis}: {_steps(points)}", flush=True)
 
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks core")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", choices=["philly", "backfill", "blox", "growth"])
+    parser.add_argument("--only", choices=["philly", "backfill", "blox", "growth", "queue"])
     parser.add_argument("--record", metavar="LABEL", help="add the numbers to benchmarks/history.csv under this label")
     options = parser.parse_args(arguments)
     history = History(options.record)
@@ -162,6 +199,8 @@ def main(arguments: list[str]) -> None:
         backfill_table(options.quick, history)
     if options.only in (None, "blox"):
         blox_table()
+    if options.only == "queue":
+        queue_table(history)
     if options.only in (None, "growth"):
         growth_table(options.quick, history)
     history.write()

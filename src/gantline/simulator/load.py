@@ -78,13 +78,18 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
                 trace, int(absent[0]), "type", f"asks for '{name}', which the cluster does not have", near(name, cluster.types)
             )
     anywhere = wanted < 0
-    per_row = np.where(anywhere, max(len(gpu_types), 1), 1)
-    I[c.OPTION_COUNT] = per_row
-    I[c.OPTION_FIRST] = np.concatenate([[0], np.cumsum(per_row)[:-1]])
-    owner = np.repeat(np.arange(rows), per_row)
-    place = np.arange(len(owner)) - I[c.OPTION_FIRST][owner]
     default = np.array(gpu_types or [0], dtype=np.int64)
-    kinds = np.where(anywhere[owner], default[np.minimum(place, len(default) - 1)], wanted[owner])
+    if len(default) == 1:  # one way for everybody, the usual case
+        I[c.OPTION_COUNT], I[c.OPTION_FIRST] = 1, np.arange(rows)
+        owner = I[c.OPTION_FIRST]
+        kinds = np.where(anywhere, default[0], wanted)
+    else:
+        per_row = np.where(anywhere, len(default), 1)
+        I[c.OPTION_COUNT] = per_row
+        I[c.OPTION_FIRST] = np.concatenate([[0], np.cumsum(per_row)[:-1]])
+        owner = np.repeat(np.arange(rows), per_row)
+        place = np.arange(len(owner)) - I[c.OPTION_FIRST][owner]
+        kinds = np.where(anywhere[owner], default[np.minimum(place, len(default) - 1)], wanted[owner])
     table = OptionTable.rigid(kinds, I[c.GPUS][owner])
     for name, column in (("cpus", c.O_CPUS), ("memory", c.O_MEMORY)):
         if name in frame.columns and any(getattr(node, name) > 0 for node in cluster.nodes):

@@ -114,11 +114,11 @@ def summarise(
 def _waited(simulation: Simulation, rows: Ints) -> int | None:
     """How many jobs did not start in their first round, or were stopped; None where jobs may also be narrowed, or choose among types."""
     tables = simulation.state.tables
-    F, I = tables.F[:, rows], tables.I[:, rows]
-    if len(tables.cluster.types) > 1 or (I[c.MIN_GPUS] < I[c.MAX_GPUS]).any():
+    F, I = tables.F, tables.I
+    if len(tables.cluster.types) > 1 or (I[c.MIN_GPUS][rows] < I[c.MAX_GPUS][rows]).any():
         return None
-    late = ~(F[c.FIRST_START] - F[c.ARRIVAL] <= simulation.state.regime.round * (1.0 + 1e-9))
-    return int((late | (I[c.PREEMPTIONS] > 0)).sum())
+    late = ~(F[c.FIRST_START][rows] - F[c.ARRIVAL][rows] <= simulation.state.regime.round * (1.0 + 1e-9))
+    return int((late | (I[c.PREEMPTIONS][rows] > 0)).sum())
 
 
 def _held_seconds(simulation: Simulation) -> float:
