@@ -145,7 +145,7 @@ def _records(state: State, lane_of: Ints) -> Records:
     F, I = state.tables.F, state.tables.I
     rows = F.shape[1]
     f, i = np.empty(rows * r.F_COUNT + 8), np.empty(rows * r.I_COUNT + 16, dtype=np.int32)
-    f.fill(0.0), i.fill(0)  # numpy.zeros takes small pages, which cost more than the zeros
+    f[:], i[:] = 0.0, 0  # numpy.zeros takes small pages, which cost more than the zeros
     jobs = Records(_aligned(f, r.F_COUNT), _aligned(i, r.I_COUNT))
     to_lines(F, I, lane_of, jobs.f, jobs.i)
     return jobs
