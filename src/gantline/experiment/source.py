@@ -88,7 +88,8 @@ class TraceSource:
 
     def with_throughputs(self, path: str) -> TraceSource:
         """With the run's table of throughputs, if this source makes seconds of steps by one and names no other."""
-        if not path or "gavel" not in (self.format, *self.generator.split("-")) or "throughputs" in self.settings:
+        steps = "gavel" in (self.format, *self.generator.split("-")) and "throughputs" not in self.settings
+        if not path or not steps or path.endswith((".csv", ".csv.gz")):  # importers read the JSON layout alone
             return self
         return replace(self, settings={**self.settings, "throughputs": path})
 

@@ -32,6 +32,7 @@ _STUDIES = {
     "pollux-load": f"{_HOME}.pollux_load:PolluxLoad",
     "sia-heterogeneous": f"{_HOME}.sia_tables:SiaHeterogeneous",
     "sia-homogeneous": f"{_HOME}.sia_tables:SiaHomogeneous",
+    "shockwave-table": f"{_HOME}.shockwave_table:ShockwaveTable",
     "themis-fairness": f"{_HOME}.themis_fairness:ThemisFairness",
 }
 

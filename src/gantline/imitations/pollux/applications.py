@@ -18,6 +18,8 @@ from gantline.performance.goodput.measured import Application, Profiles, Shape, 
 LOCAL_MOST: Final = {"yolov3": 8.0}
 PINNED: Final = {"ncf": 32768.0}  # total batch of applications that get one device
 
+_MOST_SYNC = 0.999  # of a step: something is left for computing
+
 
 class Courses(NamedTuple):
     """The applications in matrices, padded to the longest."""
@@ -77,7 +79,7 @@ class Applications:
                 grown[:, :first] = self.times[:, :first]
                 self.times = grown
             if times.is_measured(shape):
-                self.times[:, first:end] = times.lookup(shape, batches)
+                self.times[:, first:end] = _possible(*times.lookup(shape, batches))
             else:
                 self.unmeasured += 1
             self._rows[app, shape], self._filled = first, end
@@ -90,12 +92,12 @@ class Applications:
     def fill(self, app: int, shape: Shape, place: int) -> None:
         """Look up the time at a place of the shape's row."""
         batch = self.limits[app].local_least + place - self._rows[app, shape]
-        step, sync = self._times[app].lookup(shape, batch)
+        step, sync = _possible(*self._times[app].lookup(shape, batch))
         self.times[:, place] = step[0], sync[0]
 
     def step_time(self, app: int, shape: Shape, local: float, steps: float) -> float:
         """Seconds of a step with accumulation, as measured."""
-        step, sync = self._times[app].lookup(shape, local)
+        step, sync = _possible(*self._times[app].lookup(shape, local))
         return float(step[0] + steps * (step[0] - sync[0]))
 
     def predicted(self, app: int, batch: float, most: int) -> Floats:
@@ -117,3 +119,8 @@ class Applications:
         left: Floats = steps[-1] - steps
         left[-1] = 1.0
         return left
+
+
+def _possible(step: Floats, sync: Floats) -> tuple[Floats, Floats]:
+    """Times in which averaging is no longer than the step that it is part of: accumulating would gain time otherwise."""
+    return step, np.minimum(sync, _MOST_SYNC * step)

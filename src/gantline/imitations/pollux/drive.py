@@ -18,6 +18,7 @@ from gantline.imitations.pollux.reading import Asked, make_jobs, node_sizes, rea
 from gantline.imitations.pollux.result import belief_errors, write_result
 from gantline.imitations.pollux.speedups import Beliefs
 from gantline.imitations.pollux.tiresias import LIMIT, Tiresias
+from gantline.imitations.profiles import profiles_of, told_of
 from gantline.imitations.refusals import refuse
 from gantline.policies.optimus.policy import Optimus as OptimusPolicy
 from gantline.policies.pollux.policy import Pollux as PolluxPolicy
@@ -32,10 +33,9 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells how beliefs fared."""
     policy, state = simulation.engine.policy, simulation.state
     _refuse_what_it_has_not(simulation)
-    if simulation.profiles is None:
-        raise UsageError("needs measured profiles", where=_WHERE, fix="give --profiles DIR, a folder per application")
+    profiles = profiles_of(simulation, trace, _WHERE)
     kind, sizes = node_sizes(state.tables.cluster)
-    asked = read_asked(trace, simulation.profiles, kind, sizes)
+    asked = read_asked(trace, profiles, kind, sizes)
     learns = isinstance(policy, PolluxPolicy)
     loop = Loop(make_jobs(state.tables, asked, learns), asked.applications, state.regime.round, on_interval=_reporter(simulation))
     if isinstance(policy, PolluxPolicy):
@@ -45,7 +45,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     told: dict[str, Any] = {"unmeasured_shapes": asked.applications.unmeasured, "free_stops": False}  # a restart takes its seconds
     if learns:
         told |= {"estimates": "fitted", "fits": loop.fits} | belief_errors(loop)
-    return told
+    return told | told_of(simulation)
 
 
 def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> Decider:

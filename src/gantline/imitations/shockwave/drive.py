@@ -119,4 +119,5 @@ def _fairness(rounds: Rounds) -> dict[str, Any]:
 def _planned(chooser: Chooser) -> dict[str, Any]:
     if not isinstance(chooser, Planner):
         return {}
-    return {"plans": chooser.planned, "fair_plans": chooser.fair, "estimates": "told" if chooser.told else "learned"}
+    counted = {"plans": chooser.planned, "fair_plans": chooser.fair, "cut_plans": chooser.cut}  # the others keep nobody's fair finish time
+    return counted | {"estimates": "told" if chooser.told else "learned"}

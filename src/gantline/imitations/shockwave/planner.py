@@ -13,7 +13,7 @@ from gantline.imitations.shockwave.loop import Rounds
 from gantline.imitations.shockwave.models import SAMPLES, steps_per_epoch
 from gantline.policies.shockwave.learning import Learner
 from gantline.policies.shockwave.prediction import Predictor
-from gantline.policies.shockwave.window import PlanningWindow, fair_window, plan_window, priorities
+from gantline.policies.shockwave.window import PlanningWindow, fair_window, plan_and_tell, priorities
 
 _SETTLE = 20  # calls of the calibration before a plan's inputs are read
 
@@ -31,6 +31,7 @@ class Planner:
     beat: int = 8  # rounds between re-plans although nothing happened
     planned: int = 0
     fair: int = 0  # plans in which everybody could keep the fair finish time
+    cut: int = 0  # plans whose rounds per job could not be packed and were cut by priority
     number: int = 0  # rounds ended; planner time is nominal
     _predictors: dict[int, Predictor | Learner] = field(default_factory=dict)
     _done: dict[int, int] = field(default_factory=dict)
@@ -75,8 +76,10 @@ class Planner:
         share = min(1.0, rounds.gpus / len(jobs))
         fair = fair_window(window, more["target"], share, self.largest, rounds.length * (self.number + self.rounds))
         self.fair += int(fair is not None)
-        self._plan, self._members, self._row = plan_window(window if fair is None else fair), [job.index for job in jobs], 0
+        self._plan, cut = plan_and_tell(window if fair is None else fair)
+        self._members, self._row = [job.index for job in jobs], 0
         self.planned += 1
+        self.cut += int(cut)
 
     def question(self, rounds: Rounds) -> tuple[list[Job], PlanningWindow, dict[str, Floats]]:
         """The jobs to plan for and what is believed of them; arrivals and departures are taken note of."""

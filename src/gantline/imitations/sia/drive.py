@@ -10,6 +10,7 @@ from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.policy import Policy
 from gantline.drivers.virtual import Simulation
 from gantline.engine.lost_turns import Incident
+from gantline.imitations.profiles import profiles_of, told_of
 from gantline.imitations.refusals import refuse
 from gantline.imitations.sia.beliefs import Fitter
 from gantline.imitations.sia.deciding import SiaScheduler
@@ -36,15 +37,14 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells how beliefs fared."""
     policy, state = simulation.engine.policy, simulation.state
     _refuse_what_it_has_not(simulation)
-    if simulation.profiles is None:
-        raise UsageError("needs measured profiles", where=_WHERE, fix="give --profiles DIR, a folder per application")
+    profiles = profiles_of(simulation, trace, _WHERE)
     fitter = Fitter(getattr(policy, "fit", "artifact"))
     if fitter.method not in FITS:
         raise UsageError(f"parameter 'fit' is '{fitter.method}'", where=f"policy '{policy.name}'", fix=near(fitter.method, FITS))
     classes = classes_of(state.tables.cluster)
     tuned = isinstance(policy, MaxSumThroughputPerf)
     unaware = isinstance(policy, Pollux)
-    jobs = read_jobs(trace, simulation.profiles, classes, fitter, getattr(policy, "restart", 30.0), tuned=tuned, unaware=unaware)
+    jobs = read_jobs(trace, profiles, classes, fitter, getattr(policy, "restart", 30.0), tuned=tuned, unaware=unaware)
     rounds = Rounds(
         jobs,
         classes,
@@ -68,7 +68,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         "placement": "sticky" if rounds.sticky else "fast",
         "free_stops": False,  # restarts are charged by the network
     }
-    return summary | fitter.summary()
+    return summary | fitter.summary() | told_of(simulation)
 
 
 def _scheduler(policy: Policy, jobs: list[Job], classes: tuple[NodeClass, ...], seed: int) -> Scheduler:

@@ -226,6 +226,11 @@ def settle_ties(w: PlanningWindow, plan: Bools) -> Bools:
 
 def plan_window(w: PlanningWindow) -> Bools:
     """Who runs in which round of the window."""
+    return plan_and_tell(w)[0]
+
+
+def plan_and_tell(w: PlanningWindow) -> tuple[Bools, bool]:
+    """The same, and whether the rounds per job could not be packed, so that they were cut by priority."""
     counts, _ = plan_counts(w)
     plan = rank_rounds(w, counts)
-    return fill_idle(w, settle_ties(w, pack_rounds(w, counts) if plan is None else plan))
+    return fill_idle(w, settle_ties(w, pack_rounds(w, counts) if plan is None else plan)), plan is None
