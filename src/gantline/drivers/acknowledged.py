@@ -37,8 +37,7 @@ class Prompt:
         return frozenset(Can)
 
     def send(self, order: Order, now: float) -> None:
-        if order.row >= len(self._alive):
-            self._alive = np.concatenate([self._alive, np.full(order.row + 1, -1, dtype=np.int64)])
+        self._make_room()
         if order.epoch < self._alive[order.row]:  # fenced off
             self._reports.append(Report(News.STARTED, order.row, int(self._alive[order.row]), now, order.done))
         elif order.verb is Verb.START:
@@ -65,8 +64,15 @@ class Prompt:
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
         """Whom it ran there is known to be gone already."""
 
+    def _make_room(self) -> None:
+        """The tables grow when jobs are submitted."""
+        short = self.state.tables.I.shape[1] - len(self._alive)
+        if short > 0:
+            self._alive = np.concatenate([self._alive, np.full(short, -1, dtype=np.int64)])
+
     def _ends(self) -> tuple[Ints, Floats, Floats]:
         """Rows that run, when the end of each is seen (when it is due, and done), and when it is."""
+        self._make_room()
         F, I, rows = self.state.tables.F, self.state.tables.I, self.state.running_rows
         rows = rows[(I[c.PHASE][rows] == RUNNING) & (self._alive[rows] == I[c.EPOCH][rows]) & (F[c.RATE][rows] > 0.0)]
         at = F[c.SINCE][rows] + (F[c.WORK][rows] - F[c.DONE][rows]) / F[c.RATE][rows]

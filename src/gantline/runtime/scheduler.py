@@ -23,6 +23,7 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.drivers.journal import Journal
 from gantline.drivers.live import Letter, Live
+from gantline.engine.regime import find_regime
 from gantline.runtime.after_step import Observer
 from gantline.runtime.book import Book, Job
 from gantline.runtime.clock import WallClock
@@ -31,8 +32,9 @@ from gantline.runtime.launch import Submittable
 from gantline.runtime.local.runner import LocalRunner, Task
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
-from gantline.runtime.setup import Setup, checkpoint_of, make_loop
+from gantline.runtime.setup import Setup, checkpoint_of, find_policy, make_loop
 from gantline.runtime.view import View
+from gantline.runtime.warm import rehearse
 
 Answer = TypeVar("Answer")
 _LONGEST_WAIT = 60.0  # seconds that somebody waits for an answer
@@ -264,9 +266,16 @@ class Scheduler:
 
     def use(self, policy: str, settings: Mapping[str, Any] | None = None) -> None:
         """Another policy decides from now on."""
+        self.rehearse(policy, settings)
         future: Future[None] = Future()
         self._post(self._use_letter(Use(0.0, policy, dict(settings or {})), future))
         wait(future)
+
+    def rehearse(self, policy: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
+        """Let a policy (default: the one in force) serve made-up jobs, so that nobody waits for compilers later."""
+        way = find_regime(self.setup.regime)
+        name, told = (self.setup.policy, self.setup.settings) if policy is None else (policy, settings or {})
+        rehearse(find_policy(Use(0.0, name, dict(told)), way.name), self.runner.cluster, way, self.setup.placement)
 
     def _use_letter(self, value: Use, future: Future[None]) -> Letter:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:

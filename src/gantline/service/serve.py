@@ -104,6 +104,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> 
     server = _server(options, service)
     ending = _Ending(server, scheduler)
     service.leave = ending.begin
+    scheduler.rehearse()
     scheduler.start()
     try:
         told = {"url": url, "pid": os.getpid(), "started": time.time(), "version": gantline.__version__}

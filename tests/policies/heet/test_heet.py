@@ -136,3 +136,9 @@ def test_it_tells_how_far_off_its_estimates_were() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_policy("heet-like", settings)
+
+
+@pytest.mark.parametrize("gpus", [3, 5, 6, 7, 11])
+def test_a_job_of_an_odd_size_runs_when_it_is_alone(gpus: int) -> None:
+    run = simulate([{"job": "odd", "arrival": 0.0, "gpus": gpus, "duration": 100.0}], f"1x{gpus}", "heet-like")
+    assert run.jobs["finish"].to_list() == [100.0]

@@ -64,11 +64,13 @@ def best_way(prices: Prices, job: int, kind: int, room: int, held: Way | None) -
 
 
 def _slots(prices: Prices, free: list[int], jobs: list[int], held: dict[int, Way]) -> list[Way]:
-    """Groups of free devices: powers of two up to eight, and one large enough for whoever needs more at least."""
+    """Groups of free devices: powers of two up to eight, and one large enough for whoever needs more than any of them."""
     found: list[Way] = []
     for kind, room in enumerate(free):
         needs = [_step(prices, job, kind, held.get(job)) for job in jobs]
-        large = min((need for need in needs if _SLOT < need <= room), default=0)
+        usual = min(_SLOT, 1 << (room.bit_length() - 1)) if room > 0 else 0
+        odd = usual if not any(0 < need <= usual for need in needs) else _SLOT  # three devices are no two slots for who needs all three
+        large = min((need for need in needs if odd < need <= room), default=0)
         if large:
             found.append((kind, large))
             room -= large
