@@ -27,6 +27,8 @@ from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates
 from gantline.performance.gavel_model import GavelModel
 from gantline.performance.goodput.measured import Profiles
+from gantline.performance.learned_curves import LearnedCurves, read_scaling
+from gantline.performance.parameter_servers import ServerModel
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.placement.rules import PlacementRule
 from gantline.policies.registry import make_policy
@@ -98,6 +100,11 @@ def simulate(
     tables.performance = performance if performance is not None else scaling_model(jobs, place)
     if speeds is not None:
         tables.performance = use_throughputs(tables, jobs, speeds, across=spec.across_nodes)
+    if (noise := read_scaling(spec.scaling)) is not None:
+        if speeds is not None or isinstance(tables.performance, ServerModel) or find_imitation(way.name) is not None:
+            fix = "leave it out: throughputs, parameter servers and other people's simulators have ways of their own"
+            raise RefusedError("speeds cannot be learned in this run", where="--scaling", fix=fix)
+        tables.performance = LearnedCurves(tables.performance, noise)
     guess.provide(chosen.name or type(chosen).__name__, frozenset(chosen.needs), provided_needs(tables))
     guess.fill(tables, spec.seed)
     fill_option_estimates(tables, jobs, guess, spec.seed)

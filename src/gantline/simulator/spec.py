@@ -88,6 +88,7 @@ class RunSpec:
     until: float = option(math.inf, duration, "Stop at this time.")
     node_events: tuple[NodeEvent, ...] | str = option("", path_or_list, "A CSV file time,node,event: down, up, drain, join.", file="in")
     throughputs: ThroughputTable | str = option("", path, "Measured speeds of job types on device types (JSON, Gavel's layout).", file="in")
+    scaling: str = option("listed", name, "Speeds at other sizes: listed (the truth), learned[:NOISE] from what jobs report.")
     across_nodes: bool = option(False, yes_or_no, "Gangs that span nodes run at the table's speeds for that.")
     profiles: Profiles | str = option("", path, "A folder of measured profiles, one folder per application (Pollux' layout).", file="in")
     prices: str = option("", amounts, "Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.", file="in", inline="=")

@@ -60,7 +60,19 @@ def pools(snapshot: Snapshot) -> Iterator[Pool]:
         mine = competing[kinds == kind]
         if len(mine):
             room = max(int(capacity[kind]), 0)
-            yield Pool(snapshot, kind, room, mine, read_curves(snapshot, mine, kind, room))
+            yield Pool(snapshot, kind, room, mine, _as_known(snapshot, mine, read_curves(snapshot, mine, kind, room)))
+
+
+def _as_known(snapshot: Snapshot, jobs: Ints, curves: Curves) -> Curves:
+    """The same sizes with the speeds that jobs have shown, where the run keeps the true ones to itself."""
+    believed: Any = getattr(snapshot.performance, "believed", None)
+    if believed is None:
+        return curves
+    rate, ids, asked = curves.rate.copy(), snapshot.jobs.ids, snapshot.jobs.gpus
+    for place, job in enumerate(jobs.tolist()):
+        own = slice(curves.first[place], curves.first[place + 1])
+        rate[own] = believed(snapshot.learned, ids[job], int(asked[job]), curves.size[own])
+    return Curves(curves.first, curves.size, rate, curves.option)
 
 
 def rooms(pool: Pool) -> dict[int, list[int]]:
