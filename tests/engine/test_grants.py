@@ -146,6 +146,14 @@ def test_a_share_and_the_gang_that_held_its_type_do_not_both_get_it() -> None:
     assert reason(engine, B) is Reason.RESOURCES
 
 
+def test_what_a_commit_did_is_counted_for_shares_of_the_time_too() -> None:
+    engine = engine_of(jobs(1, 1), "1x1")
+    commit(engine, [Assignment(A, share=0.5), Assignment(B, share=0.5)])
+    assert engine.state.out.tolist() == [2, 0, 0, 0]
+    commit(engine, [Assignment(A, share=0.5)], at=10.0)
+    assert engine.state.out.tolist() == [0, 1, 1, 0]
+
+
 # --- who must not be touched ---------------------------------------------------------------------------------------------
 def test_a_locked_gang_stays_whatever_the_plan_says() -> None:
     engine = engine_of(jobs(2, 2), "1x4")

@@ -14,6 +14,7 @@ from gantline.engine.books import check_books
 from gantline.engine.commit import Commit, commit_assignments
 from gantline.engine.engine import Engine
 from gantline.engine.node_changes import lose_node
+from gantline.engine.turns_by_hand import TurnsByHand
 from gantline.performance.costs import Costs
 
 JOBS = 6
@@ -85,6 +86,7 @@ def test_who_keeps_what_it_has_is_not_even_looked_at(monkeypatch: pytest.MonkeyP
     looked = []
     monkeypatch.setattr(type(engine.grants.holdings), "give_back", lambda books, row: looked.append(row))
     monkeypatch.setattr(type(engine.grants.holdings), "take", lambda books, row, held: looked.append(row))
+    monkeypatch.setattr(TurnsByHand, "turn", lambda turns, w: looked.append(w.row))
     commit(engine, [*list(kinds.values())[::-1], Assignment(6)], at=5.0)
     assert looked == []
     assert engine.state.out.tolist() == [1, 0, 1, 0]

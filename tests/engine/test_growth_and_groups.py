@@ -29,9 +29,19 @@ def test_a_gang_whose_node_is_full_moves_as_a_whole_rather_than_being_split(requ
     assert check_books(engine.state, engine.grants) == []
 
 
-@pytest.mark.parametrize(("placement", "devices"), [("consolidated", (4, 5, 6, 7)), ("first-free", (0, 1, 4, 5))])
-def test_the_placement_rule_says_whether_growing_is_worth_a_move(placement: str, devices: tuple[int, ...]) -> None:
+SPREAD, MOVED = (0, 1, 4, 5), (4, 5, 6, 7)
+
+
+@pytest.mark.parametrize(
+    ("placement", "sensitive", "devices"),
+    [
+        ("consolidated", False, MOVED), ("consolidated:preferred", False, MOVED), ("first-free", True, SPREAD), ("skew", True, MOVED),
+        ("skew", False, SPREAD),
+    ],
+)  # fmt: skip
+def test_the_placement_rule_says_whether_growing_is_worth_a_move(placement: str, sensitive: bool, devices: tuple[int, ...]) -> None:
     engine = engine_of(jobs(2, 2), "2x4", placement=placement)
+    engine.state.tables.I[c.CONSOLIDATE] = int(sensitive)
     commit(engine, [Assignment(0), Assignment(1)], at=0.0)
     commit(engine, [Assignment(0, gpus=4), Assignment(1)], at=10.0)
     assert engine.grants.devices(0) == devices

@@ -56,3 +56,20 @@ def test_a_victim_goes_home_only_if_all_its_cpus_are_still_there() -> None:
     assert check_books(engine.state, engine.grants) == []
     assert engine.grants.devices(2) == (0,)
     assert engine.grants.devices(1) == ()
+
+
+def test_trials_that_fail_leave_no_trace_however_many_there_are() -> None:
+    """Each tries to stop eight gangs and finds too few CPUs: what it remembers of them is forgotten again."""
+    small = [{"job": f"small{k}", "arrival": 0.0, "gpus": 1, "duration": WORK} for k in range(8)]
+    large = [{"job": f"large{k}", "arrival": 0.0, "gpus": 8, "duration": WORK, "options": f"a:8/8={WORK:g}"} for k in range(6)]
+    engine = engine_of([*small, *large], "a:1x8/4c")
+    low_first = np.arange(14.0)
+    engine.commit(Plan.rank(low_first))
+    before = [engine.grants.devices(row) for row in range(14)]
+    assert before == [(k,) for k in range(8)] + [()] * 6
+
+    engine.state.now = 10.0
+    engine.commit(Plan.rank(low_first[::-1].copy()))
+    assert [engine.grants.devices(row) for row in range(14)] == before
+    assert engine.state.out[:2].tolist() == [0, 0]
+    assert check_books(engine.state, engine.grants) == []
