@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sampled import sample
@@ -123,6 +123,18 @@ MUTANTS = [
         ("live.next_try = state.now + self.patience", "live.next_try = math.inf"),
         ("live.started = True", "live.started = False"),
     ),
+]  # fmt: skip
+MUTANTS += [
+    replace(mutant, plain=True)
+    for mutant in _of("undo", "engine/eviction.py", "tests/engine/test_walk_against_plain.py",
+        ("    notes.free[kind] -= I[c.HELD, row]\n", "    pass\n"),
+        ("    notes.reclaim[kind] += I[c.HELD, row]\n    device", "    device"),
+        ("t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] += 1\n        device = t.D[c.D_NEXT, device]\n    number", "device = -1\n    number"),
+        ("    restore(t, notes, v)\n", "    pass\n"),
+        ("        NF[c.N_CPUS, at] -= cpus\n", ""),
+        ("            undo(t, notes)\n", "            number[w.VICTIMS] -= 1\n"),
+        ("        number[w.BACK] = back\n", ""),
+    )
 ]  # fmt: skip
 
 

@@ -11,7 +11,9 @@ from tests.engine.against_plain import JOBS, WAYS, WORK, assert_same, both, text
 from tests.engine.states import engine_of
 from tests.oracles.plain_walk import Way
 
+from gantline.core import columns as c
 from gantline.core.plan import Assignment, Plan
+from gantline.core.reasons import Reason
 from gantline.engine.books import check_books
 
 MANY = st.lists(st.lists(WAYS, min_size=1, max_size=3), min_size=JOBS, max_size=JOBS)
@@ -72,4 +74,5 @@ def test_trials_that_fail_leave_no_trace_however_many_there_are() -> None:
     engine.commit(Plan.rank(low_first[::-1].copy()))
     assert [engine.grants.devices(row) for row in range(14)] == before
     assert engine.state.out[:2].tolist() == [0, 0]
+    assert engine.state.tables.I[c.REASON, 8:].tolist() == [Reason.PRIORITY] * 6  # nothing is free: nobody is told of scattered devices
     assert check_books(engine.state, engine.grants) == []
