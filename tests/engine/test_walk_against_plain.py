@@ -76,3 +76,14 @@ def test_trials_that_fail_leave_no_trace_however_many_there_are() -> None:
     assert engine.state.out[:2].tolist() == [0, 0]
     assert engine.state.tables.I[c.REASON, 8:].tolist() == [Reason.PRIORITY] * 6  # nothing is free: nobody is told of scattered devices
     assert check_books(engine.state, engine.grants) == []
+
+
+def test_after_a_trial_that_failed_the_next_one_looks_at_everybody_again() -> None:
+    small = [{"job": f"small{k}", "arrival": 0.0, "gpus": 1, "duration": WORK} for k in range(4)]
+    never = {"job": "never", "arrival": 0.0, "gpus": 4, "duration": WORK, "options": f"a:4/8={WORK:g}"}  # eight CPUs, where four are
+    engine = engine_of([*small, never, {"job": "two", "arrival": 0.0, "gpus": 2, "duration": WORK}], "a:1x4/4c")
+    engine.commit(Plan.rank(np.array([2.0, 3.0, 4.0, 5.0, 9.0, 9.0])))
+    engine.state.now = 10.0
+    engine.commit(Plan.rank(np.array([2.0, 3.0, 4.0, 5.0, 0.0, 1.0])))
+
+    assert [engine.grants.devices(row) for row in range(6)] == [(0,), (1,), (), (), (), (2, 3)]
