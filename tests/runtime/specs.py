@@ -66,7 +66,10 @@ def state(scheduler: Scheduler, job: str) -> str:
 
 def ended(scheduler: Scheduler, *jobs: str) -> list[str]:
     """Wait for jobs; their final states."""
-    until(lambda: all(state(scheduler, job) in ENDED for job in jobs), f"the end of {jobs}: {[scheduler.view().jobs[job] for job in jobs]}")
+    try:
+        until(lambda: all(state(scheduler, job) in ENDED for job in jobs))
+    except AssertionError:
+        raise AssertionError(f"no end of {[scheduler.view().jobs[job] for job in jobs]}; {scheduler.view().incidents}") from None
     return [state(scheduler, job) for job in jobs]
 
 

@@ -99,3 +99,33 @@ def test_back_off_goes_on_after_a_restart(tmp_path: Path) -> None:
     with running(tmp_path, store=store) as second:
         assert ended(second, job) == ["succeeded"]
     end_all(tmp_path)
+
+
+def test_devices_that_are_gone_after_a_restart_are_down_and_new_ones_join(tmp_path: Path) -> None:
+    store = MemoryStore()
+    first = begin(tmp_path, store, "cpu:2")
+    (wide,) = first.submit(shell("[ $GANTLINE_EPOCH -gt 1 ] && exit 0; sleep 1000", gpus=2))
+    until(lambda: state(first, wide) == "running")
+    first.stop()
+    with running(tmp_path, "cpu:1,cpu-fast:1", "smallest", store=store) as second:
+        shown = [("cpu:0", False), ("cpu:1", False), ("cpu.1:0", True), ("cpu-fast:0", True)]
+        until(lambda: [(one.name, one.up) for one in second.view().devices] == shown)
+        until(lambda: state(second, wide) == "pending", "it has lost its devices")
+        (small,) = second.submit(shell("echo $GANTLINE_DEVICES"))
+        assert ended(second, small) == ["succeeded"]
+    with running(tmp_path, "cpu:2", "smallest", store=store) as third:
+        assert ended(third, wide) == ["succeeded"]
+        until(lambda: [one.up for one in third.view().devices] == [True, True, False, False])
+
+
+def test_who_is_preempted_saves_and_goes_on(tmp_path: Path) -> None:
+    """A shorter job takes the device; the other is told, saves, leaves, and goes on from there with what it had done."""
+    with running(tmp_path, "cpu:1", policy="srtf") as scheduler:
+        line = "trap 'echo saved > $GANTLINE_CHECKPOINT/state; exit 0' TERM; [ -e $GANTLINE_CHECKPOINT/state ] && exit 0; sleep 1000 & wait"
+        (long,) = scheduler.submit(shell(line, resumes=True, estimate=5000.0))
+        until(lambda: scheduler.view().jobs[long].service > 0.05)
+        (short,) = scheduler.submit(shell("true", estimate=1.0))
+        assert ended(scheduler, short, long) == ["succeeded", "succeeded"]
+        view = scheduler.view().jobs[long]
+        assert (view.epoch, view.restarts) == (2, 1)
+        assert view.work > 0.05

@@ -87,7 +87,7 @@ class Observer:
     def _show(self, row: int) -> None:
         state = self.scheduler.loop.state
         job = self.scheduler.book[state.tables.ids[row]]
-        self._views[job.id] = job_view(job, state.tables, row, state.now, self._where(row))
+        self._views[job.id] = job_view(job, state.tables, row, self.scheduler.clock.now(), self._where(row))
 
     def _where(self, row: int) -> tuple[str, ...]:
         """Devices that it holds, or has not given up yet."""

@@ -29,6 +29,7 @@ from gantline.runtime.book import Book, Job
 from gantline.runtime.clock import WallClock
 from gantline.runtime.endings import Endings
 from gantline.runtime.launch import Submittable
+from gantline.runtime.local.devices import changes
 from gantline.runtime.local.runner import LocalRunner, Task
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
@@ -37,6 +38,7 @@ from gantline.runtime.view import View
 from gantline.runtime.warm import rehearse
 
 Answer = TypeVar("Answer")
+_TICK = 1.0  # seconds between two views while nothing happens but work
 _LONGEST_WAIT = 60.0  # seconds that somebody waits for an answer
 
 
@@ -70,6 +72,7 @@ class Scheduler:
         loop.engine.recorder = self.journal.decided
         loop.engine.guard = self._timed
         loop.on_mail, loop.on_idle = self._write_down, self._idle
+        self._meet_machine()
         self.runner.roll_call()
         self.runner.attach(self.task, loop.engine.inputs.row_of, self.clock, self.endings.reported, lambda: loop.state.tables.cluster)
         self.endings.rearm()
@@ -109,6 +112,22 @@ class Scheduler:
             if isinstance(told, Use):
                 self.setup = replace(self.setup, policy=told.policy, settings=dict(told.settings))
 
+    def _meet_machine(self) -> None:
+        """Devices may have come and gone while nobody was here."""
+        known = self.loop.state.tables.cluster
+        self.runner.machine, events = changes(self.runner.machine, known, frozenset(self.setup.absent))
+        if not events:
+            return
+        down = {event.name for event in events if event.kind == "down"}
+        up = {event.name for event in events if event.kind == "up"}
+        absent = tuple(sorted((set(self.setup.absent) | down) - up))
+
+        def done(error: BaseException | None) -> None:
+            if error is None:
+                self.setup, self.lines = replace(self.setup, absent=absent), self.checkpoint_every  # to be remembered soon
+
+        self.loop.post(Letter(events, done, alone=True, must=True))
+
     def _run(self) -> None:
         try:
             self.loop.run()
@@ -118,6 +137,10 @@ class Scheduler:
         finally:
             self._ended = True
 
+    def _ticked(self) -> None:
+        self._ticking = False
+
+    _ticking = False
     failure: BaseException | None = None
     _ended = False
 
@@ -152,6 +175,7 @@ class Scheduler:
 
         self.loop.post(Letter([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
         wait(future)
+        self.runner.mps.quit()
 
     def _nodes_up(self) -> list[tuple[Any, bool]]:
         t = self.loop.state.tables
@@ -359,6 +383,9 @@ class Scheduler:
         """Between two steps: see what has changed, show it, write it down; now and then a checkpoint."""
         self.observer.look()
         self.publish()
+        if len(self.loop.state.running_rows) and not self._ticking:  # what moves by itself is shown anew now and then
+            self._ticking = True
+            self.loop.post_at(self.clock.now() + _TICK, Letter(call=self._ticked))
         self._collect()
         quiet = not self.loop.events and not self.loop.postbox.heard
         due = self.lines + sum(1 for entry in self.pending if entry.kind == "journal") >= self.checkpoint_every

@@ -59,6 +59,7 @@ class Setup:
     min_run: float = 0.0
     seed: int = 0
     patience: float = 30.0  # seconds before an order is repeated
+    absent: tuple[str, ...] = ()  # nodes that the machine had in an earlier life, and has no more
     queues: tuple[Mapping[str, Any], ...] = ()  # name, weight, quota, borrow, parent
     profiles: str = ""  # a file with a bundle of profiles: what starts cost, and how fast jobs are that share devices
 
@@ -67,7 +68,12 @@ class Setup:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Setup:
-        told = {**value, "settings": memories.restore(value.get("settings", {})), "queues": tuple(value.get("queues", ()))}
+        told = {
+            **value,
+            "settings": memories.restore(value.get("settings", {})),
+            "queues": tuple(value.get("queues", ())),
+            "absent": tuple(value.get("absent", ())),
+        }
         return Setup(**told)
 
 

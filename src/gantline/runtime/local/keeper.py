@@ -92,7 +92,8 @@ class Keeper:
         self.ranks: list[subprocess.Popen[bytes]] = []
         self.exits: dict[int, int] = {}
         self.begun: dict[int, bytes] = {}  # by rank: the beginning of a line
-        self.group, self.limits = "", "none"
+        self.groups: list[str] = []
+        self.limits = "none"
         self.state: dict[str, Any] = {"phase": "starting", "pid": os.getpid(), "born": started_at(os.getpid()), "revision": 0, "saves": 0}
         self.asked_stop = 0.0  # when the stop signal went out
         self.killed = False
@@ -153,7 +154,7 @@ class Keeper:
         order = self.order
         self.log = Log(self.path("log"), order.get("log_bytes", 64 << 20))
         command = ["/bin/sh", "-c", order["command"][0]] if order.get("shell") else list(order["command"])
-        self.enter_group()
+        self.enter_groups()
         for number, extra in enumerate(order["ranks"]):
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
             try:
@@ -186,25 +187,23 @@ class Keeper:
         self.libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
         for number in (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        if self.group:
-            with open(os.path.join(self.group, "cgroup.procs"), "w", encoding="ascii") as file:
+        for group in self.groups:
+            with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write(str(os.getpid()))
 
-    def enter_group(self) -> None:
-        """A control group with the limits, where the system lets us make one; ``limits`` says what holds."""
-        parent = self.order.get("cgroup")
-        if not parent:
-            return
-        group = os.path.join(parent, self.order["name"])
-        try:
-            os.makedirs(group, exist_ok=True)
-            for file, value in (("pids.max", self.order.get("pids")), ("memory.max", self.order.get("memory_bytes"))):
-                if value:
-                    with open(os.path.join(group, file), "w", encoding="ascii") as target:
-                        target.write(str(value))
-            self.group, self.limits = group, "cgroup"
-        except OSError as error:
-            self.limits = f"none ({error.strerror})"
+    def enter_groups(self) -> None:
+        """Control groups with the limits, where the system lets us make them; ``limits`` says what holds."""
+        for group, files in self.order.get("groups", ()):
+            try:
+                os.makedirs(group, exist_ok=True)
+                for name, value in files.items():
+                    with open(os.path.join(group, name), "w", encoding="ascii") as target:
+                        target.write(value)
+            except OSError as error:
+                self.limits = f"none ({error.strerror})"
+            else:
+                self.groups.append(group)
+                self.limits = "cgroup"
 
     def revision(self) -> int:
         return int(self.order.get("revision", 0))
@@ -251,9 +250,11 @@ class Keeper:
         self.killed = True
         if self.ranks:
             self.signal(signal.SIGKILL)
-        if self.group:
-            with contextlib.suppress(OSError), open(os.path.join(self.group, "cgroup.kill"), "w", encoding="ascii") as file:
-                file.write("1")
+        for group in self.groups:
+            with contextlib.suppress(OSError), open(os.path.join(group, "cgroup.procs"), encoding="ascii") as file:
+                for pid in file.read().split():
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(int(pid), signal.SIGKILL)
 
     # --- what is --------------------------------------------------------------------------------------------------------
     def read(self, pipe: int) -> bool:
@@ -323,9 +324,9 @@ class Keeper:
         forced = bool(self.asked_stop) and self.killed and any(code == -signal.SIGKILL for code in codes)
         lost = self.log.lost if self.ranks else 0
         self.tell(phase="over", cause=cause, exit=bad, forced=forced, ended=time.time(), lost=lost)
-        if self.group:
+        for group in self.groups:
             with contextlib.suppress(OSError):
-                os.rmdir(self.group)
+                os.rmdir(group)
 
 
 if __name__ == "__main__":

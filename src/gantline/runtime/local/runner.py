@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.cluster import Cluster
+from gantline.core.plan import Mode
 from gantline.drivers.live import Clock
 from gantline.engine.executor import Can, News, Order, Report, Verb
 from gantline.runtime.launch import Launch
@@ -26,6 +27,8 @@ from gantline.runtime.local import environment
 from gantline.runtime.local.devices import Machine, find_machine
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.keeper import read_json, write_json
+from gantline.runtime.local.limits import find_groups
+from gantline.runtime.local.mps import Mps
 
 _LOG = logging.getLogger("gantline.runtime")
 _BUSY, _CALM = 0.02, 1.0  # seconds between looks: while somebody starts or stops, and otherwise; exits are noticed at once
@@ -59,11 +62,11 @@ class LocalRunner:
     home: Path
     devices: str | None = None
     url: str = ""  # of the service, for jobs that report
-    cgroup: str = ""  # a control group below which jobs get theirs; empty: none
 
     def __post_init__(self) -> None:
         self.home = Path(self.home).absolute()
         self.machine: Machine = find_machine(self.devices)
+        self.groups, self.mps = find_groups(), Mps(self.home)
         self._known: dict[str, Incarnation] = {}  # by job: the newest
         self._orders: deque[Order] = deque()
         self._waiting: dict[str, Order] = {}  # starts that may not be carried out yet
@@ -236,6 +239,11 @@ class LocalRunner:
             "GANTLINE_DEVICES": ",".join(map(self._name, order.devices)), "GANTLINE_GPUS": str(len(order.devices)),
             "GANTLINE_FOLDER": str(one.folder), "RESTART_COUNT": str(task.restarts), "JOB_ID": task.job,
         }  # fmt: skip
+        grant = order.grant.assignment if order.grant is not None else None
+        if grant is not None and grant.batch:
+            told["GANTLINE_BATCH"] = str(grant.batch)
+        if cuda and grant is not None and grant.mode is Mode.SPACE and grant.fraction < 1.0:
+            told |= self.mps.share(grant.fraction)
         if launch.array_index >= 0:
             told["ARRAY_INDEX"] = str(launch.array_index)
         count = launch.processes or max(len(order.devices), 1)
@@ -244,7 +252,7 @@ class LocalRunner:
             "engine_devices": list(order.devices), "resumed": one.resumed, "command": list(launch.command), "shell": launch.shell,
             "cwd": launch.cwd, "env": environment.common(launch.env, told | dict(task.env), cuda), "ranks": environment.ranks(count, cuda),
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal, "resumes": launch.resumes,
-            "log_bytes": launch.log_bytes, "cgroup": self.cgroup, "pids": launch.pids, "memory_bytes": int(launch.memory * 2**30),
+            "log_bytes": launch.log_bytes, "groups": self.groups.of(f"{task.job}.{order.epoch}", launch.pids, int(launch.memory * 2**30)),
         }  # fmt: skip
 
     def _name(self, device: int) -> str:

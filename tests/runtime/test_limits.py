@@ -1,0 +1,63 @@
+"""Limits of the system, and GPUs that are shared: what a job's processes are told and held to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.runtime.specs import ended, running, shell
+
+from gantline.runtime.local.devices import declared, short_name
+from gantline.runtime.local.limits import Groups, find_groups
+from gantline.runtime.local.mps import Mps
+
+
+def test_a_tree_for_all_controllers(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpu pids memory")
+    (tmp_path / "cgroup.subtree_control").write_text("pids memory")
+    groups = find_groups(tmp_path, "0::/\n")
+    assert groups.of("7.1", 10, 1024) == [(str(tmp_path / "gantline-7.1"), {"pids.max": "10", "memory.max": "1024"})]
+    assert groups.of("7.1", 0, 0) == []
+
+
+def test_a_tree_for_each_controller(tmp_path: Path) -> None:
+    (tmp_path / "pids").mkdir()
+    groups = find_groups(tmp_path, "8:pids:/\n4:memory:/\n")
+    assert groups.of("7.1", 10, 1024) == [(str(tmp_path / "pids" / "gantline-7.1"), {"pids.max": "10"})]
+    assert find_groups(tmp_path / "nothing", "") == Groups(1, {})
+
+
+def test_forking_without_end_ends_at_the_limit(tmp_path: Path) -> None:
+    """Where the system has control groups that we may write; elsewhere the job's state says that nothing holds."""
+    with running(tmp_path) as scheduler:
+        bounded = "pids" in scheduler.runner.groups.parents
+        line = "i=0; while [ $i -lt 40 ]; do sleep 30 & i=$((i + 1)); done; jobs -p | wc -l > $GANTLINE_CHECKPOINT/forks"
+        (job,) = scheduler.submit(shell(line, pids=12))
+        assert ended(scheduler, job)[0] == ("failed" if bounded else "succeeded")
+        assert scheduler.runner._known[job].state["limits"] == ("cgroup" if bounded else "none")
+
+
+def test_shares_of_a_gpu_are_told_to_the_service_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Mps(tmp_path).share(0.5) == {} or Mps(tmp_path).present
+    control = tmp_path / "bin" / "nvidia-cuda-mps-control"
+    control.parent.mkdir()
+    control.write_text(f"#!/bin/sh\necho $1 $CUDA_MPS_PIPE_DIRECTORY >> {tmp_path}/calls\ncat >> {tmp_path}/calls\n")
+    control.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{control.parent}:/usr/bin:/bin")
+    mps = Mps(tmp_path / "home")
+    told = {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "home" / "mps"), "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25"}
+    assert mps.share(0.25) == mps.share(0.25) == told
+    mps.quit()
+    assert (tmp_path / "calls").read_text().splitlines() == [f"-d {tmp_path}/home/mps", f"{tmp_path}/home/mps", "quit"]
+
+
+def test_only_the_devices_of_a_job_are_visible_to_it(tmp_path: Path) -> None:
+    machine = declared("h200:2,cpu:2")
+    assert [machine.cuda_of("h200", k) for k in (0, 1)] == ["0", "1"]
+    assert machine.cuda_of("cpu", 0) is None
+    assert short_name("NVIDIA A100-SXM4-80GB") == "a100"
+    with running(tmp_path, "h200:2,cpu:1") as scheduler:
+        say = "echo $CUDA_VISIBLE_DEVICES $GANTLINE_DEVICES > $GANTLINE_CHECKPOINT/seen"
+        ids = [scheduler.submit(shell(say, options=[{"type": kind, "gpus": 1}]))[0] for kind in ("h200", "cpu")]
+        assert ended(scheduler, *ids) == ["succeeded", "succeeded"]
+        assert [(tmp_path / "jobs" / name / "checkpoint" / "seen").read_text() for name in ids] == ["0 h200:0\n", "cpu:0\n"]
