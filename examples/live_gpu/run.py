@@ -3,7 +3,8 @@
     python examples/live_gpu/run.py                       all of it; without a CUDA GPU, waiting jobs on two kinds of CPU slots
     python examples/live_gpu/run.py profile --out DIR     short runs: DIR/profiles.json
     python examples/live_gpu/run.py live --out DIR        every policy on real processes: DIR/live.json
-    python examples/live_gpu/run.py predict --out DIR     the simulator on the same jobs, and the table
+    python examples/live_gpu/run.py predict --out DIR     the simulator on the same jobs, and the table; DIR = examples/live_gpu/measured
+                                                          is what was measured on an H200
 
 A hybrid cluster of CPUs and GPUs as in AlloX (EuroSys 2020), and its question: what does it bring to let jobs run on either?
 """
@@ -29,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import workload
 from gantline.core.errors import UnreachableError
 from gantline.core.inputs import Submit
-from gantline.files.bundles import read_bundle, write_bundle
+from gantline.files.bundles import default_bundle, read_bundle, write_bundle
 from gantline.performance.bundle import Bundle, Pairing, Profile, Speed
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.devices import declared
@@ -277,7 +278,8 @@ def main() -> None:
     if given.phase in ("all", "predict"):
         from predict import compare
 
-        compare(read_bundle(given.out / "profiles.json"), json.loads((given.out / "live.json").read_text()))
+        measured = given.out / "profiles.json"
+        compare(read_bundle(measured) if measured.exists() else default_bundle(), json.loads((given.out / "live.json").read_text()))
 
 
 def gpu_name() -> str:

@@ -76,11 +76,16 @@ def fit_profiles(file: File, /, *, to: Annotated[str | None, Parameter(help="Whe
 
 
 @app.command(name="show")
-def show_profiles(file: File, /, *, output: Form = "table") -> None:
+def show_profiles(
+    file: Annotated[str | None, Parameter(help="A bundle (JSON); else the profiles that come with the product.")] = None,
+    /,
+    *,
+    output: Form = "table",
+) -> None:
     """Show how fast jobs are on each device type, with ranges."""
-    from gantline.files.bundles import read_bundle
+    from gantline.files.bundles import default_bundle, read_bundle
 
-    show_bundle(read_bundle(file), output)
+    show_bundle(read_bundle(file) if file else default_bundle(), output)
 
 
 def show_bundle(bundle: Bundle, output: Form, only: str = "") -> None:

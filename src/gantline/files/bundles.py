@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from importlib.resources import files
 from pathlib import Path
 
 from gantline.core.errors import NotFoundError, TraceError
@@ -45,3 +46,9 @@ def write_bundle(bundle: Bundle, path: str | Path) -> None:
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def default_bundle() -> Bundle:
+    """The profiles that come with the product; `docs/live-gpu.md` says how they were measured."""
+    place = files("gantline.files") / "default_profiles.json"
+    return parse_bundle(place.read_text(encoding="utf-8"), "default profiles")

@@ -1,0 +1,55 @@
+"""A training job and the real service: what it tells arrives, it saves and leaves when it is stopped, and goes on where it was."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.service.conftest import until
+
+from gantline.service.client import Client
+
+PLAIN = str(Path(__file__).parents[2] / "examples" / "train_plain.py")
+SAVES: dict[str, Any] = {"checkpoint": {"grace": "60s"}}
+
+WISHES = """
+import time
+from gantline import train
+
+job = train.join(hooks=[train.ScheduledResize({0: 1, 5: 2})], interval=0.1)
+job.keep()
+for step in job.steps(10**6):
+    print(step, job.gpus, flush=True)
+    time.sleep(0.05)
+    if job.gpus == 2:
+        break
+"""
+
+
+def test_what_a_job_tells_arrives_and_a_requeue_resumes_it(owner: Client) -> None:
+    command = [sys.executable, PLAIN, "--pause", "0.02", "--epochs", "20"]  # 320 steps, some seven seconds
+    (id,) = owner.submit({"run": command, "name": "line", **SAVES})
+    told = until(lambda: (owner.job(id)["progress"] or {}).get("loss") is not None and owner.job(id)["progress"], "a loss")
+    assert told["total"] == 20 * 256
+    assert 0 < told["done"] < told["total"]
+    assert told["throughput"] > 0
+    owner.requeue(id)
+    until(lambda: owner.job(id)["epoch"] == 2 and owner.job(id)["state"] == "running", "its second life")
+    saved = until(lambda: (owner.job(id)["progress"] or {}).get("saved"), "what it resumed from")
+    assert saved >= told["done"] - 2 * 256
+    (job,) = owner.wait(id, timeout=120)
+    assert job["state"] == "succeeded"
+    (last,) = [line for line in "".join(owner.logs(id)).splitlines() if "slope" in line]
+    assert last.endswith("after 320 steps")  # none was made twice, none was left out
+
+
+def test_a_wish_of_the_job_itself_is_what_it_asks_for_from_then_on(owner: Client, tmp_path: Path) -> None:
+    script = tmp_path / "wishes.py"
+    script.write_text(WISHES, encoding="utf-8")
+    (id,) = owner.submit({"run": [sys.executable, str(script)], **SAVES})
+    until(lambda: owner.job(id)["gpus"] == 2, "its wish")
+    if owner.job(id)["state"] == "running":  # fifo stops nobody to grow him: the next start has two
+        owner.requeue(id)
+    (job,) = owner.wait(id, timeout=120)
+    assert (job["state"], job["gpus"]) == ("succeeded", 2)

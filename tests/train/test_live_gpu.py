@@ -1,0 +1,53 @@
+"""The experiment on a real GPU: its predictions can be made again from what was measured, and its parts work where there is none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gantline.core.errors import NotFoundError
+from gantline.files.bundles import default_bundle
+from gantline.files.policies import load_policy
+
+PLACE = Path(__file__).parents[2] / "examples" / "live_gpu"
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The example's modules."""
+    monkeypatch.syspath_prepend(str(PLACE))
+    import predict
+
+    yield predict
+    for name in ("predict", "run", "workload"):
+        sys.modules.pop(name, None)
+
+
+def test_the_published_errors_follow_from_the_published_measurements(parts: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads((PLACE / "measured" / "live.json").read_text())
+    errors = parts.compare(default_bundle(), told)
+    assert {policy: round(error, 3) for policy, error in errors.items()} == {"fifo": -0.006, "allox": -0.018, "srtf": -0.088}
+    assert "3.7% on average, 8.8% at worst" in capsys.readouterr().out
+
+
+def test_the_default_profiles_are_measured_and_usable() -> None:
+    bundle = default_bundle()
+    assert {"conv-512", "transformer-64", "recommendation-128"} <= set(bundle.jobs)
+    table = bundle.throughputs()
+    assert set(table.types) == {"h200", "cpu"}
+    for job in bundle.jobs.values():
+        assert all(speed.runs and speed.source == "measured" for speed in job.alone.values())
+        assert not any(word.startswith("/") for word in job.command)
+    with pytest.raises(NotFoundError):
+        bundle["bert"]
+
+
+def test_the_packed_policy_knows_what_pays() -> None:
+    policy = load_policy(f"{PLACE / 'packed.py'}:Packed", {"pairs": "a+b=0.7/0.6,a+a=0.5/0.5"})
+    assert policy.gain("b", "a") == pytest.approx(1.3)  # type: ignore[attr-defined]
+    assert policy.gain("a", "a") == pytest.approx(1.0)  # type: ignore[attr-defined]
+    assert policy.gain("a", "c") == 0.0  # type: ignore[attr-defined]
