@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import fastapi  # noqa: F401  here, because autodoc imports with TYPE_CHECKING set, which this library does not survive
+
 here = Path(__file__).parent
 sys.path.insert(0, str(here / "_ext"))
 
@@ -35,6 +37,7 @@ autodoc_default_options = {
     "member-order": "bysource",
     "ignore-module-all": True,  # a name is described where it is defined, not where it is offered again
 }
+autodoc_mock_imports = ["torch"]  # nobody has to have it
 autodoc_typehints = "signature"
 toc_object_entries = False  # every page repeats the contents; with each function in them a build takes ten times as long
 suppress_warnings = ["ref.python"]  # two rooms may use the same short name; both targets are right

@@ -1,13 +1,13 @@
 """What a training loop calls to be scheduled: leases, progress, checkpoints, batches that follow the allocation.
 
-```python
-from gantline import train
+::
 
-job = train.join()
-job.keep(save, load)  # two functions of a path
-for batch in job.loader(data, batch=64, epochs=3):
-    job.report(loss=learn(batch))
-```
+    from gantline import train
+
+    job = train.join()
+    job.keep(save, load)  # two functions of a path
+    for batch in job.loader(data, batch=64, epochs=3):
+        job.report(loss=learn(batch))
 
 Only the standard library is needed, and no service: a script that runs by itself behaves as a job that is never interrupted.
 """

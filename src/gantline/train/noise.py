@@ -55,7 +55,7 @@ class NoiseMeter:
 
     @property
     def square(self) -> float:
-        """|true gradient|^2; 0 before anything is measured, as Pollux assumes."""
+        """The square of the true gradient's length; 0 before anything is measured, as Pollux assumes."""
         return max(self._square / self._weight, 0.0) if self.is_known else 0.0
 
     @property

@@ -1,9 +1,9 @@
 """Checkpoints on disk: each is a folder that appears under its name when everything in it is safely written, never before.
 
-```
- FOLDER/000000000120.3/model       what the job's own function wrote: a file or a folder
- FOLDER/000000000120.3/state.json  where the job was: step, epoch, position, batch
-```
+::
+
+    FOLDER/000000000120.3/model       what the job's own function wrote: a file or a folder
+    FOLDER/000000000120.3/state.json  where the job was: step, epoch, position, batch
 
 The name is the step and the incarnation that wrote it. The newest two are kept, so that a reader of the last one is never robbed.
 """
