@@ -110,12 +110,13 @@ def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: P
     options = Options(Home(tmp_path / "home"), devices="cpu:2")
     first = Running(options).start()
     client = first.client()
-    done, running, waiting = (client.submit(command, resources={"gpus": 2})[0] for command in (["true"], SLEEP, SLEEP))
+    done, running, waiting = (client.submit(command, resources={"gpus": 2})[0] for command in (["sleep", "0.1"], SLEEP, SLEEP))
     until(lambda: client.job(running)["state"] == "running")
     client.set_queue("kept", quota=3)
     client.use_policy("sjf")
     until(lambda: client.status()["policy"] == "sjf")
     before, token = client.job(running), first.token
+    served = client.job(done)["service"]
     first.stop(drain=False)
     with pytest.raises(UnreachableError):
         Client(home=tmp_path / "home")
@@ -126,7 +127,9 @@ def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: P
     assert second.url == first.url, "jobs that still run find it where it was"
     after = client.job(running)
     assert (after["state"], after["epoch"], after["devices"]) == ("running", before["epoch"], before["devices"])
-    assert client.job(done)["state"] == "succeeded"
+    ended = client.job(done)
+    assert (ended["state"], ended["gpus"], ended["max_gpus"]) == ("succeeded", 2, 2)
+    assert ended["service"] == served > 0
     assert client.job(waiting)["state"] == "pending"
     assert client.status()["policy"] == "sjf"
     assert [(queue["name"], queue["quota"]) for queue in client.queues() if queue["quota"]] == [("kept", 3)]

@@ -73,6 +73,7 @@ class Observer:
         if job.ended and before not in ENDED:
             job.finished = float(t.F[c.FINISH, row]) if phase is Phase.COMPLETED else now
             job.exit_code = 0 if phase is Phase.COMPLETED else job.exit_code
+            job.served = float(t.F[c.SERVICE, row])
             if phase is Phase.COMPLETED:
                 scheduler.book.took(job)
             scheduler.endings.ended(job)

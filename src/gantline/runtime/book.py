@@ -65,6 +65,8 @@ class Job:
     saved: float = math.nan  # work that it has said to be saved
     ending: str = ""  # one of ENDS, once that is decided
     progress: dict[str, Any] = field(default_factory=dict)  # as it last told it
+    asked: dict[str, float] = field(default_factory=dict)  # sizes and priority, as it was submitted
+    served: float = 0.0  # seconds it had run when it ended
     saves_asked: int = 0  # how often it was asked to save and go on
     saves_done: int = 0
 
@@ -79,18 +81,38 @@ class Job:
         return {
             "id": self.id, "state": self.state, "reason": self.reason, "why": self.why, "holds": sorted(self.holds),
             "failures": self.failures, "lost": self.lost, "ended_epoch": self.ended_epoch, "exit_code": self.exit_code,
-            "lines": list(self.lines), "ending": self.ending, "progress": dict(self.progress), **plain,
+            "lines": list(self.lines), "ending": self.ending, "progress": dict(self.progress), "served": self.served, **plain,
         }  # fmt: skip
 
     def first_record(self) -> dict[str, Any]:
         """All of it."""
-        about = {"user": self.user, "request": self.request, "submitted": self.submitted, "name": str(self.spec.get("name", ""))}
+        about = {
+            "asked": self.asked,
+            "user": self.user,
+            "request": self.request,
+            "submitted": self.submitted,
+            "name": str(self.spec.get("name", "")),
+        }
         return {"spec": dict(self.spec), "launch": self.launch.to_json(), **about, **self.record()}
 
     @staticmethod
     def from_record(value: Mapping[str, Any]) -> Job:
         found = Job(str(value["id"]), value["spec"], Launch.from_json(value["launch"]))
-        for name in ("user", "request", "submitted", "state", "reason", "why", "failures", "lost", "ended_epoch", "exit_code", "ending"):
+        for name in (
+            "user",
+            "request",
+            "submitted",
+            "state",
+            "reason",
+            "why",
+            "failures",
+            "lost",
+            "ended_epoch",
+            "exit_code",
+            "ending",
+            "asked",
+            "served",
+        ):
             if name in value:
                 setattr(found, name, value[name])
         for name in ("started", "finished", "release_at", "saved"):

@@ -237,7 +237,9 @@ class Scheduler:
             if launch.array_index >= 0 or len(members) > 1:
                 launch = replace(launch, array=number)
             job = Job(name, member.to_json(), launch, user, request, at)
-            values.append(self._told(member.to_submit(name, at), job))
+            told = self._told(member.to_submit(name, at), job)
+            job.asked = {key: told.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority") if key in told.job}
+            values.append(told)
             unknown = [other for other, _ in launch.after if other not in self.book]
             if unknown:
                 raise NotFoundError(f"no job '{unknown[0]}'", where="after", fix=near(unknown[0], self.book.jobs))

@@ -132,8 +132,11 @@ def old_view(job: Job) -> JobView:
     spec = job.spec
     return JobView(
         id=job.id, name=str(spec.get("name", "")), user=job.user, queue=str(spec.get("queue", "")),
-        state=job.state, reason=job.reason, why=job.why, gpus=0, min_gpus=0, max_gpus=0, devices=(), priority=0.0, submitted=job.submitted,
+        state=job.state, reason=job.reason, why=job.why, gpus=int(job.asked.get("gpus", 0)),
+        min_gpus=int(job.asked.get("min_gpus", 0)), max_gpus=int(job.asked.get("max_gpus", 0)), devices=(),
+        priority=float(job.asked.get("priority", 0.0)), submitted=job.submitted,
         started=None if math.isnan(job.started) else job.started, finished=None if math.isnan(job.finished) else job.finished,
-        exit_code=job.exit_code, epoch=job.ended_epoch, restarts=0, failures=job.failures, service=0.0, work=0.0, estimate=None,
-        array=job.launch.array, held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)), stop=True,
+        exit_code=job.exit_code, epoch=job.ended_epoch, restarts=0, failures=job.failures,
+        service=job.served, work=job.served, estimate=None, array=job.launch.array,
+        held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)), stop=True,
     )  # fmt: skip
