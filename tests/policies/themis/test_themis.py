@@ -44,6 +44,11 @@ def test_a_bid_takes_one_machine_where_others_would_be_slower() -> None:
     assert found["there"] == [0, 1]
 
 
+def test_no_more_than_so_many_bid() -> None:
+    jobs = [job(f"j{k}", 2, 600.0 * (1 + k)) for k in range(6)]
+    assert given(*jobs, f=0.0, most_bidders=1) == given(*jobs, f=1.0)
+
+
 def test_leftovers_go_to_all_who_fit_so_that_nothing_idles() -> None:
     found = given(*[job(f"j{k}", 1) for k in range(9)], cluster="2x4", f=1.0)
     assert sorted(device for devices in found.values() for device in devices) == list(range(8))
@@ -125,6 +130,7 @@ def test_the_worst_rho_falls_with_f_and_is_below_that_of_first_come() -> None:
         ({"f": 1.5}, "f is 1.5"),
         ({"f": float("nan")}, "f is nan"),
         ({"lease": 0.0}, "a lease of"),
+        ({"most_bidders": 0}, "most_bidders"),
         ({"payment": "cash"}, "payment"),
         ({"of_app": "sum"}, "of_app"),
     ],

@@ -37,6 +37,7 @@ class Themis(Policy):
     payment: str = field(
         default="lottery", metadata={"help": "what is not kept: 'lottery' (all or nothing, by chance), 'floor' (whole devices), 'none'"}
     )
+    most_bidders: int = field(default=32, metadata={"help": "bidders at most, the worst off: the exact split takes long with more"})
     of_app: str = field(default="mean", metadata={"help": "an app of several jobs stands as they do on average ('mean') or as its 'best'"})
 
     def __post_init__(self) -> None:
@@ -47,6 +48,8 @@ class Themis(Policy):
             raise UsageError(f"a lease of {self.lease} s", where=where, fix="use seconds above zero, such as 1200")
         if self.payment not in _PAYMENTS:
             raise UsageError(f"payment is '{self.payment}'", where=where, fix=f"use {', '.join(_PAYMENTS)}")
+        if self.most_bidders < 1:
+            raise UsageError(f"most_bidders is {self.most_bidders}", where=where, fix="use 1 or more")
         if self.of_app not in _OF_APP:
             raise UsageError(f"of_app is '{self.of_app}'", where=where, fix=f"use {' or '.join(_OF_APP)}")
 
@@ -105,7 +108,8 @@ class Themis(Policy):
         wanting = [[job for job in mine if job not in rates and sizes_of(stand, job)] for mine in members]
         able = [app for app in range(stand.apps) if wanting[app]]
         rho = {app: app_rho(stand, members[app], present, self.of_app) for app in able}
-        bidders = sorted(able, key=lambda app: (-rho[app], app))[: max(math.ceil((1.0 - self.f) * len(able) - 1e-9), 1)]
+        count = min(max(math.ceil((1.0 - self.f) * len(able) - 1e-9), 1), self.most_bidders)
+        bidders = sorted(able, key=lambda app: (-rho[app], app))[:count]
         tables = [bid_table(stand, members[app], wanting[app], rates, offer, turn, self.of_app) for turn, app in enumerate(bidders)]
         outcome = partial_allocation([each.bid for each in tables], np.array(list(offer.devices.values()), dtype=np.int64))
         chance: Floats = rng.random(len(tables))
