@@ -10,11 +10,12 @@ import pytest
 
 from gantline.cli.main import main
 from gantline.core.errors import RefusedError, UsageError
-from gantline.files.bundles import read_bundle
+from gantline.files.bundles import default_bundle, read_bundle
 from gantline.performance.bundle import Bundle, Profile, Speed
 from gantline.performance.sampled_line import SampledLine
 from gantline.runtime.local.devices import declared
 from gantline.runtime.profiling import measure_pairs
+from gantline.runtime.spec_file import parse_spec
 from gantline.runtime.trials import Place, Trials
 
 PLAIN = str(Path(__file__).parents[2] / "examples" / "train_plain.py")
@@ -93,3 +94,27 @@ def test_mistakes_on_the_command_line_cost_one_message(words: list[str], capsys:
     extra = ["--file", str(tmp_path / "p.json")] if words[0] == "run" and "--" not in words else []
     assert main(["profile", *words, *extra]) in (2, 3, 4)
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_profiles_become_ways_and_an_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The default profiles: a small transformer runs on a GPU and, a little slower, on three cores; a large one only on the GPU."""
+    job = tmp_path / "job.yaml"
+    job.write_text("run: python train.py\nmodel: transformer-2\nprogress: {total: 1000}\n", encoding="utf-8")
+    assert main(["profile", "apply", str(job)]) == 0
+    told = capsys.readouterr().out
+    spec = parse_spec(told)
+    line = {kind: speed.line.seconds for (kind, _), speed in default_bundle()["transformer-2"].alone.items()}
+    options = spec.to_submit("1", 0.0).job["options"]
+    assert [(option["type"], option.get("rate", 1.0)) for option in options] == [
+        ("h200", 1.0),
+        ("cpu", pytest.approx(line["h200"] / line["cpu"])),
+    ]
+    assert spec.estimate == pytest.approx(1000 * line["h200"])
+    job.write_text("run: python train.py\nmodel: transformer-64\n", encoding="utf-8")
+    assert main(["profile", "apply", str(job)]) == 0
+    spec = parse_spec(capsys.readouterr().out)
+    assert [way.accelerators for way in spec.resources.ways] == ["h200:1"]
+    assert spec.estimate is None  # nobody said how many steps there are
+    for wrong in ("run: python train.py\nmodel: unheard-of\n", "run: python train.py\nmodel: conv-16\nresources: {gpus: 2}\n"):
+        job.write_text(wrong, encoding="utf-8")
+        assert main(["profile", "apply", str(job)]) in (3, 4)

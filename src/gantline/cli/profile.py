@@ -1,4 +1,4 @@
-"""``gantline profile run|fit|show``: short runs of jobs on this machine's devices, and what they tell."""
+"""``gantline profile run|fit|apply|show``: short runs of jobs on this machine's devices, and what they tell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import time_of
-from gantline.cli.console import Column, Form, Sheet, say, show
+from gantline.cli.console import Column, Form, Sheet, say, show, show_text
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,6 +73,28 @@ def fit_profiles(file: File, /, *, to: Annotated[str | None, Parameter(help="Whe
     bundle = estimate_unmeasured(refit(read_bundle(file)))
     write_bundle(bundle, to or file)
     show_bundle(bundle, "table")
+
+
+@app.command(name="apply")
+def apply_profile(
+    spec: Annotated[str, Parameter(help="A job's specification (YAML).")],
+    /,
+    *,
+    file: Annotated[str | None, Parameter(help="A bundle; else the profiles that come with the product.")] = None,
+    worst: Annotated[float, Parameter(help="A type on which the job is slower than on its best by more than this is not offered.")] = 12.0,
+) -> None:
+    """Write into a specification what profiles know: types with their speeds and an estimate; for 'gantline submit'.
+
+    The job's profile is that of its model, or of its name.
+    """
+    import yaml
+
+    from gantline.files.bundles import default_bundle, read_bundle
+    from gantline.runtime.profiled import profiled
+    from gantline.runtime.spec_file import read_spec
+
+    known = profiled(read_spec(Path(spec)), read_bundle(file) if file else default_bundle(), worst)
+    show_text(yaml.safe_dump(known.to_json(), sort_keys=False).rstrip())
 
 
 @app.command(name="show")

@@ -240,7 +240,8 @@ class JobSpec(Part):
             kind, low, _ = amounts.devices(way.accelerators or 1, "accelerators")
             amount = {key: value / low for key, value in (("cpus", way.cpus), ("memory", way.memory)) if value}  # per device
             if kind:
-                found.append({"type": kind, "gpus": low * way.nodes[0], **amount})
+                speed = {"rate": way.rate} if way.rate != 1.0 else {}
+                found.append({"type": kind, "gpus": low * way.nodes[0], **amount, **speed})
         return found
 
 

@@ -119,6 +119,7 @@ class Way(Part):
     nodes: Sizes = (1, 1)
     cpus: Cpus = 0.0
     memory: Memory = 0.0
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # how fast it is this way: the estimate is for rate 1
 
 
 class Topology(Part):
