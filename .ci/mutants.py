@@ -76,7 +76,7 @@ MUTANTS = [
     *_of("tiresias", "policies/tiresias.py", "tests/policies/test_tiresias.py",
         ('self._service(snapshot), side="right")', 'self._service(snapshot), side="left")'),
         ("_NEVER + snapshot.jobs.arrival, first", "snapshot.jobs.arrival, first"),
-        ("~jobs.running & (level > 0)", "(level > 0)"),
+        ("self.promote * ran if", "self.promote + ran if"),
         ("level = np.where(promoted, 0, level)", "level = np.where(promoted, 1, level)"),
         ("if row in alive", "if row not in alive"),
         ("quantum * (n - last)", "quantum * (n - first)"),

@@ -7,6 +7,8 @@ import pytest
 
 from gantline import simulate
 from gantline.core.errors import UsageError
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.policies.registry import make_policy
 from gantline.policies.tiresias import gittins_index
 
 
@@ -47,6 +49,31 @@ def test_promotion_brings_back_whoever_has_waited_long():
     assert promoted["old"] < 500
 
 
+def decided(jobs, **settings):
+    """The jobs in the order of one decision at 1,000 s, and what is remembered."""
+    snapshot = decode_snapshot({"cluster": "1x1", "now": 1000, "jobs": jobs})
+    plan = make_policy("tiresias", {"compat": "none", **settings}).decide(snapshot)
+    return [snapshot.jobs.ids[at] for at in np.argsort(plan.ranking.key)], plan.memory
+
+
+@pytest.mark.parametrize("settings", [{}, {"promote": 1e9}], ids=["declared", "with promotion"])
+def test_whoever_has_just_reached_the_limit_is_behind_who_never_ran_and_they_behind_who_has_started(settings):
+    jobs = [{"id": "at limit", "service": 100}, {"id": "newcomer", "arrival": 5}, {"id": "started", "arrival": 900, "service": 99}]
+    assert decided(jobs, limits="100", **settings)[0] == ["started", "newcomer", "at limit"]
+
+
+def test_promotion_is_to_the_first_queue_and_for_those_who_wait():
+    jobs = [
+        {"id": "a waits", "service": 200, "estimate": 900},
+        {"id": "b runs", "service": 200, "estimate": 900, "devices": [0]},
+        {"id": "c newcomer", "arrival": 990},
+        {"id": "d waits, after more", "service": 600, "estimate": 900},
+    ]
+    order, memory = decided(jobs, limits="100", promote="2")
+    assert order[:2] == ["a waits", "c newcomer"]
+    assert len(memory) == 1  # that is the first one: it has waited for more than twice the time it ran
+
+
 def test_the_gittins_index_prefers_the_age_at_which_most_jobs_end():
     """Of ten past jobs nine needed 10 and one 1,000: a fresh job is likely to end soon, one that has passed 10 is not."""
     sample = np.array([10.0] * 9 + [1000.0])
@@ -63,7 +90,12 @@ def test_gittins_orders_a_queue_by_the_index_of_the_sample():
 
 @pytest.mark.parametrize(
     ("settings", "told"),
-    [({"limits": "3600,60"}, "do not rise"), ({"promote": "0"}, "above zero"), ({"service": "tokens"}, "policy show tiresias")],
+    [
+        ({"limits": "3600,60"}, "do not rise"),
+        ({"limits": "0,60"}, "do not rise"),
+        ({"promote": "0"}, "above zero"),
+        ({"service": "tokens"}, "policy show tiresias"),
+    ],
 )
 def test_a_parameter_out_of_range_is_refused(settings, told):
     with pytest.raises(UsageError, match=told):
