@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import accumulate
+from struct import Struct
 from threading import Lock
 from typing import Any
 
@@ -16,6 +17,9 @@ import numpy as np
 
 #: scalars that go into slots, and the Python types that Numba takes for them
 _ACCEPTED: dict[str, tuple[type, ...]] = {"q": (int, np.int64), "d": (float, np.float64), "?": (bool, np.bool_)}
+
+#: by dimensions: size, item size, address, shape and strides of an array
+_WRITERS = [Struct(f"={3 + 2 * ndim}q") for ndim in range(33)]
 
 #: what a call comes back with that was not made for its arguments
 OTHER_TYPES = object()
@@ -111,10 +115,9 @@ class Entry:
         else:
             if type(value) is not np.ndarray or _array_code(value) != code:
                 return False
-            ints, ndim = self._ints, value.ndim
-            ints[start + 2], ints[start + 3], ints[start + 4] = value.size, value.itemsize, value.__array_interface__["data"][0]
-            for k in range(ndim):
-                ints[start + 5 + k], ints[start + 5 + ndim + k] = value.shape[k], value.strides[k]
+            told = value.__array_interface__
+            write = _WRITERS[value.ndim].pack_into
+            write(self._ints, 8 * start + 16, value.size, value.itemsize, told["data"][0], *told["shape"], *value.strides)
         return True
 
     def _forget_one(self, leaf: int, _: Any) -> None:
