@@ -87,3 +87,13 @@ def test_after_a_trial_that_failed_the_next_one_looks_at_everybody_again() -> No
     engine.commit(Plan.rank(np.array([2.0, 3.0, 4.0, 5.0, 0.0, 1.0])))
 
     assert [engine.grants.devices(row) for row in range(6)] == [(0,), (1,), (), (), (), (2, 3)]
+
+
+def test_a_gang_larger_than_the_nodes_of_its_type_takes_several_whatever_other_types_have() -> None:
+    told = {"arrival": 0.0, "duration": WORK}
+    rows = [{"job": "low", "gpus": 4, "options": f"a:4={WORK:g}", **told}, {"job": "high", "gpus": 3, "options": f"a:3={WORK:g}", **told}]
+    engine = engine_of(rows, "a:2x2,b:1x3", placement="consolidated")
+    engine.commit(Plan.rank(np.array([0.0, 1.0])))
+    engine.state.now = 10.0
+    engine.commit(Plan.rank(np.array([1.0, 0.0])))
+    assert [engine.grants.devices(row) for row in range(2)] == [(), (0, 1, 2)]

@@ -141,7 +141,7 @@ class PlainWalk:
         before, homes = deepcopy(self.gangs), dict(self._home)
         behind = [row for row in behind if self.gangs[row].runs and self.now >= self.gangs[row].last_start + self.min_run]
         behind = [row for row in behind if self.gangs[row].ways[self.gangs[row].way].type == way.type]
-        if self.consolidated and not way.cpus and 0 < way.gpus <= max(len(node.devices) for node in self.nodes):
+        if self.consolidated and not way.cpus and 0 < way.gpus <= self._largest(way.type):
             target = self._first_cleared(way, behind)
             behind = [row for row in behind if target in self._nodes(self.gangs[row])]
         for row in reversed(behind):

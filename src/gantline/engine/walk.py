@@ -100,7 +100,6 @@ def _begin(t: Matrices, lists: Lists, notes: Notes) -> None:
     number[w.BACK] = lists.number[ls.RUNNING] - 1
     for node in range(NI.shape[1]):
         number[w.TYPES] = max(number[w.TYPES], NI[c.N_TYPE, node] + 1)
-        number[w.LARGEST] = max(number[w.LARGEST], NI[c.N_GPUS, node])
     for k in range(number[w.TYPES]):
         notes.free[k], notes.reclaim[k], notes.tried[k], notes.tried_all[k] = 0, 0, 1 << 60, 1 << 60
     for node in range(NI.shape[1]):

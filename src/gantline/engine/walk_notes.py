@@ -22,10 +22,9 @@ CLEARED: Final = 7  # 1: the last gangs that were stopped had to sit on one node
 STARTED: Final = 8
 STOPPED: Final = 9
 TYPES: Final = 10  # device types
-LARGEST: Final = 11  # devices of the largest node
-HOPE: Final = 12  # the largest gang that might still get devices
-HOPEFUL: Final = 13  # how many of those still to come are that small
-NUMBERS: Final = 14
+HOPE: Final = 11  # the largest gang that might still get devices
+HOPEFUL: Final = 12  # how many of those still to come are that small
+NUMBERS: Final = 13
 
 
 class Notes(NamedTuple):
