@@ -58,22 +58,26 @@ class Wanderers(Policy):
 class Breathers(Policy):
     """In the order of arrival, everybody gets a part of what it asked for, and every hundred seconds another part."""
 
+    pace: float = 100.0
+
     def decide(self, snapshot: Snapshot) -> Plan:
-        left, wanted, beat = int(snapshot.cluster.capacity.sum()), [], int(snapshot.now // 100)
+        left, wanted, beat = int(snapshot.cluster.capacity.sum()), [], int(snapshot.now // self.pace)
         for job, gpus in enumerate(snapshot.jobs.gpus.tolist()):
             size = 1 + (beat + job) % gpus
             if size <= left:
                 wanted.append(Assignment(job, gpus=size))
                 left -= size
-        return Plan.assign(wanted, valid_until=100.0 * (beat + 1))
+        return Plan.assign(wanted, valid_until=self.pace * (beat + 1))
 
 
 @dataclass(frozen=True)
 class Rota(Policy):
     """All jobs are one time-shared group; every hundred seconds others of it have their turn."""
 
+    pace: float = 100.0
+
     def decide(self, snapshot: Snapshot) -> Plan:
-        left, wanted, beat = int(snapshot.cluster.capacity.sum()), [], int(snapshot.now // 100)
+        left, wanted, beat = int(snapshot.cluster.capacity.sum()), [], int(snapshot.now // self.pace)
         jobs = snapshot.jobs.gpus.tolist()
         size = min(left, sum(jobs))
         for step in range(len(jobs)):
@@ -81,4 +85,4 @@ class Rota(Policy):
             if jobs[job] <= left:
                 wanted.append(Assignment(job, group=0, mode=Mode.TIME, size=size))
                 left -= jobs[job]
-        return Plan.assign(sorted(wanted, key=lambda item: item.job), valid_until=100.0 * (beat + 1))
+        return Plan.assign(sorted(wanted, key=lambda item: item.job), valid_until=self.pace * (beat + 1))

@@ -30,7 +30,7 @@ def well(ending: Ending, seed: int) -> None:
     assert not ending.loop.engine.incidents, f"seed {seed}: {ending.loop.engine.incidents[:2]}"
 
 
-@pytest.mark.parametrize("policy", ["breathers", "rota", "pairs"])
+@pytest.mark.parametrize("policy", ["breathers", "rota", "pairs", "wanderers"])
 @pytest.mark.parametrize("able", [EVERYTHING, frozenset(), frozenset({Can.DEVICES, Can.SHARE}), frozenset({Can.SUSPEND, Can.SAVE})])
 def test_every_story_ends_well(policy: str, able: frozenset[Can]) -> None:
     done: Counter[Can] = Counter()
@@ -38,7 +38,7 @@ def test_every_story_ends_well(policy: str, able: frozenset[Can]) -> None:
         ending = tell(seed, policy=policy, able=able, wishes=wishes(seed))
         well(ending, seed)
         done += ending.executor.in_place
-    usual = {"breathers": Can.DEVICES, "rota": Can.SUSPEND, "pairs": Can.SAVE}[policy]
+    usual = {"breathers": Can.DEVICES, "rota": Can.SUSPEND, "pairs": Can.SAVE, "wanderers": Can.MOVE}[policy]
     assert {what for what, times in done.items() if times} <= able
     assert usual not in able or done[usual], "what need not stop a gang did not"
 

@@ -34,7 +34,7 @@ class Prompt:
         self._reports: list[Report] = []
 
     def can(self, row: int) -> frozenset[Can]:
-        return frozenset(Can)
+        return frozenset(Can) - {Can.MOVE}
 
     def send(self, order: Order, now: float) -> None:
         self._make_room()

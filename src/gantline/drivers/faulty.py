@@ -185,7 +185,8 @@ class FaultyExecutor:
             if device not in order.devices:
                 self._holders[device].remove(inc)
         self.in_place[Can.SUSPEND] += inc.suspended
-        self.in_place[Can.DEVICES] += set(inc.devices) != set(order.devices)
+        if set(inc.devices) != set(order.devices):
+            self.in_place[Can.MOVE if set(inc.devices).isdisjoint(order.devices) else Can.DEVICES] += 1
         inc.devices, inc.mates, inc.suspended = order.devices, order.mates, False
         self._take(inc, order)
         inc.base, inc.resumed, inc.rate, inc.pause, inc.up, inc.runs_from = work, work, order.rate, order.pause, now, now + order.pause

@@ -25,6 +25,7 @@ class Can(Enum):
     """What an executor may be able to do to a gang that runs, without stopping it."""
 
     DEVICES = "devices"  # give it others, beside some that it keeps
+    MOVE = "move"  # give it as many others, none of which it had: slots that are alike, to which nothing is bound
     SHARE = "share"  # another fraction, other CPUs, another offset
     BATCH = "batch"  # another batch size
     SUSPEND = "suspend"  # let it stand still where it is, and go on

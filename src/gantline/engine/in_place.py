@@ -46,7 +46,8 @@ class InPlace:
             return False
         held, able = self.books.of(live.row), self.can(live.row)
         moves = set(held.devices) != set(live.devices)
-        if (moves and (Can.DEVICES not in able or set(held.devices).isdisjoint(live.devices))) or held.node != live.node:
+        beside = Can.DEVICES in able and not set(held.devices).isdisjoint(live.devices)
+        if (moves and not beside and not (Can.MOVE in able and len(held.devices) == len(live.devices))) or held.node != live.node:
             return False
         if (live.rest and Can.SUSPEND not in able) or not (moves or live.rest):
             return False

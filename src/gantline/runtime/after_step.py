@@ -68,6 +68,9 @@ class Observer:
         phase = Phase(int(t.I[c.PHASE, row]))
         before = job.state
         job.state, job.reason, job.why = state_of(job, phase, int(t.I[c.REASON, row]))
+        live = scheduler.loop.reconciler.live.get(row)
+        if phase is Phase.PENDING and live is not None and live.rest:
+            job.state, job.reason, job.why = "suspended", "turn", "stands still until its turn comes again"
         if math.isnan(job.started) and not math.isnan(t.F[c.FIRST_START, row]) and phase is Phase.RUNNING:
             job.started = float(t.F[c.FIRST_START, row])
         if job.ended and before not in ENDED:

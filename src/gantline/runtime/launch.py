@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
+from gantline.core.cluster import Cluster
 from gantline.core.inputs import Submit
 from gantline.core.json_reader import json_number
 from gantline.engine.executor import Can
@@ -38,9 +39,12 @@ class Launch:
     array_index: int = -1
     parallel: int = 0  # how many of the array may be let in at once; 0: all
 
-    def can(self) -> frozenset[Can]:
-        """What need not stop it on this machine. New ranks cannot join those that run, so a rank per device means a restart."""
-        found = {Can.SHARE, Can.SUSPEND}
+    def can(self, slots: bool = False) -> frozenset[Can]:
+        """What need not stop it on this machine. New ranks cannot join those that run, so a rank per device means a restart.
+
+        `slots`: all devices are places for processes, none of which a process is bound to.
+        """
+        found = {Can.SHARE, Can.SUSPEND} | ({Can.MOVE} if slots else set())
         if "devices" in self.changes and self.processes > 0:
             found.add(Can.DEVICES)
         if "batch" in self.changes:
@@ -69,6 +73,11 @@ class Launch:
         if "time_limit" in told:
             told["time_limit"] = float(told["time_limit"])
         return Launch(**told)
+
+
+def slots_only(cluster: Cluster) -> bool:
+    """Whether all devices are CPU slots (``cpu``, ``cpu-fast``), to which no process is bound."""
+    return all(node.type == "cpu" or node.type.startswith("cpu-") for node in cluster.nodes)
 
 
 def _plain(value: Any) -> Any:

@@ -28,7 +28,7 @@ from gantline.runtime.after_step import Observer
 from gantline.runtime.book import Book, Job
 from gantline.runtime.clock import WallClock
 from gantline.runtime.endings import Endings
-from gantline.runtime.launch import Submittable
+from gantline.runtime.launch import Submittable, slots_only
 from gantline.runtime.local.devices import changes
 from gantline.runtime.local.runner import LocalRunner, Task
 from gantline.runtime.progress import Progress
@@ -106,7 +106,8 @@ class Scheduler:
         self.book = Book(self.store.jobs())
         self.next_id = self.book.newest
         self.endings, self.observer, self.progress = Endings(self), Observer(self), Progress(self)
-        self.loop.postbox.able = lambda row: self.book[self.loop.state.tables.ids[row]].launch.can()
+        t = self.loop.state.tables
+        self.loop.postbox.able = lambda row: self.book[t.ids[row]].launch.can(slots_only(t.cluster))
         self.loop.fold(script)
         for _, told in script:
             if isinstance(told, Use):

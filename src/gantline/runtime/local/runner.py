@@ -106,7 +106,7 @@ class LocalRunner:
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
     def can(self, row: int) -> frozenset[Can]:
-        return self._about(row).launch.can()
+        return self._about(row).launch.can(not self.machine.cuda)
 
     def send(self, order: Order, now: float) -> None:
         self._orders.append(order)
@@ -266,7 +266,8 @@ class LocalRunner:
 
     def _go_on(self, one: Incarnation, order: Order) -> None:
         """The incarnation goes on under a new epoch, with other devices or after a rest; it says itself when it has switched."""
-        moved = set(order.devices) != set(one.devices)
+        alike = not self.machine.cuda and len(order.devices) == len(one.devices)  # one slot is as good as another
+        moved = set(order.devices) != set(one.devices) and not alike
         one.epoch, one.resumed = order.epoch, order.done
         if order.verb is Verb.STOP:
             one.write_order(epoch=order.epoch)

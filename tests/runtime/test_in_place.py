@@ -1,0 +1,52 @@
+"""Real processes that are changed while they run: turns by suspension, other devices without a stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.runtime.specs import ended, running, shell, state, until
+
+POLICIES = Path(__file__).parents[1] / "engine" / "assigning.py"
+
+STEPS = """
+cd $GANTLINE_CHECKPOINT
+i=$(cat step 2>/dev/null || echo 0)
+while [ $i -lt 40 ]; do i=$((i + 1)); sleep 0.03; echo $i > next; mv next step; done
+"""
+
+FOLLOWS = """
+i=0; seen=none
+while [ $i -lt 60 ]; do
+  i=$((i + 1)); sleep 0.03
+  if [ -e $GANTLINE_FOLDER/grant.json ]; then
+    now=$(sed 's/.*"epoch": \\([0-9]*\\).*/\\1/' $GANTLINE_FOLDER/grant.json)
+    [ "$now" = "$seen" ] || { seen=$now; echo $now > $GANTLINE_FOLDER/switched; }
+  fi
+done
+echo $GANTLINE_EPOCH $seen > $GANTLINE_CHECKPOINT/ended
+"""
+
+
+def test_whose_turn_is_over_stands_still_and_goes_on(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:2", f"{POLICIES}:Rota", settings={"pace": 0.5}) as scheduler:
+        ids = [scheduler.submit(shell(STEPS, resumes=True))[0] for _ in range(3)]
+        until(lambda: any(state(scheduler, job) == "suspended" for job in ids), "nobody was suspended")
+        assert ended(scheduler, *ids) == ["succeeded"] * 3
+
+
+def test_a_job_that_can_goes_on_with_other_devices(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:3", f"{POLICIES}:Breathers", settings={"pace": 0.7}) as scheduler:
+        (job,) = scheduler.submit(shell(FOLLOWS, gpus=3, changes=("devices",), resumes=True))
+        assert ended(scheduler, job) == ["succeeded"]
+        began, last = (tmp_path / "jobs" / job / "checkpoint" / "ended").read_text().split()
+        assert began == "1", "it was never stopped"
+        assert int(last) > 1, "and has switched to a later grant"
+        assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"]
+
+
+def test_a_job_that_cannot_is_stopped_and_started(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:3", f"{POLICIES}:Breathers", settings={"pace": 0.7}) as scheduler:
+        line = "[ $GANTLINE_EPOCH -gt 2 ] && exit 0; sleep 1000"
+        (job,) = scheduler.submit(shell(line, gpus=3))
+        assert ended(scheduler, job) == ["succeeded"]
+        assert scheduler.view().jobs[job].epoch >= 3
