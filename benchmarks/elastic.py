@@ -1,8 +1,9 @@
-"""Milliseconds of one decision for elastic jobs: 1,000 of them on 4,096 GPUs, and how that grows.
+"""Milliseconds of CPU of one decision for elastic jobs, and of carrying it out: 1,000 of them on 4,096 GPUs, and how that grows.
 
     python -m benchmarks elastic [--jobs 250,500,1000,2000]
 
-Curves follow Amdahl's law, or are rough (``rough``: gains that rise and fall, so that FfDL needs its dynamic program).
+Curves follow Amdahl's law, or are rough (``rough``: gains that rise and fall, so that FfDL needs its dynamic program). The second number of
+each pair is the engine's commit of the plan. Everybody is a newcomer, which is the worst case for admission.
 """
 
 from __future__ import annotations
@@ -13,9 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from gantline.core.lending import tables_behind
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.snapshot_json import decode_snapshot
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.engine.engine import Engine
+from gantline.engine.regime import Regime
+from gantline.engine.state import State
 from gantline.placement.migration import rearrange
+from gantline.placement.rules import find_placement
 from gantline.policies.registry import make_policy
 
 VODA = ("fifo", "elastic_fifo", "srjf", "elastic_srjf", "tiresias", "elastic_tiresias", "ffdl", "afs_l")
@@ -24,7 +32,11 @@ POLICIES: list[tuple[str, dict[str, Any]]] = [
     *((f"voda.{name}", {"compat": "voda"}) for name in VODA),
     ("afs", {}),
     ("equal-share", {}),
+    ("ffdl", {}),
+    ("optimus", {}),
+    ("lyra", {}),
     ("elasticflow", {"admission": "off"}),
+    ("elasticflow", {}),
     ("edf", {}),
 ]
 
@@ -45,6 +57,18 @@ def instant(jobs: int, rough: bool) -> Snapshot:
     return decode_snapshot({"cluster": f"gpu:{max(jobs // 2, 1) * 4096 // 4000 + 1}x8", "now": float(jobs), "jobs": listed})
 
 
+def carried_out(snapshot: Snapshot, plan: Plan) -> float:
+    """CPU seconds of a commit of the plan, on a copy of the state."""
+    copy = decode_snapshot(encode_snapshot(snapshot))
+    state = State(tables_behind(copy), Regime(), find_placement("first-free"), now=copy.now, decision=copy.decision)
+    state.activate(copy.jobs.rows)
+    state.rebuild()
+    engine = Engine(state, Policy())
+    begin = time.process_time()
+    engine.commit(plan)
+    return time.process_time() - begin
+
+
 def binding(nodes: int) -> float:
     """Milliseconds to pack and bind jobs of all sizes on so many nodes of eight."""
     draw = np.random.default_rng(0)
@@ -62,15 +86,17 @@ def main() -> None:
     counts = [int(part) for part in parser.parse_args().jobs.split(",")]
     for rough in (False, True):
         instants = [instant(count, rough) for count in counts]
-        print(f"{'rough curves' if rough else 'Amdahl curves':<34}" + "".join(f"{count:>9}" for count in counts))
+        print(f"{'rough curves' if rough else 'Amdahl curves':<34}" + "".join(f"{count:>16}" for count in counts))
         for name, settings in POLICIES:
             policy = make_policy(name, settings)
             policy.decide(instants[0])
             cells = []
             for snapshot in instants:
                 begin = time.process_time()
-                policy.decide(snapshot)
-                cells.append(f"{1e3 * (time.process_time() - begin):>9.1f}")
+                plan = policy.decide(snapshot)
+                decided = time.process_time()
+                commit = carried_out(snapshot, plan)
+                cells.append(f"{1e3 * (decided - begin):>9.1f}{1e3 * commit:>7.1f}")
             print(f"{' '.join([name, *map(str, settings.values())]):<34}" + "".join(cells), flush=True)
     print(f"{'nodes':<34}" + "".join(f"{count:>9}" for count in counts))
     print(f"{'packing and binding':<34}" + "".join(f"{binding(count):>9.1f}" for count in counts))

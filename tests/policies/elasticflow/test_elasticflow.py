@@ -176,7 +176,7 @@ def test_a_plan_that_cannot_be_made_anew_is_kept(monkeypatch: pytest.MonkeyPatch
     from gantline.policies.elasticflow import desk
 
     kept = 0
-    fresh = desk.Desk._replan
+    fresh = desk.AdmissionDesk._replan
 
     def counted(self: Any, order: Any) -> Any:
         nonlocal kept
@@ -184,7 +184,7 @@ def test_a_plan_that_cannot_be_made_anew_is_kept(monkeypatch: pytest.MonkeyPatch
         kept += self.late[order].any() and len(plans) == len(order)
         return plans
 
-    monkeypatch.setattr(desk.Desk, "_replan", counted)
+    monkeypatch.setattr(desk.AdmissionDesk, "_replan", counted)
     for seed in range(12):
         assert late(simulate(some_jobs(seed, load=3.0), "gpu:2x8", "elasticflow")) == []
     assert kept > 0

@@ -39,6 +39,10 @@ class Decided:
     until: float = math.inf
 
 
+#: what planning writes into a book
+_WRITTEN = ("free_t", "free_v", "plan_t", "plan_v", "plan_first", "plan_count", "finish", "end", "used")
+
+
 class AdmissionDesk:
     """One pool, one moment."""
 
@@ -71,6 +75,7 @@ class AdmissionDesk:
             np.empty((3, breakpoints)), np.empty((3, breakpoints), np.int64),
         )  # fmt: skip
         self.late = np.zeros(n, dtype=np.bool_)
+        self._kept: tuple[dict[int, Plan], dict[str, Any]] | None = None  # plans that were put into the book, and the book then
 
     def decide(self) -> Decided:
         """Admission, plans, spare GPUs."""
@@ -160,14 +165,20 @@ class AdmissionDesk:
         return found
 
     def _restore(self, plans: dict[int, Plan]) -> bool:
-        """Put exactly these plans into the book; False: they do not hold."""
+        """Put exactly these plans into the book; False: they do not hold. Those of last time are copied back rather than followed again."""
         book = self.book
+        if self._kept is not None and self._kept[0] is plans:
+            for name, column in self._kept[1].items():
+                getattr(book, name)[:] = column
+            return True
         book.plan_count[:] = 0
         book.free_t[0], book.free_v[0], book.used[0], book.used[1] = self.now, book.capacity, 1, 0
         need = sum(len(times) for times, _, _ in plans.values())
         if 2 * need + len(book.free_t) // 2 > len(book.plan_t) or 4 * need + 64 > len(book.free_t):
             raise _TooSmall
-        return all(follow(book, job, self.now, times, gpus, end) for job, (times, gpus, end) in plans.items())
+        held = all(follow(book, job, self.now, times, gpus, end) for job, (times, gpus, end) in plans.items())
+        self._kept = (plans, {name: getattr(book, name).copy() for name in _WRITTEN}) if held else None
+        return held
 
     # --- earliest deadline first ----------------------------------------------------------------------------------------
     def _decide_widest(self) -> Decided:

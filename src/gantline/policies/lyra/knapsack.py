@@ -17,8 +17,9 @@ def best_extras(values: Sequence[Floats], capacity: int) -> Ints:
     extras = np.zeros(len(values), dtype=np.int64)
     if capacity <= 0 or not len(values):
         return extras
-    if sum(len(each) for each in values) <= capacity and all((np.diff(each, prepend=0.0) >= 0.0).all() for each in values):
-        return np.array([_most(each) for each in values], dtype=np.int64)  # there is enough for everybody
+    steps = [np.diff(each, prepend=0.0) for each in values]
+    if all((np.diff(each) <= 1e-9).all() for each in steps):
+        return _best_steps(steps, capacity)
     choice = np.zeros((len(values), capacity + 1), dtype=np.int32)
     best = np.zeros(capacity + 1)
     for job, worth in enumerate(values):
@@ -37,6 +38,9 @@ def best_extras(values: Sequence[Floats], capacity: int) -> Ints:
     return extras
 
 
-def _most(worth: Floats) -> int:
-    """The fewest extra workers with the greatest worth, none if that is nothing."""
-    return int(np.argmax(worth)) + 1 if len(worth) and worth.max() > 0.0 else 0
+def _best_steps(steps: Sequence[Floats], capacity: int) -> Ints:
+    """Where each further worker adds no more than the one before, the best steps of all are the answer, and much quicker to find."""
+    owner = np.repeat(np.arange(len(steps)), [len(each) for each in steps])
+    gain = np.concatenate(steps)
+    best = np.argsort(-gain, kind="stable")[:capacity]
+    return np.bincount(owner[best[gain[best] > 0.0]], minlength=len(steps)).astype(np.int64)

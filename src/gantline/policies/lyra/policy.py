@@ -128,13 +128,15 @@ def _seated(pool: Pool, seating: Seating, held: list[list[int]], base: list[int]
     The plan lists jobs that shrink first, then those that start, then those that grow.
     """
     kept = [seating.keep(devices, min(base[place], size[place])) for place, devices in enumerate(held)]
-    extra = frozenset(device for devices in held for device in devices) - {device for mine in kept for device in mine}
+    seating.shun({device for devices in held for device in devices} - {device for mine in kept for device in mine})
     for place in range(len(pool)):
         if (more := min(base[place], size[place]) - len(kept[place])) > 0:
-            kept[place] += seating.add(more, kept[place], extra=False, avoid=extra)
+            kept[place] += seating.add(more, kept[place], extra=False)
     for place, devices in enumerate(held):
-        rest = [device for device in devices if device not in kept[place] and device in seating.free[int(seating.node_of[device])]]
-        kept[place] += seating.keep(rest, size[place] - len(kept[place]))
+        if size[place] > len(kept[place]):
+            rest = [device for device in devices if device not in kept[place] and seating.is_free(device)]
+            kept[place] += seating.keep(rest, size[place] - len(kept[place]))
+    seating.shun(())
     for place in range(len(pool)):
         if (more := size[place] - len(kept[place])) > 0:
             kept[place] += seating.add(more, kept[place], extra=True)

@@ -10,52 +10,72 @@ from gantline.core.arrays import Ints
 
 
 class Seating:
-    """Free devices by server while seats are given out."""
+    """Free devices by server while seats are given out; `shunned` ones are extra workers' that have not been taken from them yet."""
 
     def __init__(self, device_node: Ints, usable: Iterable[int], lent: Iterable[int], taken: Iterable[int]) -> None:
-        self.lent, self.node_of = frozenset(lent), device_node
-        taken_set = set(taken)
+        self.node_of = device_node
         self.free: dict[int, list[int]] = {node: [] for node in sorted(usable)}
-        for device in range(len(device_node)):
-            node = int(device_node[device])
+        taken_set = set(taken)
+        for device, node in enumerate(device_node.tolist()):
             if node in self.free and device not in taken_set:
                 self.free[node].append(device)
+        self.nodes = np.array(list(self.free), dtype=np.int64)
+        self.place = {node: at for at, node in enumerate(self.free)}
+        self.lent = np.isin(self.nodes, list(lent))
+        self.count = np.array([len(devices) for devices in self.free.values()], dtype=np.int64)
+        self.shunned: frozenset[int] = frozenset()
+        self.spare = self.count.copy()  # free and not shunned
 
     def left(self) -> int:
         """Devices that nobody has."""
-        return sum(len(devices) for devices in self.free.values())
+        return int(self.count.sum())
+
+    def shun(self, devices: Iterable[int]) -> None:
+        """Base workers take these before they go to a server on loan, but not before what is free."""
+        self.shunned = frozenset(devices)
+        self.spare = self.count.copy()
+        for device in self.shunned:
+            self.spare[self.place[int(self.node_of[device])]] -= 1
+
+    def is_free(self, device: int) -> bool:
+        return device in self.free[int(self.node_of[device])]
 
     def keep(self, held: Sequence[int], count: int) -> list[int]:
         """Of what a job holds, so many: own servers before those on loan, fuller ones first, so that it spans few."""
-        here = [device for device in held if int(self.node_of[device]) in self.free]
-        size = {int(node): int(number) for node, number in zip(*np.unique(self.node_of[here], return_counts=True))} if here else {}
-        order = sorted(here, key=lambda device: (int(self.node_of[device]) in self.lent, -size[int(self.node_of[device])], device))
-        kept = sorted(order[:count])
+        here = [(device, self.place[int(self.node_of[device])]) for device in held if int(self.node_of[device]) in self.free]
+        size: dict[int, int] = {}
+        for _, at in here:
+            size[at] = size.get(at, 0) + 1
+        order = sorted(here, key=lambda seat: (bool(self.lent[seat[1]]), -size[seat[1]], seat[0]))
+        kept = sorted(device for device, _ in order[: max(count, 0)])
         for device in kept:
-            self.free[int(self.node_of[device])].remove(device)
+            self._take(self.place[int(self.node_of[device])], [device])
         return kept
 
-    def add(self, count: int, near: Iterable[int], extra: bool, avoid: frozenset[int] = frozenset()) -> list[int]:
-        """More devices, on servers of the preferred kind if there are any: best fit on one that holds all, else the emptiest in turn.
-
-        Base workers take what others have as extra workers (`avoid`) before they go to a server on loan, but not before what is free.
-        """
-        own = {int(self.node_of[device]) for device in near}
+    def add(self, count: int, near: Iterable[int], extra: bool) -> list[int]:
+        """More devices, on servers of the preferred kind if there are any: best fit on one that holds all, else the emptiest in turn."""
+        own = np.zeros(len(self.nodes), dtype=bool)
+        own[[self.place[int(self.node_of[device])] for device in near]] = True
         found: list[int] = []
         while count > 0:
-            open_ = {node: [d for d in devices if d not in avoid] for node, devices in self.free.items()}
-            kind = {node: devices for node, devices in open_.items() if devices and (node in self.lent) == extra}
-            if not kind:
-                kind = {node: devices for node, devices in self.free.items() if devices and (node in self.lent) == extra}
-            if not kind:
-                kind = {node: devices for node, devices in self.free.items() if devices}
-            whole = [node for node, devices in kind.items() if len(devices) >= count]
-            if whole:
-                node = min(whole, key=lambda node: (node not in own, len(kind[node]), node))
+            liked = self.lent == extra
+            room, polite = np.where(liked, self.spare, 0), True
+            if not room.any():
+                room, polite = np.where(liked, self.count, 0) if (self.count[liked] > 0).any() else self.count, False
+            if (room >= count).any():
+                at = int(np.argmin(np.where(room >= count, room + np.where(own, 0, 1 << 20), 1 << 40)))
             else:
-                node = max(kind, key=lambda node: (node in own, len(kind[node]), -node))
-            taken = kind[node][:count]
-            self.free[node] = [device for device in self.free[node] if device not in taken]
+                at = int(np.argmax(room + np.where(own & (room > 0), 1 << 20, 0)))
+            devices = self.free[int(self.nodes[at])]
+            taken = [device for device in devices if not (polite and device in self.shunned)][:count]
+            self._take(at, taken)
             found += taken
             count -= len(taken)
         return found
+
+    def _take(self, at: int, devices: list[int]) -> None:
+        gone = set(devices)
+        node = int(self.nodes[at])
+        self.free[node] = [device for device in self.free[node] if device not in gone]
+        self.count[at] -= len(gone)
+        self.spare[at] -= len(gone - self.shunned)
