@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.service.conftest import until
+from tests.service.conftest import Running, until
 
+from gantline.cli.live.idle import idle_node
+from gantline.cli.main import main
 from gantline.service.client import Client
 
 PLAIN = str(Path(__file__).parents[2] / "examples" / "train_plain.py")
@@ -53,3 +55,26 @@ def test_a_wish_of_the_job_itself_is_what_it_asks_for_from_then_on(owner: Client
         owner.requeue(id)
     (job,) = owner.wait(id, timeout=120)
     assert (job["state"], job["gpus"]) == ("succeeded", 2)
+
+
+def test_profiles_are_measured_in_idle_time(owner: Client, service: Running, tmp_path: Path) -> None:
+    """The run waits for the job that is there; while it runs nobody comes; afterwards everything is as before."""
+    go, file = tmp_path / "go", tmp_path / "profiles.json"
+    (busy,) = owner.submit(["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done"])
+    until(lambda: owner.job(busy)["state"] == "running", "a job that is in the way")
+    seen: list[str] = []
+
+    def tell(text: str) -> None:
+        seen.append(text)
+        go.touch()
+
+    with idle_node(owner, "cpu", tell, look=0.05):
+        assert owner.job(busy)["state"] != "running"
+        assert owner.nodes()[0]["state"] == "cordoned"
+        (later,) = owner.submit(["true"])
+        assert owner.job(later)["state"] != "running"
+    assert seen == ["waiting until nobody is on cpu"]
+    assert owner.wait(later, timeout=120)[0]["state"] == "succeeded"
+    words = ["--when-idle", "--home", str(service.home), "--devices", "cpu:4", "--steps", "0,5", "--repeats", "1", "--file", str(file)]
+    assert main(["profile", "run", "nothing", *words, "--", sys.executable, "-S", "-c", "pass", "{steps}"]) == 0
+    assert owner.nodes()[0]["state"] == "up"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +37,8 @@ def run_profile(
     pairs: Annotated[bool, Parameter(negative="", help="Measure the pairs on GPUs that are missing in the file.")] = False,
     seconds: Annotated[str, Parameter(help="How long each pair is watched.")] = "5s",
     limit: Annotated[str, Parameter(help="When a run is given up.")] = "10m",
+    when_idle: Annotated[bool, Parameter(negative="", help="Use devices of the running service, each when nobody is on its node.")] = False,
+    home: Annotated[Path | None, Parameter(help="The service's folder, for --when-idle.")] = None,
 ) -> None:
     """Make short runs of a job on each device type and keep what they tell.
 
@@ -50,15 +54,16 @@ def run_profile(
     bundle = read_bundle(file) if Path(file).exists() else Bundle(devices=machine.cluster.spec)
     ranks = 0 if processes == "gpus" else _whole(processes, "--processes")
     trials = Trials(limit=time_of(limit, "--limit", above=True) or 600.0, processes=ranks)
+    quiet = _idle_nodes(home) if when_idle else lambda node: nullcontext()
     if pairs:
         window = time_of(seconds, "--seconds", above=True) or 5.0
-        for richer in measure_pairs(bundle, machine, trials, window, say):
+        for richer in measure_pairs(bundle, machine, trials, window, say, quiet):
             write_bundle(richer, file)
         return
     if not name or not command:
         raise UsageError("no job to profile", where="profile run", fix="gantline profile run NAME -- python train.py")
     lengths, sizes = _whole_list(steps, "--steps", least=0), _whole_list(gpus, "--gpus", least=1)
-    profile = measure_job(name, command, machine, trials, lengths=lengths, sizes=sizes, repeats=repeats, tell=say)
+    profile = measure_job(name, command, machine, trials, lengths=lengths, sizes=sizes, repeats=repeats, tell=say, quiet=quiet)
     kept = bundle.jobs.get(name)
     write_bundle(bundle.with_profile(_named(profile, total, family, kept)), file)
     show_bundle(read_bundle(file), "table", only=name)
@@ -134,6 +139,15 @@ def show_bundle(bundle: Bundle, output: Form, only: str = "") -> None:
         Column("source"),
     )
     show(Sheet(heads, rows), output)
+
+
+def _idle_nodes(home: Path | None) -> Callable[[str], AbstractContextManager[None]]:
+    """How to wait for a node of the running service, and to keep it for a while."""
+    from gantline.cli.live.connection import connect
+    from gantline.cli.live.idle import idle_node
+
+    client = connect(home)
+    return lambda node: idle_node(client, node, say)
 
 
 def _digits(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from gantline.core.errors import RefusedError
@@ -11,6 +12,7 @@ from gantline.runtime.local.devices import Machine
 from gantline.runtime.trials import Place, Trials
 
 Tell = Callable[[str], None]
+Quiet = Callable[[str], AbstractContextManager[None]]  # during it nobody else uses the node of that name
 
 
 def measure_job(
@@ -23,6 +25,7 @@ def measure_job(
     sizes: Sequence[int],
     repeats: int,
     tell: Tell,
+    quiet: Quiet = lambda node: nullcontext(),
 ) -> Profile:
     """Run a job alone on every type of the machine with each number of devices that it has."""
     alone = {}
@@ -31,13 +34,16 @@ def measure_job(
             if size > node.gpus:
                 continue
             tell(f"{name} on {size} x {node.type}: {repeats * len(lengths)} runs of {', '.join(map(str, lengths))} steps")
-            alone[node.type, size] = trials.alone(command, Place.on(machine, node.type, size), lengths, repeats)
+            with quiet(node.name):
+                alone[node.type, size] = trials.alone(command, Place.on(machine, node.type, size), lengths, repeats)
     if not alone:
         raise RefusedError(f"no type has {min(sizes)} devices", where="profile", fix="ask for fewer with --gpus")
     return Profile(name, tuple(command), alone=alone)
 
 
-def measure_pairs(bundle: Bundle, machine: Machine, trials: Trials, seconds: float, tell: Tell) -> Iterator[Bundle]:
+def measure_pairs(
+    bundle: Bundle, machine: Machine, trials: Trials, seconds: float, tell: Tell, quiet: Quiet = lambda node: nullcontext()
+) -> Iterator[Bundle]:
     """Run every pair of jobs that was not measured on every GPU type; the bundle comes back after each, so that nothing is lost."""
     for node in machine.cluster.nodes:
         if not machine.cuda.get(node.name):
@@ -51,7 +57,8 @@ def measure_pairs(bundle: Bundle, machine: Machine, trials: Trials, seconds: flo
                 one, two = bundle[name], bundle[other]
                 rates = (one.alone[node.type, 1].line.rate, two.alone[node.type, 1].line.rate)
                 place = Place.on(machine, node.type, 1)
-                first, second = trials.pair(one.command, two.command, place, rates, seconds)
+                with quiet(node.name):
+                    first, second = trials.pair(one.command, two.command, place, rates, seconds)
                 if other == name:  # two of a kind
                     first = replace(first, ratio=(first.ratio + second.ratio) / 2)
                 bundle = bundle.with_profile(replace(one, pairs={**one.pairs, (node.type, 1, other): first}))

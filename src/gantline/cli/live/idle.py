@@ -1,0 +1,38 @@
+"""Devices of a running service in their idle time: nobody is on a node, and nobody may come until we are done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_LOOK = 1.0  # seconds between looks
+
+
+@contextmanager
+def idle_node(client: Any, name: str, tell: Callable[[str], None], look: float = _LOOK) -> Iterator[None]:
+    """Wait until nobody is on a node, and keep it so: it is cordoned meanwhile. A node that the service does not have is ours."""
+    told = False
+    while True:
+        node = _node(client, name)
+        if node is None:
+            yield
+            return
+        if node["state"] == "up" and not node["busy"]:
+            client.cordon(name)
+            if not _node(client, name)["busy"]:
+                break
+            client.uncordon(name)  # somebody was faster
+        if not told:
+            tell(f"waiting until nobody is on {name}")
+            told = True
+        time.sleep(look)
+    try:
+        yield
+    finally:
+        client.uncordon(name)
+
+
+def _node(client: Any, name: str) -> Any:
+    return next((node for node in client.nodes() if node["name"] == name), None)
