@@ -124,16 +124,12 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> 
 
 
 def _runner(options: Options, store: SqlStore) -> LocalRunner:
-    """The runner of this machine's devices, which stay what they were: jobs hold them by name over restarts."""
-    before = store.recall("devices")  # what there was, and whether somebody declared it
-    declared = options.devices or (before["spec"] if before and before["declared"] else None)
+    """The runner of this machine's devices: those declared, now or last time, else what is found; the scheduler sees what has changed."""
+    declared = options.devices or store.recall("devices")
     runner = LocalRunner(options.home.path, declared)
-    spec = ",".join(f"{node.type}:{node.gpus}" for node in runner.cluster.nodes)
-    if before and before["spec"] != spec:
-        fix = f"start it with --devices {before['spec']}, or choose another --home"
-        raise RefusedError(f"this home has the devices {before['spec']}, not {spec}", where="--devices", fix=fix)
-    with store.transaction() as write:
-        write.remember("devices", {"spec": spec, "declared": declared is not None})
+    if declared is not None:
+        with store.transaction() as write:
+            write.remember("devices", declared)
     return runner
 
 

@@ -36,7 +36,9 @@ _PATIENCE = 120.0  # seconds for a service to answer
 def up(
     *,
     home: HomeOption = None,
-    devices: Annotated[str | None, Parameter(help="What there is: h200:1,cpu:16. By default what NVML finds, and a slot per core.")] = None,
+    devices: Annotated[
+        str | None, Parameter(help="What there is: h200:1,cpu:16. By default as last time, else what NVML finds and a slot per core.")
+    ] = None,
     policy: Annotated[
         str | None, Parameter(help="Who decides: a name from 'gantline policy list'. By default as last time, else fifo.")
     ] = None,
