@@ -10,7 +10,7 @@ import pytest
 
 from gantline.core.errors import UsageError
 from gantline.core.memory import check
-from gantline.engine.lost_turns import ANSWERED_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident
+from gantline.engine.lost_turns import ANSWERED_ONCE, IN_TIME_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident, LostTurns
 from gantline.files import policies
 from gantline.files.policies import load_policy
 from gantline.simulator.run import Run
@@ -92,6 +92,22 @@ def test_an_endless_loop_is_interrupted_and_soon_given_up(loop: str, tmp_path: P
     assert run.summary["lost_turns"] == NEVER_IN_TIME == len(heard)
     assert "interrupted after 0.02 s" in heard[0].what
     assert f"mine.py:{LINE}" in heard[0].what
+
+
+def lose(turns: LostTurns, count: int, late: bool = True) -> bool:
+    for number in range(count):
+        turns.lose(Incident(0.0, number, "late" if late else "wrong"), late)
+    return turns.hopeless
+
+
+def test_an_answer_and_a_mistake_in_time_begin_the_count_of_late_answers_anew() -> None:
+    turns = LostTurns()
+    assert not lose(turns, NEVER_IN_TIME - 1)
+    turns.answered()
+    assert not lose(turns, IN_TIME_ONCE - 1)
+    assert not lose(turns, 1, late=False)
+    assert not lose(turns, IN_TIME_ONCE - 1)
+    assert lose(turns, 1)
 
 
 def test_a_file_that_is_never_loaded_is_interrupted_at_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
