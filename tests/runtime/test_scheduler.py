@@ -124,16 +124,3 @@ def test_the_policy_may_change_while_it_runs(tmp_path: Path) -> None:
         with pytest.raises(NotFoundError):
             scheduler.use("nonsense")
         assert scheduler.snapshot()["kind"] == "snapshot"
-
-
-POLICIES = ["las", "fair-share", "tiresias", "allox", "gavel.max_min_fairness_perf", "voda.elastic_tiresias", "edf", "sharing"]
-
-
-def test_policies_of_every_kind_drive_it(tmp_path: Path) -> None:
-    """Orders, shares, matchings, sizes, groups: each decides for a while, one after the other."""
-    with running(tmp_path, "cpu:2") as scheduler:
-        for policy in POLICIES:
-            scheduler.use(policy)
-            ids = scheduler.submit(shell("true", estimate=5.0)) + scheduler.submit(shell("true", gpus=2, estimate=9.0))
-            assert ended(scheduler, *ids) == ["succeeded", "succeeded"], policy
-        assert not scheduler.view().incidents
