@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import trustme
 from tests.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
@@ -117,8 +118,19 @@ def test_other_machines_are_let_in_only_with_tls(tmp_path: Path) -> None:
     assert not (tmp_path / "h").exists()
 
 
+def certificate(folder: Path) -> Path:
+    """A certificate for this machine with the authority that signed it, and its key."""
+    folder.mkdir()
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1", "localhost")
+    chain = b"".join(part.bytes() for part in (*issued.cert_chain_pems, authority.cert_pem))
+    (folder / "cert.pem").write_bytes(chain)
+    (folder / "key.pem").write_bytes(issued.private_key_pem.bytes())
+    return folder
+
+
 def test_with_tls_everything_is_encrypted_and_jobs_trust_it(tmp_path: Path) -> None:
-    folder = Path(__file__).parent / "tls"
+    folder = certificate(tmp_path / "tls")
     options = Options(Home(tmp_path / "h"), devices="cpu:1", certificate=folder / "cert.pem", key=folder / "key.pem")
     running = Running(options).start()
     assert running.url.startswith("https://127.0.0.1:")

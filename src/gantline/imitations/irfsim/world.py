@@ -173,7 +173,7 @@ def preempt_jobs(w: World) -> None:
             kept += 1
             continue
         release(w, task)
-        left = 1.0 - (w.pool[NOW] - w.tasks[STARTED, task]) / w.tasks[RUNS_FOR, task]
+        left = 1.0 - (w.pool[NOW] - w.tasks[STARTED, task]) / w.tasks[RUNS_FOR, task] if w.tasks[RUNS_FOR, task] > 0.0 else 0.0
         w.tasks[TRUE + CPU, task] *= left
         w.tasks[TRUE + GPU, task] *= left
         append(w, task)
