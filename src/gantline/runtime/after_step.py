@@ -71,7 +71,8 @@ class Observer:
         live = scheduler.loop.reconciler.live.get(row)
         if phase is Phase.PENDING and live is not None and live.rest:
             job.state, job.reason, job.why = "suspended", "turn", "stands still until its turn comes again"
-        if math.isnan(job.started) and not math.isnan(t.F[c.FIRST_START, row]) and phase is Phase.RUNNING:
+        ran = phase is Phase.RUNNING or phase is Phase.COMPLETED  # a short one may have ended before anybody looked
+        if ran and math.isnan(job.started) and not math.isnan(t.F[c.FIRST_START, row]):
             job.started = float(t.F[c.FIRST_START, row])
         if job.ended and before not in ENDED:
             job.finished = float(t.F[c.FINISH, row]) if phase is Phase.COMPLETED else now
