@@ -11,7 +11,9 @@ from tests.runtime.specs import end_all, ended, running, shell, state, until
 from gantline.core.inputs import Wish
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
+from gantline.runtime.replay import replay_store
 from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.store import SqlStore
 
 
 def begin(home: Path, store: MemoryStore, devices: str = "cpu:2", **more: object) -> Scheduler:
@@ -129,3 +131,25 @@ def test_who_is_preempted_saves_and_goes_on(tmp_path: Path) -> None:
         view = scheduler.view().jobs[long]
         assert (view.epoch, view.restarts) == (2, 1)
         assert view.work > 0.05
+
+
+def test_other_rules_in_the_next_life(tmp_path: Path) -> None:
+    """What is given anew holds from then on, what runs goes on, and either life replays."""
+    store, go = SqlStore.open(tmp_path / "store.sqlite"), tmp_path / "go"
+    first = begin(tmp_path, store, "cpu:3")  # type: ignore[arg-type]
+    (job,) = first.submit(shell(waiting_for(go), gpus=2))
+    until(lambda: state(first, job) == "running")
+    first.stop()
+    with running(tmp_path, "cpu:3", store=store, anew={"placement": "consolidated", "round": 0.2}) as second:
+        assert second.setup.placement == "consolidated"
+        assert second.loop.state.regime.round == 0.2
+        assert state(second, job) == "running"
+        go.touch()
+        ended(second, job, *second.submit(shell("true", gpus=3)))
+    store.close()
+    store = SqlStore.open(tmp_path / "store.sqlite")
+    with running(tmp_path, "cpu:3", store=store) as third:
+        assert third.setup.round == 0.2  # as last time
+    found = replay_store(store)
+    assert found.difference is None, str(found.difference)
+    store.close()

@@ -47,11 +47,13 @@ class Scheduler:
 
     def __init__(
         self, store: Store, runner: LocalRunner, policy: str | None = None, *, settings: Mapping[str, Any] | None = None,
-        setup: Setup | None = None, checkpoint_every: int = 500, job_env: Callable[[str], Mapping[str, str]] = lambda job: {},
+        setup: Setup | None = None, anew: Mapping[str, Any] | None = None, checkpoint_every: int = 500,
+        job_env: Callable[[str], Mapping[str, str]] = lambda job: {},
     ) -> None:  # fmt: skip
         self.store, self.runner, self.checkpoint_every = store, runner, checkpoint_every
         self.job_env = job_env  # what else a job's processes are told: the address and its token
         self.setup = setup or Setup()
+        self._anew = dict(anew or {})  # what is to be so from now on, whatever it was in an earlier life
         self._wanted = Use(0.0, policy, dict(settings or {})) if policy is not None else None
         if policy is not None:
             self.setup = replace(self.setup, policy=policy, settings=dict(settings or {}))
@@ -89,6 +91,7 @@ class Scheduler:
     def _recover(self) -> None:
         saved = self.store.checkpoint()
         if saved is None:
+            self.setup = replace(self.setup, **self._anew)
             self.born = time.time()
             self.clock = WallClock(self.born)
             self.loop = make_loop(self.setup, None, self.runner.cluster, self.runner, self.clock)
@@ -106,12 +109,27 @@ class Scheduler:
         self.book = Book(self.store.jobs())
         self.next_id = self.book.newest
         self.endings, self.observer, self.progress = Endings(self), Observer(self), Progress(self)
-        t = self.loop.state.tables
-        self.loop.postbox.able = lambda row: self.book[t.ids[row]].launch.can(slots_only(t.cluster))
+        self._tell_abilities()
         self.loop.fold(script)
         for _, told in script:
             if isinstance(told, Use):
                 self.setup = replace(self.setup, policy=told.policy, settings=dict(told.settings))
+        if replace(self.setup, **self._anew) != self.setup:
+            self._set_up_anew()
+
+    def _tell_abilities(self) -> None:
+        t = self.loop.state.tables
+        self.loop.postbox.able = lambda row: self.book[t.ids[row]].launch.can(slots_only(t.cluster))
+
+    def _set_up_anew(self) -> None:
+        """Go on under other rules: what was is in a checkpoint of its own, so that either side of it can be replayed."""
+        self.setup = replace(self.setup, **self._anew)
+        saved = checkpoint_of(self.loop, self.setup, self.born)
+        self.loop = make_loop(self.setup, saved, self.runner.cluster, self.runner, self.clock)
+        self._tell_abilities()
+        self.loop.fold(())
+        self.store.append([Entry("checkpoint", saved)])
+        self.lines = 0
 
     def _meet_machine(self) -> None:
         """Devices may have come and gone while nobody was here."""

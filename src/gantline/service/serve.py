@@ -50,6 +50,7 @@ class Options:
     names: tuple[str, ...] = ()  # other names by which it may be called
     certificate: Path | None = None
     key: Path | None = None
+    anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as last time
 
     @property
     def secured(self) -> bool:
@@ -95,7 +96,9 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> 
     jobs = JobTokens.at(home.secret)
     runner.url = url
     setup = Setup(admission=NO_QUOTA, queues=tuple({"name": one.name, "weight": one.weight, "quota": one.quota} for one in store.queues()))
-    scheduler = Scheduler(store, runner, options.policy, settings=options.settings, setup=setup, job_env=_env_of(jobs, options.certificate))
+    scheduler = Scheduler(
+        store, runner, options.policy, settings=options.settings, setup=setup, anew=options.anew, job_env=_env_of(jobs, options.certificate)
+    )
     access = Access(store, jobs)
     service = Service(scheduler, store, access, home.path, url, where if not options.store else options.store.partition("://")[0])
     _own_token(home, store, access)

@@ -7,14 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from gantline.cli.arguments import Settings, settings_of
+from gantline.cli.arguments import Settings, finite_time_of, settings_of
 from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, need_libraries
-from gantline.core.errors import GantlineError, RefusedError
+from gantline.core.errors import GantlineError, NotFoundError, RefusedError
 
 if TYPE_CHECKING:
     from gantline.service.serve import Options
@@ -49,6 +49,16 @@ def up(
     tls_cert: Annotated[Path | None, Parameter(help="A certificate (PEM).")] = None,
     tls_key: Annotated[Path | None, Parameter(help="Its key (PEM).")] = None,
     store: Annotated[str, Parameter(help="Another database: postgresql://USER@HOST/NAME. By default a file in the home.")] = "",
+    round: Annotated[
+        str | None, Parameter(help="Seconds between decisions; 0: on events. By default as last time, as are the next five.")
+    ] = None,
+    quantum: Annotated[str | None, Parameter(help="On events: how often an order that moves by itself is looked at (60).")] = None,
+    placement: Annotated[str | None, Parameter(help="Which devices: first-free, consolidated[:preferred], ... (first-free).")] = None,
+    costs: Annotated[
+        str | None, Parameter(help="What starts, stops and moves are thought to cost, for policies: start=30,resume=60.")
+    ] = None,
+    min_run: Annotated[str | None, Parameter(help="Seconds for which a job that was started is left alone (0).")] = None,
+    profiles: Annotated[Path | None, Parameter(help="A bundle of profiles that 'gantline profile' wrote.")] = None,
     detach: Annotated[bool, Parameter(negative="", help="Return when the service answers.")] = False,
 ) -> int:
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
@@ -59,7 +69,8 @@ def up(
     from gantline.service.serve import Options, serve
 
     where = store or os.environ.get("GANTLINE_STORE", "")
-    options = Options(Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key)
+    anew = anew_of(round, quantum, placement, costs, min_run, profiles)
+    options = Options(Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, anew)
     options.check()
     if devices is not None:
         declared(devices)
@@ -109,6 +120,25 @@ def _detach(options: Options) -> int:
     )
 
 
+def anew_of(
+    round: str | None, quantum: str | None, placement: str | None, costs: str | None, min_run: str | None, profiles: Path | None
+) -> dict[str, Any]:
+    """The rules that are given, each checked."""
+    from gantline.performance.costs import Costs
+    from gantline.placement.rules import find_placement
+
+    found: dict[str, Any] = {"round": finite_time_of(round, "--round"), "min_run": finite_time_of(min_run, "--min-run")}
+    found |= {"quantum": finite_time_of(quantum, "--quantum", above=True), "placement": placement, "costs": costs}
+    if placement is not None:
+        find_placement(placement)
+    Costs.parse(costs or "")
+    if profiles is not None:
+        if not profiles.is_file():
+            raise NotFoundError("no such file", where=str(profiles), fix="write one with gantline profile run")
+        found["profiles"] = str(profiles.absolute())
+    return {key: value for key, value in found.items() if value is not None}
+
+
 def _arguments(options: Options) -> list[str]:
     """The command line that means these options."""
     told = {
@@ -121,6 +151,7 @@ def _arguments(options: Options) -> list[str]:
     told |= {"--tls-cert": options.certificate, "--tls-key": options.key}
     found = ["up", *(f"{name}={value}" for name, value in told.items() if value is not None)]
     found += [f"--name={name}" for name in options.names]
+    found += [f"--{name.replace('_', '-')}={value}" for name, value in options.anew.items()]
     return [*found, *(word for key, value in options.settings.items() for word in ("--set", f"{key}={value}"))]
 
 
