@@ -257,3 +257,13 @@ def test_clients_find_the_service_by_its_home_or_by_the_environment(
         find_address(tmp_path)
     with pytest.raises(UnreachableError, match="does not answer"):
         Client("http://127.0.0.1:1", "t").status()
+
+
+def test_a_job_that_cannot_save_and_go_on_is_stopped_and_started_again(service: Running) -> None:
+    client = service.client()
+    (id,) = client.submit(["sleep", "300"], name="saved")
+    until(lambda: client.job(id)["state"] == "running", "it runs")
+    assert client.save(id) == [id]
+    until(lambda: client.job(id)["epoch"] == 2, "it runs again")
+    client.cancel(id)
+    until(lambda: client.job(id)["state"] == "cancelled", "its end")

@@ -52,6 +52,7 @@ COMMANDS = {
     "hold": "Keep jobs out until they are released.",
     "release": "Let jobs in that were held.",
     "requeue": "Stop jobs and let them wait again, or bring back those that failed.",
+    "save": "Have jobs save their work now.",
     "resize": "Let a job ask for another number of devices.",
     "node": "Cordon, drain or uncordon a node.",
     "queue": "Set how many devices a queue may have.",
@@ -62,7 +63,7 @@ COMMANDS = {
 _LIVE = ("up", "down", "status", "submit", "wait", "get", "describe", "logs", "top", "events", "history", "node", "queue", "token")
 #: commands that do not live in a module of their name
 PLACES = {name: f"gantline.cli.live.{name}:app" for name in _LIVE}
-PLACES |= {name: f"gantline.cli.live.wishes:{name}" for name in ("cancel", "hold", "release", "requeue", "resize")}
+PLACES |= {name: f"gantline.cli.live.wishes:{name}" for name in ("cancel", "hold", "release", "requeue", "save", "resize")}
 
 app = App(
     name="gantline",

@@ -156,6 +156,10 @@ class Client:
     def requeue(self, *ids: str) -> list[str]:
         return self._wish("requeue", ids)
 
+    def save(self, *ids: str) -> list[str]:
+        """Have jobs save their work now, and go on."""
+        return self._wish("save", ids)
+
     def resize(self, id: str, gpus: int, min_gpus: int = 0, max_gpus: int = 0) -> list[str]:
         """Let it ask for another number of devices."""
         return self._wish("resize", [id], gpus=gpus, min_gpus=min_gpus, max_gpus=max_gpus)

@@ -1,4 +1,4 @@
-"""``gantline cancel|hold|release|requeue|resize``: what people want of jobs that are there."""
+"""``gantline cancel|hold|release|requeue|save|resize``: what people want of jobs that are there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gantline.core.errors import RefusedError, UsageError
 Ids = Annotated[str, Parameter(help="Ids of jobs; the number of an array means all its tasks.")]
 _ASK_FROM = 2  # jobs
 
-cancel, hold, release, requeue, resize = (App(name=name) for name in ("cancel", "hold", "release", "requeue", "resize"))
+cancel, hold, release, requeue, save, resize = (App(name=name) for name in ("cancel", "hold", "release", "requeue", "save", "resize"))
 
 
 @cancel.default
@@ -45,6 +45,12 @@ def release_jobs(*ids: Ids, home: HomeOption = None) -> None:
 def requeue_jobs(*ids: Ids, home: HomeOption = None, yes: Yes = False) -> None:
     """Stop and save jobs, or bring back those that failed or were cancelled; they wait like any other."""
     _wish("requeue", ids, home, yes, ask=True)
+
+
+@save.default
+def save_jobs(*ids: Ids, home: HomeOption = None) -> None:
+    """Have jobs save their work now and go on; a job that cannot is stopped, saved and started again."""
+    _wish("save", ids, home, True)
 
 
 @resize.default

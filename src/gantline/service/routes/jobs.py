@@ -29,7 +29,7 @@ class Wishes(BaseModel):
     """What somebody wants of jobs: all of it, or nothing if one of them cannot be."""
 
     model_config = ConfigDict(extra="forbid")
-    wish: Literal["cancel", "hold", "release", "requeue", "resize"]
+    wish: Literal["cancel", "hold", "release", "requeue", "resize", "save"]
     jobs: Annotated[list[str], Field(min_length=1, max_length=_MOST_AT_ONCE)]
     gpus: Annotated[int, Field(ge=0, le=100_000)] = 0
     min_gpus: Annotated[int, Field(ge=0, le=100_000)] = 0
