@@ -94,9 +94,6 @@ class TestPrompt(ExecutorContract):
     def bench(self) -> Bench:
         return PromptBench()
 
-    def test_what_was_stopped_before_it_came_never_comes(self) -> None:
-        """Orders never overtake each other here, so nothing has to be remembered."""
-
 
 class TestFaulty(ExecutorContract):
     calm = 60

@@ -31,6 +31,7 @@ class Prompt:
     def __init__(self, state: State) -> None:
         self.state = state
         self._alive: Ints = np.full(state.tables.I.shape[1], -1, dtype=np.int64)  # epoch by row
+        self._over = self._alive.copy()  # the newest epoch that was stopped
         self._reports: list[Report] = []
 
     def can(self, row: int) -> frozenset[Can]:
@@ -40,6 +41,8 @@ class Prompt:
         self._make_room()
         if order.epoch < self._alive[order.row]:  # fenced off
             self._reports.append(Report(News.STARTED, order.row, int(self._alive[order.row]), now, order.done))
+        elif order.verb is Verb.START and order.epoch <= self._over[order.row]:  # its stop has come before it
+            self._reports.append(Report(News.STOPPED, order.row, order.epoch, now, order.done))
         elif order.verb is Verb.START:
             self._alive[order.row] = order.epoch
             news = News.SUSPENDED if order.suspended else News.STARTED
@@ -48,6 +51,7 @@ class Prompt:
                 self._reports.append(Report(News.SAVED, order.row, order.epoch, now, order.done, order.devices, revision=order.revision))
         else:
             self._alive[order.row] = -1
+            self._over[order.row] = max(int(self._over[order.row]), order.epoch)
             self._reports += [Report(news, order.row, order.epoch, now, order.done) for news in (News.SAVED, News.STOPPED)]
 
     def next_time(self) -> float:
@@ -68,7 +72,7 @@ class Prompt:
         """The tables grow when jobs are submitted."""
         short = self.state.tables.I.shape[1] - len(self._alive)
         if short > 0:
-            self._alive = np.concatenate([self._alive, np.full(short, -1, dtype=np.int64)])
+            self._alive, self._over = (np.concatenate([each, np.full(short, -1)]) for each in (self._alive, self._over))
 
     def _ends(self) -> tuple[Ints, Floats, Floats]:
         """Rows that run, when the end of each is seen (when it is due, and done), and when it is."""
