@@ -23,10 +23,10 @@ from gantline.runtime.store.store import SqlStore
 def careful(home: Path, line: str) -> str:
     """The line, run by somebody who notices when its device is somebody else's."""
     taken = f"{home}/taken.$GANTLINE_DEVICES"
-    enter = (
-        f"echo $GANTLINE_JOB_ID $GANTLINE_EPOCH >> {home}/began; mkdir {taken} || echo $GANTLINE_JOB_ID $GANTLINE_EPOCH >> {home}/breaches"
-    )
-    return f"{enter}; trap 'rmdir {taken}; exit 15' TERM; ({line}); code=$?; rmdir {taken}; exit $code"
+    who = "$GANTLINE_JOB_ID $GANTLINE_EPOCH"
+    leave = f"trap 'rmdir {taken}; exit 15' TERM"  # first: it may be told to stop before it has got anywhere
+    enter = f"echo {who} >> {home}/began; mkdir {taken} || echo {who} >> {home}/breaches"
+    return f"{leave}; {enter}; ({line}); code=$?; rmdir {taken}; exit $code"
 
 
 def script(home: Path) -> dict[str, Spec]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from gantline.core.arrays import Bools, Floats
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.policies.gavel.allocation import Allocation
 from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.kinds import Kinds
@@ -23,6 +23,7 @@ from gantline.policies.gavel.solving import DEFAULT, GIVE, Solving, as_linear, b
 from gantline.solvers.linear_programs import LinearProgram, solve
 
 GROWTH = 1e-4  # a job can still rise if it can grow by this part
+SLACKS = (GIVE, 10 * GIVE, 100 * GIVE)  # parts by which floors may be lowered; well below GROWTH
 NODES = 2_000
 
 
@@ -91,10 +92,24 @@ def _weights(instance: Instance, kinds: Kinds, frozen: Bools) -> Floats:
 
 
 def _can_grow(program: Program, unit: Floats, level: Floats, rising: Bools) -> Bools:
-    """Which of the rising kinds can all grow a little above their level at once."""
-    floor = unit * level * (1.0 - GIVE)
+    """Which of the rising kinds can all grow a little above their level at once.
+
+    Levels are sums of what several passes found, each a little off: floors that rounding has put out of reach are lowered, step by step.
+    """
+    for slack in SLACKS:
+        floor = unit * level * (1.0 - slack)
+        asked = np.flatnonzero(rising & (floor > 0))
+        grown = _growing(program, floor, asked)
+        if grown is not None:
+            can = np.array(rising & (floor <= 0))
+            can[asked] = grown
+            return can
+    return np.zeros(len(rising), dtype=bool)
+
+
+def _growing(program: Program, floor: Floats, asked: Ints) -> Bools | None:
+    """The largest set of those asked that can grow together above their floors; None: the floors themselves cannot be kept."""
     plain = as_linear(program, np.zeros(len(program.row)), floor)
-    asked = np.flatnonzero(rising & (floor > 0))
     grow = sparse.csc_array((np.full(len(asked), GROWTH), (2 * asked + 1, np.arange(len(asked)))), shape=(len(plain.upper), len(asked)))
     columns = len(program.row)
     found = solve(
@@ -110,7 +125,4 @@ def _can_grow(program: Program, unit: Floats, level: Floats, rising: Bools) -> B
         "mip",
         budget=NODES,
     )
-    can = np.array(rising & (floor <= 0))
-    if found.status in ("optimal", "budget"):
-        can[asked] = found.x[columns:] > 0.5
-    return can
+    return found.x[columns:] > 0.5 if found.status in ("optimal", "budget") else None
