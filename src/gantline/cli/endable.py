@@ -17,6 +17,7 @@ from typing import IO
 from gantline.cli.console import say
 
 ENDED = 1
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
 _OURS = str(Path(__file__).parents[1])
 
@@ -29,11 +30,13 @@ def is_wanted(tokens: Sequence[str]) -> bool:
 def in_a_child(call: Callable[[], int]) -> int:
     """The exit code of the call, made in a child process."""
     with tempfile.TemporaryFile() as epitaph:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until both know what to do with them
         child = os.fork()
         if child == 0:
             from gantline._alarm import may_be_ended
 
             os.setpgid(0, 0)  # Ctrl-C reaches it once, through its parent, whether a terminal or somebody else sent it
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
             may_be_ended(epitaph)
             return call()
         return _wait_for(child, epitaph)
@@ -43,7 +46,8 @@ def _wait_for(child: int, epitaph: IO[bytes]) -> int:
     def pass_on(number: int, frame: object) -> None:
         os.kill(child, number)
 
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     try:
         _, status = os.waitpid(child, 0)
     finally:

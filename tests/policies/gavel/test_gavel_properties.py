@@ -125,7 +125,5 @@ def test_lying_about_throughputs_does_not_pay_under_the_discount(instance: Insta
 def test_floors_that_rounding_puts_out_of_reach_do_not_freeze_everybody() -> None:
     """Jobs 2 and 4 meet on the second type; job 3 can go on to run all the time. Once it was left at 0.93."""
     throughput = np.array([[1.0, 1.0, 1.0], [1.0, 2.0, 0.5], [1.0, 3.0, 1.0], [1.0, 1.0, 1.0], [1.0, 2.0, 0.5]])
-    instance = Instance(
-        ("t0", "t1", "t2"), np.array([3.0, 2.0, 2.0]), tuple(range(5)), throughput, scale=np.array([1.0, 1.0, 1.0, 2.0, 2.0])
-    )
+    instance = Instance.of(types=["t0", "t1", "t2"], capacity=[3, 2, 2], throughput=throughput, scale=[1, 1, 1, 2, 2])
     assert effective_throughput(instance, water_filling(instance))[3] == pytest.approx(1.0, rel=1e-5)
