@@ -12,6 +12,8 @@ from tests.engine.states import engine_of
 from tests.runtime.specs import end_all
 
 from gantline.conformance.executor import Bench, ExecutorContract
+from gantline.core import columns as c
+from gantline.core.phases import RUNNING
 from gantline.drivers.acknowledged import Prompt
 from gantline.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.executor import Can, Report
@@ -22,8 +24,6 @@ from gantline.runtime.local.runner import LocalRunner, Task
 
 class VirtualBench:
     """An executor on virtual time, a second per look."""
-
-    finishes = True
 
     def __init__(self, executor: FaultyExecutor) -> None:
         self.executor, self._now = executor, 0.0
@@ -40,17 +40,22 @@ class VirtualBench:
 
 
 class PromptBench:
-    finishes = False  # its jobs end when the tables say so
+    """Its jobs end when the tables say so."""
 
     def __init__(self) -> None:
         rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 100.0} for k in range(4)]
-        self.executor = Prompt(engine_of(rows, "1x4").state)
+        self.state = engine_of(rows, "1x4").state
+        self.executor = Prompt(self.state)
 
     def now(self) -> float:
         return 0.0
 
     def finish(self, row: int) -> None:
-        raise AssertionError
+        F, I = self.state.tables.F, self.state.tables.I
+        I[c.PHASE, row], I[c.EPOCH, row], F[c.RATE, row] = RUNNING, 1, 1.0
+        F[c.DONE, row], F[c.DUE, row] = F[c.WORK, row], 0.0
+        self.state.activate(np.array([row]))
+        self.state.rebuild()
 
     def hear(self) -> list[Report]:
         return self.executor.receive(0.0)
@@ -68,8 +73,6 @@ done
 
 class LocalBench:
     """Real processes that go on until they are told to finish, save when asked and can use other devices."""
-
-    finishes = True
 
     def __init__(self, home: Path) -> None:
         self.home = home

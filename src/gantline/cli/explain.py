@@ -6,8 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from gantline.cli.live.connection import HomeOption
-from gantline.cli.questions import Answer, Placement, Present, PresentSettings, Samples, Sigma, SnapshotFile, about_file, show_answer
+from gantline.cli.questions import NOTHING_SAID, PresentSettings, QuestionOptions, show_answer
 
 app = App(
     name="explain",
@@ -23,19 +22,13 @@ def explain(
     job: Annotated[str, Parameter(help="Its id.")],
     /,
     *,
-    snapshot: SnapshotFile = None,
-    present: Present = "",
     set_: Annotated[PresentSettings, Parameter(name="--set")] = None,
-    placement: Placement = "first-free",
-    samples: Samples = 40,
-    sigma: Sigma = 0.5,
-    home: HomeOption = None,
-    output: Answer = "text",
+    options: QuestionOptions = NOTHING_SAID,
 ) -> int:
     """Say why a job waits, who is ahead of it, which change would start it, and when it is expected to start."""
-    if snapshot is not None:
-        return show_answer(about_file("explain", snapshot, present, set_, placement, samples, sigma, job=job), output)
+    if options.snapshot is not None:
+        return show_answer(options.about_file("explain", set_, job=job), options.output)
     from gantline.cli.live.connection import connect
 
-    with connect(home) as client:
-        return show_answer(client.explain(job, samples=samples, sigma=sigma), output)
+    with connect(options.home) as client:
+        return show_answer(client.explain(job, samples=options.samples, sigma=options.sigma), options.output)

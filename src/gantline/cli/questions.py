@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,37 +10,44 @@ from cyclopts import Parameter
 
 from gantline.cli.arguments import settings_of
 from gantline.cli.console import show_json
+from gantline.cli.live.connection import HomeOption
 from gantline.core.errors import UsageError
 
-SnapshotFile = Annotated[Path | None, Parameter(help="Ask about this file (docs/snapshots.md) instead of the service.", show_default=False)]
-Present = Annotated[str, Parameter(help="The policy in force, where a file is asked about.", show_default=False)]
 PresentSettings = Annotated[list[str] | None, Parameter(negative="", help="A parameter of the policy in force, key=value.")]
-Placement = Annotated[str, Parameter(help="Which devices, where a file is asked about: first-free, consolidated, ...")]
-Samples = Annotated[int, Parameter(help="How often the present is rolled forward.")]
-Sigma = Annotated[float, Parameter(help="How far work may be from its estimate: sigma of a log-normal, where nothing better is known.")]
-Answer = Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")]
 
 
-def about_file(
-    ask: str,
-    snapshot: Path,
-    policy: str,
-    settings: list[str] | None,
-    placement: str,
-    samples: int,
-    sigma: float,
-    **more: Any,
-) -> dict[str, Any]:
-    """The answer to a question about a snapshot in a file."""
-    from gantline.cli.decide import read_json
-    from gantline.questions.asked import answer
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class QuestionOptions:
+    """What a question is about, and how it is answered."""
 
-    if not policy:
-        raise UsageError("a file does not say which policy is in force", where="--snapshot", fix="add --present NAME")
-    document = read_json(snapshot)
-    instant = document.get("snapshot", document) if isinstance(document, dict) else document
-    question = {"ask": ask, "snapshot": instant, "policy": policy, "settings": settings_of(settings), "placement": placement}
-    return answer({**question, "samples": samples, "sigma": sigma, **more})
+    snapshot: Annotated[
+        Path | None, Parameter(help="Ask about this file (docs/snapshots.md) instead of the service.", show_default=False)
+    ] = None
+    present: Annotated[str, Parameter(help="The policy in force, where a file is asked about.", show_default=False)] = ""
+    placement: Annotated[str, Parameter(help="Which devices, where a file is asked about: first-free, consolidated, ...")] = "first-free"
+    samples: Annotated[int, Parameter(help="How often the present is rolled forward.")] = 40
+    sigma: Annotated[
+        float, Parameter(help="How far work may be from its estimate: sigma of a log-normal, where nothing better is known.")
+    ] = 0.5
+    home: HomeOption = None
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text"
+
+    def about_file(self, ask: str, settings: list[str] | None, **more: Any) -> dict[str, Any]:
+        """The answer to a question about the snapshot in the file."""
+        from gantline.cli.decide import read_json
+        from gantline.questions.asked import answer
+
+        assert self.snapshot is not None
+        if not self.present:
+            raise UsageError("a file does not say which policy is in force", where="--snapshot", fix="add --present NAME")
+        document = read_json(self.snapshot)
+        instant = document.get("snapshot", document) if isinstance(document, dict) else document
+        question = {"ask": ask, "snapshot": instant, "policy": self.present, "settings": settings_of(settings), "placement": self.placement}
+        return answer({**question, "samples": self.samples, "sigma": self.sigma, **more})
+
+
+NOTHING_SAID = QuestionOptions()
 
 
 def show_answer(found: dict[str, Any], form: str) -> int:

@@ -8,8 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
-from gantline.cli.live.connection import HomeOption
-from gantline.cli.questions import Answer, Placement, Present, PresentSettings, Samples, Sigma, SnapshotFile, about_file, show_answer
+from gantline.cli.questions import NOTHING_SAID, PresentSettings, QuestionOptions, show_answer
 from gantline.core.errors import UsageError
 
 app = App(
@@ -29,56 +28,55 @@ def what_if(
     set_: Settings = None,
     add: Annotated[str, Parameter(help="Nodes to add, such as 1x4 or v100:2x8.", show_default=False)] = "",
     lose: Annotated[list[str] | None, Parameter(negative="", help="A node to lose; may be repeated.")] = None,
-    snapshot: SnapshotFile = None,
     history: Annotated[Path | None, Parameter(help="Ask about this table of past jobs instead of the present queue.")] = None,
     past: Annotated[bool, Parameter(negative="", help="Ask about the service's own past instead of the present queue.")] = False,
     cluster: Annotated[str, Parameter(help="On which the history ran.", show_default=False)] = "",
-    present: Present = "",
     present_set: Annotated[PresentSettings, Parameter(name="--present-set")] = None,
-    placement: Placement = "first-free",
-    samples: Samples = 40,
-    sigma: Sigma = 0.5,
-    home: HomeOption = None,
-    output: Answer = "text",
+    options: QuestionOptions = NOTHING_SAID,
 ) -> int:
     """Say how the queue, or the past, would fare under another policy, with more devices or without a node."""
     other = {"other": policy, "other_settings": settings_of(set_)} if policy else {}
     change = {**other, "add": add, "lose": lose or []}
     if history is not None:
-        return show_answer(_about_past(history, cluster, present, present_set, policy, set_, add, lose or [], placement, samples), output)
-    if snapshot is not None:
-        return show_answer(about_file("what-if", snapshot, present, present_set, placement, samples, sigma, **change), output)
+        return show_answer(_about_past(history, cluster, present_set, policy, set_, add, lose or [], options), options.output)
+    if options.snapshot is not None:
+        return show_answer(options.about_file("what-if", present_set, **change), options.output)
     from gantline.cli.live.connection import connect
 
     if set_:
         raise UsageError("the service is asked about policies by name", where="--set", fix="leave it out, or ask about a --snapshot")
-    with connect(home) as client:
+    with connect(options.home) as client:
         if past:
-            return show_answer(client.past_what_if(policy, add=add, lose=lose or (), replicas=min(samples, 20)), output)
-        return show_answer(client.what_if(policy, add=add, lose=lose or (), samples=samples, sigma=sigma), output)
+            return show_answer(client.past_what_if(policy, add=add, lose=lose or (), replicas=min(options.samples, 20)), options.output)
+        return show_answer(client.what_if(policy, add=add, lose=lose or (), samples=options.samples, sigma=options.sigma), options.output)
 
 
 def _about_past(
     history: Path,
     cluster: str,
-    present: str,
     present_set: list[str] | None,
     policy: str,
     set_: list[str] | None,
     add: str,
     lose: list[str],
-    placement: str,
-    samples: int,
+    options: QuestionOptions,
 ) -> dict[str, object]:
     from gantline.files.clusters import read_cluster
     from gantline.files.policies import load_policy
     from gantline.questions.past import past_what_if
     from gantline.workload.trace import Trace
 
-    if not cluster or not present:
+    if not cluster or not options.present:
         raise UsageError("a history does not say where and how it ran", where="--history", fix="add --cluster and --present")
-    now, then = load_policy(present, settings_of(present_set)), load_policy(policy, settings_of(set_)) if policy else None
+    now, then = load_policy(options.present, settings_of(present_set)), load_policy(policy, settings_of(set_)) if policy else None
     found = past_what_if(
-        Trace.load(history), read_cluster(cluster), now, then, add=add, lose=lose, replicas=min(samples, 20), placement=placement
+        Trace.load(history),
+        read_cluster(cluster),
+        now,
+        then,
+        add=add,
+        lose=lose,
+        replicas=min(options.samples, 20),
+        placement=options.placement,
     )
     return {**found.as_json(), "lines": found.lines()}

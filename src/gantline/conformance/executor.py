@@ -6,6 +6,7 @@ let time pass, and look at what is reported. Reports may be doubled, and may com
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
@@ -18,7 +19,6 @@ class Bench(Protocol):
     """An executor to be tried."""
 
     executor: Executor
-    finishes: bool  # whether `finish` can be asked for
 
     def now(self) -> float: ...
 
@@ -31,17 +31,18 @@ class Bench(Protocol):
         ...
 
 
-class ExecutorContract:
+class ExecutorContract(ABC):
     """The promises, one test each."""
 
     patience = 400  # how often `hear` is asked before something is said not to happen
     calm = 5  # how often, to see that nothing happens
     again = 40  # after so many, the newest orders are repeated, as the engine does
 
+    @abstractmethod
     def bench(self) -> Bench:
-        raise NotImplementedError
+        """A fresh executor on its bench."""
 
-    # --- helpers --------------------------------------------------------------------------------------------------------
+    # --- what tests are made of --------------------------------------------------------------------------------------------------------
     def begin(self) -> Bench:
         self._bench, self._heard, self._newest = self.bench(), [], {}
         return self._bench
@@ -129,8 +130,6 @@ class ExecutorContract:
 
     def test_an_end_is_told_again_when_asked(self) -> None:
         bench = self.begin()
-        if not bench.finishes:
-            return
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.STARTED, 0, 1)
         bench.finish(0)
@@ -196,7 +195,7 @@ class ExecutorContract:
 
     def test_who_has_ended_does_not_go_on(self) -> None:
         bench = self.begin()
-        if Can.DEVICES not in bench.executor.can(0) or not bench.finishes:
+        if Can.DEVICES not in bench.executor.can(0):
             return
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.STARTED, 0, 1)

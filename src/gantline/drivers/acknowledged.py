@@ -32,6 +32,7 @@ class Prompt:
         self.state = state
         self._alive: Ints = np.full(state.tables.I.shape[1], -1, dtype=np.int64)  # epoch by row
         self._over = self._alive.copy()  # the newest epoch that was stopped
+        self._ended: dict[int, Report] = {}  # by row: its end, told again to whoever asks
         self._reports: list[Report] = []
 
     def can(self, row: int) -> frozenset[Can]:
@@ -41,6 +42,8 @@ class Prompt:
         self._make_room()
         if order.epoch < self._alive[order.row]:  # fenced off
             self._reports.append(Report(News.STARTED, order.row, int(self._alive[order.row]), now, order.done))
+        elif order.verb is Verb.START and order.row in self._ended:
+            self._reports.append(self._ended[order.row])
         elif order.verb is Verb.START and order.epoch <= self._over[order.row]:  # its stop has come before it
             self._reports.append(Report(News.STOPPED, order.row, order.epoch, now, order.done))
         elif order.verb is Verb.START:
@@ -61,7 +64,9 @@ class Prompt:
         found, self._reports = self._reports, []
         for row, seen, at in zip(*self._ends()):
             if seen <= now:
-                found.append(Report(News.FINISHED, int(row), int(self._alive[row]), float(at), float(self.state.tables.F[c.WORK, row])))
+                end = Report(News.FINISHED, int(row), int(self._alive[row]), float(at), float(self.state.tables.F[c.WORK, row]))
+                self._ended[int(row)] = end
+                found.append(end)
                 self._alive[row] = -1
         return found
 
