@@ -53,6 +53,19 @@ def test_json_is_one_object_with_every_promised_key(cli: Cli, folder: Path) -> N
     assert told.json["jobs"] == told.json["completed"] == 5
 
 
+def test_json_lists_device_types_and_queues_where_there_are_several(cli: Cli, folder: Path) -> None:
+    (folder / "mixed.csv").write_text(
+        "job,arrival,gpus,duration,type,queue\na,0,2,100,v100,research\nb,0,2,100,v100,research\nc,0,1,50,k80,service\n"
+    )
+    told = cli("simulate", "mixed.csv", "--cluster", "v100:1x2,k80:1x2", "--policy", "fifo", "--set", "backfill=skip", "-o", "json").json
+    assert [(one["type"], one["jobs"], one["queue_mean"], one["utilisation"]) for one in told["types"]] == [
+        ("v100", 2, 0.5, 1.0),
+        ("k80", 1, 0.0, 0.125),
+    ]
+    assert [(one["queue"], one["jobs"], one["queueing_mean"]) for one in told["queues"]] == [("research", 2, 50.0), ("service", 1, 0.0)]
+    assert not {"types", "queues"} & cli(*BASE, "--policy", "fifo", "-o", "json").json.keys()
+
+
 def test_the_command_and_the_function_agree(cli: Cli, folder: Path) -> None:
     told = cli(*BASE, "--policy", "las", "--round", "1m", "--placement", "consolidated", "-o", "json").json
     run = simulate("jobs.csv", "2x4", "las", round=60, placement="consolidated")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gantline.cli.console import chart_width, is_watched, say, show_object, show_text
 from gantline.report.doubts import MANY, free_stops, is_broken, no_contest
@@ -122,4 +122,17 @@ def show_summary(run: Run, form: str) -> None:
         show_text(run_summary(run, width=chart_width()))
         show_text(f"[dim]{run.summary['jobs']} jobs in {run.summary['wall_seconds']:.2f} s[/dim]")
         return
-    show_object(run.summary, form)
+    show_object({**run.summary, **_groups(run)} if form == "json" else run.summary, form)
+
+
+def _groups(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """The same numbers per device type and per queue, where there are several; a row of CSV has no room for them."""
+    from gantline.report.frames import span_of
+    from gantline.report.metrics import per_group, per_type
+
+    found = {}
+    if len(run.summary.get("node_types", ())) > 1:
+        found["types"] = per_type(run).to_dicts()
+    if run.jobs["queue"].n_unique() > 1:
+        found["queues"] = per_group(run.jobs, "queue", span_of(run)[1]).to_dicts()
+    return found
