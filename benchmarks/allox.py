@@ -54,11 +54,7 @@ def main() -> None:
             cpu_seconds(few, regime, policy, settings)
             print(f"compiled {policy}", end="\r", file=sys.stderr)
             name = " ".join([policy, *(f"{key}={value:g}" for key, value in settings.items())])
-            try:
-                seconds, mean, decisions = cpu_seconds(trace, regime, policy, settings)
-            except ArithmeticError as error:  # IRFsim's SRPT divides by zero where two events fall on the very end of a job
-                print(f"{name:<24} left out: {error}", flush=True)
-                continue
+            seconds, mean, decisions = cpu_seconds(trace, regime, policy, settings)
             print(f"{name:<24}{seconds:>8.2f}{mean:>12.2f}{decisions:>11}{1e6 * seconds / max(decisions, 1):>9.0f}", flush=True)
         print()
 

@@ -19,6 +19,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.performance.costs import Costs
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
+from gantline.workload.generators import generate
 from gantline.workload.importers.irfsim import read
 from gantline.workload.trace import Trace
 
@@ -141,6 +142,12 @@ def test_intervals_cover_the_samples_and_never_overlap_on_a_device(tmp_path: Pat
         .to_series()
         .to_list()
     )
+
+
+def test_a_job_stopped_at_its_very_end_ends() -> None:
+    """SRPT stops everybody at every event, also one that has nothing left to do: it comes back with no time on any device."""
+    run = simulate(generate("hybrid", seed=0, jobs=1000), "gpu:20x1/0c/64g,cpu:20x0/32c/64g", "allox.srpt", regime="irfsim")
+    assert run.summary["completed"] == 1000
 
 
 def test_with_fewer_gpus_than_users_equal_share_runs_nothing(tmp_path: Path) -> None:

@@ -75,8 +75,9 @@ def progress(w: World, task: int) -> float:
     fast = CPU if w.tasks[TRUE + CPU, task] < w.tasks[TRUE + GPU, task] else GPU
     share: float = w.tasks[UNITS + fast, task] / w.pool[CAPACITY + fast]
     share = max(share, w.tasks[NEEDS_MEMORY + fast, task] / w.pool[CAPACITY + MEMORY])
-    if w.codes[DEVICE, task] != fast:
-        share *= w.tasks[TRUE + fast, task] / w.tasks[TRUE + w.codes[DEVICE, task], task]
+    here = w.tasks[TRUE + w.codes[DEVICE, task], task]
+    if w.codes[DEVICE, task] != fast and here > 0.0:  # nothing is left of one that was stopped at its very end
+        share *= w.tasks[TRUE + fast, task] / here
     return share
 
 
