@@ -33,6 +33,7 @@ _KNOWN = {
     "edf": "gantline.policies.elasticflow.policy:EarliestDeadlineFirst",
     "elasticflow": "gantline.policies.elasticflow.policy:ElasticFlow",
     "fair-share": "gantline.policies.fair_share:FairShare",
+    "gandiva": "gantline.policies.gandiva:Gandiva",
     "ffdl": "gantline.policies.elastic.ffdl:Ffdl",
     "lyra": "gantline.policies.lyra.policy:Lyra",
     "optimus": "gantline.policies.optimus.policy:Optimus",

@@ -34,10 +34,10 @@ def trace_of(workload: str) -> Trace:
     return import_trace("elasticflow", reference(f"elasticflow/trace_{workload}.csv.gz"), {"throughputs": table})
 
 
-def simulated(workload: str, cluster: str, policy: str, **settings: Any) -> Run:
+def simulated(workload: str, cluster: str, policy: str, plain: bool = False, **settings: Any) -> Run:
     nodes, gpus = cluster[1:].split("g")
     kind = "t4" if "T4" in workload else "a100"
-    given = {"compat": "elasticflow", **settings}
+    given = {} if plain else {"compat": "elasticflow", **settings}
     return simulate(
         trace_of(workload), f"{kind}:{nodes}x{gpus}", policy, settings=given, regime="elasticflow", round=SLOTS.get(workload, 240)
     )
@@ -63,11 +63,11 @@ def histories(run: Run) -> dict[str, str]:
     return told
 
 
-def records(workload: str) -> dict[tuple[str, str], list[dict[str, str]]]:
+def records(workload: str, schedules: tuple[str, ...] = tuple(SCHEDULES)) -> dict[tuple[str, str], list[dict[str, str]]]:
     found: dict[tuple[str, str], list[dict[str, str]]] = {}
     with gzip.open(reference(f"elasticflow/per_job_{workload}.csv.gz"), "rt") as file:
         for row in csv.DictReader(file):
-            if row["schedule"] in SCHEDULES:
+            if row["schedule"] in schedules:
                 found.setdefault((row["cluster"], row["schedule"]), []).append(row)
     return found
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.imitations.elasticflow.calendar import Calendar
 from gantline.imitations.elasticflow.edf import plan_by_deadline
+from gantline.imitations.elasticflow.outcome import Outcome, Span
 from gantline.imitations.elasticflow.share import FULL, IN_TIME, P_COUNT, P_END, P_EXACT, P_FIRST, P_GPUS, Board, plan_all, share_spare
 
 
@@ -36,16 +36,6 @@ class Rules:
     admission: str  # "group", "single" or "off"
     most_first: bool = True  # spare GPUs where they add most GPU-time, as the artifact does, or least
     overhead: bool = True
-
-
-class Span(NamedTuple):
-    """Who held which ranks from when to when."""
-
-    job: int
-    start: float
-    end: float
-    first: int
-    gpus: int
 
 
 class Clock:
@@ -82,6 +72,11 @@ class Clock:
             np.zeros((3, n), np.int64), np.full((2, n), np.nan), np.zeros(2, np.int64),
             np.empty((3, breakpoints)), np.empty((3, breakpoints), np.int64), np.empty(4),
         )  # fmt: skip
+
+    def outcome(self) -> Outcome:
+        """What came out."""
+        exact = self.exact if self.rules.elastic else None
+        return Outcome(self.jobs.deadline, self.start, self.end, exact, self.ended, self.rejected, self.spans, self.rounds)
 
     # --- the loop -------------------------------------------------------------------------------------------------------
     def run(self) -> None:

@@ -1,7 +1,9 @@
-"""The loop of `--regime elasticflow`: ElasticFlow and its deadline baselines as its artifact runs them (docs/design/elasticflow.md)."""
+"""The loop of `--regime elasticflow`: ElasticFlow and its baselines as its artifact runs them (docs/design/elasticflow.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,20 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.core.tables import Tables
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.elasticflow.clock import Clock, Jobs, Rules
+from gantline.imitations.elasticflow.gandiva import CLASSES, GandivaRun
 from gantline.imitations.elasticflow.result import write_result
+from gantline.imitations.elasticflow.rigid import RigidJobs
+from gantline.imitations.elasticflow.themis import ThemisRun
+from gantline.imitations.elasticflow.tiresias import TiresiasRun
 from gantline.imitations.refusals import refuse
 from gantline.policies.elasticflow.settings import DeadlinePolicy
 from gantline.workload.trace import Trace
 
+_RIGID: dict[str, Callable[..., TiresiasRun | GandivaRun | ThemisRun]] = {
+    "tiresias": TiresiasRun,
+    "gandiva": GandivaRun,
+    "themis": ThemisRun,
+}
 _WHERE = "--regime elasticflow"
 _LEVELS = 16  # up to 32,768 GPUs for one job
 
@@ -25,7 +36,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     """Run the trace to its end by the artifact's rules and leave the result in the simulation's tables and log."""
     state, policy = simulation.state, simulation.engine.policy
     if not isinstance(policy, DeadlinePolicy):
-        raise RefusedError(f"ElasticFlow's simulator has no policy '{policy.name}'", where=_WHERE, fix="it has elasticflow and edf")
+        return _drive_rigid(simulation, trace)
     _refuse_what_it_has_not(simulation)
     cluster, chosen = state.tables.cluster, policy.settled()
     jobs = read_jobs(state.tables, trace, chosen.scale_limit == "knee")
@@ -33,7 +44,53 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     clock = Clock(jobs, rules, cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round)
     clock.run()
     simulation.engine.decisions = clock.rounds
-    return write_result(simulation, clock, chosen.judge == "exact")
+    return write_result(simulation, clock.outcome(), chosen.judge == "exact")
+
+
+def _drive_rigid(simulation: Simulation, trace: Trace) -> dict[str, Any]:
+    """Run one of the baselines that give jobs what they ask for and know no deadlines."""
+    state, policy = simulation.state, simulation.engine.policy
+    name, limits = policy.name, tuple(getattr(policy, "limits", ()))
+    if name not in _RIGID:
+        known = ", ".join(("elasticflow", "edf", *_RIGID))
+        raise RefusedError(f"ElasticFlow's simulator has no policy '{name}'", where=_WHERE, fix=f"it has {known}")
+    _refuse_what_it_has_not(simulation)
+    for one in fields(policy):
+        if one.name not in ("limits", "compat") and getattr(policy, one.name) != one.default:
+            raise RefusedError(f"its {name} has no '{one.name}'", where=_WHERE, fix=f"leave --set {one.name} out")
+    cluster = state.tables.cluster
+    jobs = read_rigid_jobs(state.tables, trace)
+    _refuse_what_never_runs(name, state.tables, jobs, max(node.gpus for node in cluster.nodes))
+    size = cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round
+    run = TiresiasRun(jobs, *size, limits) if name == "tiresias" else _RIGID[name](jobs, *size)
+    run.run()
+    simulation.engine.decisions = run.rounds
+    return write_result(simulation, run.outcome(), False)
+
+
+def read_rigid_jobs(tables: Tables, trace: Trace) -> RigidJobs:
+    """Sizes and durations as they were asked for; speeds at that size, for Themis."""
+    known = read_jobs(tables, trace, False)
+    size = tables.I[c.GPUS].copy()
+    duration = trace.frame["duration"].cast(pl.Float64).to_numpy().astype(np.float64)
+    level = np.minimum(np.log2(size).astype(np.int64), _LEVELS - 1)
+    told = known.speed[np.arange(len(size)), level]
+    speed = np.where((2**level == size) & (told > 0.0), told, known.iterations / np.maximum(duration, 1e-9))
+    return RigidJobs(known.arrival, known.deadline, size, duration, known.iterations, speed)
+
+
+def _refuse_what_never_runs(name: str, tables: Tables, jobs: RigidJobs, per_node: int) -> None:
+    """Gandiva and Themis would go on for ever with a job that cannot start; Tiresias ends with it unfinished."""
+    size = jobs.gpus
+    never = np.zeros(len(size), dtype=bool)
+    if name == "gandiva":
+        never = ~np.isin(size, CLASSES) | (-(-size // per_node) * per_node > tables.cluster.gpus)
+    elif name == "themis":
+        never = size > tables.cluster.gpus
+    if never.any():
+        row = int(np.argmax(never))
+        why = f"job '{tables.ids[row]}' asks for {int(size[row])} GPUs, and the original's {name} would wait for ever"
+        raise RefusedError(why, where=_WHERE, fix="use a larger cluster, or leave such jobs out")
 
 
 def read_jobs(tables: Tables, trace: Trace, knee: bool) -> Jobs:

@@ -11,39 +11,39 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.imitations.elasticflow.clock import Clock, Span
-from gantline.imitations.intervals import write_log
+from gantline.imitations.elasticflow.outcome import Outcome, Span
+from gantline.imitations.intervals import DeviceSeats, write_log
 
 
-def write_result(simulation: Simulation, clock: Clock, exact: bool) -> dict[str, Any]:
+def write_result(simulation: Simulation, found: Outcome, exact: bool) -> dict[str, Any]:
     """Starts, ends, verdicts and intervals; `finish` is the end as the artifact records it, GPUs are held until the round that sees it."""
     state, t = simulation.state, simulation.state.tables
-    F, I, n = t.F, t.I, len(clock.jobs)
-    job, start, end, _, gpus = _columns(clock.spans)
-    done = ~np.isnan(clock.ended)
+    F, I, n = t.F, t.I, len(found.start)
+    job, start, end, _, gpus = _columns(found.spans)
+    done = ~np.isnan(found.ended)
     F[c.SERVICE] = np.bincount(job, weights=end - start, minlength=n)
     F[c.GPUTIME] = np.bincount(job, weights=(end - start) * gpus, minlength=n)
-    F[c.FIRST_START] = F[c.MARK] = clock.start
-    F[c.FINISH] = np.where(done, clock.end, np.nan)
+    F[c.FIRST_START] = F[c.MARK] = found.start
+    F[c.FINISH] = np.where(done, found.end, np.nan)
     F[c.DONE] = F[c.SAFE] = np.where(done, F[c.WORK], 0.0)
-    I[c.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(clock.rejected, int(Phase.REJECTED), int(Phase.PENDING)))
+    I[c.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(found.rejected, int(Phase.REJECTED), int(Phase.PENDING)))
     again = np.zeros(n, dtype=np.int64)
     order = np.lexsort((start, job))
     gap = (job[order][1:] == job[order][:-1]) & (start[order][1:] > end[order][:-1])
     np.add.at(again, job[order][1:][gap], 1)
     I[c.PREEMPTIONS] = I[c.RESTARTS] = again
     state.now = float(end.max(initial=0.0))
-    _write_log(simulation, clock)
-    judged = clock.exact if exact and clock.rules.elastic else clock.end
-    met = done & (judged <= clock.jobs.deadline)
-    t.metrics["met"] = np.where(np.isinf(clock.jobs.deadline), np.nan, met.astype(np.float64))
-    if clock.rules.elastic:
-        t.metrics["exact_end"] = np.where(done, clock.exact, np.nan)
-    due = np.isfinite(clock.jobs.deadline)
+    _write_log(simulation, found)
+    judged = found.exact if exact and found.exact is not None else found.end
+    met = done & (judged <= found.deadline)
+    t.metrics["met"] = np.where(np.isinf(found.deadline), np.nan, met.astype(np.float64))
+    if found.exact is not None:
+        t.metrics["exact_end"] = np.where(done, found.exact, np.nan)
+    due = np.isfinite(found.deadline)
     accepted = int((met & due).sum())
-    declined = int(clock.rejected.sum() + (done & due & ~met).sum())
+    declined = int(found.rejected.sum() + (done & due & ~met).sum())
     ratio = accepted / (accepted + declined) if accepted + declined else None
-    told: dict[str, Any] = {"admitted": int(n - clock.rejected.sum()), "rejected": int(clock.rejected.sum()), "rounds": clock.rounds}
+    told: dict[str, Any] = {"admitted": int(n - found.rejected.sum()), "rejected": int(found.rejected.sum()), "rounds": found.rounds}
     told |= {"deadlines_met": accepted, "deadlines_declined": declined, "late_admitted": int((done & due & ~met).sum())}
     return told | {"deadline_ratio": ratio}
 
@@ -55,17 +55,25 @@ def _columns(spans: list[Span]) -> tuple[Ints, Floats, Floats, Ints, Ints]:
     return job, table[:, 1], table[:, 2], first, gpus
 
 
-def _write_log(simulation: Simulation, clock: Clock) -> None:
-    t, n = simulation.state.tables, len(clock.spans)
-    job, start, end, first, gpus = _columns(clock.spans)
+def _write_log(simulation: Simulation, found: Outcome) -> None:
+    t, n = simulation.state.tables, len(found.spans)
+    job, start, end, first, gpus = _columns(found.spans)
     by_time = np.lexsort((job, start))
     gpus, first, job, start, end = gpus[by_time], first[by_time], job[by_time], start[by_time], end[by_time]
-    offset = np.cumsum(gpus) - gpus
     option = np.full(n, -1, dtype=np.int64)
     size = t.options.I[c.O_GPUS]
     for k, (row, held) in enumerate(zip(job.tolist(), gpus.tolist())):
         own = slice(int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_FIRST, row] + t.I[c.OPTION_COUNT, row]))
         option[k] = own.start + int(np.argmax(size[own] == held))
-    reason = np.where(end == clock.ended[job], int(Reason.FINISHED), int(Reason.RESIZED))
-    devices = np.repeat(first - offset, gpus) + np.arange(int(gpus.sum()))
-    write_log(simulation, row=job, option=option, reason=reason, begin=start, end=end, gpus=gpus, devices=devices.tolist())
+    reason = np.where(end == found.ended[job], int(Reason.FINISHED), int(Reason.RESIZED))
+    devices = _devices(simulation, start, end, first, gpus)
+    write_log(simulation, row=job, option=option, reason=reason, begin=start, end=end, gpus=gpus, devices=devices)
+
+
+def _devices(simulation: Simulation, start: Floats, end: Floats, first: Ints, gpus: Ints) -> Ints:
+    """The devices of every span: its ranks, or for baselines that only count GPUs the lowest that are free."""
+    if (first >= 0).all():
+        return np.repeat(first - (np.cumsum(gpus) - gpus), gpus) + np.arange(int(gpus.sum()))
+    seats = DeviceSeats(simulation.state.tables.D.shape[1])
+    taken = (seats.take(count, *span) for count, *span in zip(gpus.tolist(), start.tolist(), end.tolist()))
+    return np.array([device for devices in taken for device in devices], dtype=np.int64)

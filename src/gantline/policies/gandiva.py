@@ -1,0 +1,45 @@
+"""Gandiva (Xiao et al., OSDI 2018), its time slicing: when not all jobs fit, they take turns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gantline.core.errors import UsageError
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Gandiva(Policy):
+    """Round robin of whole gangs: who has waited longest since its last turn comes first, whoever fits runs."""
+
+    name: ClassVar[str] = "gandiva"
+    paper: ClassVar[str] = "Xiao et al.: Gandiva: Introspective Cluster Scheduling for Deep Learning (OSDI 2018), section 3"
+
+    slice: float = field(
+        default=60.0, metadata={"help": "seconds of a turn; in between nobody is preempted (regime 'elasticflow': its own)"}
+    )
+
+    def __post_init__(self) -> None:
+        if not (self.slice > 0.0 and math.isfinite(self.slice)):
+            raise UsageError(f"a slice of {self.slice} s", where="policy 'gandiva'", fix="use seconds above zero, such as 60")
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        memory: dict[str, Any] = snapshot.memory or {}
+        jobs, now = snapshot.jobs, snapshot.now
+        seen = memory.get("seen", {})  # when a job last had its turn
+        since = np.array([seen.get(str(row), came) for row, came in zip(jobs.rows.tolist(), jobs.arrival.tolist())])
+        since = np.where(jobs.running, now, since)
+        over = now >= memory.get("until", -math.inf) - 1e-9
+        until = now + self.slice if over else memory["until"]
+        kept = {
+            str(row): float(at)
+            for row, at, runs in zip(jobs.rows.tolist(), since.tolist(), jobs.running.tolist())
+            if runs or str(row) in seen
+        }
+        return Plan.rank(since, preempt=over, valid_until=until, memory={"until": until, "seen": kept})

@@ -1,0 +1,90 @@
+"""The artifact's Tiresias, Gandiva and Themis: its recorded runs, and the program that Themis solves."""
+
+from __future__ import annotations
+
+import csv
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from tests.imitations.elasticflow.test_reference import histories, names_of, records, simulated, whole
+from tests.simulator.references import reference
+
+from gantline import simulate
+from gantline.core.errors import GantlineError
+from gantline.imitations.elasticflow.themis import fairest
+
+SCHEDULES = {"dlas-gpu": "tiresias", "gandiva": "gandiva", "themis": "themis"}
+
+
+def recorded_ratio(workload: str, cluster: str, schedule: str) -> float:
+    for row in csv.DictReader(reference("elasticflow/summary.csv").open()):
+        if (row["workload"], row["cluster"], row["schedule"]) == (workload, cluster, schedule):
+            return float(row["ratio"])
+    raise AssertionError("no such run")
+
+
+@pytest.mark.parametrize("workload", ["tiny", "25of195", "195", "syn100", "cluster10", "cluster03x300", "cluster06x300", "be0.3"])
+def test_every_recorded_job_of_a_rigid_baseline(workload: str) -> None:
+    """Start, end and verdict of every job, for Tiresias the GPUs over time too; Themis where its program has one answer."""
+    names = names_of(workload)
+    for (cluster, schedule), rows in records(workload, tuple(SCHEDULES)).items():
+        if (workload, schedule) == ("25of195", "themis"):
+            continue
+        run = simulated(workload, cluster, SCHEDULES[schedule], plain=True)
+        jobs, history = {job["job"]: job for job in run.jobs.iter_rows(named=True)}, histories(run)
+        for row in rows:
+            name = names[int(row["job_idx"])]
+            job = jobs[name]
+            met = "1" if job["met"] or job["met"] is None else "0"
+            assert (whole(job["finish"]), met) == (row["end"], row["met"]), (schedule, cluster, name)
+            assert row["start"] in ("", whole(job["first_start"]))
+            assert row["gpus"] in ("", history[name])
+        assert run.summary["deadline_ratio"] == pytest.approx(recorded_ratio(workload, cluster, schedule), abs=1e-6)
+
+
+def test_themis_with_many_best_answers_comes_close() -> None:
+    """A job that waited long is the worst off even if it always runs; how the others' fractions fall is then up to the solver."""
+    told = simulated("25of195", "n4g8", "themis", plain=True).summary
+    assert told["deadline_ratio"] == pytest.approx(recorded_ratio("25of195", "n4g8", "themis"), abs=1.5 / 25)
+    assert told["average_jct"] == pytest.approx(14488, rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_fractions_are_the_fairest(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    n, capacity = 6, 8
+    waited, work = draw.uniform(0, 2000, n), draw.uniform(10, 4000, n)
+    alone, size = work * draw.uniform(1.0, 4.0, n), draw.choice([1, 2, 4, 8], n)
+    found = fairest(waited, work, alone, size, capacity)
+    x = cp.Variable(n)
+    rho = cp.maximum(*((waited[k] + work[k] * cp.inv_pos(x[k])) / alone[k] for k in range(n)))
+    best = cp.Problem(cp.Minimize(rho), [x <= 1, size @ x <= capacity]).solve(solver="CLARABEL")
+    assert (size * found).sum() <= capacity * (1 + 1e-9)
+    assert found.max() <= 1.0
+    assert float(((waited + work / found) / alone).max()) == pytest.approx(best, rel=1e-5)
+
+
+def test_gandiva_leaves_ends_to_the_next_arrival() -> None:
+    """While arrivals remain there are rounds at arrivals only: the second job is placed at 1000 s, and the first ended at 104 s."""
+    jobs = [{"job": str(k), "arrival": 1000.0 * k, "gpus": 1, "duration": 100.0, "deadline": 1000.0 * k + 102.0} for k in range(2)]
+    run = simulate(jobs, "gpu:1x1", "gandiva", regime="elasticflow", round=60)
+    assert run.jobs["finish"].to_list() == [104.0, 1100.0]
+    assert run.jobs["met"].to_list() == [False, True]
+    assert run.allocations["end"].to_list()[0] == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("policy", "gpus", "settings", "told"),
+    [
+        ("gandiva", 4, {}, "asks for 4 GPUs"),
+        ("themis", 4, {}, "asks for 4 GPUs"),
+        ("themis", 1, {"f": 0.5}, "its themis has no 'f'"),
+        ("tiresias", 1, {"gittins": True}, "its tiresias has no 'gittins'"),
+    ],
+)
+def test_what_the_original_cannot_do_is_refused(policy: str, gpus: int, settings: dict[str, Any], told: str) -> None:
+    jobs = [{"job": "a", "arrival": 0, "gpus": gpus, "duration": 100}]
+    with pytest.raises(GantlineError, match=told):
+        simulate(jobs, "gpu:1x2", policy, regime="elasticflow", round=60, settings=settings)
