@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
 from gantline.files.profiles import read_profiles
+from gantline.imitations.pollux.placing import Nodes
 from gantline.performance.costs import Costs
 from gantline.performance.goodput.batch import BatchLimits, split_batch
 from gantline.performance.goodput.efficiency import gain
@@ -134,6 +136,22 @@ def test_both_fits_serve() -> None:
 def test_what_it_has_not_is_refused(change: dict[str, Any], error: type[GantlineError], told: str) -> None:
     with pytest.raises(error, match=told):
         run([job("a", 0.0, 1)], **change)
+
+
+class Mover:
+    """Moves everybody in every interval."""
+
+    def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
+        return {job: ((held[job] or (job,))[0] + 1 & 3,) for job in active}
+
+
+def test_a_run_in_which_nobody_gets_on_is_given_up_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gantline.imitations.pollux.drive._decider", lambda *_: Mover())
+    assert run([job("a", 0.0, 1)], round=60.0).summary["completed"] == 1
+    found = run([job("a", 0.0, 1), job("b", 99.0, 1)], round=30.0)  # no longer than a start takes
+    assert found.summary["completed"] == 0
+    assert "none got on for 200 intervals" in found.incidents[-1]
+    assert found.allocations["reason"].to_list()[-1] == "end"
 
 
 def test_jobs_without_a_profile_or_a_batch_are_named() -> None:

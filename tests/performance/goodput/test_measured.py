@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+from scipy.interpolate import LinearNDInterpolator
 
 from gantline.core.errors import NotFoundError
 from gantline.performance.goodput.measured import Application, Profiles, StepTimes, Training, least_rotation, packed_shape
+from gantline.performance.goodput.triangulation import Triangulation
 
 
 def rows(*values: tuple[float, float, float]) -> np.ndarray:
@@ -74,3 +78,16 @@ def test_epochs_end_at_the_least_progress_of_any_batch() -> None:
         app.on("a10")
     with pytest.raises(NotFoundError, match="no profile of 'nett'"):
         Profiles({"net": app})["nett"]
+
+
+def test_points_on_a_grid_are_interpolated_in_the_simplex_that_scipy_picks() -> None:
+    axes = np.meshgrid([1.0, 2.0, 3.0, 4.0, 8.0], [1.0, 2.0, 4.0, 8.0, 16.0], [8.0, 16.0, 24.0, 64.0], indexing="ij")
+    points = np.stack([axis.ravel() for axis in axes], axis=1)
+    values = np.random.default_rng(3).uniform(1.0, 2.0, (len(points), 2))  # rough, so that another simplex gives another value
+    ours, theirs = Triangulation(points, values), LinearNDInterpolator(points, values)
+    inside = 0
+    for place in product((1, 2, 3, 5, 8, 9), (1, 3, 4, 7, 16), (8, 12, 16, 40, 63.5)):
+        found, wanted = ours.at(np.array(place, dtype=float)), theirs(place)
+        inside += int(np.isfinite(found[0]))
+        np.testing.assert_allclose(found, wanted.reshape(2), rtol=1e-9)
+    assert inside == 125  # only nine nodes are outside

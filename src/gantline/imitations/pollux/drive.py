@@ -10,6 +10,7 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.drivers.virtual import Simulation
+from gantline.engine.lost_turns import Incident
 from gantline.imitations.pollux import clock as k
 from gantline.imitations.pollux.loop import Decider, Loop
 from gantline.imitations.pollux.optimus import Optimus
@@ -41,6 +42,9 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     if isinstance(policy, PolluxPolicy):
         loop.interference, loop.artifact_fit = policy.interference, policy.fit == "artifact"
     loop.run(_decider(simulation, asked, sizes, loop))
+    if loop.stalled:
+        what = "jobs are there, but none got on for 200 intervals and nobody is to come: given up"
+        simulation.engine.incidents.append(Incident(loop.now, loop.decisions, what))
     write_result(simulation, loop)
     told: dict[str, Any] = {"unmeasured_shapes": asked.applications.unmeasured, "free_stops": False}  # a restart takes its seconds
     if learns:

@@ -15,6 +15,8 @@ from gantline.imitations.pollux.placing import Nodes, shape_of
 from gantline.performance.goodput.fit import WORK, fit_like_artifact, fit_rows
 from gantline.performance.goodput.observations import Observations
 
+_PATIENCE = 200  # intervals in which jobs are there and nobody gets on, after which a run is given up
+
 
 class Decider(Protocol):
     """A policy: who gets which nodes."""
@@ -50,19 +52,25 @@ class Loop:
     now: float = 0.0
     decisions: int = 0
     fits: int = 0
+    stalled: bool = False  # given up, because nobody got on for long
     _fitted: dict[bytes, tuple[float, ...]] = field(default_factory=dict)
 
     def run(self, policy: Decider) -> None:
-        """Run until every job has finished."""
+        """Run until every job has finished, or nobody gets on any more."""
         F = self.jobs.F
         submit, count = F[k.SUBMIT], F.shape[1]
-        arrived = 0
+        arrived = idle = 0
         active: list[int] = []
         while arrived < count or active:
             if not active and submit[arrived] > self.now + self.interval:  # nobody is there: go to the interval of the next
                 self.now += self.interval * int((submit[arrived] - self.now) // self.interval)
+            before = float(F[k.PROGRESS].sum())
             self._advance([job for job in active if self.held[job]])
             self.now += self.interval
+            idle = idle + 1 if active and F[k.PROGRESS].sum() == before else 0
+            self.stalled = idle > _PATIENCE and arrived == count
+            if self.stalled:
+                break
             finish = self.jobs.F[k.FINISH]
             for job in [job for job in active if finish[job] == finish[job]]:
                 self._end(job, float(finish[job]), finished=True)
@@ -84,6 +92,8 @@ class Loop:
                 self._find_interference(active)
             if self.on_interval is not None:
                 self.on_interval(self.now, arrived, len(active))
+        for job in [job for job in active if self.held[job]]:
+            self._end(job, self.now, finished=False)
 
     def _place(self, job: int, nodes: Nodes) -> None:
         F, I = self.jobs.F, self.jobs.I

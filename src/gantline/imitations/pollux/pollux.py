@@ -70,12 +70,15 @@ class Pollux:
         self.front = found.front
 
     def _start(self, order: list[int], nodes: int) -> Ints | None:
-        """The front of the last decision, rows by job; new jobs have nothing."""
+        """The front of the last decision for the jobs that are still there; new jobs have nothing.
+
+        Rows are handed on in their order, not by name: whoever is third of those who stayed gets the row of who was third then, as in the
+        original. Jobs that have overtaken one another in service since begin with each other's rows.
+        """
         if self.front is None:
             return None
         start = np.zeros((len(self.front), len(order), nodes), dtype=np.int64)
-        both = [(place, self.known[job]) for place, job in enumerate(order) if job in self.known]
-        if both:
-            here, there = zip(*both)
-            start[:, list(here)] = self.front[:, list(there)]
+        here = [place for place, job in enumerate(order) if job in self.known]
+        there = sorted(self.known[order[place]] for place in here)
+        start[:, here] = self.front[:, there]
         return start

@@ -12,7 +12,7 @@ from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.intervals import DeviceSeats, write_log
 from gantline.imitations.pollux import clock as k
-from gantline.imitations.pollux.loop import Loop
+from gantline.imitations.pollux.loop import Loop, Span
 from gantline.performance.goodput.measured import packed_shape
 from gantline.performance.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS
 from gantline.performance.goodput.speed_model import step_time
@@ -27,8 +27,9 @@ def write_result(simulation: Simulation, loop: Loop) -> None:
     F[c.SERVICE], F[c.GPUTIME], F[c.FINISH] = jobs.F[k.SECONDS], jobs.F[k.SERVICE], jobs.F[k.FINISH]
     I[c.RESTARTS] = I[c.PREEMPTIONS] = np.maximum(jobs.I[k.RESTARTS], 0)
     F[c.FIRST_START] = F[c.MARK] = [loop.first.get(job, np.nan) for job in range(F.shape[1])]
-    F[c.DONE] = F[c.SAFE] = F[c.WORK]
-    I[c.PHASE] = int(Phase.COMPLETED)
+    ends = loop.applications.courses.edges[jobs.I[k.APP], loop.applications.courses.epochs[jobs.I[k.APP]] - 1]
+    F[c.DONE] = F[c.SAFE] = F[c.WORK] * np.minimum(jobs.F[k.PROGRESS] / ends, 1.0)
+    I[c.PHASE] = np.where(np.isnan(F[c.FINISH]), int(Phase.PENDING), int(Phase.COMPLETED))
     state.now = max((span.end for span in loop.spans), default=loop.now)
     simulation.engine.decisions = loop.decisions
     _write_log(simulation, loop)
@@ -49,12 +50,18 @@ def _write_log(simulation: Simulation, loop: Loop) -> None:
         simulation,
         row=[span.job for span in spans],
         option=[int(t.I[c.OPTION_FIRST, span.job]) for span in spans],
-        reason=[int(Reason.FINISHED if span.finished else Reason.RESIZED) for span in spans],
+        reason=[_reason(span, loop.now) for span in spans],
         begin=[span.begin for span in spans],
         end=[span.end for span in spans],
         gpus=[len(span.nodes) for span in spans],
         devices=held,
     )
+
+
+def _reason(span: Span, now: float) -> int:
+    if span.finished:
+        return int(Reason.FINISHED)
+    return int(Reason.END if span.end >= now else Reason.RESIZED)
 
 
 def belief_errors(loop: Loop) -> dict[str, Any]:

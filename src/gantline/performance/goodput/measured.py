@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, near
+from gantline.performance.goodput.triangulation import Triangulation
 
 Shape = tuple[int, ...]
 
@@ -68,13 +69,10 @@ class StepTimes:
         return np.concatenate((np.column_stack((place, *means)), self.scalability))
 
     @cached_property
-    def _between(self) -> Any:
-        from scipy.interpolate import LinearNDInterpolator  # half a second to import, and most runs have no profiles
-        from scipy.spatial import QhullError
-
+    def _between(self) -> Triangulation | None:
         try:
-            return LinearNDInterpolator(self.points[:, :3], self.points[:, 3:])
-        except (QhullError, ValueError):  # too few points, or all in one plane
+            return Triangulation(self.points[:, :3], self.points[:, 3:])
+        except ValueError:  # too few points, or all in one plane
             return None
 
     def is_measured(self, shape: Sequence[int]) -> bool:
@@ -86,10 +84,12 @@ class StepTimes:
         rows = self.placements.get(least_rotation(shape))
         if rows is not None:
             return np.interp(wanted, rows[:, 0], rows[:, 1]), np.interp(wanted, rows[:, 0], rows[:, 2])
-        at = np.column_stack((np.full(len(wanted), min(len(shape), MOST_NODES)), np.full(len(wanted), sum(shape)), wanted))
-        found = np.full((len(wanted), 2), np.nan) if self._between is None else np.asarray(self._between(at))
-        for i in np.flatnonzero(np.isnan(found[:, 0])):
-            found[i] = self.points[np.argmin(((self.points[:, :3] - at[i]) ** 2).sum(axis=1)), 3:]
+        found = np.empty((len(wanted), 2))
+        for i, local in enumerate(wanted):
+            at = np.array([min(len(shape), MOST_NODES), sum(shape), local])
+            found[i] = np.nan if self._between is None else self._between.at(at)
+            if np.isnan(found[i, 0]):
+                found[i] = self.points[np.argmin(((self.points[:, :3] - at) ** 2).sum(axis=1)), 3:]
         return found[:, 0], found[:, 1]
 
 
