@@ -8,10 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from gantline._kernel_cache import use_kernel_cache
-
-use_kernel_cache()
-
 __version__ = "0.1.0"
 
 _EXPORTS = {

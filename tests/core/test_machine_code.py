@@ -68,18 +68,33 @@ if len(sys.argv) > 1:
 """
 
 
-def run(folder: Path, *words: str) -> tuple[str, bool]:
+ONE = (
+    PROGRAM[: PROGRAM.index("@kernel\ndef look")]
+    + """
+print(total(Bundle(np.ones(2), 2), 2, True, 1.5))
+print("numba" in sys.modules, file=sys.stderr)
+"""
+)
+
+
+def start(folder: Path, *words: str, text: str = PROGRAM, place: str = "here") -> subprocess.Popen[str]:
+    program = folder / place / "program.py"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(text, encoding="utf-8")
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "kernels")}
+    return subprocess.Popen([sys.executable, str(program), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+
+def end(program: subprocess.Popen[str]) -> tuple[str, bool]:
+    """What it printed, and whether it needed Numba for it."""
+    printed, told = program.communicate()
+    assert program.returncode == 0, told
+    return printed, "True" in told
+
+
+def run(folder: Path, *words: str, text: str = PROGRAM, place: str = "here") -> tuple[str, bool]:
     """What the program prints with the kernels of that folder, and whether it needed Numba for it."""
-    program = folder / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(program), *words],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "kernels")},
-    )
-    return done.stdout, "True" in done.stderr
+    return end(start(folder, *words, text=text, place=place))
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +105,23 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, printed
 
 
-def test_a_second_process_calls_the_stored_code_without_numba(compiled_once: tuple[Path, str]) -> None:
+def test_a_second_process_calls_the_stored_code_without_numba_wherever_the_source_stands(compiled_once: tuple[Path, str]) -> None:
     folder, printed = compiled_once
-    assert run(folder) == (printed, False)
+    assert run(folder, place="elsewhere") == (printed, False)
+
+
+def test_an_edit_of_a_called_kernel_is_noticed(compiled_once: tuple[Path, str]) -> None:
+    folder, _ = compiled_once
+    printed, with_numba = run(folder, text=ONE.replace("* 2.0", "* 8.0"))
+    assert with_numba
+    assert float(printed) == 1.5 + 2 * 8.0**0.5 + 1
+
+
+def test_two_processes_that_need_the_same_kernel_compile_it_once(tmp_path: Path) -> None:
+    both = [start(tmp_path, text=ONE, place=place) for place in ("one", "two")]
+    (first, compiled_it), (second, compiled_too) = map(end, both)
+    assert first == second
+    assert compiled_it + compiled_too == 1
 
 
 def test_a_division_by_zero_is_an_error_and_functions_that_allocate_go_through_numba(compiled_once: tuple[Path, str]) -> None:
@@ -104,7 +133,7 @@ def test_a_division_by_zero_is_an_error_and_functions_that_allocate_go_through_n
 
 def test_damaged_code_is_compiled_anew(compiled_once: tuple[Path, str]) -> None:
     folder, printed = compiled_once
-    stored = sorted((folder / "kernels" / "machine-code").glob("*total*.o"))
+    stored = sorted((folder / "kernels").glob("*total*.o"))
     assert stored
     for path in stored:
         path.write_bytes(path.read_bytes()[:-20] + b"0" * 20)
@@ -119,14 +148,13 @@ def test_a_kernel_sees_new_bundles_and_new_arrays_and_keeps_none_alive() -> None
 
     import numpy as np
 
-    from gantline._machine_code.slots import Entry, let_go
+    from gantline._machine_code.slots import Entry, describe, let_go
 
     class Pair(NamedTuple):
         first: Any
         factor: float
 
-    name = f"t2{Pair.__module__}.{Pair.__qualname__}"
-    entry = Entry(f'["{name}", "ad1C11", "d", "ad1C11", "q"]', 0, [], None)
+    entry = Entry(describe((Pair(np.ones(2), 1.0), np.ones(2), 1)), 0, [], None)
     seen: list[tuple[float, float, int]] = []
 
     def look() -> int:

@@ -5,7 +5,9 @@ compiles a kernel also stores its object code, with an entry that reads all argu
 with llvmlite and never import Numba. A kernel whose arguments or code this cannot express (allocation, strings) is called through Numba.
 
     kernel.py   the function that people call       compiler.py  how Numba compiles it
-    slots.py    arguments and results               emit.py      from Numba's code to an object file      store.py  the files
+    slots.py    arguments and results               emit.py      from Numba's code to an object file
+    store.py    entries on disk                     numba_cache.py  Numba's results on disk
+    folder.py   the files                           fingerprint.py  what they are named after
 """
 
 from gantline._machine_code.kernel import Kernel

@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import FunctionType
 from typing import Any
+
+from gantline._machine_code.fingerprint import Source
 
 #: a callee needs no entry that unpacks Python's objects; both wrappers take a sixth of the time that compiling takes
 _NO_DOORS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _SWITCHES = ("_nrt", *_NO_DOORS)
 
 
-def for_python(function: Callable[..., Any], options: dict[str, Any], cache: bool) -> Any:
-    """Numba's object for a function that Python calls, with or without Numba's own cache on disk."""
-    return _dispatcher(function, options, cache)
+def for_python(source: Source, every_result: bool) -> Any:
+    """Numba's object for a function that Python calls; it keeps its results on disk, or only those that it is told to keep."""
+    return _dispatcher(source.function, source.options, source, "for Python", every_result)
 
 
-def for_kernels(function: FunctionType, options: dict[str, Any], plain: bool) -> Any:
+def for_kernels(source: Source, plain: bool) -> Any:
     """Numba's object for a function that other kernels call.
 
     `plain`: compile it once for all whole numbers. Numba would do so for every constant that some caller writes down, and for every width.
     """
+    function = source.function
     twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-    twin.__qualname__ = f"{function.__qualname__}_inside"  # Numba's cache would take one for the other
+    twin.__qualname__ = f"{function.__qualname__}_inside"  # the same function for Python may be in memory too, as another symbol
     twin.__module__ = function.__module__
-    made = _dispatcher(twin, options | _NO_DOORS, cache=True)
+    made = _dispatcher(twin, source.options | _NO_DOORS, source, f"for kernels {plain}", every_result=True)
     if plain:
         resolve = made.get_call_template
         made.get_call_template = lambda args, kws: resolve([_plain(kind) for kind in args], {k: _plain(kind) for k, kind in kws.items()})
     return made
 
 
-def _dispatcher(function: Callable[..., Any], options: dict[str, Any], cache: bool) -> Any:
+def _dispatcher(function: Any, options: dict[str, Any], source: Source, use: str, every_result: bool) -> Any:
     import numba
 
+    from gantline._machine_code.numba_cache import keep_results
+
     try:
-        return numba.njit(cache=cache, **options)(function)
+        made = numba.njit(**options)(function)
     except (KeyError, TypeError):  # a version of Numba without one of the switches: the same code, slower
         known = {name: value for name, value in options.items() if name not in _SWITCHES}
-        return numba.njit(cache=cache, **known)(function)
+        made = numba.njit(**known)(function)
+    keep_results(made, source.full_name, source.fingerprint and f"{source.fingerprint}|{use}", every_result)
+    return made
 
 
 def _plain(kind: Any) -> Any:

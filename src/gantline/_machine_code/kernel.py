@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gantline._machine_code.compiler import for_kernels, for_python
+from gantline._machine_code.fingerprint import Source
+from gantline._machine_code.folder import alone, name_file
 from gantline._machine_code.slots import OTHER_TYPES, Entry, describe
-from gantline._machine_code.store import read_entry, store_entry
+from gantline._machine_code.store import entry_file, read_entry, store_entry
 
 
-class Kernel:
+class Kernel(Source):
     """What Python calls, and what Numba sees when another compiled function calls it."""
 
     def __init__(self, function: Any, options: dict[str, Any], storable: bool) -> None:
-        self.function = function
-        self.options = options
+        super().__init__(function, options)
         self.py_func = function
-        self.__doc__ = function.__doc__
-        self.__name__ = function.__name__
-        self.__qualname__ = function.__qualname__
-        self.__module__ = function.__module__
         self.__wrapped__ = function
         self._storable = storable
         self._dispatcher: Any = None
@@ -32,14 +31,14 @@ class Kernel:
     def dispatcher(self) -> Any:
         """Numba's own object for this function, as Python calls it."""
         if self._dispatcher is None:
-            self._dispatcher = for_python(self.function, self.options, cache=True)
+            self._dispatcher = for_python(self, every_result=not self._storable)
         return self._dispatcher
 
     @property
     def _numba_type_(self) -> Any:
         """How Numba sees it when another compiled function calls it."""
         if self._callee is None:
-            self._callee = for_kernels(self.function, self.options, plain=self._storable)
+            self._callee = for_kernels(self, plain=self._storable)
         return self._callee._numba_type_
 
     def __call__(self, *args: Any) -> Any:
@@ -47,7 +46,7 @@ class Kernel:
             answer = self._last.call(args)
             if answer is not OTHER_TYPES:
                 return answer
-        return self._find(args) if self._storable else self.dispatcher(*args)
+        return self._find(args) if self._storable else self._through_numba(args)
 
     def _find(self, args: tuple[Any, ...]) -> Any:
         """Look for the code that these arguments need: loaded, stored, or compiled now."""
@@ -56,21 +55,31 @@ class Kernel:
             self._entries[key] = read_entry(self, key) or self._make(key, args)
         entry = self._entries.get(key)
         if entry is None:
-            return self.dispatcher(*args)
+            return self._through_numba(args)
         self._last = entry
         return entry.call(args)
 
     def _make(self, key: str, args: tuple[Any, ...]) -> Entry | None:
-        """Let Numba compile it, and store that."""
-        collects = gc.isenabled()
-        gc.disable()  # it makes many objects and hardly any garbage: looking for some would be a tenth of the time
-        try:
-            types = tuple(self.dispatcher.typeof_pyval(arg) for arg in args)
-            self.dispatcher.compile(types)
-            return read_entry(self, key) if store_entry(self, key, types) else None
-        finally:
-            if collects:
-                gc.enable()
+        """Let Numba compile it, and store that, unless another process has done so meanwhile."""
+        with alone(entry_file(self, key)), no_collection():
+            found = read_entry(self, key)
+            if found is None:
+                types = self._compile(args)
+                if store_entry(self, key, types):
+                    found = read_entry(self, key)
+            return found
+
+    def _through_numba(self, args: tuple[Any, ...]) -> Any:
+        """Call Numba's function, which is compiled by one process and read by the others."""
+        if not self.dispatcher.overloads:
+            with alone(name_file(self.full_name, self.fingerprint, "numba")), no_collection():
+                self._compile(args)
+        return self.dispatcher(*args)
+
+    def _compile(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        types = tuple(self.dispatcher.typeof_pyval(arg) for arg in args)
+        self.dispatcher.compile(types)
+        return types
 
     def __reduce__(self) -> Any:
         return _by_name, (self.__module__, self.__qualname__)
@@ -80,3 +89,15 @@ def _by_name(module: str, name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(module), name)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Compiling makes many objects and hardly any garbage: looking for some would be a tenth of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()

@@ -167,8 +167,17 @@ class _Mark:
     __slots__ = ("code",)
 
     def __init__(self, value: tuple[Any, ...]) -> None:
-        kind = type(value)
-        self.code = f"t{len(value)}{kind.__module__}.{kind.__qualname__}"
+        self.code = _TUPLE_CODES.get((type(value), len(value))) or _tuple_code(type(value), len(value))
+
+
+def _tuple_code(kind: type, size: int) -> str:
+    """Its class with the names of its fields: code that was made for others may read the wrong ones."""
+    fields = ",".join(getattr(kind, "_fields", ()))
+    code = _TUPLE_CODES[kind, size] = f"t{size} {kind.__module__}.{kind.__qualname__}({fields})"
+    return code
+
+
+_TUPLE_CODES: dict[tuple[type, int], str] = {}
 
 
 def _first_leaves(codes: list[str]) -> list[tuple[int, bool]]:

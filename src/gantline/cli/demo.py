@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,13 +34,14 @@ def demo(
     seed: Annotated[int, Parameter(help="Seed of the day.")] = 3,
 ) -> None:
     """Simulate a day of a 64-GPU cluster under six policies and compare them."""
+    from gantline._machine_code.folder import kernel_folder
     from gantline.report.rundir import write_run
     from gantline.simulator.simulate import simulate
     from gantline.workload.generators.registry import generate
 
     trace = generate("day", seed)
     say(f"a day of {len(trace)} jobs on 8 nodes of 8 GPUs, a decision every minute")
-    if not Path(os.environ.get("NUMBA_CACHE_DIR", "")).is_dir():
+    if not kernel_folder().is_dir():
         say("note: the first run on a machine compiles the kernels, which takes a minute")
     runs, charged = [], []
     for name, (policy, settings) in POLICIES.items():

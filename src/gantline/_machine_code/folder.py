@@ -1,0 +1,115 @@
+"""The folder of stored code: files that appear whole, are made by one process at a time, and leave when nobody has needed them for long."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pkgutil
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+_RECIPE = ("compiler.py", "emit.py", "slots.py", "numba_cache.py")  # the sources that say how code is made and called
+_PATIENCE = 300.0  # seconds to wait for another process that compiles the same
+_DAY = 86400.0
+_KEPT_DAYS = 60
+
+
+def kernel_folder() -> Path:
+    """Where compiled kernels are kept: in the user's cache, or where `NUMBA_CACHE_DIR` says."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gantline" / "kernels"
+
+
+@cache
+def machine() -> str:
+    """What stored code depends on besides its source."""
+    import llvmlite.binding as llvm
+    import numpy as np
+
+    digest = hashlib.blake2b(digest_size=8)
+    for name in _RECIPE:
+        digest.update(pkgutil.get_data(__package__, name) or b"")
+    features = llvm.get_host_cpu_features().flatten()
+    versions = f"{version('numba')}|{llvm.llvm_version_info}|{np.__version__}|{sys.implementation.cache_tag}"
+    return f"{llvm.get_process_triple()}|{llvm.get_host_cpu_name()}|{features}|{versions}|{digest.hexdigest()}"
+
+
+def name_file(name: str, content: str, ending: str) -> Path:
+    """The file for something of that name with that content, on this kind of machine."""
+    digest = hashlib.blake2b(f"{machine()}|{content}".encode(), digest_size=12).hexdigest()
+    return kernel_folder() / f"{name.replace('<', '').replace('>', '')[-100:]}-{digest}.{ending}"
+
+
+def read_file(path: Path) -> bytes | None:
+    """What is stored there, unless it is damaged; None: nothing."""
+    try:
+        check, _, content = path.read_bytes().partition(b"\n")
+        if check != _check(content):
+            return None
+        if time.time() - path.stat().st_mtime > _DAY:
+            os.utime(path)  # somebody needs it
+    except OSError:
+        return None
+    return content
+
+
+def write_file(path: Path, content: bytes) -> bool:
+    """Store it, whole or not at all; whether that was possible."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _tidy(path.parent)
+        draft.write_bytes(_check(content) + b"\n" + content)
+        draft.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _check(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).hexdigest().encode()
+
+
+@cache
+def _tidy(folder: Path) -> None:
+    """Take away what nobody has needed for long, once per process that writes."""
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if path.suffix in (".o", ".nbc", ".part", ".lock") and time.time() - path.stat().st_mtime > _KEPT_DAYS * _DAY:
+                path.unlink()
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Only one process at a time makes this file; others wait for it. A help, not a promise: without locks everybody makes their own."""
+    lock = path.with_suffix(".lock")
+    try:
+        import fcntl
+
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file = lock.open("ab")
+    except (ImportError, OSError):
+        yield
+        return
+    with file:
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.02)
+            except OSError:  # a file system without locks
+                break
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                lock.unlink(missing_ok=True)

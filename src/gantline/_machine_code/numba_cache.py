@@ -1,0 +1,86 @@
+"""Numba's results on disk, one file per function and types, named after what the function's code depends on.
+
+Numba's own cache is named after the path of the source file, so every checkout compiles anew; it does not notice when a function that is
+called has changed; and two processes that compile the same function for different types at once may get each other's code.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from gantline._machine_code.folder import name_file, read_file, write_file
+
+_Base: Any
+_rebuild: Any
+_dump: Any
+try:
+    from numba.core.caching import _Cache as _Base
+    from numba.core.compiler import CompileResult
+    from numba.core.serialize import dumps as _dump
+
+    _rebuild = CompileResult._rebuild
+except (ImportError, AttributeError):  # pragma: no cover - another Numba: its own cache then
+    _Base = None
+
+
+def keep_results(dispatcher: Any, name: str, content: str, unasked: bool = True) -> None:
+    """Give a function this cache; `unasked`: it stores every result, otherwise only those that `keep` is called with."""
+    if _Base is None:  # pragma: no cover
+        dispatcher.enable_caching()
+    elif content:
+        dispatcher._cache = ContentCache(name, content, unasked)
+
+
+class ContentCache(_Base or object):  # type: ignore[misc]
+    """What Numba asks for compiled code, and gives it to."""
+
+    def __init__(self, name: str, content: str, unasked: bool) -> None:
+        self._name, self._content, self._unasked = name, content, unasked
+
+    @property
+    def cache_path(self) -> str:
+        return str(name_file(self._name, self._content, "nbc").parent)
+
+    def _file(self, types: Any) -> Any:
+        return name_file(self._name, f"{self._content}|{_tell_types(types)}", "nbc")
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()
+        stored = read_file(self._file(_arguments(sig)))
+        if stored is None:
+            return None
+        result = _rebuild(target_context, *pickle.loads(stored))
+        return result if tuple(result.signature.args) == _arguments(sig) else None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if self._unasked:
+            self.keep(sig, data)
+
+    def keep(self, sig: Any, data: Any) -> None:
+        """Store a result, if it can be."""
+        if not data.library.has_dynamic_globals and all(one.can_cache for one in data.lifted):
+            write_file(self._file(_arguments(sig)), _dump(data._reduce()))
+
+    def enable(self) -> None:
+        """Nothing to do: it always is."""
+
+    def disable(self) -> None:
+        """Nothing to do: files are named after their content."""
+
+    def flush(self) -> None:
+        """Nothing to do: files are named after their content."""
+
+
+def _arguments(sig: Any) -> tuple[Any, ...]:
+    return tuple(getattr(sig, "args", sig))
+
+
+def _tell_types(types: Any) -> str:
+    """Types in words; those of named tuples with their fields, because Numba's own words leave them out."""
+    words = []
+    for kind in types:
+        of = getattr(kind, "instance_class", None)
+        words.append(f"{kind}" if of is None else f"{of.__module__}.{of.__qualname__}{getattr(of, '_fields', '')}")
+        words.append(f"({_tell_types(getattr(kind, 'types', ()))})")
+    return ", ".join(words)
