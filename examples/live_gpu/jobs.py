@@ -21,7 +21,16 @@ parser.add_argument("--pause", default="", help="of 'idle': seconds per step by 
 given = parser.parse_args()
 
 DEVICE, _, SLOT = os.environ.get("GANTLINE_DEVICES", "cpu:0").split(",")[0].partition(":")
-CORES = int(os.environ.get("CORES_PER_SLOT", "1"))
+CORES, SLOTS = int(os.environ.get("CORES_PER_SLOT", "1")), int(os.environ.get("CPU_SLOTS", "0"))
+
+
+def take_cores(on_gpu: bool) -> None:
+    """A slot has cores of its own, and what runs on the GPU has the others: nobody is slowed by whom the scheduler knows nothing of."""
+    cores = sorted(os.sched_getaffinity(0))
+    first = SLOTS * CORES if on_gpu else int(SLOT or 0) * CORES
+    own = cores[first:] if on_gpu else cores[first : first + CORES]
+    if own:
+        os.sched_setaffinity(0, own)
 
 
 def idle() -> Callable[[], float]:
@@ -38,14 +47,11 @@ def idle() -> Callable[[], float]:
 
 def learner() -> tuple[Callable[[], float], dict[str, object]]:
     """A network with its optimiser, and a step of it; every tenth step waits for the device."""
+    on_gpu = bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    take_cores(on_gpu)
     import torch
     from torch import nn
 
-    on_gpu = bool(os.environ.get("CUDA_VISIBLE_DEVICES")) and torch.cuda.is_available()
-    cores = len(os.sched_getaffinity(0))
-    if not on_gpu and cores > CORES:
-        first = int(SLOT or 0) * CORES % cores
-        os.sched_setaffinity(0, {(first + k) % cores for k in range(CORES)})
     torch.set_num_threads(2 if on_gpu else CORES)
     device = "cuda" if on_gpu else "cpu"
     torch.manual_seed(0)

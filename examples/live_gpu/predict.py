@@ -23,8 +23,8 @@ def predict(bundle: Bundle, told: dict[str, Any], policy: str) -> list[float]:
     groups = [part.split(":") for part in told["devices"].split(",")]
     cluster = Cluster(tuple(Node(name, name, int(count)) for name, count in groups))
     setup = setup_of(policy, bundle, "", told["round"])
-    model = ProfiledModel(bundle, added=told["added"], stop=told.get("stop", 0.0))
-    run = simulate(rows, cluster, load_policy(setup.policy, setup.settings), performance=model, round=setup.round or None)
+    model, chosen = ProfiledModel(bundle, added=told["added"]), load_policy(setup.policy, setup.settings)
+    run = simulate(rows, cluster, chosen, performance=model, round=setup.round or None, executor="measured")
     done = {str(row["job"]): row["jct"] for row in run.jobs.iter_rows(named=True)}
     return [done[str(place)] for place in range(len(rows))]
 

@@ -6,7 +6,8 @@
     python examples/live_gpu/run.py predict --out DIR     the simulator on the same jobs, and the table; DIR = examples/live_gpu/measured
                                                           is what was measured on an H200
 
-A hybrid cluster of CPUs and GPUs as in AlloX (EuroSys 2020), and its question: what does it bring to let jobs run on either?
+What is in DIR already is not measured again, so that each phase can be continued. A hybrid cluster of CPUs and GPUs as in AlloX
+(EuroSys 2020), and its question: what does it bring to let jobs run on either?
 """
 
 from __future__ import annotations
@@ -14,36 +15,31 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import workload
-from gantline.core.errors import UnreachableError
-from gantline.core.inputs import Submit
 from gantline.files.bundles import default_bundle, read_bundle, write_bundle
 from gantline.performance.bundle import Bundle, Pairing, Profile, Speed
-from gantline.runtime.launch import Launch
+from gantline.performance.sampled_line import fit_line
 from gantline.runtime.local.devices import declared
-from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.profiling import measure_pairs
-from gantline.runtime.records import MemoryStore
-from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.setup import Setup
 from gantline.runtime.trials import Place, Trials
+from live import can_serve, run_policy, runner_overhead
 
 POLICIES = ("fifo", "srtf", "las", "allox", "packed")
 PACKED = f"{Path(__file__).with_name('packed.py')}:Packed"
-ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")
 
 
 def has_gpu() -> bool:
@@ -56,43 +52,80 @@ def has_gpu() -> bool:
 
 
 def profile(out: Path, devices: str, kinds: list[str], given: argparse.Namespace) -> Bundle:
-    """Short runs of every kind on every type, types beside each other, as they will be used."""
+    """Short runs of every kind on every type, all devices beside each other, as they will be used."""
     machine = declared(devices)
-    trials = Trials(limit=300.0, env={"CORES_PER_SLOT": str(given.cores)})
+    trials = Trials(limit=300.0, env=environment(devices, given.cores))
     kept = read_bundle(out / "profiles.json") if (out / "profiles.json").exists() else Bundle()
     found = {kind: dict(kept.jobs[kind].alone) if kind in kept.jobs else {} for kind in kinds}
 
-    def column(type: str) -> None:
-        place = Place.on(machine, type, 1)
-        for kind in kinds:
-            if is_known(found[kind].get((type, 1))):
-                continue
-            long = trials.pace(workload.command(kind), place) * given.span
-            lengths = max(round(long / 10), 1), max(round(long), 3)
-            found[kind][type, 1] = speed = trials.alone(workload.command(kind), place, lengths, given.repeats)
-            line = f"{1e3 * speed.line.seconds:9.3f} ms/step  start {speed.line.startup:6.2f} s"
-            print(f"{kind:24} {type:8} {line}", file=sys.stderr, flush=True)
+    turn = threading.Lock()
 
-    with ThreadPoolExecutor() as pool:
-        for done in [pool.submit(column, node.type) for node in machine.cluster.nodes]:
+    def one(kind: str, free: SimpleQueue[Place]) -> None:
+        place = free.get()
+        try:
+            known = found[kind].get((place.type, 1))
+            if known is None or known.leave is None:
+                speed = measured(trials, kind, place, given)
+                tell(f"{kind:22} {place.type:8} {said(speed)}")
+                with turn:
+                    found[kind][place.type, 1] = speed
+                    keep(bundle_of(found, kept, devices, given), out)
+        finally:
+            free.put(place)
+
+    with ExitStack() as pools:
+        waiting = []
+        for node in machine.cluster.nodes:
+            free: SimpleQueue[Place] = SimpleQueue()
+            for slot in range(node.gpus):
+                free.put(Place.on(machine, node.type, 1, slot))
+            pool = pools.enter_context(ThreadPoolExecutor(node.gpus))
+            waiting += [pool.submit(one, kind, free) for kind in kinds]
+        for done in waiting:
             done.result()
-    jobs = {}
-    for kind, speeds in found.items():
-        before = kept.jobs.get(kind, Profile(kind))
-        pairs = {at: again(pairing, before.alone, speeds, at) for at, pairing in before.pairs.items()}
-        jobs[kind] = Profile(kind, workload.command(kind), family=kind.split("-")[0], alone=speeds, pairs=pairs)
-    bundle = Bundle(jobs, f"examples/live_gpu: a CPU slot is {given.cores} cores", devices)
-    keep(bundle, out)
+    bundle = bundle_of(found, kept, devices, given)
     if given.pairs:
-        for richer in measure_pairs(bundle, machine, trials, given.window, lambda text: print(text, file=sys.stderr, flush=True)):
+        for richer in measure_pairs(bundle, machine, trials, given.window, tell):
             bundle = richer
             keep(bundle, out)
     return bundle
 
 
-def is_known(speed: Speed | None) -> bool:
-    """Whether a speed was measured well enough not to be measured again."""
-    return speed is not None and speed.line.high - speed.line.low < 0.6 * speed.line.seconds
+def bundle_of(found: dict[str, Any], kept: Bundle, devices: str, given: argparse.Namespace) -> Bundle:
+    """What has been found so far, with the pairs that were there."""
+    jobs = {}
+    for kind, speeds in found.items():
+        before = kept.jobs.get(kind, Profile(kind))
+        pairs = {at: again(pairing, before.alone, speeds, at) for at, pairing in before.pairs.items()}
+        jobs[kind] = Profile(kind, workload.command(kind), family=kind.split("-")[0], alone=dict(speeds), pairs=pairs)
+    return Bundle(jobs, f"examples/live_gpu: a CPU slot is {given.cores} cores", devices)
+
+
+def tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def said(speed: Speed) -> str:
+    stops = f"start {speed.line.startup:5.2f} s  leave {speed.leave:5.2f} s  resume {speed.resume:5.2f} s"
+    return f"{1e3 * speed.line.seconds:9.3f} ms/step (+-{width(speed):.1%})  {stops}"
+
+
+def measured(trials: Trials, kind: str, place: Place, given: argparse.Namespace) -> Speed:
+    """Runs of two lengths, the longer one longer each time until the range is narrow enough; then a stop and a start again."""
+    command, runs, span = workload.command(kind), [], given.span
+    pace = trials.pace(command, place)
+    while True:
+        lengths = max(round(pace * span / 10), 1), max(round(pace * span), 3)
+        runs += trials.alone(command, place, lengths, given.repeats).runs
+        speed = Speed(fit_line(runs), tuple(runs))
+        if width(speed) <= given.width or 2 * span > given.longest:
+            return trials.stop(command, place, speed)
+        span *= 2
+
+
+def width(speed: Speed) -> float:
+    """Half of the range of a speed, over the speed."""
+    return (speed.line.high - speed.line.low) / 2 / speed.line.seconds
 
 
 def again(pairing: Pairing, before: Any, now: Any, at: tuple[str, int, str]) -> Pairing:
@@ -110,25 +143,22 @@ def keep(bundle: Bundle, out: Path) -> None:
 def live(out: Path, devices: str, bundle: Bundle, given: argparse.Namespace) -> dict[str, Any]:
     """The same jobs under each policy, on real processes."""
     jobs = workload.make(bundle, given.jobs, mean=given.mean, gap=given.gap)
-    result: dict[str, Any] = {
-        "devices": devices,
-        "jobs": given.jobs,
-        "mean": given.mean,
-        "gap": given.gap,
-        "round": given.round,
-        "policies": {},
-    }
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    result["added"] = runner_overhead(devices)
+    about = {name: getattr(given, name) for name in ("devices", "jobs", "mean", "gap", "round", "cores")}
+    served = can_serve() if given.served is None else given.served
+    known = json.loads((out / "live.json").read_text()) if (out / "live.json").exists() else {}
+    result: dict[str, Any] = known if all(known.get(name) == value for name, value in about.items()) else {**about, "policies": {}}
+    if "added" not in result:
+        result |= {"added": runner_overhead(devices), "over_http": served}
     for policy in given.policies:
-        setup = setup_of(policy, bundle, str(out / "profiles.json"), given.round)
-        run_nothing(devices, replace(setup, round=0.0), count=8, seconds=0.2)  # so that everything is compiled
+        if policy in result["policies"]:
+            continue
+        setup = setup_of(policy, bundle, str((out / "profiles.json").absolute()), given.round)
         began = time.monotonic()
-        rows = run_policy(setup, devices, jobs, given.cores)
+        rows = run_policy(setup, devices, jobs, environment(devices, given.cores), served)
         result["policies"][policy] = rows
-        (out / "live.json").write_text(json.dumps(result, indent=1))
+        (out / "live.json").write_text(json.dumps(result, indent=1) + "\n")
         mean = statistics.fmean(row["jct"] for row in rows)
-        print(f"{policy:8} mean JCT {mean:7.2f} s, took {time.monotonic() - began:6.1f} s", file=sys.stderr, flush=True)
+        tell(f"{policy:8} mean JCT {mean:7.2f} s, took {time.monotonic() - began:6.1f} s")
     return result
 
 
@@ -139,106 +169,10 @@ def setup_of(policy: str, bundle: Bundle, profiles: str, round: float) -> Setup:
     return Setup(policy=policy, round=round if policy == "las" else 0.0, profiles=profiles)
 
 
-def run_policy(setup: Setup, devices: str, jobs: list[workload.Work], cores: int) -> list[dict[str, Any]]:
-    """One policy: submit as the jobs arrive, wait, and see."""
-    home = Path(tempfile.mkdtemp(prefix="gantline-live-"))
-    scheduler = Scheduler(MemoryStore(), LocalRunner(home, devices), setup=setup)
-    scheduler.start()
-    try:
-        time.sleep(0.5)
-        start, ids = time.monotonic(), []
-        for job in jobs:
-            time.sleep(max(0.0, start + job.arrival - time.monotonic()))
-            ids += scheduler.submit(_in(job, cores))
-        wait_for(scheduler, ids)
-        view = scheduler.view().jobs
-        rows = []
-        for name, job in zip(ids, jobs):
-            shown = view[name]
-            if shown.state != "succeeded" or shown.finished is None or shown.started is None:
-                raise RuntimeError(f"{job.kind} {shown.state}: {shown.why} {' / '.join(shown.lines)}")
-            row = {"kind": job.kind, "arrival": shown.submitted, "jct": shown.finished - shown.submitted}
-            rows.append({**row, "wait": shown.started - shown.submitted, "epochs": shown.epoch})
-        return rows
-    finally:
-        scheduler.stop(drain=True, timeout=30.0)
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def wait_for(scheduler: Scheduler, ids: list[str], limit: float = 1800.0) -> None:
-    end, pause = time.monotonic() + limit, threading.Event()
-    while any(scheduler.view().jobs[name].state not in ENDED for name in ids):
-        if time.monotonic() > end:
-            raise RuntimeError(f"jobs did not end within {limit:g} s")
-        pause.wait(0.05)
-
-
-def _in(job: workload.Work, cores: int) -> Any:
-    """The job with the environment of its slot."""
-
-    class Here:
-        def expand(self) -> list[Any]:
-            return [self]
-
-        def to_submit(self, id: str, now: float) -> Any:
-            return job.to_submit(id, now)
-
-        def launch(self) -> Launch:
-            return replace(job.launch(), env={"CORES_PER_SLOT": str(cores), "PYTHONPATH": os.environ["PYTHONPATH"]})
-
-        def to_json(self) -> dict[str, Any]:
-            return job.to_json()
-
-    return Here()
-
-
-class Nothing:
-    """A job that does nothing for a while, on any of these types."""
-
-    def __init__(self, types: list[str], seconds: float) -> None:
-        self.types, self.seconds = types, seconds
-
-    def expand(self) -> list[Any]:
-        return [self]
-
-    def to_submit(self, id: str, now: float) -> Submit:
-        options = [{"type": kind, "gpus": 1, "rate": 1.0 / (1 + place)} for place, kind in enumerate(self.types)]
-        return Submit(now, {"id": id, "gpus": 1, "estimate": self.seconds, "options": options})
-
-    def launch(self) -> Launch:
-        return Launch(("/bin/sleep", str(self.seconds)), resumes=True)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": "nothing"}
-
-
-def run_nothing(devices: str, setup: Setup, count: int, seconds: float) -> float:
-    """Let jobs that do nothing queue up on the first type and the rest; seconds from one end to the next come back."""
-    home = Path(tempfile.mkdtemp(prefix="gantline-live-"))
-    scheduler = Scheduler(MemoryStore(), LocalRunner(home, devices), setup=setup)
-    scheduler.start()
-    try:
-        types = [part.split(":")[0] for part in devices.split(",")]
-        ids = []
-        for place in range(count):
-            for _ in range(20):  # the first decisions of a policy are compiled, which may take longer than a request waits
-                try:
-                    ids += scheduler.submit(Nothing(types, seconds), request=str(place))
-                    break
-                except UnreachableError:
-                    continue
-        wait_for(scheduler, ids)
-        ends = sorted(shown.finished or 0.0 for name, shown in scheduler.view().jobs.items() if name in ids)
-        return (ends[-1] - ends[1]) / max(count - 2, 1)
-    finally:
-        scheduler.stop(drain=True, timeout=30.0)
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def runner_overhead(devices: str) -> float:
-    """Seconds that the runner adds between one job's end and the next one's beginning."""
-    first = devices.split(",")[0].split(":")[0] + ":1"
-    return run_nothing(first, Setup(), 8, 0.7) - 0.7
+def environment(devices: str, cores: int) -> dict[str, str]:
+    """What a job must know to keep to the cores of its slot."""
+    slots = sum(int(part.split(":")[1]) for part in devices.split(",") if part.startswith("cpu"))
+    return {"CORES_PER_SLOT": str(cores), "CPU_SLOTS": str(slots)}
 
 
 def pairs_text(bundle: Bundle) -> str:
@@ -264,12 +198,16 @@ def main() -> None:
     parser.add_argument("--gap", type=float, default=3.0 if gpu else 0.8, help="mean seconds between arrivals")
     parser.add_argument("--round", type=float, default=15.0 if gpu else 4.0, help="of LAS, in seconds")
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--span", type=float, default=3.0, help="seconds of training of the longer of the short runs")
+    parser.add_argument("--span", type=float, default=4.0 if gpu else 2.0, help="seconds of training of the longer of the short runs")
+    parser.add_argument("--width", type=float, default=0.05, help="runs get longer until a speed is known as well as this")
+    parser.add_argument("--longest", type=float, default=8.0 if gpu else 4.0, help="but not longer than so many seconds")
     parser.add_argument("--pairs", action=argparse.BooleanOptionalAction, default=True, help="measure pairs on the GPU")
     parser.add_argument("--window", type=float, default=3.0, help="seconds that each pair is watched")
     parser.add_argument("--policies", type=lambda text: text.split(","), default=list(POLICIES))
+    parser.add_argument("--served", action=argparse.BooleanOptionalAction, help="through the HTTP service; else as its libraries are there")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     kinds = list(workload.ON_CPU if given.devices.startswith("cpu") else workload.ON_GPU)
     if given.phase in ("all", "profile"):
         profile(given.out, given.devices, kinds, given)
@@ -278,8 +216,8 @@ def main() -> None:
     if given.phase in ("all", "predict"):
         from predict import compare
 
-        measured = given.out / "profiles.json"
-        compare(read_bundle(measured) if measured.exists() else default_bundle(), json.loads((given.out / "live.json").read_text()))
+        bundle = given.out / "profiles.json"
+        compare(read_bundle(bundle) if bundle.exists() else default_bundle(), json.loads((given.out / "live.json").read_text()))
 
 
 def gpu_name() -> str:

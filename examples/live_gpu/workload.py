@@ -58,6 +58,21 @@ class Work:
     def to_json(self) -> dict[str, object]:
         return {"name": self.kind}
 
+    def spec(self, env: dict[str, str]) -> dict[str, object]:
+        """The same as a specification that `gantline submit` takes."""
+        best = min(self.seconds.values())
+        ways = [{"accelerators": f"{kind}:1", "rate": best / seconds} for kind, seconds in self.seconds.items()]
+        return {
+            "name": self.kind,
+            "run": [*command(self.kind), "--steps", str(self.steps)],
+            "model": self.kind,
+            "estimate": best,
+            "resources": {"any_of": ways},
+            "checkpoint": {"grace": 60},
+            "progress": {"total": self.steps},
+            "env": env,
+        }
+
     def row(self, place: int) -> dict[str, object]:
         """The same job as a row of a trace."""
         ways = "|".join(f"{kind}:1={seconds!r}" for kind, seconds in self.seconds.items())

@@ -19,9 +19,9 @@ class _Together(Policy):
         return Plan.assign([Assignment(job, devices=(0,), group=0, mode=Mode.SPACE, size=1) for job in range(len(snapshot.jobs))])
 
 
-def _bundle() -> Bundle:
+def _bundle(**stops: float) -> Bundle:
     def profile(name: str, startup: float, pairs: dict[tuple[str, int, str], Pairing]) -> Profile:
-        return Profile(name, alone={("h200", 1): Speed(SampledLine(startup, 0.1, 0.1, 0.1))}, pairs=pairs)
+        return Profile(name, alone={("h200", 1): Speed(SampledLine(startup, 0.1, 0.1, 0.1), **stops)}, pairs=pairs)
 
     return Bundle({"a": profile("a", 5.0, {("h200", 1, "b"): Pairing(0.8)}), "b": profile("b", 3.0, {("h200", 1, "a"): Pairing(0.5)})})
 
@@ -30,8 +30,11 @@ def _rows(*jobs: tuple[str, float, float]) -> list[dict[str, object]]:
     return [{"job": str(k), "arrival": at, "gpus": 1, "duration": work, "model": model} for k, (model, at, work) in enumerate(jobs)]
 
 
-def _times(policy: Policy | str, rows: list[dict[str, object]], **more: float) -> list[float]:
-    run = simulate(rows, parse_cluster("h200:1x1"), policy, performance=ProfiledModel(_bundle(), **more))
+def _times(
+    policy: Policy | str, rows: list[dict[str, object]], added: float = 0.0, executor: str = "instant", **stops: float
+) -> list[float]:
+    model = ProfiledModel(_bundle(**stops), added)
+    run = simulate(rows, parse_cluster("h200:1x1"), policy, performance=model, executor=executor)
     return [row["jct"] for row in run.jobs.sort("job").iter_rows(named=True)]
 
 
@@ -41,10 +44,22 @@ def test_a_start_costs_what_was_measured_and_what_the_runner_adds() -> None:
     assert _times("fifo", rows, added=1.0) == pytest.approx([106.0, 120.0, 127.0])
 
 
-def test_a_resume_costs_the_stop_before_it_in_addition() -> None:
+def test_a_resume_costs_what_a_start_from_a_checkpoint_took() -> None:
     rows = _rows(("a", 0.0, 100.0), ("b", 50.0, 10.0))
-    # 45 done when b comes; b takes 13; a takes 5 + 2 again and does the other 55
-    assert _times("srtf", rows, stop=2.0) == pytest.approx([50 + 13 + 7 + 55, 13.0])
+    # 45 done when b comes; b takes 13; a takes 7 to be back and does the other 55
+    assert _times("srtf", rows) == pytest.approx([50 + 13 + 5 + 55, 13.0])  # nobody looked: as any start
+    assert _times("srtf", rows, resume=7.0) == pytest.approx([50 + 13 + 7 + 55, 13.0])
+
+
+def test_who_comes_next_waits_until_the_one_before_has_saved_and_left() -> None:
+    rows = _rows(("a", 0.0, 100.0), ("b", 50.0, 10.0))
+    assert _times("srtf", rows, executor="measured", leave=2.0) == pytest.approx([50 + 2 + 13 + 5 + 55, 2 + 13.0])
+
+
+def test_who_is_told_to_stop_while_it_starts_hears_of_it_when_that_is_over() -> None:
+    rows = _rows(("a", 0.0, 100.0), ("b", 1.0, 10.0))
+    # a is up at 5 and gone at 7, with nothing done; b has its devices from then on
+    assert _times("srtf", rows, executor="measured", leave=2.0) == pytest.approx([7 + 13 + 5 + 100, 6 + 13.0])
 
 
 def test_a_pair_is_as_slow_as_it_was_measured() -> None:

@@ -1,4 +1,4 @@
-"""Which driver runs a simulation: `instant`, `acknowledged`, or `faulty:SEED`."""
+"""Which driver runs a simulation: `instant`, `acknowledged`, `measured`, or `faulty:SEED`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.rng import stream
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faulty import Faults, FaultyExecutor
+from gantline.drivers.measured import MeasuredExecutor
 from gantline.drivers.virtual import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Executor
@@ -16,6 +17,7 @@ from gantline.engine.executor import Executor
 EXECUTORS = {
     "instant": "an order is true at once",
     "acknowledged": "orders go out and reports come in, without any delay: every number is the same as with 'instant'",
+    "measured": "no faults, and stops take the time that the performance model knows of: whoever comes next waits for that",
     "faulty": "faulty:SEED has messages that are late, lost or doubled, and starts and stops that take time",
 }
 
@@ -30,6 +32,8 @@ def make_driver(executor: str | Executor, engine: Engine, *settings: Any) -> Sim
     if name != "faulty":
         if option:
             raise UsageError(f"'{name}' takes no '{option}'", where="--executor", fix=f"write {name}")
+        if name == "measured":
+            return Acknowledged(engine, *settings, executor=MeasuredExecutor.of(engine.state))
         return (Acknowledged if name == "acknowledged" else Simulation)(engine, *settings)
     if not option.isdigit():
         raise UsageError(f"'{option}' is not a seed", where="--executor", fix="write faulty:1")

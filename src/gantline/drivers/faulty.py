@@ -139,7 +139,7 @@ class FaultyExecutor:
         elif last is not None and order.epoch == last.epoch:
             if last.state in {"starting", "running"}:
                 last.state = "stopping"
-                self._push(self._now + self._span(self.faults.stop), "saved", last)
+                self._push(self._now + self._saving(last), "saved", last)
             else:
                 self._repeat(last)
         else:  # told to stop what never came: remember it, so that a late start is refused
@@ -147,6 +147,14 @@ class FaultyExecutor:
             ghost = _Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved, ended=self._now)
             self._last[order.row] = self._over[order.row] = ghost
             self._say(News.STOPPED, ghost)
+
+    def _saving(self, inc: _Incarnation) -> float:
+        """Seconds until one that is told to stop has saved."""
+        return self._span(self.faults.stop)
+
+    def _leaving(self, inc: _Incarnation) -> float:
+        """Seconds from there until its devices are free."""
+        return self._span(self.faults.release)
 
     def _begin(self, order: Order) -> None:
         base = self._saved.get(order.row, 0.0)  # a job resumes from its newest checkpoint, whatever the order believes
@@ -254,7 +262,7 @@ class FaultyExecutor:
             what.saved, what.done = True, what.work(self._now, float(self.work[what.row]))
             self._saved[what.row] = max(self._saved.get(what.row, 0.0), what.done)
             self._say(News.SAVED, what)
-            self._push(self._now + self._span(self.faults.release), "stopped", what)
+            self._push(self._now + self._leaving(what), "stopped", what)
 
     def _on_stopped(self, what: object) -> None:
         assert isinstance(what, _Incarnation)

@@ -28,6 +28,8 @@ class Speed:
     line: SampledLine
     runs: tuple[tuple[float, float], ...] = ()
     source: Source = "measured"
+    leave: float | None = None  # seconds from being told to stop until it has saved and is gone; None: nobody looked
+    resume: float | None = None  # seconds that a start from what it saved takes; None: as any start
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def _profile_json(job: Profile) -> dict[str, Any]:
             "gpus": size,
             **{key: _short(getattr(speed.line, key)) for key in ("startup", "seconds", "low", "high")},
             **({"runs": [[_short(steps), _short(seconds)] for steps, seconds in speed.runs]} if speed.runs else {}),
+            **{key: _short(told) for key in ("leave", "resume") if (told := getattr(speed, key)) is not None},
             **({"source": speed.source} if speed.source != "measured" else {}),
         }
         for (kind, size), speed in job.alone.items()
@@ -150,7 +153,7 @@ def _profile(name: str, reader: Reader) -> Profile:
     if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
         raise UsageError("is no list of words", where=reader.at("command"), fix='write ["python", "train.py"]')
     alone = {}
-    for one in _rows(reader, "alone", ("type", "gpus", "startup", "seconds", "low", "high", "runs", "source")):
+    for one in _rows(reader, "alone", ("type", "gpus", "startup", "seconds", "low", "high", "leave", "resume", "runs", "source")):
         runs = _runs(one)
         if "seconds" in one:
             seconds = one.number("seconds", 0.0)
@@ -159,7 +162,10 @@ def _profile(name: str, reader: Reader) -> Profile:
             line = fit_line(runs)
         if not (line.seconds > 0.0 and line.startup >= 0.0 and 0.0 <= line.low <= line.seconds <= line.high):
             raise UsageError("has no possible speed", where=one.path, fix="seconds above 0, low <= seconds <= high, startup of 0 or more")
-        alone[one.text("type", ""), one.whole("gpus", 1, least=1)] = Speed(line, runs, _source(one))
+        stops = {key: one.number(key, 0.0) if key in one else None for key in ("leave", "resume")}
+        if any(told is not None and told < 0.0 for told in stops.values()):
+            raise UsageError("leaves or resumes before it is asked to", where=one.path, fix="leave and resume of 0 or more seconds")
+        alone[one.text("type", ""), one.whole("gpus", 1, least=1)] = Speed(line, runs, _source(one), **stops)
     pairs = {}
     for one in _rows(reader, "pairs", ("type", "gpus", "with", "ratio", "source")):
         ratio = one.number("ratio", -1.0)

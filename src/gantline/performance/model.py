@@ -146,6 +146,10 @@ class PerformanceModel(Protocol):
         """Seconds at speed zero that each gang pays for its `act`; NaN or None: as `Costs` says."""
         return None
 
+    def leave(self, model: str, type: str, gpus: int) -> float:
+        """Seconds that a job needs to save and leave its devices when it is told to; executor 'measured' takes them."""
+        return 0.0
+
     def observe(self, gangs: Gangs) -> Observed | None:
         """What a profiler sees of those who run, before each decision; None: nothing new."""
         return None

@@ -1,4 +1,4 @@
-"""A performance model made of measured profiles: what a start costs on each type, and how fast jobs are that share devices.
+"""A performance model made of measured profiles: what starts and stops cost on each type, and how fast jobs are that share devices.
 
 Speeds alone are in the options of the jobs already. A job is found by its model's name in the bundle; of others nothing is said.
 """
@@ -17,11 +17,10 @@ from gantline.performance.model import Act, Gang, Gangs, PerformanceModel
 
 @dataclass(frozen=True)
 class ProfiledModel(PerformanceModel):
-    """`added` is what the runner takes in addition for each start, `stop` what it takes to save and leave before a resume, in seconds."""
+    """`added` is what the runner takes in addition for each start, in seconds."""
 
     bundle: Bundle
     added: float = 0.0
-    stop: float = 0.0
 
     def cost(self, gangs: Gangs) -> Floats:
         """What a start takes, wherever that was measured."""
@@ -31,8 +30,16 @@ class ProfiledModel(PerformanceModel):
             profile = self.bundle.jobs.get(model)
             if profile is None or seat not in profile.alone or act == Act.SWITCH:
                 continue
-            cost[at] = profile.alone[seat].line.startup + self.added + (self.stop if act != Act.START else 0.0)
+            speed = profile.alone[seat]
+            first = act == Act.START or speed.resume is None
+            cost[at] = self.added + (speed.line.startup if first else speed.resume or 0.0)
         return cost
+
+    def leave(self, model: str, type: str, gpus: int) -> float:
+        """As measured; nothing where nobody looked."""
+        profile = self.bundle.jobs.get(model)
+        speed = profile.alone.get((type, gpus)) if profile is not None else None
+        return speed.leave or 0.0 if speed is not None else 0.0
 
     def granted(self, gang: Gang) -> float | None:
         """Next to others in space each is as much slower as was measured; one that was not measured gets its part, as listed."""

@@ -76,8 +76,9 @@ class Launch:
 
 
 def slots_only(cluster: Cluster) -> bool:
-    """Whether all devices are CPU slots (``cpu``, ``cpu-fast``), to which no process is bound."""
-    return all(node.type == "cpu" or node.type.startswith("cpu-") for node in cluster.nodes)
+    """Whether all devices are CPU slots of one kind (``cpu``), to which no process is bound; slots of two speeds are not alike."""
+    types = {node.type for node in cluster.nodes}
+    return len(types) == 1 and all(kind == "cpu" or kind.startswith("cpu-") for kind in types)
 
 
 def _plain(value: Any) -> Any:

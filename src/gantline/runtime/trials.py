@@ -14,8 +14,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gantline.core.errors import RefusedError, UsageError
@@ -35,16 +35,17 @@ class Place:
     type: str
     gpus: int
     cuda: tuple[str, ...] = ()  # what CUDA calls them; empty: CPU slots
+    first: int = 0  # the number of the first one among those of its type
 
     @classmethod
-    def on(cls, machine: Machine, kind: str, gpus: int) -> Place:
-        """The first devices of a type of this machine."""
+    def on(cls, machine: Machine, kind: str, gpus: int, first: int = 0) -> Place:
+        """Devices of a type of this machine, from one on."""
         held = {node.type: node for node in machine.cluster.nodes}
-        if kind not in held or held[kind].gpus < gpus:
+        if kind not in held or held[kind].gpus < first + gpus:
             have = ", ".join(f"{node.type}:{node.gpus}" for node in held.values())
             raise UsageError(f"no {gpus} x '{kind}' here", where="--devices", fix=f"there are {have}")
-        names = (machine.cuda_of(held[kind].name, place) for place in range(gpus))
-        return cls(kind, gpus, tuple(name for name in names if name is not None))
+        names = (machine.cuda_of(held[kind].name, place) for place in range(first, first + gpus))
+        return cls(kind, gpus, tuple(name for name in names if name is not None), first)
 
 
 @dataclass(frozen=True)
@@ -70,19 +71,31 @@ class Trials:
     def run(self, command: Sequence[str], place: Place, steps: int) -> float:
         """Seconds that one run of so many steps takes from its start to its end."""
         with self._started(command, place, steps) as trial:
-            while trial.is_running and trial.age < self.limit:
-                time.sleep(_LOOK)
+            self._until_over(trial)
             seconds = trial.age
-            if trial.is_running:
-                raise RefusedError(
-                    f"{steps} steps took more than {self.limit:g} s", where=command[0], fix="fewer steps, or a higher --limit"
-                )
             trial.check()
             if "{steps}" not in " ".join(command) and not trial.log.exists():
                 raise UsageError(
                     "the command takes no notice of the number of steps", where=command[0], fix="write {steps} in it, or use gantline.train"
                 )
             return seconds
+
+    def stop(self, command: Sequence[str], place: Place, speed: Speed, steps: int = 1) -> Speed:
+        """The same speed with what a stop costs: seconds to save and leave when told to, and those of a start from what was saved.
+
+        The job must use `gantline.train`: it trains for a moment, gets SIGTERM, and is started again for so many steps.
+        """
+        with self._folder() as folder:
+            with self._started(command, place, _ENDLESS, folder) as trial:
+                self._watch([trial], 0.0)
+                told = time.monotonic()
+                trial.tell(signal.SIGTERM)
+                self._until_over(trial)
+                leave = time.monotonic() - told
+            with self._started(command, place, steps, folder) as trial:
+                self._until_over(trial)
+                trial.check()
+                return replace(speed, leave=leave, resume=max(0.0, trial.age - steps * speed.line.seconds))
 
     def pair(self, one: Sequence[str], other: Sequence[str], place: Place, alone: tuple[float, float], seconds: float) -> list[Pairing]:
         """How fast two jobs are on the same devices at once, over their steps per second alone; watched for so many seconds.
@@ -106,6 +119,12 @@ class Trials:
             time.sleep(_LOOK)
         return [(start, trial.steps()) for trial, start in zip(trials, begun)]
 
+    def _until_over(self, trial: _Trial) -> None:
+        while trial.is_running:
+            if trial.age >= self.limit:
+                raise RefusedError(f"took more than {self.limit:g} s", where=trial.name, fix="fewer steps, or a higher --limit")
+            time.sleep(_LOOK)
+
     def _check_running(self, trials: Sequence[_Trial]) -> None:
         for trial in trials:
             if not trial.is_running:
@@ -117,13 +136,29 @@ class Trials:
                 )
 
     @contextmanager
-    def _started(self, command: Sequence[str], place: Place, steps: int) -> Iterator[_Trial]:
+    def _folder(self) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix="gantline-trial-"))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextmanager
+    def _started(self, command: Sequence[str], place: Place, steps: int, kept: Path | None = None) -> Iterator[_Trial]:
+        """A run in a folder of its own, or in one that is kept for the next."""
+        with nullcontext(kept) if kept is not None else self._folder() as folder:
+            trial = self._begun(command, place, steps, folder)
+            try:
+                yield trial
+            finally:
+                trial.end()
+
+    def _begun(self, command: Sequence[str], place: Place, steps: int, folder: Path) -> _Trial:
         count = self.processes or place.gpus
         told = {
             "GANTLINE_CHECKPOINT": str(folder / "checkpoint"),
             "GANTLINE_GPUS": str(place.gpus),
-            "GANTLINE_DEVICES": ",".join(f"{place.type}:{k}" for k in range(place.gpus)),
+            "GANTLINE_DEVICES": ",".join(f"{place.type}:{place.first + k}" for k in range(place.gpus)),
             "GANTLINE_TRIAL_STEPS": str(steps),
             "GANTLINE_TRIAL_LOG": str(folder / "steps"),
         }
@@ -134,10 +169,10 @@ class Trials:
             with open(folder / "log", "wb") as log:
                 for own in environment.ranks(count, place.cuda):
                     trial.begin(words, {**shared, **own}, log.fileno())
-            yield trial
-        finally:
+        except BaseException:
             trial.end()
-            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return trial
 
 
 class _Trial:
@@ -165,6 +200,12 @@ class _Trial:
     @property
     def age(self) -> float:
         return time.monotonic() - self._begun
+
+    def tell(self, number: int) -> None:
+        """Send a signal to all ranks."""
+        for rank in self._ranks:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(rank.pid, number)
 
     def steps(self) -> tuple[float, int]:
         """When the newest note was made, and how many steps there were."""

@@ -82,7 +82,7 @@ class RunSpec:
     )
     min_run: float = option(0.0, finite_duration, "How long a gang may run before it can be stopped.")
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
-    executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, faulty:SEED.")
+    executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, measured, faulty:SEED.")
     seed: int = option(0, whole, "Seed of everything random.")
     track: tuple[int, int] | None = option(None, track, "Measure jobs LO:HI only, and stop when they have ended.")
     until: float = option(math.inf, duration, "Stop at this time.")

@@ -92,6 +92,7 @@ def _detach(options: Options) -> int:
 
     home = options.home
     home.make()
+    before = home.announced()  # of one that was killed, or of one that still runs: then the new one says so
     with open(home.path / "start.log", "w", encoding="utf-8", opener=_private) as out:
         environment = {**os.environ, "GANTLINE_STORE": options.store}  # which may hold a password, and a command line is everybody's
         command = [sys.executable, "-m", "gantline", *_arguments(options)]
@@ -99,7 +100,7 @@ def _detach(options: Options) -> int:
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         told = home.announced()
-        if told is not None and told.get("pid") == child.pid:
+        if told is not None and told != before:  # by the child, or by its own child, where the policy is somebody's file
             try:
                 with Client(home=home.path, timeout=5.0) as client:
                     client.status()
@@ -107,7 +108,7 @@ def _detach(options: Options) -> int:
                 time.sleep(0.05)
                 continue
             print(told["url"])
-            say(f"note: process {child.pid} serves from {home.path}")
+            say(f"note: process {told['pid']} serves from {home.path}")
             return 0
         code = child.poll()
         if code is not None:

@@ -35,6 +35,7 @@ def status(here: Here) -> dict[str, Any]:
         "devices": {name: {"count": count, "busy": busy[name]} for name, count in by_type.items()},
         "jobs": dict(Counter(job.state for job in here.jobs().values())),
         "deciding": here.scheduler.alive,
+        "created": service.wall(0.0),  # when its clock began; rounds are counted from there
         "started": round(service.started, 3),
         "uptime": round(time.time() - service.started, 3),
         "incidents": list(view.incidents)[-5:],

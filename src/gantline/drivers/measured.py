@@ -1,0 +1,46 @@
+"""An executor on virtual time whose machines never fail, but take their time: as real programs do when they are told to stop.
+
+A gang that trains saves what it has done and needs a while to leave. One that is told to stop while it is still starting hears of it when
+that is over: a program looks for signals between its steps, and before the first one there is no such place. Until it is gone its devices
+are nobody else's, which a cost that is charged to the resumed job cannot say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats
+from gantline.drivers.faulty import Faults, FaultyExecutor, _Incarnation
+from gantline.engine.state import State
+
+Leave = Callable[[int, tuple[int, ...]], float]  # of a row on these devices
+
+
+@dataclass
+class MeasuredExecutor(FaultyExecutor):
+    """Starts take what the cost model says (orders carry it), stops what `leave` says."""
+
+    faults: Faults = field(default_factory=Faults)
+    leave: Leave = lambda row, devices: 0.0
+
+    @classmethod
+    def of(cls, state: State) -> MeasuredExecutor:
+        """For a run whose performance model knows how long jobs need to leave."""
+        t = state.tables
+        truth: Floats = t.F[c.WORK].copy()
+
+        def leave(row: int, devices: tuple[int, ...]) -> float:
+            if t.performance is None or not devices:
+                return 0.0
+            kind = t.cluster.nodes[int(t.cluster.device_node[devices[0]])].type
+            return float(t.performance.leave(t.models[t.I[c.MODEL, row]], kind, len(devices)))
+
+        return cls(truth, leave=leave)
+
+    def _saving(self, inc: _Incarnation) -> float:
+        return max(0.0, inc.up + inc.pause - self._now)
+
+    def _leaving(self, inc: _Incarnation) -> float:
+        return self.leave(inc.row, inc.devices)
