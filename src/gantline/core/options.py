@@ -78,7 +78,7 @@ class OptionTable:
 
     @staticmethod
     def rigid(types: Ints, gpus: Ints) -> OptionTable:
-        """One option per job, at rate one."""
+        """One option per job, at rate one; `types`: of each, or one for all."""
         n = len(gpus)
         table = OptionTable(np.zeros((c.OF_COLUMNS, n)), np.zeros((c.OI_COLUMNS, n), dtype=np.int64))
         table.F[c.O_RATE] = 1.0

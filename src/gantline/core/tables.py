@@ -96,7 +96,6 @@ class Tables:
             F[column] = np.nan
         F[c.WEIGHT] = 1.0
         F[c.UNTIL] = F[c.SPEED_UNTIL] = F[c.LIMIT_END] = np.inf
-        F[c.CHECKPOINT] = 0.0
         I = np.zeros((c.I_COLUMNS, rows), dtype=np.int64)
         for column in (c.HEAD, c.OPTION, c.NODE, c.INTERVAL):
             I[column] = -1

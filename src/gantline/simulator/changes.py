@@ -23,29 +23,36 @@ def changes_of(simulation: Simulation) -> dict[str, Any]:
     state, engine = simulation.state, simulation.engine
     log, n = state.log, state.log.intervals
     LI, LF = log.LI[:, :n], log.LF[:, :n]
-    row, reason, count = (LI[column].astype(np.int64) for column in (g.L_ROW, g.L_REASON, g.L_COUNT))
+    row, reason, count = LI[g.L_ROW], LI[g.L_REASON], LI[g.L_COUNT]
     found: dict[str, Any] = {
-        "resizes": int((reason == Reason.RESIZED).sum()),
-        "migrations": int((reason == Reason.MOVED).sum()),
-        "cross_node_jobs": _spanning(simulation, row, count),
+        "resizes": int(np.count_nonzero(reason == Reason.RESIZED)),
+        "migrations": int(np.count_nonzero(reason == Reason.MOVED)),
+        "cross_node_jobs": _spanning(simulation),
     }
     told_elsewhere = overrides(state.tables.performance, "cost") or engine.grants.used_sharing or engine.grants.fluid.device_seconds
     found["time_lost"] = None if told_elsewhere else _paid(simulation, row, reason, count, LF[g.L_START], LF[g.L_END])
     return found
 
 
-def _spanning(simulation: Simulation, row: Any, count: Any) -> int:
+def _spanning(simulation: Simulation) -> int:
+    """Jobs that ever spanned nodes. Devices are numbered node by node, so where they rise within an interval its ends tell."""
     log, node = simulation.state.log, simulation.state.tables.D[c.D_NODE]
-    first = log.LI[g.L_OFFSET, : len(row)].astype(np.int64)
+    row, first, count = (log.LI[column, : log.intervals] for column in (g.L_ROW, g.L_OFFSET, g.L_COUNT))
     wide = np.flatnonzero(count > 1)
     if not len(wide):
         return 0
-    size = count[wide]
-    begins = np.cumsum(size) - size
-    at = np.repeat(first[wide] - begins, size) + np.arange(int(size.sum()))
-    where = node[log.LD[at]]
-    spans = np.minimum.reduceat(where, begins) != np.maximum.reduceat(where, begins)
-    return len(np.unique(row[wide][spans]))
+    held, begins, size = log.LD[: log.LN[g.DEVICES]], first[wide], count[wide]
+    spans = node[held[begins]] != node[held[begins + size - 1]]
+    jobs = np.zeros(simulation.state.tables.F.shape[1], dtype=bool)
+    jobs[row[wide[spans]]] = True
+    falls = np.zeros(len(held), dtype=bool)
+    np.less(held[1:], held[:-1], out=falls[1:])
+    falls[first[count > 0]] = False  # that is another interval
+    disorderly = np.unique(np.searchsorted(begins, np.flatnonzero(falls), side="right") - 1)
+    for at in disorderly[~spans[disorderly]].tolist():
+        where = node[held[begins[at] : begins[at] + size[at]]]
+        jobs[row[wide[at]]] |= bool((where != where[0]).any())
+    return int(np.count_nonzero(jobs))
 
 
 def _paid(simulation: Simulation, row: Any, reason: Any, count: Any, start: Any, end: Any) -> float:

@@ -26,7 +26,8 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
     F[c.ARRIVAL] = frame["arrival"].to_numpy()
     F[c.WORK] = frame["duration"].to_numpy()
     F[c.ESTIMATE] = F[c.WORK]
-    F[c.CHECKPOINT] = checkpoint
+    if checkpoint:
+        F[c.CHECKPOINT] = checkpoint
     I[c.GPUS] = frame["gpus"].to_numpy()
     for name, column in (("deadline", c.DEADLINE), ("priority", c.PRIORITY), ("weight", c.WEIGHT)):
         if name in frame.columns:
@@ -66,7 +67,8 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
         _alternatives(trace, cluster, tables)
         return
     gpu_types = [code for code, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]
-    wanted = np.full(rows, -1, dtype=np.int64)
+    default = np.array(gpu_types or [0], dtype=np.int64)
+    wanted: Ints | None = None
     if "type" in frame.columns:
         names, code = _codes(frame, "type")
         kinds = np.array([cluster.type_code(name) if name else -2 for name in names], dtype=np.int64)
@@ -77,13 +79,13 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
             raise _row_error(
                 trace, int(absent[0]), "type", f"asks for '{name}', which the cluster does not have", near(name, cluster.types)
             )
-    anywhere = wanted < 0
-    default = np.array(gpu_types or [0], dtype=np.int64)
     if len(default) == 1:  # one way for everybody, the usual case
         I[c.OPTION_COUNT], I[c.OPTION_FIRST] = 1, np.arange(rows)
-        owner = I[c.OPTION_FIRST]
-        kinds = np.where(anywhere, default[0], wanted)
+        owner: Ints | slice = slice(None)
+        kinds = default if wanted is None else np.where(wanted < 0, default[0], wanted)
     else:
+        wanted = np.full(rows, -1, dtype=np.int64) if wanted is None else wanted
+        anywhere = wanted < 0
         per_row = np.where(anywhere, len(default), 1)
         I[c.OPTION_COUNT] = per_row
         I[c.OPTION_FIRST] = np.concatenate([[0], np.cumsum(per_row)[:-1]])
@@ -134,6 +136,8 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     memory = np.array([max((n.memory for n in cluster.nodes if n.type == name), default=0.0) for name in cluster.types])
     enough = OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]]
     possible = enough & (OF[c.O_CPUS] <= cpus[OI[c.O_TYPE]] + 1e-9) & (OF[c.O_MEMORY] <= memory[OI[c.O_TYPE]] + 1e-9)
+    if possible.all() and I[c.OPTION_COUNT].all():  # the usual case, without asking whose each is
+        return
     owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
     able = np.zeros(I.shape[1], dtype=bool)
     able[owner[possible]] = True
@@ -162,6 +166,8 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
 def smallest_options(tables: Tables) -> Ints:
     """Devices of each job's smallest option."""
     I = tables.I
+    if len(tables.options) == I.shape[1] and (I[c.OPTION_COUNT] == 1).all() and (I[c.OPTION_FIRST] == np.arange(I.shape[1])).all():
+        return tables.options.I[c.O_GPUS, : I.shape[1]]
     owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
     smallest = np.full(I.shape[1], np.iinfo(np.int64).max)
     np.minimum.at(smallest, owner, tables.options.I[c.O_GPUS])
