@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "simulate": "gantline.simulator.simulate",
+    "simulate_in_blocks": "gantline.simulator.in_blocks",
     "compare": "gantline.experiment.python",
     "sweep": "gantline.experiment.python",
     "Run": "gantline.simulator.run",

@@ -15,6 +15,8 @@ from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from gantline.core.cluster import Cluster
+    from gantline.core.policy import Policy
     from gantline.simulator.run import Run
 
 app = App(
@@ -25,7 +27,8 @@ app = App(
   gantline simulate jobs.csv --cluster 32x4 --policy srtf
   gantline simulate accounting.txt --format sacct --cluster 32x4 --policy las
   gantline simulate jobs.csv --cluster v100:4x8,k80:8x4 --policy tiresias --set limits=3600,36000 --round 60 -o json
-  gantline simulate jobs.csv --cluster 16x8 --policy ./mine.py:MyPolicy --placement consolidated --jobs-out jobs.parquet""",
+  gantline simulate jobs.csv --cluster 16x8 --policy ./mine.py:MyPolicy --placement consolidated --jobs-out jobs.parquet
+  gantline simulate years.parquet --cluster 12500x8 --policy srtf --round 60 --block 250000 --jobs-out ended.parquet""",
 )
 
 
@@ -43,6 +46,9 @@ def simulate(
     allocations_out: Annotated[Path | None, Parameter(help="Write a row per interval in which a gang held devices.")] = None,
     out: Annotated[Path | None, Parameter(help="Store the whole run in a directory.")] = None,
     replace: Annotated[bool, Parameter(negative="", help="Let --out take the place of an older run.")] = False,
+    block: Annotated[
+        int | None, Parameter(help="Read a Parquet trace so many jobs at a time and let go of those that have ended: bounded memory.")
+    ] = None,
     record: Annotated[Path | None, Parameter(help="Record inputs and decisions (JSON lines, .gz allowed) for 'gantline replay'.")] = None,
     output: Form = "table",
 ) -> int:
@@ -62,6 +68,9 @@ def simulate(
     outputs.check_run_target(out, replace)
     chosen = load_policy(policy, settings_of(set_))
     place = read_cluster(cluster)
+    if block is not None:
+        unknown = {"--verify-skips": verify_skips, "--allocations-out": allocations_out, "--out": out, "--record": record}
+        return _in_blocks(trace, place, chosen, options, block, jobs_out, [name for name, value in unknown.items() if value], output)
     speeds = str(spec.throughputs)
     asked, spec = spec, with_found(spec, place)
     if verify_skips and find(spec, "regime", place).with_round(spec.round).round <= 0:
@@ -84,6 +93,22 @@ def simulate(
     _write(run, jobs_out, allocations_out, out, replace)
     simulate_words.show_summary(run, output)
     return code
+
+
+def _in_blocks(
+    trace: str, place: Cluster, policy: Policy, options: SingleRunOptions, block: int, jobs_out: Path | None, unknown: list[str], form: str
+) -> int:
+    """A trace of any length; the summary, and a row per job where it is asked for."""
+    from gantline.cli import simulate_words
+    from gantline.cli.progress import simulated_jobs
+    from gantline.simulator.in_blocks import simulate_in_blocks
+    from gantline.workload.blocks import TraceBlocks
+
+    if unknown or options.format:
+        raise UsageError(f"a run in blocks does not know {(unknown or ['--format'])[0]}", where="--block", fix="leave one of them out")
+    with simulated_jobs(len(TraceBlocks(Path(trace), block))) as tick:
+        summary = simulate_in_blocks(trace, place, policy, block=block, jobs_out=jobs_out, on_progress=tick, spec=options.spec())
+    return simulate_words.tell_blocks(summary, form)
 
 
 def _write(run: Run, jobs: Path | None, allocations: Path | None, out: Path | None, replace: bool) -> None:

@@ -114,6 +114,17 @@ def tell_skips(run: Run, stepped: Run) -> int:
     return _DIFFERENT
 
 
+def tell_blocks(summary: dict[str, Any], form: str) -> int:
+    """The numbers of a run in blocks, and whether all jobs have ended."""
+    free, left = free_stops(summary), summary["jobs"] - summary["completed"]
+    if free:
+        note(free)
+    if left:
+        note(f"{left} of {summary['jobs']} jobs did not end")
+    show_object(summary, form)
+    return _FAILED if is_broken(summary) else 0
+
+
 def show_summary(run: Run, form: str) -> None:
     """The numbers of a run: a picture for people, every key for programs."""
     if form == "table" and is_watched():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.dense import fits_dense, run_on_records
 from gantline.drivers.linear_loop import Declared, run_linear
@@ -14,17 +14,23 @@ from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.blocked import name_blocked
+from gantline.engine.state import State
 
 if TYPE_CHECKING:
     from gantline.drivers.virtual import Simulation
 
 
-def run_declared(simulation: Simulation, key: LinearKey) -> bool:
-    """Run to the end without calling back, but to make room in the log; whether the bound in time cut it short."""
-    state, policy = simulation.state, simulation.engine.policy
+def take_order(state: State, policy: Policy) -> None:
+    """Whether the order stops gangs, and who may pass one that does not fit."""
     assert isinstance(policy, OrderPolicy)
     state.SI[s.S_PREEMPT] = int(policy.preempt or state.regime.strict)
     state.SI[s.S_MISFIT] = 1 if state.regime.strict else int(policy.misfit)
+
+
+def run_declared(simulation: Simulation, key: LinearKey) -> bool:
+    """Run to the end without calling back, but to make room in the log; whether the bound in time cut it short."""
+    state = simulation.state
+    take_order(state, simulation.engine.policy)
     if fits_dense(state):
         cut = run_on_records(simulation, key)
     else:

@@ -80,7 +80,7 @@ def run_on_records(simulation: Simulation, key: LinearKey) -> bool:
     width = min(int(t.NI[c.N_GPUS].sum()), jobs.f.shape[0]) + 1
     setting = Setting(state.SI, state.SF, t.options.F)
     declared = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
-    work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), _motion(state, key))
+    work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[c.N_GPUS].sum()), _as_planned(state, key))
     h, B = heaps(jobs.f.shape[0]), np.zeros(B_COUNT + 1, dtype=np.int64)
     room = 2 * width + 65536
@@ -123,7 +123,7 @@ def _as_planned(state: State, key: LinearKey) -> bool:
     return bool(by_arrival and undisturbed and free and known and whole)
 
 
-def _motion(state: State, key: LinearKey) -> np.ndarray:
+def motion(state: State, key: LinearKey) -> np.ndarray:
     """How keys of those who run move: all alike, so that their order stays, or each in its own way."""
     OF, SF = state.tables.options.F, state.SF
     unit = bool((OF[c.O_RATE] == 1.0).all() and (OF[c.O_RATE_SPREAD] == 1.0).all())
@@ -146,12 +146,12 @@ def _records(state: State, lane_of: Ints) -> Records:
     rows = F.shape[1]
     f, i = np.empty(rows * r.F_COUNT + 8), np.empty(rows * r.I_COUNT + 16, dtype=np.int32)
     f[:], i[:] = 0.0, 0  # numpy.zeros takes small pages, which cost more than the zeros
-    jobs = Records(_aligned(f, r.F_COUNT), _aligned(i, r.I_COUNT))
+    jobs = Records(aligned(f, r.F_COUNT), aligned(i, r.I_COUNT))
     to_lines(F, I, lane_of, jobs.f, jobs.i)
     return jobs
 
 
-def _aligned(numbers: np.ndarray, width: int) -> np.ndarray:
+def aligned(numbers: np.ndarray, width: int) -> np.ndarray:
     """Lines of that width out of fresh memory, the first at the beginning of a cache line."""
     skip = -numbers.ctypes.data % 64 // numbers.itemsize
     rows = (len(numbers) - 64 // numbers.itemsize) // width

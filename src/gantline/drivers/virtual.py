@@ -71,7 +71,7 @@ class Simulation:
     # --- which loop -----------------------------------------------------------------------------------------------------
     def run(self) -> None:
         """Run to the end."""
-        key = self._linear_key()
+        key = self.declared_key()
         if key is not None:
             if run_declared(self, key):
                 self._cut()
@@ -79,7 +79,7 @@ class Simulation:
             self._run_steps()
         self.engine.grants.close_open_intervals()
 
-    def _linear_key(self) -> LinearKey | None:
+    def declared_key(self) -> LinearKey | None:
         """The declared key, if nothing in this run needs Python between two decisions."""
         policy = self.engine.policy
         plain = not (

@@ -22,15 +22,14 @@ def changes_of(simulation: Simulation) -> dict[str, Any]:
     """
     state, engine = simulation.state, simulation.engine
     log, n = state.log, state.log.intervals
-    LI, LF = log.LI[:, :n], log.LF[:, :n]
-    row, reason, count = LI[g.L_ROW], LI[g.L_REASON], LI[g.L_COUNT]
+    row, reason, count = (log.LI[column, :n] for column in (g.L_ROW, g.L_REASON, g.L_COUNT))
     found: dict[str, Any] = {
         "resizes": int(np.count_nonzero(reason == Reason.RESIZED)),
         "migrations": int(np.count_nonzero(reason == Reason.MOVED)),
         "cross_node_jobs": _spanning(simulation),
     }
     told_elsewhere = overrides(state.tables.performance, "cost") or engine.grants.used_sharing or engine.grants.fluid.device_seconds
-    found["time_lost"] = None if told_elsewhere else _paid(simulation, row, reason, count, LF[g.L_START], LF[g.L_END])
+    found["time_lost"] = None if told_elsewhere else _paid(simulation, row, reason, count, log.LF[g.L_START, :n], log.LF[g.L_END, :n])
     return found
 
 

@@ -92,7 +92,7 @@ def rollout(
 class _FromHere(Simulation):
     """The compiled loops begin with an empty cluster; this run begins in the middle."""
 
-    def _linear_key(self) -> LinearKey | None:
+    def declared_key(self) -> LinearKey | None:
         return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -118,13 +118,8 @@ class Trace:
         for name in sorted(self.frame.columns):
             series = self.frame[name]
             digest.update(f"{name}\0{series.dtype}\0{len(series)}\0".encode())
-            digest.update(series.is_null().to_numpy().tobytes())
-            if series.dtype.is_numeric():
-                digest.update(np.ascontiguousarray(series.fill_null(0).to_numpy()).tobytes())
-            else:
-                text = series.cast(pl.String).fill_null("") if not series.dtype.is_nested() else _json(series)
-                digest.update(text.str.len_bytes().to_numpy().tobytes())
-                digest.update("".join(text.to_list()).encode())
+            for part in content(series):
+                digest.update(part)
         return digest.hexdigest()
 
     def __len__(self) -> int:
@@ -149,6 +144,17 @@ def _first(findings: list[Finding], raw: RawTable) -> TraceError:
         what += f" (and {more} more problem{'s' * (more > 1)})"
     fix = found.fix.replace("FILE", raw.source) if Path(raw.source).is_file() else found.fix.partition(": gantline")[0]
     return raw.error(what, row=found.rows[0] if found.rows else None, field=found.field, fix=fix)
+
+
+def content(series: pl.Series) -> Iterator[bytes]:
+    """What a column holds, in the parts that are hashed one after the other: which cells are empty, then numbers, or lengths and texts."""
+    yield series.is_null().to_numpy().tobytes()
+    if series.dtype.is_numeric():
+        yield np.ascontiguousarray(series.fill_null(0).to_numpy()).tobytes()
+    else:
+        text = series.cast(pl.String).fill_null("") if not series.dtype.is_nested() else _json(series)
+        yield text.str.len_bytes().to_numpy().tobytes()
+        yield "".join(text.to_list()).encode()
 
 
 def _json(series: pl.Series) -> pl.Series:

@@ -17,31 +17,38 @@ FORMATS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".
 
 def write_frame(frame: pl.DataFrame, path: Path) -> Path:
     """Write ``frame`` in the format that the end of the name asks for."""
-    ending = next((ending for ending in FORMATS if path.name.endswith(ending)), None)
-    if ending is None:
-        raise UsageError(f"'{path.name}' names no known format", where=str(path), fix="end it in " + ", ".join(FORMATS))
-    if not path.parent.is_dir():
-        raise NotFoundError("no such folder", where=str(path.parent))
+    ending = ending_of(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(_encode(frame, ending))
+        data = encode(frame, ending.removesuffix(".gz"))
+        # A fixed time stamp keeps equal traces equal byte for byte.
+        temporary.write_bytes(gzip.compress(data, compresslevel=6, mtime=0) if ending.endswith(".gz") else data)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
     return path
 
 
-def _encode(frame: pl.DataFrame, ending: str) -> bytes:
+def ending_of(path: Path) -> str:
+    """The format that the end of the name asks for, in a folder that exists."""
+    ending = next((ending for ending in FORMATS if path.name.endswith(ending)), None)
+    if ending is None:
+        raise UsageError(f"'{path.name}' names no known format", where=str(path), fix="end it in " + ", ".join(FORMATS))
+    if not path.parent.is_dir():
+        raise NotFoundError("no such folder", where=str(path.parent))
+    return ending
+
+
+def encode(frame: pl.DataFrame, ending: str, header: bool = True) -> bytes:
+    """The rows in that format; a header is that of CSV."""
     buffer = io.BytesIO()
     if ending == ".parquet":
         frame.write_parquet(buffer, statistics=True)
     elif "json" in ending:
         frame.write_ndjson(buffer)
     else:
-        _flat(frame).write_csv(buffer)
-    data = buffer.getvalue()
-    # A fixed time stamp keeps equal traces equal byte for byte.
-    return gzip.compress(data, compresslevel=6, mtime=0) if ending.endswith(".gz") else data
+        _flat(frame).write_csv(buffer, include_header=header)
+    return buffer.getvalue()
 
 
 def _flat(frame: pl.DataFrame) -> pl.DataFrame:

@@ -1,0 +1,190 @@
+"""The loop on records over a window of jobs: those who wait or run, and the next block of those to come.
+
+Whoever has ended leaves the window between two blocks, and what is left keeps its order. Ties are broken by that order, so the window
+decides as the whole table would: a test holds the logs of both against each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Ints
+from gantline.core.phases import COMPLETED
+from gantline.core.policy import LinearKey
+from gantline.core.tables import Tables
+from gantline.drivers import loop_clock as lc
+from gantline.drivers.dense import aligned, motion
+from gantline.drivers.dense_loop import run_dense
+from gantline.engine import declared_key as k
+from gantline.engine import log as g
+from gantline.engine.dense import low_ranks as w
+from gantline.engine.dense import queues as q
+from gantline.engine.dense import records as r
+from gantline.engine.dense.backfill import forecast
+from gantline.engine.dense.devices import devices
+from gantline.engine.dense.gangs import Log as LogOfLoop
+from gantline.engine.dense.gangs import Setting
+from gantline.engine.dense.heap import FRONT, Heaps, heaps
+from gantline.engine.dense.keys import Key
+from gantline.engine.dense.low_ranks import Pass
+from gantline.engine.dense.queues import Queues, queues
+from gantline.engine.dense.records import Records
+from gantline.engine.dense.transfer import to_lines
+from gantline.engine.lists import ACTIVE, COUNTS, HELD, NEXT
+from gantline.engine.log import Log
+
+if TYPE_CHECKING:
+    from gantline.drivers.virtual import Simulation
+
+
+class Kept(Protocol):
+    """Where lines go that the window lets go of."""
+
+    def begun(self, row: Any, reason: Any, offset: Any, count: Any, node: Any, time: Any, devices: Any) -> None:
+        """Intervals that have begun, in order, with their devices."""
+
+    def closed(self, intervals: Any, end: Any, reason: Any) -> None:
+        """Intervals told before have ended."""
+
+    def left(self, rows: Any, jobs: Records) -> None:
+        """Jobs that are not needed any more, as their records say."""
+
+
+class Window:
+    """One run of a declared key, block after block."""
+
+    def __init__(self, simulation: Simulation, key: LinearKey, kept: Kept) -> None:
+        state, NI = simulation.state, simulation.state.tables.NI
+        gpus = int(NI[c.N_GPUS].sum())
+        self.simulation, self.kept = simulation, kept
+        self.T, self.C = lc.clock(simulation)
+        self.key = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
+        self.work = Pass(np.zeros((w.LINE_ROWS, gpus + 1), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
+        self.plan = forecast(0.0, 0, gpus, False)
+        self.ds, self.B = devices(NI), np.zeros(COUNTS + 1, dtype=np.int64)
+        self.rows: Ints = np.zeros(0, dtype=np.int64)  # what each line of the window is called in the whole run
+        self.jobs, self.heaps = _blank(0), heaps(0)
+        self.queues, _ = queues(np.zeros(0, dtype=np.int64))
+        self.room = 2 * gpus + 65536
+        self.log = Log(4 * self.room, 4 * self.room)
+        self.open: Ints = np.zeros(0, dtype=np.int64)  # the numbers of intervals that the log holds because they have not ended
+        self.told = [0, 0]  # intervals and devices that have been told
+        self._arrived = 0
+
+    def run(self, block: Tables, until: float) -> None:
+        """Let the jobs of a block in, and run as long as nobody else matters: to just before `until`, when the next block begins."""
+        self._take(block)
+        self.T[lc.T_UNTIL] = np.nextafter(until, -np.inf)
+        rates = np.zeros((c.OF_COLUMNS, len(self.rows)))
+        rates[c.O_RATE] = rates[c.O_RATE_SPREAD] = 1.0
+        setting, code = Setting(self.simulation.state.SI, self.simulation.state.SF, rates), lc.NEED_LOG
+        while code == lc.NEED_LOG:
+            log = self.log
+            log.reserve(self.room, self.room)
+            code = run_dense(
+                self.jobs, self.heaps, self.queues, self.ds, LogOfLoop(log.LI, log.LF, log.LD, log.LN),
+                setting, self.key, self.work, self.plan, self.B, self.T, self.C,
+            )  # fmt: skip
+            self._tell_log()
+        gone = self.jobs.i[:, r.STATE] == COMPLETED
+        self.kept.left(self.rows[gone], Records(self.jobs.f[gone], self.jobs.i[gone]))
+        self._let_go(gone)
+        if self.simulation.on_progress is not None:
+            self.simulation.on_progress(float(self.T[lc.T_NOW]), self._arrived, int(self.B[ACTIVE]))
+
+    def end(self) -> None:
+        """Nobody is to come: tell who is left, and what the run came to."""
+        state, engine = self.simulation.state, self.simulation.engine
+        state.now = float(self.T[lc.T_NOW])
+        assert not len(self.open), "whoever runs has an end"
+        self.kept.left(self.rows, self.jobs)
+        engine.decisions += int(self.C[lc.C_DECISIONS])
+        engine.started += int(self.work.number[w.STARTED])
+        engine.stopped += int(self.work.number[w.STOPPED])
+
+    def _take(self, block: Tables) -> None:
+        """Put the rows of a block behind those that are here."""
+        old, fresh = len(self.rows), block.F.shape[1]
+        jobs = _blank(old + fresh)
+        jobs.f[:old], jobs.i[:old] = self.jobs.f, self.jobs.i
+        needs = np.concatenate([self.jobs.i[:, r.NEED].astype(np.int64), block.I[c.GPUS]])
+        lanes, lane_of = queues(needs)
+        to_lines(block.F, block.I, lane_of[old:], jobs.f[old:], jobs.i[old:])
+        jobs.i[:, r.LANE], jobs.i[:, r.OPTION] = lane_of, np.arange(old + fresh)
+        _move_queues(self.queues, lanes)
+        self.queues, self.heaps, self.jobs = lanes, _moved_heaps(self.heaps, np.arange(old), old + fresh), jobs
+        self.rows = np.concatenate([self.rows, self._arrived + np.arange(fresh)])
+        self._arrived += fresh
+
+    def _let_go(self, gone: Bools) -> None:
+        """Only those who are not gone stay, in the same order."""
+        stay = ~gone
+        place = np.cumsum(stay) - 1
+        self.B[HELD] = np.count_nonzero(stay[: self.B[HELD]])
+        self.B[NEXT] = np.count_nonzero(stay[: self.B[NEXT]])
+        for lane in range(self.queues.lane.shape[1]):
+            at = _ring(self.queues, lane)
+            self.queues.row[at] = place[self.queues.row[at]]
+        held = self.log.LI[g.L_ROW, : len(self.open)]
+        held[:] = place[held]
+        self.heaps = _moved_heaps(self.heaps, place, int(stay.sum()))
+        self.jobs, self.rows = Records(self.jobs.f[stay], self.jobs.i[stay]), self.rows[stay]
+
+    def _tell_log(self) -> None:
+        """Tell what the log says that was not told; only intervals that have not ended stay in it."""
+        log, held = self.log, len(self.open)
+        n, d = int(log.LN[g.INTERVALS]), int(log.LN[g.DEVICES])
+        LI, LF = log.LI[:, :n], log.LF[:, :n]
+        ended = ~np.isnan(LF[g.L_END])
+        self.kept.closed(self.open[ended[:held]], LF[g.L_END, :held][ended[:held]], LI[g.L_REASON, :held][ended[:held]])
+        new = LI[:, held:]
+        offset = new[g.L_OFFSET].astype(np.int64) + self.told[1]
+        self.kept.begun(self.rows[new[g.L_ROW]], new[g.L_REASON], offset, new[g.L_COUNT], new[g.L_NODE], LF[:, held:], log.LD[:d])
+        numbers = np.concatenate([self.open, self.told[0] + np.arange(n - held)])[~ended]
+        self.told[0] += n - held
+        self.told[1] += d
+        stay = np.flatnonzero(~ended)
+        self.jobs.i[LI[g.L_ROW, stay], r.INTERVAL] = np.arange(len(stay))
+        log.LI[:, : len(stay)], log.LF[:, : len(stay)] = LI[:, stay], LF[:, stay]
+        log.LN[g.INTERVALS], log.LN[g.DEVICES], self.open = len(stay), 0, numbers
+
+
+def _blank(rows: int) -> Records:
+    f, i = np.zeros(rows * r.F_COUNT + 8), np.zeros(rows * r.I_COUNT + 16, dtype=np.int32)
+    return Records(aligned(f, r.F_COUNT), aligned(i, r.I_COUNT))
+
+
+def _moved_heaps(old: Heaps, place: NDArray[np.int64], rows: int) -> Heaps:
+    """The same heaps over rows that have other places; a heap does not look at its rows, so that it stays one."""
+    new = heaps(rows)
+    new.size[:] = old.size
+    for which in range(FRONT):  # the last is empty between two passes
+        size = int(old.size[which])
+        new.key[which, :size] = old.key[which, :size]
+        new.row[which, :size] = place[old.row[which, :size]]
+        new.at[which, new.row[which, :size]] = np.arange(size)
+    return new
+
+
+def _ring(queues: Queues, lane: int) -> Ints:
+    """Where those of a lane stand, the first one first."""
+    base, mask, head, count = (queues.lane[what, lane] for what in (q.BASE, q.MASK, q.HEAD, q.COUNT))
+    return np.asarray(base + ((head + np.arange(count)) & mask))
+
+
+def _move_queues(old: Queues, new: Queues) -> None:
+    """Those who wait, into other lanes of the same sizes."""
+    lane_of = {int(size): lane for lane, size in enumerate(new.lane[q.SIZE])}
+    new.waiting[:] = old.waiting
+    for lane, size in enumerate(old.lane[q.SIZE].tolist()):
+        count = int(old.lane[q.COUNT, lane])
+        if size in lane_of:
+            other = lane_of[size]
+            at = _ring(old, lane)
+            first = int(new.lane[q.BASE, other])
+            new.key[first : first + count], new.row[first : first + count] = old.key[at], old.row[at]
+            new.lane[q.COUNT, other], new.lane[q.WHY, other] = count, old.lane[q.WHY, lane]

@@ -1,0 +1,207 @@
+"""`simulate_in_blocks(trace, cluster, policy, ...)`: a trace of any length in bounded memory.
+
+Jobs come from a Parquet file, a block at a time, and those that have ended leave the memory; what they came to waits on disk (`spool.py`)
+until the table of jobs is written, in blocks again. The summary reads that disk one column at a time.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from gantline._machine_code import let_go
+from gantline.core import columns as c
+from gantline.core.cluster import Cluster
+from gantline.core.errors import RefusedError, UsageError
+from gantline.core.policy import Policy
+from gantline.core.tables import Tables
+from gantline.drivers.declared import take_order
+from gantline.drivers.dense import fits_dense
+from gantline.drivers.virtual import Simulation
+from gantline.drivers.window import Window
+from gantline.engine import log as g
+from gantline.engine import settings as s
+from gantline.engine.dense import records as r
+from gantline.engine.dense.records import Records
+from gantline.engine.engine import Engine
+from gantline.engine.log import Log
+from gantline.engine.state import State
+from gantline.files.clusters import read_cluster
+from gantline.files.policies import read_settings
+from gantline.imitations.registry import find_imitation
+from gantline.policies.registry import make_policy
+from gantline.simulator.bill import with_costs
+from gantline.simulator.changes import changes_of
+from gantline.simulator.finders import find
+from gantline.simulator.load import load_tables
+from gantline.simulator.provided import provided_needs
+from gantline.simulator.run import Run
+from gantline.simulator.scaling import scaling_model
+from gantline.simulator.spec import OPTIONS, RunSpec
+from gantline.simulator.spool import ColumnFiles, SpooledLog
+from gantline.simulator.summary import summarise
+from gantline.workload.blocks import TraceBlocks
+from gantline.workload.write_blocks import write_blocks
+
+BLOCK = 250_000
+_KNOWN = frozenset({"placement", "admission", "regime", "round", "costs", "min_run", "seed", "budget"})
+_FLOATS = (c.ARRIVAL, c.FIRST_START, c.FINISH, c.MARK, c.SERVICE, c.GPUTIME)
+_INTS = (c.PHASE, c.PREEMPTIONS, c.RESTARTS, c.MIN_GPUS, c.MAX_GPUS)
+
+
+def simulate_in_blocks(
+    trace: str | Path,
+    cluster: Cluster | str | Path,
+    policy: Policy | str,
+    *,
+    block: int = BLOCK,
+    jobs_out: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    on_progress: Callable[[float, int, int], None] | None = None,
+    spec: RunSpec | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Simulate a trace that is too long for memory; the summary comes back, which is that of `simulate` to the last digit.
+
+    >>> summary = simulate_in_blocks("jobs.parquet", "12500x8", "srtf", round=60, jobs_out="ended.parquet")
+
+    `trace`: a Parquet file of jobs. `block`: how many of them to read at a time; smaller takes less memory and a little more time.
+    `jobs_out`: where to write a row per job, as ``gantline simulate --jobs-out`` does.
+    Policies with a declared key (fifo, sjf, srtf, las, tiresias, ...) on one type of device; of the options of a run: placement,
+    admission, regime, round, costs, min_run, seed. Anything else is refused.
+    """
+    began, cpu_began = time.perf_counter(), time.process_time()
+    if block < 1:
+        raise UsageError(f"a block of {block} jobs", where="--block", fix="write a whole number above zero, such as 250000")
+    spec = _checked(RunSpec.of(options, spec))
+    blocks, place = TraceBlocks(Path(trace), block), read_cluster(cluster)
+    target = None if jobs_out is None else Path(jobs_out)
+    with tempfile.TemporaryDirectory(prefix=".gantline-blocks.", dir=target.parent if target is not None else None) as name:
+        kept = _Kept(Path(name))
+        source = SimpleNamespace(source=blocks.source, hash=blocks.checked(Path(name)))
+        chosen = make_policy(policy, read_settings(settings or {})) if isinstance(policy, str) else policy
+        simulation, chosen = _run(blocks, place, chosen, spec, kept, on_progress)
+        let_go()
+        state: Any = simulation.state
+        state.tables, state.log = kept.tables(state.tables), kept.log
+        parts = chosen, source, place, simulation.estimates, state.placement, simulation.admission
+        summary = summarise(simulation, *parts, spec.seed)  # type: ignore[arg-type]
+        summary |= changes_of(simulation)
+        if target is not None:
+            write_blocks(kept.frames(_states(blocks, place, spec)), target)
+    summary["wall_seconds"] = time.perf_counter() - began
+    summary["cpu_seconds"] = time.process_time() - cpu_began
+    return summary
+
+
+def _checked(spec: RunSpec) -> RunSpec:
+    for known in OPTIONS.values():
+        if known.name not in _KNOWN and getattr(spec, known.name) != known.default:
+            fix = f"leave out {known.flag}, or run without --block"
+            raise RefusedError(f"a run in blocks does not know {known.flag}", where="--block", fix=fix)
+    return spec
+
+
+def _states(blocks: TraceBlocks, place: Cluster, spec: RunSpec) -> Iterator[State]:
+    """The blocks as tables of their own, none of whose jobs has arrived."""
+    rule, way, price = (find(spec, name, place) for name in ("placement", "regime", "costs"))
+    way = way.with_round(spec.round)
+    for trace in blocks:
+        tables = load_tables(trace, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
+        tables.performance = scaling_model(trace, place)
+        del tables.lent  # nobody is asked, and tables would stay as long as the functions that lend them
+        yield State(tables, way, rule, price, spec.min_run, spec.seed)
+
+
+def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kept: _Kept, on_progress: Any) -> tuple[Simulation, Policy]:
+    """Drive the window over all blocks."""
+    window: Window | None = None
+    for state, following in pairwise(chain(_states(blocks, place, spec), [None])):
+        assert state is not None
+        if window is None:
+            policy, window = _window(state, policy, spec, place, kept, on_progress)
+        rates, plain = state.tables.options.F, state.tables.performance is None
+        if not (plain and fits_dense(state) and (rates[c.O_RATE] == 1.0).all() and (rates[c.O_RATE_SPREAD] == 1.0).all()):
+            what = "a run in blocks knows gangs of one size on one type of device, first-free or consolidated, and not every regime"
+            raise RefusedError(what, where="--block", fix="run without --block")
+        kept.take(state.tables)
+        window.run(state.tables, math.inf if following is None else float(following.tables.F[c.ARRIVAL, 0]))
+    assert window is not None
+    window.end()
+    return window.simulation, policy
+
+
+def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _Kept, on_progress: Any) -> tuple[Policy, Window]:
+    """The window of this run, and the policy as the run has it; `state` is that of the first block."""
+    if find_imitation(state.regime.name) is not None:
+        raise RefusedError(f"regime '{state.regime.name}' has a loop of its own", where="--block", fix="run without --block")
+    policy = with_costs(policy.for_regime(state.regime.name), state.costs, state.regime)
+    name = policy.name or type(policy).__name__
+    guess = find(spec, "estimates", place)
+    guess.provide(name, frozenset(policy.needs), provided_needs(state.tables))
+    simulation = Simulation(Engine(state, policy), find(spec, "admission", place), guess, on_progress=on_progress)
+    key = simulation.declared_key()
+    if key is None or key.promises:
+        fix = "use fifo, sjf, srtf, las or tiresias, or run without --block"
+        raise RefusedError(f"policy '{name}' has no declared key, or backfills", where="--block", fix=fix)
+    take_order(state, policy)
+    kept.credit = float(state.SF[s.S_CREDIT])
+    return policy, Window(simulation, key, kept)
+
+
+class _Kept:
+    """What has left the window, on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.credit = 0.0
+        self.log = SpooledLog(folder)
+        self.F = ColumnFiles(folder, "f", dict.fromkeys(_FLOATS, np.float64), np.float64)
+        self.I = ColumnFiles(folder, "i", dict.fromkeys(_INTS, np.int32), np.int64)
+
+    def take(self, block: Tables) -> None:
+        """Jobs that are to come; what they come to is amended when they leave."""
+        rows = block.F.shape[1]
+        self.F.append({column: block.F[column] for column in _FLOATS}, rows)
+        self.I.append({column: block.I[column] for column in _INTS}, rows)
+
+    def begun(self, row: Any, reason: Any, offset: Any, count: Any, node: Any, time: Any, devices: Any) -> None:
+        if len(offset) and offset[-1] > np.iinfo(np.int32).max:
+            raise RefusedError("two thousand million devices were given out", where="--block", fix="cut the trace in two")
+        entry = {g.L_ROW: row, g.L_OPTION: row, g.L_REASON: reason, g.L_OFFSET: offset, g.L_COUNT: count, g.L_NODE: node}
+        self.log.append(entry, {g.L_START: time[g.L_START], g.L_END: time[g.L_END]}, devices)
+
+    def closed(self, intervals: Any, end: Any, reason: Any) -> None:
+        self.log.LF.amend(intervals, {g.L_END: end})
+        self.log.LI.amend(intervals, {g.L_REASON: reason})
+
+    def left(self, rows: Any, jobs: Records) -> None:
+        f, i = jobs
+        first, starts = f[:, r.FIRST_START], i[:, r.STARTS]
+        told = {c.FIRST_START: first, c.FINISH: f[:, r.FINISH], c.MARK: np.where(starts > 0, first + self.credit, np.nan)}
+        self.F.amend(rows, told | {c.SERVICE: f[:, r.SERVICE], c.GPUTIME: f[:, r.GPUTIME]})
+        self.I.amend(rows, {c.PHASE: i[:, r.STATE], c.PREEMPTIONS: i[:, r.STOPS], c.RESTARTS: np.maximum(starts - 1, 0)})
+
+    def tables(self, block: Tables) -> SimpleNamespace:
+        """All jobs as a summary reads them; the cluster is that of any block."""
+        return SimpleNamespace(F=self.F, I=self.I, cluster=block.cluster, D=block.D, performance=None)
+
+    def frames(self, states: Iterator[State]) -> Iterator[pl.DataFrame]:
+        """A row per job, block after block."""
+        first = 0
+        for state in states:
+            tables, last = state.tables, first + state.tables.F.shape[1]
+            for column in _FLOATS:
+                tables.F[column] = self.F[column, first:last]
+            for column in _INTS:
+                tables.I[column] = self.I[column, first:last]
+            yield Run({}, tables, Log()).jobs
+            first = last

@@ -1,0 +1,99 @@
+"""Columns on disk: what a run in blocks has found out, for jobs and for intervals that have left the memory.
+
+A column is a file of numbers. Lines are appended in order, and amended when more is known of them; reading one column at a time
+takes eight bytes a line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.engine import log as g
+
+_SHARE = 1 << 24  # bytes read at once
+
+
+class ColumnFiles:
+    """A matrix (column, line) in files, read as the tables are: ``files[column]`` and ``files[column, low:high]``."""
+
+    def __init__(self, folder: Path, name: str, kinds: Mapping[int, Any], read_as: Any = None) -> None:
+        self._path = {column: folder / f"{name}{column}" for column in kinds}
+        self._kind = {column: np.dtype(kind) for column, kind in kinds.items()}
+        self._read_as = read_as
+        self._lines = 0
+        for path in self._path.values():
+            path.touch()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self._path), self._lines
+
+    def append(self, values: Mapping[int, Any], lines: int) -> None:
+        """More lines at the end; a column is given whole, or as one number for all of them."""
+        for column, path in self._path.items():
+            with path.open("ab") as file:
+                file.write(np.broadcast_to(np.asarray(values[column], dtype=self._kind[column]), lines).tobytes())
+        self._lines += lines
+
+    def amend(self, places: NDArray[np.int64], values: Mapping[int, Any]) -> None:
+        """Other values in some lines."""
+        if len(places):
+            for column, value in values.items():
+                np.memmap(self._path[column], self._kind[column], mode="r+")[places] = value
+
+    def __getitem__(self, wanted: Any) -> NDArray[Any]:
+        column, lines = wanted if isinstance(wanted, tuple) else (wanted, slice(None))
+        if column not in self._path:
+            return np.zeros(self._lines, dtype=self._read_as)[lines]
+        low, high, _ = lines.indices(self._lines)
+        kind = self._kind[column]
+        found = np.fromfile(self._path[column], kind, count=max(high - low, 0), offset=low * kind.itemsize)
+        return found if self._read_as is None else found.astype(self._read_as, copy=False)
+
+    def bytes_of(self, column: int) -> Iterator[bytes]:
+        """A column as it would lie in memory."""
+        with self._path[column].open("rb") as file:
+            while share := file.read(_SHARE):
+                yield share
+
+
+class SpooledLog:
+    """The log of a run, on disk. It reads as `engine.log.Log` does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.LI = ColumnFiles(folder, "entry", dict.fromkeys(range(g.LI_COLUMNS), np.int32))
+        self.LF = ColumnFiles(folder, "time", dict.fromkeys(range(g.LF_COLUMNS), np.float64))
+        self._devices = ColumnFiles(folder, "device", {0: np.int32})
+
+    def append(self, entry: Mapping[int, Any], time: Mapping[int, Any], devices: NDArray[np.int32]) -> None:
+        """Intervals that have begun, and all their devices."""
+        self.LI.append(entry, len(entry[g.L_ROW]))
+        self.LF.append(time, len(entry[g.L_ROW]))
+        self._devices.append({0: devices}, len(devices))
+
+    @property
+    def LD(self) -> NDArray[np.int32]:
+        return self._devices[0]
+
+    @property
+    def LN(self) -> tuple[int, int]:
+        return self.intervals, self._devices.shape[1]
+
+    @property
+    def intervals(self) -> int:
+        return self.LI.shape[1]
+
+    def hash(self) -> str:
+        """The hash that the same log has in memory."""
+        digest = hashlib.blake2b(digest_size=16)
+        columns = [(self.LI, k) for k in range(g.LI_COLUMNS)] + [(self.LF, k) for k in range(g.LF_COLUMNS)] + [(self._devices, 0)]
+        for files, column in columns:
+            for share in files.bytes_of(column):
+                digest.update(share)
+        return digest.hexdigest()
