@@ -125,17 +125,20 @@ def test_an_error_of_the_system_names_the_file(capsys: pytest.CaptureFixture[str
     assert f"{tmp_path}/no/x: no such file or directory" in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_with_130_and_leaves_nothing_behind(folder: Path) -> None:
+@pytest.mark.parametrize(("number", "code", "told"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")])
+def test_a_signal_in_the_middle_of_a_decision_ends_the_run_and_leaves_nothing_behind(
+    folder: Path, number: signal.Signals, code: int, told: str
+) -> None:
     (folder / "slow.py").write_text(SLOW)
     options = ["--cluster", "2x4", "--policy", "./slow.py:Slow", "--jobs-out", "j.csv"]
     command = [sys.executable, "-m", "gantline", "simulate", "jobs.csv", *options]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder)
     assert running.stderr is not None
     assert running.stderr.readline() == "deciding\n"
-    os.kill(running.pid, signal.SIGINT)
+    os.kill(running.pid, number)
     _, err = running.communicate(timeout=60)
-    assert running.returncode == 130
-    assert err.splitlines()[-1] == "gantline: interrupted"
+    assert running.returncode == code
+    assert err.splitlines()[-1] == f"gantline: {told}"
     assert sorted(path.name for path in folder.iterdir() if path.suffix != "") == ["jobs.csv", "slow.py"]
 
 

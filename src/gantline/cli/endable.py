@@ -11,6 +11,7 @@ import re
 import signal
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +19,7 @@ from gantline.cli.console import say
 
 ENDED = 1
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AGAIN = 3.0  # seconds
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
 _OURS = str(Path(__file__).parents[1])
 
@@ -38,19 +40,31 @@ def in_a_child(call: Callable[[], int]) -> int:
             os.setpgid(0, 0)  # Ctrl-C reaches it once, through its parent, whether a terminal or somebody else sent it
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
             may_be_ended(epitaph)
-            return call()
+            try:
+                return call()
+            finally:  # it is on its way out: whoever asks for that again is late
+                for number in _PASSED_ON:
+                    signal.signal(number, signal.SIG_IGN)
         return _wait_for(child, epitaph)
 
 
 def _wait_for(child: int, epitaph: IO[bytes]) -> int:
+    def send(number: int) -> None:
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(child, number)
+
     def pass_on(number: int, frame: object) -> None:
-        os.kill(child, number)
+        """Send it on, and again while it has no effect: one that arrives just before Python goes to sleep does not wake it."""
+        send(number)
+        signal.signal(signal.SIGALRM, lambda *_: send(number))
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
 
     before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     try:
         _, status = os.waitpid(child, 0)
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         for number, handler in before.items():
             signal.signal(number, handler)
     epitaph.seek(0)

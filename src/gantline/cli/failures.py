@@ -16,8 +16,13 @@ from gantline.cli.console import say
 from gantline.core.errors import GantlineError, near
 
 INTERRUPTED = 130  # as shells count SIGINT
+TERMINATED = 143  # SIGTERM
 PIPE_CLOSED = 141  # as shells count SIGPIPE
 DEFECT = 70  # a mistake of ours, not of the person
+
+
+class TerminatedError(KeyboardInterrupt):
+    """Somebody sent SIGTERM; no `SystemExit`, which a policy may raise and the engine contains."""
 
 
 def exit_code_of(call: Callable[[], Any], app: App) -> int:
@@ -29,6 +34,8 @@ def exit_code_of(call: Callable[[], Any], app: App) -> int:
         return _fail(usage_message(error, app), 2)
     except GantlineError as error:
         return _fail(str(error), error.exit_code)
+    except TerminatedError:
+        return _fail("terminated", TERMINATED)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
@@ -83,5 +90,5 @@ def _misspelt(error: MissingArgumentError) -> str:
 def _fail(message: str, code: int) -> int:
     if os.environ.get("GANTLINE_DEBUG"):
         traceback.print_exc()
-    say(f"error: {message}" if code != INTERRUPTED else message)
+    say(f"error: {message}" if code not in (INTERRUPTED, TERMINATED) else message)
     return code

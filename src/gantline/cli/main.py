@@ -15,7 +15,7 @@ from cyclopts import App
 import gantline
 from gantline.cli.arguments import spread_settings
 from gantline.cli.endable import in_a_child, is_wanted
-from gantline.cli.failures import exit_code_of
+from gantline.cli.failures import TerminatedError, exit_code_of
 
 #: command -> what it does, in the order of the help; each is the `app` of a module of its name, or as `PLACES` says
 COMMANDS = {
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _leave(number: int, frame: object) -> None:
-    raise SystemExit(128 + number)
+    raise TerminatedError
 
 
 if __name__ == "__main__":

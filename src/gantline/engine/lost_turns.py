@@ -16,7 +16,7 @@ from gantline.core.policy import OrderPolicy, Policy
 
 #: so many lost turns in a row end a run: if the policy never answered, and if it did once; late answers cost wall-clock time
 NEVER_ANSWERED, ANSWERED_ONCE = 20, 200
-NEVER_IN_TIME, IN_TIME_ONCE = 3, 10
+NEVER_IN_TIME, IN_TIME_ONCE = 2, 10
 
 
 class OverBudgetError(GantlineError):
