@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.errors import UsageError
+from gantline.core.topology import NO_BANDWIDTHS, Bandwidths
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Cluster:
     nodes: tuple[Node, ...]
     links: tuple[Link, ...] = ()
     spec: str = field(default="", compare=False)
+    bandwidths: Bandwidths = NO_BANDWIDTHS
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
@@ -82,6 +84,11 @@ class Cluster:
     def node_rack(self) -> NDArray[np.int64]:
         code = {name: i for i, name in enumerate(self.racks)}
         return np.array([code[node.rack] for node in self.nodes], dtype=np.int64)
+
+    @cached_property
+    def named_links(self) -> dict[frozenset[str], float]:
+        """GB/s by the two ends of every link that has a capacity."""
+        return {frozenset((link.a, link.b)): link.bandwidth for link in self.links if link.bandwidth > 0.0}
 
     @property
     def gpus(self) -> int:

@@ -14,6 +14,7 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.tables import Tables
+from gantline.core.topology import Bandwidths
 
 _NODE_KEYS = ("name", "type", "gpus", "cpus", "memory", "rack", "pool")
 _LINK_KEYS = ("a", "b", "bandwidth", "kind")
@@ -22,11 +23,13 @@ _LINK_KEYS = ("a", "b", "bandwidth", "kind")
 def encode_cluster(cluster: Cluster) -> str | dict[str, Any]:
     """The short form where it says everything, else every node and link."""
     short = _short_form(cluster.spec)
-    if short is not None and short.nodes == cluster.nodes and not cluster.links:
+    if short is not None and short == cluster:
         return cluster.spec
     found: dict[str, Any] = {"spec": cluster.spec, "nodes": [encode_node(node) for node in cluster.nodes]}
     if cluster.links:
         found["links"] = [{"a": k.a, "b": k.b, "bandwidth": json_number(k.bandwidth), "kind": k.kind} for k in cluster.links]
+    if cluster.bandwidths.known:
+        found["bandwidths"] = {name: json_number(value) for name, value in cluster.bandwidths._asdict().items()}
     return found
 
 
@@ -38,12 +41,20 @@ def decode_cluster(reader: Reader) -> Cluster:
     if isinstance(value, str):
         return parse_cluster(value)
     inner = Reader(value, reader.at("cluster"))
-    inner.only(("spec", "nodes", "links"))
+    inner.only(("spec", "nodes", "links", "bandwidths"))
     if "nodes" not in inner and "spec" in inner:  # written by hand: the short form says which nodes there are
         short = parse_cluster(inner.text("spec"))
-        return Cluster(short.nodes, tuple(_links(inner)), spec=short.spec)
+        return Cluster(short.nodes, tuple(_links(inner)), short.spec, _bandwidths(inner) if "bandwidths" in inner else short.bandwidths)
     nodes = tuple(decode_node(Reader(item, path), number) for number, (item, path) in enumerate(inner.items("nodes")))
-    return Cluster(nodes, tuple(_links(inner)), spec=inner.text("spec", ""))
+    return Cluster(nodes, tuple(_links(inner)), inner.text("spec", ""), _bandwidths(inner))
+
+
+def _bandwidths(reader: Reader) -> Bandwidths:
+    if "bandwidths" not in reader:
+        return Bandwidths()
+    one = Reader(reader.raw("bandwidths"), reader.at("bandwidths"))
+    one.only(Bandwidths._fields)
+    return Bandwidths.of([one.number(name, 0.0) for name in Bandwidths._fields], one.path)
 
 
 def _links(reader: Reader) -> Iterator[Link]:

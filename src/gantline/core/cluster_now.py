@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.lending import Lent
+from gantline.core.topology import Bandwidths, slowest_link
 
 
 class ClusterNow:
@@ -51,8 +53,22 @@ class ClusterNow:
 
     @property
     def node_rack(self) -> Ints:
-        """Rack of each node."""
+        """Code of the rack of each node; nodes of one code are near one another."""
         return self._lent.node_ints(c.N_RACK)
+
+    @property
+    def racks(self) -> tuple[str, ...]:
+        """Names of the racks; a rack's code is its position here."""
+        return self._lent.cluster().racks
+
+    @property
+    def bandwidths(self) -> Bandwidths:
+        """GB/s in a node, in a rack and across racks; zeros where nobody said."""
+        return self._lent.cluster().bandwidths
+
+    def slowest_link(self, nodes: Iterable[int]) -> float:
+        """GB/s of the slowest link that a gang on these nodes crosses; 0: nobody said."""
+        return slowest_link(self._lent.cluster(), nodes)
 
     @property
     def node_cpus_free(self) -> Floats:

@@ -1,16 +1,20 @@
 """Clusters as people write them: ``32x4``, ``v100:36,p100:36``, ``v100:4x8@rack1``, ``cpu:10x0/20c/64g`` or YAML.
 
 The short form is a comma-separated list of groups ``[type:]nodes x gpus[/CPUs c][/memory g][@rack]``; ``type:N`` without ``x`` is N nodes
-with one device each, which is how Gavel counts servers. YAML has the same words spelled out:
+with one device each, which is how Gavel counts servers; ``64x8@16/rack`` are racks of sixteen nodes. ``links:300/25/6`` as one more group
+are GB/s in a node, in a rack and across racks. YAML has the same words spelled out:
 
     nodes:
       - {count: 4, type: v100, gpus: 8, cpus: 96, memory: 512, rack: r1, pool: training}
+      - {count: 32, type: a100, gpus: 8, per_rack: 16}
+    bandwidths: {node: 300, rack: 25, cluster: 6}
     links:
       - {a: r1, b: r2, bandwidth: 12.5, kind: network}
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import Any
@@ -19,13 +23,16 @@ import yaml
 
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import UsageError, near
+from gantline.core.topology import Bandwidths
 
 _GROUP = re.compile(
-    r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>[\d.]+)c)?(?:/(?P<memory>[\d.]+)g)?(?:@(?P<rack>[\w.\-]+))?$"
+    r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>[\d.]+)c)?(?:/(?P<memory>[\d.]+)g)?"
+    r"(?:@(?:(?P<per_rack>\d+)/rack|(?P<rack>[\w.\-]+)))?$"
 )
 MOST_NODES, MOST_GPUS = 100_000, 1_000_000
 """More is a slip of the finger; every node and device has a row in memory."""
-_NODE_KEYS = {"name", "count", "type", "gpus", "cpus", "memory", "rack", "pool"}
+_NODE_KEYS = {"name", "count", "type", "gpus", "cpus", "memory", "rack", "per_rack", "pool"}
+_LINKS = "links:"
 _LINK_KEYS = {"a", "b", "bandwidth", "kind"}
 
 
@@ -35,13 +42,14 @@ def parse_cluster(text: str) -> Cluster:
     if not spec:
         raise UsageError("the cluster specification is empty", where="cluster", fix="write for example 32x4 or v100:4x8,k80:8x4")
     nodes: list[Node] = []
-    for part in spec.split(","):
+    groups, bandwidths = _split(spec)
+    for part in groups:
         group = _GROUP.match(part.strip())
         if not group:
             raise UsageError(
                 f"'{part.strip()}' is not a group of nodes",
                 where=f"cluster '{spec}'",
-                fix="write [type:]NODESxGPUS[/CPUSc][/MEMg][@rack], for example v100:4x8@rack1",
+                fix="write [type:]NODESxGPUS[/CPUSc][/MEMg][@rack], for example v100:4x8@rack1 or v100:8x8@4/rack",
             )
         count = int(group["nodes"])
         if count < 1:
@@ -49,7 +57,8 @@ def parse_cluster(text: str) -> Cluster:
         gpus = int(group["gpus"]) if group["gpus"] is not None else 1
         _check_size(len(nodes) + count, sum(node.gpus for node in nodes) + count * gpus, f"cluster '{spec}'")
         type_name = group["type"] or "gpu"
-        for _ in range(count):
+        racks = _racks(nodes, count, group["rack"] or "", int(group["per_rack"]) if group["per_rack"] else None, f"cluster '{spec}'")
+        for rack in racks:
             nodes.append(
                 Node(
                     name=f"node{len(nodes)}",
@@ -57,16 +66,46 @@ def parse_cluster(text: str) -> Cluster:
                     gpus=gpus,
                     cpus=float(group["cpus"] or 0),
                     memory=float(group["memory"] or 0),
-                    rack=group["rack"] or "",
+                    rack=rack,
                 )
             )
-    return Cluster(tuple(nodes), spec=spec)
+    return Cluster(tuple(nodes), spec=spec, bandwidths=bandwidths)
+
+
+def _split(spec: str) -> tuple[list[str], Bandwidths]:
+    """The groups of nodes, and the bandwidths of the levels where the last group says them."""
+    groups = [part.strip() for part in spec.split(",")]
+    if not groups[-1].startswith(_LINKS):
+        return groups, Bandwidths()
+    where, numbers = f"cluster '{spec}'", []
+    for piece in groups[-1][len(_LINKS) :].split("/"):
+        try:
+            numbers.append(float(piece))
+        except ValueError:
+            raise UsageError(f"'{piece}' is no bandwidth", where=where, fix="write for example links:300/25/6, GB/s") from None
+    if not groups[:-1]:
+        raise UsageError("links without nodes", where=where, fix="write for example 8x4@4/rack,links:300/25/6")
+    return groups[:-1], Bandwidths.of(numbers, where)
+
+
+def _racks(nodes: list[Node], count: int, name: str, per_rack: int | None, where: str) -> list[str]:
+    """The rack of each node of a group: the one it names, or new ones of so many nodes, numbered through the cluster."""
+    if per_rack is None:
+        return [name] * count
+    if per_rack < 1:
+        raise UsageError("racks of no node", where=where, fix="use at least one node per rack, for example 8x4@4/rack")
+    taken = {node.rack for node in nodes}
+    fresh = (rack for number in itertools.count() if (rack := f"{name or 'rack'}{number}") not in taken)
+    return [rack for rack in itertools.islice(fresh, -(-count // per_rack)) for _ in range(per_rack)][:count]
 
 
 def grown(text: str, share: float) -> str:
     """The short specification with more nodes of every group: a tenth more of ``4x8,k80:20x4`` is ``5x8,k80:22x4``."""
     parts = []
     for part in text.split(","):
+        if part.strip().startswith(_LINKS):
+            parts.append(part.strip())
+            continue
         group = _GROUP.match(part.strip())
         if not group:
             raise UsageError(
@@ -91,7 +130,7 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
         raise UsageError("the YAML is nested too deeply", where=where, fix="a list of nodes needs three levels") from None
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list) or not document["nodes"]:
         raise UsageError("no list 'nodes'", where=where, fix="write nodes: [{count: 4, type: v100, gpus: 8}]")
-    _only(document, {"nodes", "links", "name"}, where)
+    _only(document, {"nodes", "links", "bandwidths", "name"}, where)
     nodes: list[Node] = []
     for number, entry in enumerate(document["nodes"]):
         place = f"{where}: nodes[{number}]"
@@ -100,7 +139,8 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
         _only(entry, _NODE_KEYS, place)
         count = int(_number(entry, "count", place, 1))
         _check_size(len(nodes) + count, sum(node.gpus for node in nodes) + count * int(_number(entry, "gpus", place, 0)), place)
-        for index in range(count):
+        per_rack = int(_number(entry, "per_rack", place, 0)) if "per_rack" in entry else None
+        for index, rack in enumerate(_racks(nodes, count, str(entry.get("rack", "")), per_rack, place)):
             base = str(entry.get("name", f"node{len(nodes)}"))
             nodes.append(
                 Node(
@@ -109,7 +149,7 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
                     gpus=int(_number(entry, "gpus", place, 0)),
                     cpus=_number(entry, "cpus", place, 0),
                     memory=_number(entry, "memory", place, 0),
-                    rack=str(entry.get("rack", "")),
+                    rack=rack,
                     pool=str(entry.get("pool", "")),
                 )
             )
@@ -120,7 +160,17 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
             raise UsageError("needs 'a' and 'b'", where=place, fix="write {a: rack1, b: rack2, bandwidth: 12.5}")
         _only(entry, _LINK_KEYS, place)
         links.append(Link(str(entry["a"]), str(entry["b"]), _number(entry, "bandwidth", place, 0), str(entry.get("kind", "network"))))
-    return Cluster(tuple(nodes), tuple(links), spec=str(document.get("name", where)))
+    return Cluster(tuple(nodes), tuple(links), spec=str(document.get("name", where)), bandwidths=_bandwidths(document, where))
+
+
+def _bandwidths(document: dict[str, Any], where: str) -> Bandwidths:
+    """The bandwidths of the levels, where a document has some."""
+    if "bandwidths" not in document:
+        return Bandwidths()
+    place, told = f"{where}: bandwidths", document["bandwidths"]
+    if not isinstance(told, dict) or set(told) != set(Bandwidths._fields):
+        raise UsageError("needs 'node', 'rack' and 'cluster'", where=place, fix="write {node: 300, rack: 25, cluster: 6}, GB/s")
+    return Bandwidths.of([_number(told, name, place, 0) for name in Bandwidths._fields], place)
 
 
 def _check_size(nodes: int, gpus: int, place: str) -> None:

@@ -56,6 +56,7 @@ def fits_dense(state: State) -> bool:
         and (t.NI[c.N_TYPE] == t.NI[c.N_TYPE, 0]).all()
         and (OI[c.O_TYPE] == t.NI[c.N_TYPE, 0]).all()
         and (t.NI[c.N_UP] == 1).all()
+        and (SI[s.S_RULE] != CONSOLIDATED or not t.NI[c.N_RACK].any())
         and t.NI[c.N_GPUS].max() <= d.MOST
         and (I[c.GPUS] == OI[c.O_GPUS, I[c.OPTION_FIRST]]).all()
     )

@@ -11,7 +11,8 @@ from gantline.core.tables import Matrices
 from gantline.engine import settings as s
 from gantline.engine.find_place import seed_of
 from gantline.engine.settings import EngineRules
-from gantline.placement.fit import choose, room
+from gantline.placement.few_nodes import room
+from gantline.placement.fit import choose
 
 
 class Spots(NamedTuple):

@@ -67,7 +67,7 @@ def return_node(state: State, node: int) -> None:
 def join_node(state: State, node: Node) -> int:
     """A node that nobody knew before joins; its devices are numbered after all others. Returns its number."""
     old = state.tables
-    fresh = Tables.empty(Cluster((*old.cluster.nodes, node), old.cluster.links, spec=old.cluster.spec))
+    fresh = Tables.empty(Cluster((*old.cluster.nodes, node), old.cluster.links, old.cluster.spec, old.cluster.bandwidths))
     fresh.NI[:, :-1] = old.NI
     fresh.NF[:, :-1] = old.NF
     fresh.D[:, : old.D.shape[1]] = old.D

@@ -11,6 +11,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignment
 from gantline.engine.state import State
 from gantline.placement import fit
+from gantline.placement.few_nodes import room
 
 #: levels that `within` may name
 LEVELS = ("node", "rack", "pool")
@@ -48,7 +49,7 @@ def extend(state: State, row: int, option: int, devices: Sequence[int], need: in
     cpus, memory, kind = float(t.options.F[c.O_CPUS, option]), float(t.options.F[c.O_MEMORY, option]), int(t.options.I[c.O_TYPE, option])
     more: list[int] = []
     for node in home:
-        count = min(int(fit.room(NF, NI, node, kind, cpus, memory, False)), need - len(devices) - len(more))
+        count = min(int(room(NF, NI, node, kind, cpus, memory, False)), need - len(devices) - len(more))
         if count > 0:
             more += pick(state, node, count)
             NI = NI.copy()

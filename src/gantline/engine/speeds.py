@@ -172,8 +172,8 @@ class Speeds:
         who = rows[owner]
         held = (t.options.I[c.O_TYPE][option], t.options.I[c.O_GPUS][option], t.I[c.SPREAD][who])
         moves = (moving(t.F, t.I, who, state.now, c.DONE), np.maximum(t.F[c.SINCE][who], state.now), listed)
-        shown = Gangs(state.now, state.learned, t.cluster, who, *held, *moves, tuple(grants), _name=self._name, _mates=self.mates)
-        return shown, owner
+        ask: dict[str, Any] = {"_name": self._name, "_mates": self.mates, "_devices": t.lent.devices}
+        return Gangs(state.now, state.learned, t.cluster, who, *held, *moves, tuple(grants), **ask), owner
 
     def _name(self, row: int) -> tuple[str, str]:
         t = self.state.tables

@@ -14,7 +14,7 @@ Subclass `PerformanceModel` and override what you know; everything else stays as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -91,6 +91,7 @@ class Gangs:
     act: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # for `cost`: what each does, see `Act`
     _name: Callable[[int], tuple[str, str]] = field(default=lambda row: (str(row), ""), repr=False)
     _mates: Callable[[int, Grant], Mapping[int, Grant]] = field(default=lambda row, grant: {}, repr=False)
+    _devices: Callable[[int], tuple[int, ...]] = field(default=lambda row: (), repr=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -104,6 +105,10 @@ class Gangs:
     def models(self) -> list[str]:
         """What they train."""
         return [self._name(row)[1] for row in self.rows.tolist()]
+
+    def places(self, at: int) -> tuple[int, ...]:
+        """The nodes of one gang, each once."""
+        return tuple(dict.fromkeys(int(self.cluster.device_node[device]) for device in self._devices(int(self.rows[at]))))
 
     def __getitem__(self, at: int) -> Gang:
         row, grant = int(self.rows[at]), self.grants[at]
@@ -140,6 +145,10 @@ class PerformanceModel(Protocol):
 
     def rate(self, job: str, type: int, gpus: int) -> float | None:
         """The scaling curve: work per second of a job alone on so many devices of a type; None: in proportion to an option of that type."""
+        return None
+
+    def rate_on(self, job: str, type: int, gpus: int, nodes: Sequence[int], cluster: Cluster) -> float | None:
+        """The same on these very nodes; None: nobody can tell."""
         return None
 
     def cost(self, gangs: Gangs) -> Floats | None:

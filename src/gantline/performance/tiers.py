@@ -6,7 +6,6 @@ What averaging gradients costs depends on the slowest link that a gang crosses; 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +14,8 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError
-from gantline.performance.model import Gang, Gangs, PerformanceModel
+from gantline.core.topology import level_of
+from gantline.performance.model import Gangs, PerformanceModel
 
 _TIERS = "one machine, one rack, several racks"
 
@@ -26,8 +26,7 @@ class PlacementTiers(PerformanceModel):
 
     >>> simulate(trace, "rack1:..", "themis", performance=PlacementTiers({"vgg": (1.0, 1.8, 3.0)}))
 
-    A gang whose devices the policy has named is looked up exactly. Of others only the number of machines is known: they count as of one
-    rack while a rack has so many.
+    Which machines a gang sits on is known to the run, whoever placed it.
     """
 
     networks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
@@ -41,18 +40,10 @@ class PlacementTiers(PerformanceModel):
 
     def slowdown(self, network: str, nodes: Sequence[int], cluster: Cluster) -> float:
         """How many times slower a gang on these nodes is than on one machine."""
-        tier = 0 if len(nodes) < 2 else 1 if len({cluster.nodes[node].rack for node in nodes}) == 1 else 2
-        return self.networks.get(network, self.others)[tier]
+        return self.networks.get(network, self.others)[level_of(cluster, nodes)]
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
         rate = gangs.listed.copy()
         for at in np.flatnonzero(gangs.nodes > 1).tolist():
-            rate[at] /= self._of(gangs[at])
+            rate[at] /= self.slowdown(gangs[at].model, gangs.places(at), gangs.cluster)
         return rate, np.full(len(gangs), np.inf)
-
-    def _of(self, gang: Gang) -> float:
-        devices = gang.grant.devices if gang.grant is not None else ()
-        if devices:
-            return self.slowdown(gang.model, sorted({int(gang.cluster.device_node[device]) for device in devices}), gang.cluster)
-        largest = max(Counter(node.rack for node in gang.cluster.nodes).values())
-        return self.networks.get(gang.model, self.others)[1 if gang.nodes <= largest else 2]

@@ -8,6 +8,9 @@
     skew           consolidated for placement-sensitive jobs, else the smallest gaps (Tiresias, NSDI 2019, section 3.3)
     random         devices drawn without replacement
     first-node     the first node with enough; for larger gangs idle nodes and the first that takes the rest (YARN in Tiresias' simulator)
+
+Where nodes stand in several racks, consolidated gangs that no single node holds go to the tightest rack that does, else to as few racks as
+possible, the emptiest first.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
+from gantline.placement.few_nodes import by_room, consolidated, room, tightest
 
 FIRST_FREE = 0
 CONSOLIDATED = 1
@@ -36,21 +40,6 @@ def mix(word: int) -> int:
 
 
 @kernel
-def room(NF: Floats, NI: Ints, node: int, kind: int, cpus: float, memory: float, reclaim: bool) -> int:
-    """Devices of one type the node could give to a gang with these demands per device."""
-    if NI[c.N_TYPE, node] != kind or NI[c.N_UP, node] == 0:
-        return 0
-    count = NI[c.N_FREE, node]
-    if reclaim:
-        return int(count + NI[c.N_RECLAIM, node])
-    if count > 0 and cpus > 0.0:
-        count = min(count, int((NF[c.N_CPUS, node] + 1e-9) / cpus))
-    if count > 0 and memory > 0.0:
-        count = min(count, int((NF[c.N_MEMORY, node] + 1e-9) / memory))
-    return int(count)
-
-
-@kernel
 def _first_free(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints) -> int:
     used = 0
     for node in range(NI.shape[1]):
@@ -63,95 +52,6 @@ def _first_free(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory:
             if need == 0:
                 return used
     return 0
-
-
-@kernel
-def _tightest(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, used: int) -> int:
-    """The node that fits with least to spare and is not among the first `used` of `nodes`; -1: none."""
-    best, best_room = -1, 1 << 60
-    for node in range(NI.shape[1]):
-        have = room(NF, NI, node, kind, cpus, memory, reclaim)
-        if have >= need and have < best_room:
-            taken = False
-            for k in range(used):
-                if nodes[k] == node:
-                    taken = True
-            if not taken:
-                best, best_room = node, have
-                if have == need:
-                    break
-    return best
-
-
-@kernel
-def _consolidated(
-    NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, whole: bool, nodes: Ints, counts: Ints
-) -> int:
-    best = _tightest(NF, NI, kind, need, cpus, memory, reclaim, nodes, 0)
-    if best >= 0:
-        nodes[0] = best
-        counts[0] = need
-        return 1
-    largest = 0
-    for node in range(NI.shape[1]):
-        if NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1 and NI[c.N_GPUS, node] > largest:
-            largest = NI[c.N_GPUS, node]
-    if largest == 0 or need <= largest:
-        return 0
-    # larger than any node: idle nodes, and for the rest of the gang either one more idle node or the tightest fit
-    used = 0
-    left = need
-    for node in range(NI.shape[1]):
-        size = NI[c.N_GPUS, node]
-        if size == 0 or (left < size and not whole) or room(NF, NI, node, kind, cpus, memory, reclaim) < size:
-            continue
-        nodes[used] = node
-        counts[used] = min(size, left)
-        left -= counts[used]
-        used += 1
-        if left == 0:
-            return used
-    if whole:
-        return 0
-    best = _tightest(NF, NI, kind, left, cpus, memory, reclaim, nodes, used)
-    if best < 0 or left > largest:
-        return 0
-    nodes[used] = best
-    counts[used] = left
-    return used + 1
-
-
-@kernel
-def _by_room(
-    NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, emptiest: bool, nodes: Ints, counts: Ints
-) -> int:
-    """Nodes by room: the emptiest first spans the fewest nodes, the fullest first fills the gaps."""
-    used = 0
-    while need > 0:
-        if emptiest and used > 0:
-            last = _tightest(NF, NI, kind, need, cpus, memory, reclaim, nodes, used)
-            if last >= 0:
-                nodes[used] = last
-                counts[used] = need
-                return used + 1
-        best, best_room = -1, 0
-        for node in range(NI.shape[1]):
-            have = room(NF, NI, node, kind, cpus, memory, reclaim)
-            if have <= 0 or (best >= 0 and ((emptiest and have <= best_room) or (not emptiest and have >= best_room))):
-                continue
-            taken = False
-            for k in range(used):
-                if nodes[k] == node:
-                    taken = True
-            if not taken:
-                best, best_room = node, have
-        if best < 0:
-            return 0
-        nodes[used] = best
-        counts[used] = min(best_room, need)
-        need -= counts[used]
-        used += 1
-    return used
 
 
 @kernel
@@ -221,7 +121,7 @@ def _even(
         return 0
     part = need // spread
     for used in range(spread):
-        best = _tightest(NF, NI, kind, part, cpus, memory, reclaim, nodes, used)
+        best = tightest(NF, NI, kind, part, cpus, memory, reclaim, nodes, used)
         if best < 0:
             return 0
         nodes[used] = best
@@ -264,8 +164,5 @@ def choose(
     if rule == FIRST_NODE:
         return _first_node(NF, NI, kind, need, cpus, memory, reclaim, nodes, counts)
     if rule == SKEW and not sensitive:
-        return _by_room(NF, NI, kind, need, cpus, memory, reclaim, False, nodes, counts)
-    used = _consolidated(NF, NI, kind, need, cpus, memory, reclaim, whole, nodes, counts)
-    if used == 0 and rule == PREFERRED:
-        return _by_room(NF, NI, kind, need, cpus, memory, reclaim, True, nodes, counts)
-    return used
+        return by_room(NF, NI, kind, need, cpus, memory, reclaim, False, nodes, counts)
+    return consolidated(NF, NI, kind, need, cpus, memory, reclaim, whole, rule == PREFERRED, nodes, counts)

@@ -141,6 +141,11 @@ def node_gpus_of(run: RunLike) -> list[int]:
     return found if held is None or int(held) < sum(found) else []  # type: ignore[arg-type]
 
 
+def node_racks_of(run: RunLike) -> list[int]:
+    """A number per node for its rack, as the summary tells (racks with how many nodes follow one another); empty: one rack."""
+    return [rack for rack, count in run.summary.get("node_racks") or () for _ in range(int(count))]
+
+
 def span_of(run: RunLike) -> tuple[float, float]:
     """The time from the first arrival to the end that the summary names, or else to the last thing that happened."""
     start = _extreme(run.jobs["arrival"], last=False)

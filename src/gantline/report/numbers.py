@@ -42,7 +42,7 @@ def speller(metric: Metric, values: Sequence[float]) -> Callable[[float], str]:
 def known_metrics(measures: Sequence[Mapping[str, float]]) -> list[Metric]:
     """The metrics worth a row: known for at least one run, and not a count of bad things that never happened."""
     quiet = {key: key for key in ("unfinished", "failed", "rejected", "deadlines", "preemptions", "restarts", "work_lost")}
-    quiet |= {key: key for key in ("resizes", "migrations", "time_lost", "cross_node")}
+    quiet |= {key: key for key in ("resizes", "migrations", "time_lost", "cross_node", "cross_rack")}
     quiet["deadline_misses"] = "deadlines"  # no miss among some deadlines is good news, not no news
     return [
         metric

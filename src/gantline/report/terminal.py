@@ -44,6 +44,7 @@ HEADLINE = (
     "migrations",
     "time_lost",
     "cross_node",
+    "cross_rack",
     "money",
     "energy",
     "jain_users",

@@ -1,4 +1,4 @@
-"""How often gangs changed their size or their place in a run, what that cost, and which jobs spanned nodes."""
+"""How often gangs changed their size or their place in a run, what that cost, and which jobs spanned nodes and racks."""
 
 from __future__ import annotations
 
@@ -26,16 +26,21 @@ def changes_of(simulation: Simulation) -> dict[str, Any]:
     found: dict[str, Any] = {
         "resizes": int(np.count_nonzero(reason == Reason.RESIZED)),
         "migrations": int(np.count_nonzero(reason == Reason.MOVED)),
-        "cross_node_jobs": _spanning(simulation),
+        "cross_node_jobs": _spanning(simulation, np.arange(state.tables.NI.shape[1])),
     }
+    if len(state.tables.cluster.racks) > 1:
+        found["cross_rack_jobs"] = _spanning(simulation, state.tables.NI[c.N_RACK])
     told_elsewhere = overrides(state.tables.performance, "cost") or engine.grants.used_sharing or engine.grants.fluid.device_seconds
     found["time_lost"] = None if told_elsewhere else _paid(simulation, row, reason, count, log.LF[g.L_START, :n], log.LF[g.L_END, :n])
     return found
 
 
-def _spanning(simulation: Simulation) -> int:
-    """Jobs that ever spanned nodes. Devices are numbered node by node, so where they rise within an interval its ends tell."""
-    log, node = simulation.state.log, simulation.state.tables.D[c.D_NODE]
+def _spanning(simulation: Simulation, place: Any) -> int:
+    """Jobs that ever held devices in several places, by the place of each node (itself, or its rack).
+
+    Devices are numbered node by node, so where they rise within an interval, and places with them, its ends tell.
+    """
+    log, node = simulation.state.log, place[simulation.state.tables.D[c.D_NODE]]
     row, first, count = (log.LI[column, : log.intervals] for column in (g.L_ROW, g.L_OFFSET, g.L_COUNT))
     wide = np.flatnonzero(count > 1)
     if not len(wide):
@@ -48,6 +53,8 @@ def _spanning(simulation: Simulation) -> int:
     np.less(held[1:], held[:-1], out=falls[1:])
     falls[first[count > 0]] = False  # that is another interval
     disorderly = np.unique(np.searchsorted(begins, np.flatnonzero(falls), side="right") - 1)
+    if (node[1:] < node[:-1]).any():
+        disorderly = np.arange(len(wide))
     for at in disorderly[~spans[disorderly]].tolist():
         where = node[held[begins[at] : begins[at] + size[at]]]
         jobs[row[wide[at]]] |= bool((where != where[0]).any())

@@ -20,15 +20,14 @@ def scaling_model(trace: Trace, cluster: Cluster) -> ScalingModel | ServerModel 
         return _servers(trace, texts, with_servers)
     names, gpus = frame["job"].to_list(), frame["gpus"].to_list()
     batches = frame["batch_size"].to_list() if "batch_size" in frame.columns else [None] * frame.height
-    node = [max((node.gpus for node in cluster.nodes if node.type == name), default=1) for name in cluster.types]
     curves: list[Scaling | None] = []
     for row, (text, batch) in enumerate(zip(texts, batches)):
         try:
             curves.append(Scaling.parse(text, batch) if text else None)
-            ScalingModel.of(names[row : row + 1], curves[-1:], gpus[row : row + 1], node)
+            ScalingModel.on(names[row : row + 1], curves[-1:], gpus[row : row + 1], cluster)
         except UsageError as error:
             raise _fault(trace, row, error) from None
-    return ScalingModel.of(names, curves, gpus, node) if any(curves) else None
+    return ScalingModel.on(names, curves, gpus, cluster) if any(curves) else None
 
 
 def _servers(trace: Trace, texts: list[str], with_servers: list[bool]) -> ServerModel:

@@ -67,6 +67,7 @@ def summarise(
         "gpus": cluster.gpus,
         "node_gpus": _sizes(state.tables.cluster),
         **_types(state.tables.cluster),
+        **_racks(state.tables.cluster),
         **_names(state.tables.cluster),
         "regime": regime.name,
         "round": regime.round,
@@ -138,6 +139,13 @@ def _types(cluster: Cluster) -> dict[str, list[tuple[str, int]]]:
     if len(cluster.types) < 2:
         return {}
     return {"node_types": [(kind, len(list(same))) for kind, same in groupby(node.type for node in cluster.nodes)]}
+
+
+def _racks(cluster: Cluster) -> dict[str, list[tuple[int, int]]]:
+    """The racks of the nodes in their order, numbered, each with how many nodes follow one another, where there are several."""
+    if len(cluster.racks) < 2:
+        return {}
+    return {"node_racks": [(int(rack), len(list(same))) for rack, same in groupby(cluster.node_rack.tolist())]}
 
 
 def _sizes(cluster: Cluster) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from gantline.report.frames import RunLike, completed, node_gpus_of, settled, span_of
-from gantline.report.metrics.changes import cross_node, migrations, resizes
+from gantline.report.frames import RunLike, completed, node_gpus_of, node_racks_of, settled, span_of
+from gantline.report.metrics.changes import cross_node, cross_rack, migrations, resizes
 from gantline.report.metrics.completion import SLOWDOWN_THRESHOLD, bounded_slowdown, distribution, finite, makespan
 from gantline.report.metrics.cost import energy, money
 from gantline.report.metrics.deadlines import deadline_outcome
@@ -82,6 +82,7 @@ def measure(
     judged = int((outcome == "met").sum()) + found["deadline_misses"]
     found["deadline_satisfaction"] = 1.0 - found["deadline_misses"] / judged if judged else math.nan
     found["resizes"], found["migrations"], found["cross_node"] = resizes(held), migrations(held), cross_node(held)
+    found["cross_rack"] = cross_rack(held, node_racks_of(run))
     lost = run.summary.get("time_lost") if window == WHOLE else None
     found["time_lost"] = math.nan if lost is None else float(lost)
     found["fragmentation"] = fragmentation(fragmentation_series(run, sizes), start, end) if sizes else math.nan
