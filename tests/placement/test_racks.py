@@ -36,7 +36,8 @@ def test_racks_of_so_many_nodes_and_the_bandwidth_of_each_level() -> None:
     assert [node.rack for node in cluster.nodes] == ["rack0", "rack0", "rack1", "r9", "rack2", "rack3"]
     assert cluster.bandwidths == (300, 25, 6)
     written = parse_cluster_yaml(
-        "nodes: [{count: 3, type: v100, gpus: 8, per_rack: 2}, {type: k80, gpus: 4, rack: r9}, {count: 2, type: t4, gpus: 4, per_rack: 1}]\n"
+        "nodes: [{count: 3, type: v100, gpus: 8, per_rack: 2}, {type: k80, gpus: 4, rack: r9}, "
+        "{count: 2, type: t4, gpus: 4, per_rack: 1}]\n"
         "bandwidths: {node: 300, rack: 25, cluster: 6}"
     )
     assert written == cluster
@@ -131,7 +132,7 @@ def spans(text: str, free: list[int], need: int, rule: int) -> tuple[int, int] |
     before = tables.NI.copy()
     nodes, counts = np.zeros(20, dtype=np.int64), np.zeros(20, dtype=np.int64)
     used = fit.choose(tables.NF, tables.NI, 0, need, 0, 0.0, 0.0, rule, True, False, 0, False, nodes, counts)
-    assert (tables.NI == before).all()
+    assert (before == tables.NI).all()
     if used == 0:
         return None
     assert counts[:used].sum() == need
