@@ -92,8 +92,7 @@ class Scaling:
             return self
         if not bandwidths.known:
             raise UsageError("gradients in GB, and no bandwidths", where="scaling", fix="add links to --cluster: 8x4@4/rack,links:300/25/6")
-        times = {"within": self.gradients / bandwidths.node, "across": self.gradients / bandwidths.rack}
-        return replace(self, gradients=0.0, **times)
+        return replace(self, gradients=0.0, within=self.gradients / bandwidths.node, across=self.gradients / bandwidths.rack)
 
     def step(self, gpus: int, nodes: int, batch: int, far: float = 1.0) -> float:
         """Seconds of one step; `far`: how many times slower than in a rack the slowest link between its nodes is."""
