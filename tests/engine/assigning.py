@@ -1,5 +1,5 @@
 """Policies that name who holds what, for stories and rules: neighbours that share, jobs that are sent from node to node, jobs that grow
-and shrink, and jobs that take turns."""
+and shrink by the clock or as they ask, and jobs that take turns."""
 
 from __future__ import annotations
 
@@ -68,6 +68,19 @@ class Breathers(Policy):
                 wanted.append(Assignment(job, gpus=size))
                 left -= size
         return Plan.assign(wanted, valid_until=self.pace * (beat + 1))
+
+
+@dataclass(frozen=True)
+class AsAsked(Policy):
+    """In the order of arrival, everybody gets what it asks for now: who wishes for another size gets that."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        left, wanted = int(snapshot.cluster.capacity.sum()), []
+        for job, gpus in enumerate(snapshot.jobs.gpus.tolist()):
+            if gpus <= left:
+                wanted.append(Assignment(job, gpus=gpus))
+                left -= gpus
+        return Plan.assign(wanted)
 
 
 @dataclass(frozen=True)

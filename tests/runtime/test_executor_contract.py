@@ -19,7 +19,8 @@ from gantline.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.executor import Can, Report
 from gantline.runtime.clock import WallClock
 from gantline.runtime.launch import Launch
-from gantline.runtime.local.runner import LocalRunner, Task
+from gantline.runtime.local.orders import Task
+from gantline.runtime.local.runner import LocalRunner
 
 
 class VirtualBench:

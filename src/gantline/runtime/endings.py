@@ -69,6 +69,19 @@ class Endings:
                 values.append(JobWish(at, Wish.FAIL, job.id))
         return values, [Entry("job", job.record()), Entry("event", event)]
 
+    def refused(self, name: str, gpus: int, why: str) -> None:
+        """A job goes on with the devices that it had; it is not given others again until somebody wishes it. From the runner's thread."""
+
+        def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+            t, row = self.scheduler.loop.state.tables, self.scheduler.loop.engine.inputs.row_of(name)
+            if row is None or self.scheduler.book[name].ended:
+                return (), ()
+            least = min(int(t.I[c.MIN_GPUS, row]), gpus)
+            note = Entry("event", {"time": at, "job": name, "event": "resize-refused", "gpus": gpus, "why": why})
+            return [JobWish(at, Wish.RESIZE, name, gpus, least, gpus)], [note]
+
+        self.scheduler.loop.post(Letter(open=open_, must=True))
+
     # --- time -----------------------------------------------------------------------------------------------------------
     def _limit(self, job: Job, row: int, epoch: int, now: float) -> None:
         limit = job.launch.time_limit

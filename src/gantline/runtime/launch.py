@@ -40,12 +40,13 @@ class Launch:
     parallel: int = 0  # how many of the array may be let in at once; 0: all
 
     def can(self, slots: bool = False) -> frozenset[Can]:
-        """What need not stop it on this machine. New ranks cannot join those that run, so a rank per device means a restart.
+        """What need not stop it on this machine.
 
+        A job with a rank per device that says it can use other devices takes new ranks in and lets others go between two steps.
         `slots`: all devices are places for processes, none of which a process is bound to.
         """
         found = {Can.SHARE, Can.SUSPEND} | ({Can.MOVE} if slots else set())
-        if "devices" in self.changes and self.processes > 0:
+        if "devices" in self.changes:
             found.add(Can.DEVICES)
         if "batch" in self.changes:
             found.add(Can.BATCH)

@@ -44,13 +44,12 @@ class Progress:
         if shown is None:
             raise NotFoundError(f"no job '{name}'", where="progress")
         epoch, values, wish = _read(told)
-        live = scheduler.loop.reconciler.live.get(shown.row)
-        switching = live is not None and live.onto == epoch  # it is to go on under another grant, and hears of it by the answer
-        stop = shown.stop or (epoch < shown.epoch and not switching)
+        same = epoch < shown.epoch and scheduler.runner.is_same_life(name, epoch)  # it goes on under another grant, or is about to
+        stop = shown.stop or (epoch < shown.epoch and not same)
         if epoch == shown.epoch:
             scheduler.runner.switched(name, epoch)
         if not stop and shown.row >= 0:
-            self._pass_on(name, shown.row, epoch, values, wish)
+            self._pass_on(name, shown.row, shown.epoch if same else epoch, values, wish)
         job = scheduler.book.jobs.get(name)
         save = job is not None and job.saves_asked > job.saves_done
         return {
@@ -59,7 +58,7 @@ class Progress:
             "lease": _LEASE,
             "gpus": len(shown.devices) or shown.gpus,
             "batch": shown.batch,
-            "epoch": shown.epoch,
+            "epoch": epoch if same else shown.epoch,
         }
 
     def _pass_on(self, name: str, row: int, epoch: int, values: Mapping[str, float], wish: Mapping[str, int]) -> None:

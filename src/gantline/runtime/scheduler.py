@@ -30,7 +30,8 @@ from gantline.runtime.clock import WallClock
 from gantline.runtime.endings import Endings
 from gantline.runtime.launch import Submittable, slots_only
 from gantline.runtime.local.devices import changes
-from gantline.runtime.local.runner import LocalRunner, Task
+from gantline.runtime.local.orders import Task
+from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
 from gantline.runtime.setup import Setup, checkpoint_of, find_policy, make_loop
@@ -76,7 +77,8 @@ class Scheduler:
         loop.on_mail, loop.on_idle = self._write_down, self._idle
         self._meet_machine()
         self.runner.roll_call()
-        self.runner.attach(self.task, loop.engine.inputs.row_of, self.clock, self.endings.reported, lambda: loop.state.tables.cluster)
+        cluster, told = (lambda: loop.state.tables.cluster), self.endings
+        self.runner.attach(self.task, loop.engine.inputs.row_of, self.clock, told.reported, cluster, told.refused)
         self.endings.rearm()
         if self._wanted is not None and (self._wanted.policy, dict(self._wanted.settings)) != (
             self.setup.policy,

@@ -167,7 +167,7 @@ class Trials:
         shared = environment.common(self.env, told, place.cuda)
         try:
             with open(folder / "log", "wb") as log:
-                for own in environment.ranks(count, place.cuda):
+                for own in environment.ranks(count):
                     trial.begin(words, {**shared, **own}, log.fileno())
         except BaseException:
             trial.end()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gantline.train.batches import BatchPlan
+from gantline.train.gangs import Gang, SocketGang
 from gantline.train.hooks import Hook, InterferenceVote, NoiseScaleBatch, ScheduledResize
 from gantline.train.job import STOPPED, Job
 from gantline.train.loops import Batch
@@ -34,6 +35,7 @@ __all__ = [
     "BatchPlan",
     "BatchState",
     "CheckpointError",
+    "Gang",
     "Hook",
     "InterferenceVote",
     "Job",
@@ -45,6 +47,7 @@ __all__ = [
     "Position",
     "Sampler",
     "ScheduledResize",
+    "SocketGang",
     "join",
 ]
 
@@ -52,6 +55,7 @@ __all__ = [
 def join(
     folder: str | Path = "checkpoint",
     *,
+    gang: Gang | None = None,
     sum_over_ranks: Callable[[list[float]], list[float]] | None = None,
     hooks: Sequence[Hook] = (),
     save_every: float = 0.0,
@@ -59,8 +63,10 @@ def join(
 ) -> Job:
     """Become the job that this process was started as, or one of its own.
 
-    ``folder`` holds checkpoints where the runner names no folder. ``sum_over_ranks`` sums a list of numbers over all ranks; gangs give it,
-    so that all ranks save and leave at the same step (`gantline.train.torch.sum_over_ranks` does it by all-reduce).
+    ``folder`` holds checkpoints where the runner names no folder. ``gang`` is how the ranks of a job with several speak with
+    each other (`SocketGang`, or `gantline.train.torch.ProcessGroup`), so that all of them save and leave at the same step, and so that the
+    gang can change without a stop. ``sum_over_ranks``, a function that sums a list of numbers over all ranks, does for the former.
     ``save_every`` is in seconds; 0 saves only when asked to, and at the end. ``interval`` is how often the service is told, in seconds.
     """
-    return Job(Membership.read(folder=folder), sum_over_ranks=sum_over_ranks, hooks=hooks, save_every=save_every, interval=interval)
+    member = Membership.read(folder=folder)
+    return Job(member, gang=gang, sum_over_ranks=sum_over_ranks, hooks=hooks, save_every=save_every, interval=interval)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import atexit
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gantline.train import record
 from gantline.train.batches import BatchPlan, Follow
+from gantline.train.changing import carry_out, enter
+from gantline.train.gangs import Gang
 from gantline.train.hooks import Hook
 from gantline.train.loops import Batch, walk_data, walk_steps
 from gantline.train.membership import Membership
@@ -19,6 +23,7 @@ from gantline.train.rates import RULES, BatchState
 from gantline.train.sampler import Position
 from gantline.train.signals import Flags
 from gantline.train.store import MODEL, Checkpoints
+from gantline.train.switch import Switchboard
 from gantline.train.trial import Trial
 from gantline.train.wire import Answer
 
@@ -30,6 +35,17 @@ _FLUSH = 2.0  # seconds to tell the last words
 FIELDS = frozenset(("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance", "wish"))
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How a job's model is kept, and handed over."""
+
+    save: Callable[[Path], object] | None = None
+    load: Callable[[Path], object] | None = None
+    pack: Callable[[], bytes] | None = None
+    unpack: Callable[[bytes], object] | None = None
+    loops: bool = False  # whether loops save by themselves
+
+
 class Job:
     """One rank of a job; made by `gantline.train.join`."""
 
@@ -38,11 +54,18 @@ class Job:
         member: Membership,
         *,
         sum_over_ranks: Sum | None = None,
+        gang: Gang | None = None,
         hooks: Sequence[Hook] = (),
         save_every: float = 0.0,
         interval: float = 1.0,
     ) -> None:
-        self.member = member
+        if gang is not None and sum_over_ranks is not None:
+            raise ValueError("a gang sums over its ranks itself: give one of gang and sum_over_ranks")
+        if member.is_joining and gang is None:
+            raise ValueError("this process is to join a gang that runs: give train.join a gang, or leave elastic.live out")
+        self.member, self.gang = member, gang
+        self.board = Switchboard(member.home)
+        self.after_switch: list[Callable[[Job], object]] = []
         self.hooks = list(hooks)
         self.noise = NoiseMeter()
         self.state: dict[str, Any] = {}  # small JSON values of the job's own, kept in its checkpoints
@@ -55,22 +78,27 @@ class Job:
         self.step_samples = 0
         self.wished_gpus: int | None = None
         self._interval = interval
-        self._plan, self._batch, self._asked = BatchPlan(1), 1, None
-        self._save: Callable[[Path], object] | None = None
-        self._keeps = False  # whether loops save by themselves
+        self._plan, self._batch = BatchPlan(1), 1
+        self.asked_batch: int | None = None
+        self.kept = Kept()
+        self._joins = member.is_joining
+        self._unconfirmed = False  # a gang of which nobody has heard yet
         self._made = 0  # steps by this process
         self._trial = Trial.read()
         self._saved: float | None = None
         self._told_at = time.monotonic()
         self._busy, self._samples = 0.0, 0.0
-        self._store = Checkpoints(member.folder, member.epoch)
-        self._resume(self._store.state())
-        self._orders = Orders(member, sum_over_ranks, save_every, interval)
+        self.store = Checkpoints(member.folder, member.epoch)
+        kept = {} if self._joins else self.store.state()
+        if kept:
+            record.resume(self, kept)
+            self._saved = self.done
+        self._orders = Orders(member, gang.sum if gang is not None else sum_over_ranks, save_every, interval)
+        if gang is not None and not self._joins:
+            gang.form(member)
         if self._saved is not None:
             self.report(step=self.step, done=self.done, saved=self._saved)
         atexit.register(self.close)
-
-    _asked: int | None
 
     # who it is
 
@@ -152,7 +180,7 @@ class Job:
         """Use another batch from the next step on, within the loader's limits."""
         if total < 1:
             raise ValueError(f"a batch of {total} samples makes no step")
-        self._asked = total
+        self.asked_batch = total
 
     def rate_factor(self, rule: str = "adascale", *, warmup: float = 0.0) -> float:
         """By what to multiply the learning rate that was chosen for the base batch."""
@@ -181,7 +209,7 @@ class Job:
     ) -> Iterator[Batch[Item]]:
         """This rank's batches of what is left of ``epochs`` passes over the data; see `Batch` and `BatchPlan`."""
         self._plan = BatchPlan(batch, most, local_most, follow)
-        self._batch = self._plan.total(self.world, self._asked)
+        self._batch = self._plan.total(self.world, self.asked_batch)
         return walk_data(self, data, self._plan, epochs=epochs, seed=seed, shuffle=shuffle)
 
     # checkpoints
@@ -191,20 +219,50 @@ class Job:
         """Where checkpoints are; it stays for the job's life."""
         return self.member.folder
 
-    def keep(self, save: Callable[[Path], object] | None = None, load: Callable[[Path], object] | None = None) -> bool:
+    def keep(
+        self,
+        save: Callable[[Path], object] | None = None,
+        load: Callable[[Path], object] | None = None,
+        *,
+        pack: Callable[[], bytes] | None = None,
+        unpack: Callable[[bytes], object] | None = None,
+    ) -> bool:
         """Load the newest checkpoint if there is one, and let loops save from now on, whenever that is asked for.
 
         Both functions take a path: ``save`` makes a file or a folder of it, ``load`` reads that. Without them `state` alone is kept.
+        ``pack`` and ``unpack`` give newcomers of a gang what the first rank has; without them they load a checkpoint made for them.
+        A newcomer waits here until the gang takes it in.
         """
-        if (save is None) != (load is None):
+        if (save is None) != (load is None) or (pack is None) != (unpack is None):
             raise ValueError("a function that saves needs one that loads, and the other way round")
-        self._save, self._keeps = save, True
+        self.kept = Kept(save, load, pack, unpack, loops=True)
+        if self._joins:
+            self.enter()
+            return True
         return self.restore(load) if load is not None else self.step > 0
+
+    def enter(self) -> None:
+        """A newcomer joins the gang; everybody else is in it already."""
+        if self._joins:
+            self._joins = False
+            self.is_restored = True
+            enter(self)
+
+    def on_switch(self, act: Callable[[Job], object]) -> None:
+        """Call a function on ranks that stay, each time when the gang has changed: to wrap a model anew, for example."""
+        self.after_switch.append(act)
+
+    def become(self, member: Membership) -> None:
+        """Go on as another rank, or under another epoch."""
+        self.member = replace(member, is_joining=False)
+        self.store = Checkpoints(member.folder, member.epoch)
+        self._orders.become(self.member)
+        self._unconfirmed = True
 
     def restore(self, load: Callable[[Path], object]) -> bool:
         """Call ``load`` with the path that the save function wrote to; False where the job begins from nothing."""
         self.is_restored = True
-        newest = self._store.newest()
+        newest = self.store.newest()
         if newest is None or not (newest / MODEL).exists():
             return False
         load(newest / MODEL)
@@ -215,7 +273,7 @@ class Job:
     @property
     def must_restore(self) -> bool:
         """Whether going on would train new weights from where old ones were."""
-        newest = self._store.newest()
+        newest = self.store.newest()
         return not self.is_restored and newest is not None and (newest / MODEL).exists()
 
     def checkpoint(self, save: Callable[[Path], object] | None = None) -> None:
@@ -226,7 +284,7 @@ class Job:
         failed: Exception | None = None
         if self.rank == 0:
             try:
-                self._store.write(self.step, self._to_json(), save or self._save)
+                self.store.write(self.step, record.to_json(self), save or self.kept.save)
             except Exception as error:
                 failed = error
         (failures,) = self.sum([0.0 if failed is None else 1.0])
@@ -247,35 +305,6 @@ class Job:
         atexit.unregister(self.close)
         self._orders.close(_FLUSH)
 
-    def _to_json(self) -> dict[str, Any]:
-        return {
-            "version": 1,
-            "step": self.step,
-            "done": self.done,
-            "epoch": self.position.epoch,
-            "index": self.position.index,
-            "batch": self._asked,
-            "progress": self.progress,
-            "noise": self.noise.state(),
-            "wished": self.wished_gpus,
-            "hooks": {type(hook).__name__: dict(hook.state()) for hook in self.hooks},
-            "own": self.state,
-        }
-
-    def _resume(self, kept: Mapping[str, Any]) -> None:
-        if not kept:
-            return
-        if kept.get("version") != 1:
-            raise ValueError(f"{self._store.newest()} was written by another version of gantline.train")
-        self.step, self.done, self.progress = int(kept["step"]), float(kept["done"]), float(kept["progress"])
-        self.position = Position(int(kept["epoch"]), int(kept["index"]))
-        self._asked, self.wished_gpus = kept["batch"], kept["wished"]
-        self.noise = NoiseMeter.of(kept["noise"])
-        self.state = dict(kept["own"])
-        self._saved = self.done
-        for hook in self.hooks:
-            hook.resume(kept["hooks"].get(type(hook).__name__, {}))
-
     # what loops call
 
     def settle(self) -> None:
@@ -285,12 +314,21 @@ class Job:
             raise SystemExit(0)
         if self._orders.agreed[0]:  # a loop that saves by hand was told to stop a step ago, and went on
             self.leave()
-        asked = self._orders.agree(self._asked)
-        stop, save = self._orders.agreed
+        while True:
+            can_regroup = self.gang is not None and self.kept.loops
+            due = self.board.due(self.member, decides=self.rank == 0, can_regroup=can_regroup)
+            asked = self._orders.agree(self.asked_batch, due)
+            if self._unconfirmed and self.rank == 0:
+                self.board.say_switched(self.member.epoch)  # all have agreed on something: the gang stands
+            self._unconfirmed = False
+            stop, save = self._orders.agreed
+            if stop or not self._orders.switch:
+                break
+            carry_out(self, self._orders.switch)
         self._batch = self._plan.total(self.world, asked)
-        if self._keeps and (stop or save):
+        if self.kept.loops and (stop or save):
             self.checkpoint()
-        if self._keeps and stop:
+        if self.kept.loops and stop:
             self.leave()
 
     def begin(self, samples: int, *, done: float) -> None:
@@ -313,7 +351,7 @@ class Job:
 
     def finish(self) -> None:
         """The loop is through: keep the result and tell it."""
-        if self._keeps:
+        if self.kept.loops:
             self.checkpoint()
         self._tell(time.monotonic())
         if self._orders.wire:

@@ -46,6 +46,7 @@ def walk_steps(job: Job, total: int) -> Iterator[int]:
     """Steps from where the job is to ``total``."""
     if total < 0:
         raise ValueError(f"there are no {total} steps")
+    job.enter()
     _check(job)
     job.total = float(total)
     for hook in job.hooks:
@@ -59,6 +60,7 @@ def walk_steps(job: Job, total: int) -> Iterator[int]:
 
 def walk_data(job: Job, data: Sequence[Item], plan: BatchPlan, *, epochs: int, seed: int, shuffle: bool) -> Iterator[Batch[Item]]:
     """Batches from where the job is to the end of the last epoch."""
+    job.enter()
     sampler = Sampler(len(data), seed, shuffle, job.rank, job.world)
     _check(job)
     if job.position.index >= sampler.size:
@@ -68,6 +70,7 @@ def walk_data(job: Job, data: Sequence[Item], plan: BatchPlan, *, epochs: int, s
         hook.before_train(job)
     while job.position.epoch < epochs:
         job.settle()
+        sampler = Sampler(len(data), seed, shuffle, job.rank, job.world)  # the gang may have changed
         at = job.position
         own, taken = sampler.step(at, job.batch)
         if at.index == 0:

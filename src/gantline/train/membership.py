@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -27,6 +27,14 @@ class Membership:
     local_rank: int
     world: int  # ranks in all
     restarts: int
+    address: str = "127.0.0.1"  # where the ranks meet
+    port: int = 29500
+    home: Path | None = None  # the incarnation's folder, where the runner says what changes
+    is_joining: bool = False  # it was started beside a gang that runs, to become a rank of it
+
+    def at(self, port: int) -> Membership:
+        """The same rank of a gang that meets at another port."""
+        return replace(self, port=port)
 
     @property
     def is_scheduled(self) -> bool:
@@ -56,6 +64,10 @@ class Membership:
             local_rank=_count(given, "LOCAL_RANK", rank),
             world=world,
             restarts=_count(given, "RESTART_COUNT", 0),
+            address=given.get("MASTER_ADDR") or "127.0.0.1",
+            port=_count(given, "MASTER_PORT", 29500),
+            home=Path(given["GANTLINE_FOLDER"]) if given.get("GANTLINE_FOLDER") else None,
+            is_joining=given.get("GANTLINE_JOINING") == "1",
         )
 
 

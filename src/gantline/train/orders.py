@@ -20,11 +20,25 @@ class Orders:
         self.member = member
         self._sum, self._save_every = sum_over_ranks, save_every
         self._saved_at = time.monotonic()
+        self._interval = interval
         self.agreed = (False, False)  # stop, save: what all ranks of a gang know
+        self.switch = 0  # the epoch under which all of them go on
         self.flags = Flags()
         self.flags.listen()
-        speaks = member.is_scheduled and member.rank == 0
-        self.wire = Wire(member.url, member.token, member.job, member.epoch, interval=interval) if speaks else None
+        self.wire: Wire | None = None
+        self._speak()
+
+    def _speak(self) -> None:
+        member = self.member
+        if member.is_scheduled and member.rank == 0 and not member.is_joining and self.wire is None:
+            self.wire = Wire(member.url, member.token, member.job, member.epoch, interval=self._interval)
+
+    def become(self, member: Membership) -> None:
+        """The rank goes on as another one; who is the first now speaks."""
+        self.member = member
+        if self.wire is not None:
+            self.wire.go_on(member.epoch)
+        self._speak()
 
     @property
     def is_gang(self) -> bool:
@@ -54,15 +68,16 @@ class Orders:
         """Numbers summed over all ranks."""
         return self._sum(values) if self._sum is not None and self.member.world > 1 else values
 
-    def agree(self, batch: int | None) -> int | None:
-        """Let all ranks know whether to stop and to save; the batch that comes back is the first rank's."""
+    def agree(self, batch: int | None, switch: int = 0) -> int | None:
+        """Let all ranks know whether to stop, to save and to switch; the batch that comes back is the first rank's."""
         stop, save = self.wanted()
         asked = batch if self.answer.batch is None else self.answer.batch
         if self.is_gang:
             mine = asked if self.member.rank == 0 and asked is not None else 0
-            stops, saves, total = self.sum([float(stop), float(save), float(mine)])
-            stop, save, asked = stops > 0, saves > 0, int(total) or None
-        self.agreed = (stop, save)
+            due = switch if self.member.rank == 0 else 0
+            stops, saves, total, epoch = self.sum([float(stop), float(save), float(mine), float(due)])
+            stop, save, asked, switch = stops > 0, saves > 0, int(total) or None, int(epoch)
+        self.agreed, self.switch = (stop, save), switch
         return asked
 
     def saved(self, told: Mapping[str, Any]) -> None:

@@ -6,6 +6,8 @@ Nothing else in the package imports torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,26 +16,61 @@ import torch.distributed as dist
 
 if TYPE_CHECKING:
     from gantline.train.job import Job
+    from gantline.train.membership import Membership
 
 
 def sum_over_ranks(values: list[float]) -> list[float]:
     """Sum numbers over the process group; give this function to `gantline.train.join`."""
     if not dist.is_initialized():
         raise RuntimeError("call torch.distributed.init_process_group before gantline.train.join in a gang")
-    device = torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
-    numbers = torch.tensor(values, dtype=torch.float64, device=device)
+    numbers = torch.tensor(values, dtype=torch.float64, device=_device())
     dist.all_reduce(numbers)
     return [float(number) for number in numbers.tolist()]
+
+
+class ProcessGroup:
+    """The gang of `torch.distributed`, formed again whenever its ranks change; give one to `gantline.train.join`."""
+
+    def __init__(self, backend: str = "gloo", *, limit: float = 300.0) -> None:
+        self.backend, self.limit = backend, limit
+
+    def form(self, member: Membership) -> None:
+        self.close()
+        meeting = f"tcp://{member.address}:{member.port}"
+        dist.init_process_group(
+            self.backend, init_method=meeting, rank=member.rank, world_size=member.world, timeout=timedelta(seconds=self.limit)
+        )
+
+    def sum(self, values: list[float]) -> list[float]:
+        return sum_over_ranks(values)
+
+    def spread(self, data: bytes) -> bytes:
+        first = dist.get_rank() == 0
+        length = torch.tensor([len(data) if first else 0], dtype=torch.int64, device=_device())
+        dist.broadcast(length, 0)
+        if not first:
+            data = bytes(int(length))
+        content = torch.frombuffer(bytearray(data or b"\0"), dtype=torch.uint8).to(_device())
+        dist.broadcast(content, 0)
+        return bytes(content.cpu().numpy()[: int(length)])
+
+    def close(self) -> None:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def _device() -> torch.device:
+    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
 def keep(job: Job, **parts: Any) -> bool:
     """Let a job save and load these parts (models, optimisers, schedulers: whatever has a state_dict), and torch's random state."""
 
-    def save(path: Path) -> None:
+    def save(path: Path | BytesIO) -> None:
         states = {name: part.state_dict() for name, part in parts.items()}
         torch.save({"parts": states, "random": torch.get_rng_state()}, path)
 
-    def load(path: Path) -> None:
+    def load(path: Path | BytesIO) -> None:
         kept = torch.load(path, map_location="cpu", weights_only=True)
         missing = sorted(set(parts) ^ set(kept["parts"]))
         if missing:
@@ -42,7 +79,12 @@ def keep(job: Job, **parts: Any) -> bool:
             part.load_state_dict(kept["parts"][name])
         torch.set_rng_state(kept["random"])
 
-    return job.keep(save, load)
+    def pack() -> bytes:
+        memory = BytesIO()
+        save(memory)
+        return memory.getvalue()
+
+    return job.keep(save, load, pack=pack, unpack=lambda data: load(BytesIO(data)))
 
 
 def square(gradients: Iterable[torch.Tensor]) -> float:

@@ -79,6 +79,14 @@ class Wire:
             if urgent:
                 self._changed.notify_all()
 
+    def go_on(self, epoch: int) -> None:
+        """From now on it speaks for a later epoch, and says so at once."""
+        with self._changed:
+            self._epoch = epoch
+            self._urgent = True
+            self._sent += 1
+            self._changed.notify_all()
+
     def saved(self) -> None:
         """A checkpoint was made: an older wish for one is fulfilled."""
         with self._changed:

@@ -32,8 +32,8 @@ def common(own: Mapping[str, str], told: Mapping[str, str], cuda: Sequence[str])
     return found
 
 
-def ranks(count: int, cuda: Sequence[str]) -> list[dict[str, str]]:
-    """What differs from rank to rank, in torchrun's words; a rank of several has a device of its own where there is one for each."""
+def ranks(count: int) -> list[dict[str, str]]:
+    """What differs from rank to rank, in torchrun's words: all see the devices of the job, and a rank of one per device uses its own."""
     found = []
     port = str(free_port()) if count > 1 else "29500"
     for rank in range(count):

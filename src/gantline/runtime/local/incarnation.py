@@ -12,14 +12,15 @@ import os
 import select
 import signal
 import subprocess
-import sys
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gantline.runtime.local.keeper import read_json, started_at, write_json
+from gantline.runtime.local.files import read_json, started_at, write_json
+from gantline.runtime.local.keeper import KEEPER
 
-_KEEPER = str(Path(__file__).with_name("keeper.py"))
 _KILLED = "its keeper was killed"
 
 
@@ -39,8 +40,9 @@ class Incarnation:
     process: subprocess.Popen[bytes] | None = None  # the keeper, if it is a child of ours
     pidfd: int = -1
     seen: int = -1  # change time of state.json when it was last read
-    switching: float = 0.0  # since when it is expected to go on with other devices; 0: it is not
-    target: tuple[int, ...] = ()  # those devices
+    switching: float = 0.0  # since when it is expected to go on with other devices, by the monotonic clock; 0: it is not
+    target: tuple[int, ...] = ()  # those devices, in the order of its ranks where it has one for each
+    refusal: str = ""  # why it goes on with the devices that it had
     saved_mark: int = -1  # change time of the mark that it leaves when it has saved
     saving: float | None = None  # work that was believed done when it was asked to save
     saved: float | None = None  # the same, once it has
@@ -52,7 +54,7 @@ class Incarnation:
         self.write_order()
         with open(self.folder / "keeper.log", "ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-S", "-E", _KEEPER, str(self.folder)],
+                [*KEEPER, str(self.folder)],
                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         self._watch(self.process.pid)
@@ -101,17 +103,43 @@ class Incarnation:
         """Take over what an earlier service has started; False: nobody keeps it any more, and it is closed."""
         self.order = read_json(str(self.folder / "order.json")) or {}
         self.epoch = int(self.order.get("epoch", self.epoch))  # it may have gone on under a later one
-        self.devices = tuple(self.order.get("engine_devices", ()))
+        self.devices = self.target = tuple(self.order.get("engine_devices", ()))
         self.resumed, self.believed = float(self.order.get("resumed", 0.0)), float(self.order.get("believed", 0.0))
         self.read()
         if self.over:
             return False
         if self.abandoned():
             return False
+        told = read_json(str(self.folder / "grant.json"))
+        if isinstance(told, dict) and told.get("epoch") == self.epoch and not self.has_switched:
+            self.switching, self.devices = time.monotonic(), tuple(self.order.get("previous_devices", self.devices))
         keeper = int(self.state.get("pid", -1))
         if keeper > 0 and started_at(keeper) == self.state.get("born"):
             self._watch(keeper)
         return True
+
+    @property
+    def has_switched(self) -> bool:
+        """Whether it goes on as its present epoch says, and those who had to leave for that are gone."""
+        if read_json(str(self.folder / "switched")) != self.epoch:
+            return False
+        change = self.order.get("change") or {}
+        ends = (self.state.get("gang"), (self.state.get("refused") or {}).get("epoch"))
+        return change.get("epoch") != self.epoch or self.epoch in ends
+
+    def look_again(self) -> None:
+        """The keeper is told that the job says to have switched, if it has not seen that."""
+        if read_json(str(self.folder / "switched")) == self.epoch:
+            self.signal(signal.SIGHUP)
+
+    def decided(self) -> bool:
+        """Whether it is decided that the gang changes, or that it does not."""
+        return (self.folder / f"switch.{self.epoch}").exists()
+
+    def occupies(self, devices: Iterable[int]) -> bool:
+        """Whether it is on one of these devices, or about to be."""
+        here = {*self.devices, *(self.target if self.switching else ())}
+        return not self.over and not here.isdisjoint(devices)
 
     def abandoned(self) -> bool:
         """Whether no keeper is there: then its processes are ended, and it is over."""
@@ -142,7 +170,7 @@ class Incarnation:
 
     def end_strays(self) -> None:
         """The keeper was killed: whatever it had started ends too, wherever it has gone to."""
-        mark = [f"GANTLINE_JOB_ID={self.job}".encode(), f"GANTLINE_EPOCH={self.epoch}".encode(), f"GANTLINE_FOLDER={self.folder}".encode()]
+        mark = [f"GANTLINE_JOB_ID={self.job}".encode(), f"GANTLINE_FOLDER={self.folder}".encode()]
         for _ in range(100):  # until a pass finds nobody: they may fork meanwhile
             found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if pid != os.getpid() and _marked(pid, mark)]
             if not found:

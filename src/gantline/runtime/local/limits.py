@@ -1,7 +1,7 @@
 """Control groups, where this system lets us make them: how many processes a job may have, and how much memory.
 
 Both kinds are known: one tree for all controllers (version 2), or a tree for each (version 1). Where neither can be written, as in most
-containers, a job has no limits of its own, and its state says so.
+containers, `bounds.py` holds a job to its limits as well as it can; its state says which of the two it is.
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ class Groups:
             if amount and controller in dict(self.parents):
                 found.setdefault(str(Path(dict(self.parents)[controller]) / f"gantline-{name}"), {})[file] = str(amount)
         return list(found.items())
+
+    def beyond(self, pids: int, memory: int) -> dict[str, int]:
+        """Limits that no group can hold here."""
+        wanted = {"pids": pids, "memory": memory}
+        return {name: amount for name, amount in wanted.items() if amount and name not in dict(self.parents)}
 
 
 def find_groups(root: Path = _ROOT, own: str | None = None) -> Groups:

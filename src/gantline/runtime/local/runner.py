@@ -13,36 +13,24 @@ import os
 import select
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gantline.core.cluster import Cluster
-from gantline.core.plan import Mode
 from gantline.drivers.live import Clock
 from gantline.engine.executor import Can, News, Order, Report, Verb
-from gantline.runtime.launch import Launch
-from gantline.runtime.local import environment
+from gantline.runtime.local import switching
 from gantline.runtime.local.devices import Machine, find_machine
+from gantline.runtime.local.files import write_json
 from gantline.runtime.local.incarnation import Incarnation
-from gantline.runtime.local.keeper import read_json, write_json
 from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
+from gantline.runtime.local.orders import Task, Writer
 
 _LOG = logging.getLogger("gantline.runtime")
 _BUSY, _CALM = 0.02, 1.0  # seconds between looks: while somebody starts or stops, and otherwise; exits are noticed at once
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What the runner must know of a row."""
-
-    job: str
-    launch: Launch
-    restarts: int = 0
-    saved: float = math.nan  # work that it has said to be saved, where it says so
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +62,7 @@ class LocalRunner:
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread: threading.Thread | None = None
         self._closing = False
+        self.join_limit = switching.JOIN_LIMIT
 
     @property
     def cluster(self) -> Cluster:
@@ -87,10 +76,14 @@ class LocalRunner:
         clock: Clock,
         tell: Callable[[Report, Ending | None], None] | None = None,
         cluster: Callable[[], Cluster] | None = None,
+        refused: Callable[[str, int, str], None] = lambda job, gpus, why: None,
     ) -> None:
-        """Say who the rows are, what time it is, and who wants to hear reports (else `receive` has them)."""
-        self._about, self._row_of, self._clock, self._tell = about, row_of, clock, tell
-        self._cluster = cluster or (lambda: self.machine.cluster)
+        """Say who the rows are, what time it is, and who wants to hear reports (else `receive` has them).
+
+        `refused` hears of a job that goes on with as many devices as it had, and why, though it was given others.
+        """
+        self._about, self._row_of, self._clock, self._tell, self._refused = about, row_of, clock, tell, refused
+        self.writer = Writer(self.home, self.url, self.machine, self.groups, self.mps, cluster or (lambda: self.machine.cluster))
         self._thread = threading.Thread(target=self._work, name="gantline-runner", daemon=True)
         self._thread.start()
 
@@ -124,7 +117,7 @@ class LocalRunner:
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
         """Devices that are declared lost: whoever uses them is ended."""
         for one in list(self._known.values()):
-            if not one.over and not devices.isdisjoint(one.devices):
+            if one.occupies(devices):
                 one.write_order(want="stop", grace=0.0)
 
     # --- after a restart ------------------------------------------------------------------------------------------------
@@ -188,7 +181,7 @@ class LocalRunner:
             if known.over:
                 self._repeat(known)  # it has ended before it could go on
                 return
-            self._go_on(known, order)
+            switching.go_on(known, order, task, self.writer)
         if known is not None and order.epoch < known.epoch:
             self._repeat(known)  # fenced off
         elif order.verb is Verb.START:
@@ -213,77 +206,20 @@ class LocalRunner:
             self._waiting[task.job] = order
             return
         for one in self._known.values():
-            if not one.over and one.row not in order.mates and not set(one.devices).isdisjoint(order.devices):
+            if one.row not in order.mates and one.occupies(order.devices):
                 self._waiting[task.job] = order
                 return
         self._waiting.pop(task.job, None)
         folder = self.home / "jobs" / task.job / str(order.epoch)
         one = Incarnation(task.job, order.epoch, folder, order.row, order.devices)
         one.resumed = order.done if task.launch.resumes else (0.0 if math.isnan(task.saved) else task.saved)
-        one.order = self._written(order, task, one)
+        one.order = self.writer.order(order, task, one)
         self._known[task.job] = one
         try:
             one.begin()
         except OSError as error:  # a full disk, no process to be had
             one.state = {"phase": "over", "cause": "failed", "exit": 126, "why": f"cannot be started: {error}"}
             self._say(News.FAILED, one)
-
-    def _written(self, order: Order, task: Task, one: Incarnation) -> dict[str, Any]:
-        launch = task.launch
-        cuda = [name for name in (self._cuda(device) for device in order.devices) if name is not None]
-        checkpoint = self.home / "jobs" / task.job / "checkpoint"
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        told = {
-            "GANTLINE_URL": self.url, "GANTLINE_JOB_ID": task.job, "GANTLINE_EPOCH": str(order.epoch),
-            "GANTLINE_CHECKPOINT": str(checkpoint),
-            "GANTLINE_DEVICES": ",".join(map(self._name, order.devices)), "GANTLINE_GPUS": str(len(order.devices)),
-            "GANTLINE_FOLDER": str(one.folder), "RESTART_COUNT": str(task.restarts), "JOB_ID": task.job,
-        }  # fmt: skip
-        grant = order.grant.assignment if order.grant is not None else None
-        if grant is not None and grant.batch:
-            told["GANTLINE_BATCH"] = str(grant.batch)
-        if cuda and grant is not None and grant.mode is Mode.SPACE and grant.fraction < 1.0:
-            told |= self.mps.share(grant.fraction)
-        if launch.array_index >= 0:
-            told["ARRAY_INDEX"] = str(launch.array_index)
-        count = launch.processes or max(len(order.devices), 1)
-        return {
-            "want": "run", "job": task.job, "epoch": order.epoch, "name": f"{task.job}.{order.epoch}", "revision": order.revision,
-            "engine_devices": list(order.devices), "resumed": one.resumed, "command": list(launch.command), "shell": launch.shell,
-            "cwd": launch.cwd, "env": environment.common(launch.env, told | dict(task.env), cuda), "ranks": environment.ranks(count, cuda),
-            "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal, "resumes": launch.resumes,
-            "log_bytes": launch.log_bytes, "groups": self.groups.of(f"{task.job}.{order.epoch}", launch.pids, int(launch.memory * 2**30)),
-        }  # fmt: skip
-
-    def _name(self, device: int) -> str:
-        nodes = self._cluster()
-        node = int(nodes.device_node[device])
-        return f"{nodes.nodes[node].name}:{device - int(nodes.first_device[node])}"
-
-    def _cuda(self, device: int) -> str | None:
-        node, _, place = self._name(device).rpartition(":")
-        return self.machine.cuda_of(node, int(place))
-
-    def _go_on(self, one: Incarnation, order: Order) -> None:
-        """The incarnation goes on under a new epoch, with other devices or after a rest; it says itself when it has switched."""
-        alike = not self.machine.cuda and len(order.devices) == len(one.devices)  # one slot is as good as another
-        moved = set(order.devices) != set(one.devices) and not alike
-        one.epoch, one.resumed = order.epoch, order.done
-        if order.verb is Verb.STOP:
-            one.write_order(epoch=order.epoch)
-            return
-        one.target = order.devices
-        told = [self._name(device) for device in order.devices]
-        batch = order.grant.assignment.batch if order.grant is not None else 0
-        if moved:
-            one.switching = self._clock.now()
-            grant = {"epoch": order.epoch, "gpus": len(order.devices), "devices": told, "batch": batch or None}
-            write_json(str(one.folder / "grant.json"), grant)
-        else:
-            one.devices = order.devices
-        base = one.order.get("revision", 0) + 1
-        about = {"epoch": order.epoch, "resumed": order.done, "engine_devices": list(order.devices)}
-        one.write_order(**about, revision=base, base=base, suspended=False)
 
     def _change(self, one: Incarnation, order: Order) -> None:
         """It goes on as the order says."""
@@ -300,6 +236,11 @@ class LocalRunner:
         if one is not None and one.epoch == epoch and one.switching:
             write_json(str(one.folder / "switched"), epoch)
             os.eventfd_write(self._bell, 1)
+
+    def is_same_life(self, job: str, epoch: int) -> bool:
+        """Whether an epoch is an earlier one of the incarnation that runs, and shall; from any thread."""
+        one = self._known.get(job)
+        return one is not None and not one.over and one.order.get("want") != "stop" and int(one.folder.name) <= epoch <= one.epoch
 
     def _stop(self, one: Incarnation, order: Order) -> None:
         if one.over or one.order.get("want") == "stop":
@@ -328,7 +269,9 @@ class LocalRunner:
         if not news and one.keeper_gone():
             news = one.abandoned()
         if one.switching and not one.over:
-            news = self._look_for_switch(one)
+            news = switching.look(one, self.join_limit)
+            if one.refusal and news:
+                self._refused(one.job, len(one.devices), one.refusal)
         if one.saving is not None and one.mark() != one.saved_mark and one.row >= 0:
             one.saved, one.saving = one.saving, None
             self._say(News.SAVED, one)
@@ -336,16 +279,6 @@ class LocalRunner:
             self._repeat(one)
         if one.over:
             one.forget()
-
-    def _look_for_switch(self, one: Incarnation) -> bool:
-        """Whether it has switched; one that does not in time is stopped, and starts again on its new devices."""
-        if read_json(str(one.folder / "switched")) == one.epoch:
-            one.devices, one.switching = one.target, 0.0
-            return True
-        if self._clock.now() > one.switching + max(60.0, 2.0 * float(one.order.get("grace", 10.0))):
-            one.switching = 0.0
-            one.write_order(want="stop", believed=one.resumed)
-        return False
 
     def _repeat(self, one: Incarnation) -> None:
         phase, cause = one.state.get("phase"), one.state.get("cause")

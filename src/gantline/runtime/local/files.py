@@ -1,0 +1,64 @@
+"""What keepers and the service tell each other by files and /proc: whole or not at all, and by whom it was said first.
+
+Keepers import this; it needs the standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import Any
+
+
+def write_json(path: str, value: Any) -> None:
+    """Whole or not at all, and on the disk when it returns."""
+    fresh = f"{path}.{os.getpid()}"
+    with open(fresh, "w", encoding="utf-8") as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)
+
+
+def read_json(path: str) -> Any:
+    """What was written there; None if nothing was."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
+
+
+def say_first(path: str, value: Any) -> Any:
+    """Write a file that nobody has written yet; what stands there then, by whomever."""
+    fresh = f"{path}.{os.getpid()}"
+    write_json(fresh, value)
+    with contextlib.suppress(FileExistsError):
+        os.link(fresh, path)
+    os.unlink(fresh)
+    return read_json(path)
+
+
+def started_at(pid: int) -> int:
+    """When a process was started, in ticks since the boot: with it a number that was given again is not mistaken for the old process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rsplit(b")", 1)[1].split()[19])
+    except (OSError, IndexError, ValueError):
+        return -1
+
+
+def children_of(parent: int) -> list[int]:
+    """Processes whose parent this is."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rsplit(b")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[1]) == parent and fields[0] != b"Z":
+                found.append(int(name))
+    return found

@@ -1,0 +1,102 @@
+"""What is written into an incarnation's order: how it is started, and what its newcomers are told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gantline.core.cluster import Cluster
+from gantline.core.plan import Mode
+from gantline.engine.executor import Order
+from gantline.runtime.launch import Launch
+from gantline.runtime.local import environment
+from gantline.runtime.local.bounds import cpu_seconds
+from gantline.runtime.local.devices import Machine
+from gantline.runtime.local.incarnation import Incarnation
+from gantline.runtime.local.limits import Groups
+from gantline.runtime.local.mps import Mps
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the runner must know of a row."""
+
+    job: str
+    launch: Launch
+    restarts: int = 0
+    saved: float = math.nan  # work that it has said to be saved, where it says so
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Writer:
+    """Knows this machine, and writes orders for it."""
+
+    home: Path
+    url: str
+    machine: Machine
+    groups: Groups
+    mps: Mps
+    cluster: Callable[[], Cluster]
+
+    def order(self, order: Order, task: Task, one: Incarnation) -> dict[str, Any]:
+        """All that a keeper must know."""
+        launch, name = task.launch, f"{task.job}.{order.epoch}"
+        checkpoint = self.home / "jobs" / task.job / "checkpoint"
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        told = {
+            "GANTLINE_URL": self.url, "GANTLINE_JOB_ID": task.job, "GANTLINE_CHECKPOINT": str(checkpoint),
+            "GANTLINE_FOLDER": str(one.folder), "RESTART_COUNT": str(task.restarts), "JOB_ID": task.job,
+            **self._about(order, order.devices),
+        }  # fmt: skip
+        if launch.array_index >= 0:
+            told["ARRAY_INDEX"] = str(launch.array_index)
+        cuda, count = self.cuda(order.devices), launch.processes or max(len(order.devices), 1)
+        memory = int(launch.memory * 2**30)
+        return {
+            "want": "run", "job": task.job, "epoch": order.epoch, "name": name, "revision": order.revision,
+            "engine_devices": list(order.devices), "resumed": one.resumed, "command": list(launch.command), "shell": launch.shell,
+            "cwd": launch.cwd, "env": environment.common(launch.env, told | dict(task.env), cuda), "ranks": environment.ranks(count),
+            "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal, "resumes": launch.resumes,
+            "log_bytes": launch.log_bytes, "groups": self.groups.of(name, launch.pids, memory),
+            "bounds": {**self.groups.beyond(launch.pids, memory), "cpu": cpu_seconds(launch.time_limit)},
+        }  # fmt: skip
+
+    def change(self, order: Order, members: Sequence[int], devices: Sequence[int]) -> dict[str, Any]:
+        """The gang that shall be: which ranks stay, in their new order, and what newcomers are told."""
+        env = {**self._about(order, devices), "GANTLINE_JOINING": "1", "CUDA_VISIBLE_DEVICES": ",".join(self.cuda(devices))}
+        ranks = environment.ranks(len(devices))[len(members) :]
+        return {"epoch": order.epoch, "members": list(members), "env": env, "ranks": ranks}
+
+    def grant(self, order: Order, devices: Sequence[int]) -> dict[str, Any]:
+        """What a job that runs is told of its new grant."""
+        batch = order.grant.assignment.batch if order.grant is not None else 0
+        return {"epoch": order.epoch, "gpus": len(devices), "devices": list(map(self.name, devices)), "batch": batch or None}
+
+    def _about(self, order: Order, devices: Sequence[int]) -> dict[str, str]:
+        told = {
+            "GANTLINE_EPOCH": str(order.epoch),
+            "GANTLINE_DEVICES": ",".join(map(self.name, devices)),
+            "GANTLINE_GPUS": str(len(devices)),
+        }
+        grant = order.grant.assignment if order.grant is not None else None
+        if grant is not None and grant.batch:
+            told["GANTLINE_BATCH"] = str(grant.batch)
+        if grant is not None and grant.mode is Mode.SPACE and grant.fraction < 1.0 and self.cuda(devices):
+            told |= self.mps.share(grant.fraction)
+        return told
+
+    def name(self, device: int) -> str:
+        """A device by its node and its place there."""
+        nodes = self.cluster()
+        node = int(nodes.device_node[device])
+        return f"{nodes.nodes[node].name}:{device - int(nodes.first_device[node])}"
+
+    def cuda(self, devices: Sequence[int]) -> list[str]:
+        """What CUDA calls these devices; CPU slots have no such name."""
+        places = (self.name(device).rpartition(":") for device in devices)
+        names = (self.machine.cuda_of(node, int(place)) for node, _, place in places)
+        return [name for name in names if name is not None]

@@ -1,0 +1,50 @@
+"""A job's output: captured from its ranks, bounded on disk. Keepers import this; it needs the standard library only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+
+class Log:
+    """Output, bounded: when a half is full it becomes ``log.1`` and the one before it is gone."""
+
+    def __init__(self, path: str, most: int) -> None:
+        self.path, self.half = path, max(int(most) // 2, 4096)
+        self.file = open(path, "ab", buffering=0)  # noqa: SIM115  it stays open
+        self.size = self.file.tell()
+        self.lost = 0
+
+    def write(self, data: bytes) -> None:
+        try:
+            if self.size + len(data) > self.half and self.size:
+                self.file.close()
+                os.replace(self.path, self.path + ".1")
+                self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115
+                self.size = 0
+            self.file.write(data)
+            self.size += len(data)
+        except OSError:
+            self.lost += len(data)  # the disk is full: the job goes on
+
+
+class Lines:
+    """Lines of several ranks in one log, each with the number of its rank before it; the beginning of a line waits for its end."""
+
+    def __init__(self, log: Log, rank_of: Callable[[int], int]) -> None:
+        self.log, self.rank_of = log, rank_of
+        self.numbered = False  # a job that has one rank only is written as it speaks
+        self.begun: dict[int, bytes] = {}  # by process
+
+    def write(self, process: int, data: bytes) -> None:
+        """Something that a process has said; nothing: it will say no more."""
+        if not self.numbered:
+            if data:
+                self.log.write(data)
+            return
+        text = self.begun.pop(process, b"") + data
+        lines = text.splitlines(keepends=True)
+        if data and lines and not lines[-1].endswith(b"\n") and len(lines[-1]) < 65536:
+            self.begun[process] = lines.pop()
+        if lines:
+            self.log.write(b"".join(b"[%d] %s" % (self.rank_of(process), one) for one in lines))

@@ -1,0 +1,82 @@
+"""An incarnation goes on with other devices: what it is told, how newcomers come, and how it is known that it has switched.
+
+A job with a fixed number of processes hears of its new devices from ``grant.json`` and says when it uses them. In a job with a rank per
+device some ranks stay, in their order, others leave and newcomers join: on CPU slots, which are alike, the first ranks stay; a GPU keeps
+its rank. What has not come about in time is called off where it still can be, and else the job is stopped and starts again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from gantline.engine.executor import Order, Verb
+from gantline.runtime.local.files import write_json
+from gantline.runtime.local.incarnation import Incarnation
+from gantline.runtime.local.orders import Task, Writer
+
+_LEAST = 60.0  # seconds that a job has at least to switch, once everything is there for it
+JOIN_LIMIT = 600.0  # seconds that newcomers have to make themselves ready
+
+
+def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
+    """The incarnation goes on under a new epoch, with other devices or after a rest; it says itself when it has switched."""
+    slots = not writer.machine.cuda
+    moved = set(order.devices) != set(one.devices) and not (slots and len(order.devices) == len(one.devices))
+    one.epoch, one.resumed, one.refusal = order.epoch, order.done, ""
+    if order.verb is Verb.STOP:
+        one.write_order(epoch=order.epoch)
+        return
+    base = one.order.get("revision", 0) + 1
+    about = {"epoch": order.epoch, "resumed": order.done, "revision": base, "base": base, "suspended": False}
+    if not moved:
+        one.devices = order.devices
+        one.write_order(**about, engine_devices=list(order.devices))
+        return
+    grant, change = writer.grant(order, order.devices), None
+    one.target = order.devices
+    if task.launch.processes == 0:
+        members, one.target = seats(one.devices, order.devices, slots)
+        change = writer.change(order, members, one.target)
+        grant = writer.grant(order, one.target) | {"members": list(members), "world": len(one.target)}
+    one.switching = time.monotonic()
+    before = list(one.devices)
+    # the keeper and the runner of another life must know of the change before the job does
+    one.write_order(**about, engine_devices=list(one.target), previous_devices=before, change=change)
+    write_json(str(one.folder / "grant.json"), grant)
+
+
+def seats(old: Sequence[int], new: Sequence[int], alike: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Which ranks stay, in their new order, and the device of each rank then."""
+    if alike:
+        return tuple(range(min(len(old), len(new)))), tuple(new)
+    members = tuple(rank for rank, device in enumerate(old) if device in new)
+    return members, (*(old[rank] for rank in members), *(device for device in new if device not in old))
+
+
+def look(one: Incarnation, join_limit: float) -> bool:
+    """Whether it has just switched; one that does not in time goes on as it was, or is stopped and starts again on its new devices."""
+    if one.has_switched:
+        refused = one.state.get("refused") or {}
+        if refused.get("epoch") == one.epoch:
+            one.refusal = str(refused.get("why"))
+        else:
+            one.devices = one.target
+        one.switching = 0.0
+        return True
+    one.look_again()
+    change, waited = one.order.get("change"), time.monotonic() - one.switching
+    if change and change["epoch"] == one.epoch and not change.get("refuse"):
+        if not one.decided():
+            if waited > join_limit:
+                one.switching = time.monotonic()
+                one.write_order(change={**change, "refuse": f"its new ranks were not ready within {join_limit:g} s"})
+            return False
+        if "decided" not in change:
+            one.switching = time.monotonic()  # from now on it is a matter of steps
+            one.write_order(change={**change, "decided": True})
+            return False
+    if waited > max(_LEAST, 2.0 * float(one.order.get("grace", 10.0))):
+        one.switching = 0.0
+        one.write_order(want="stop", believed=one.resumed)
+    return False

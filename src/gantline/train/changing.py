@@ -1,0 +1,84 @@
+"""Between two steps a gang becomes another one: ranks that leave, ranks that stay, newcomers that get what the first rank has.
+
+All ranks of the old gang come here at the same step. Those who stay and the newcomers form a new gang, newcomers get the job's state
+(and its model: by the functions that `keep` was given for that, else from a checkpoint that is made for them), and everybody makes the
+next step. Nobody who stays ends, and no step is made twice.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from gantline.train import record
+from gantline.train.store import MODEL
+
+if TYPE_CHECKING:
+    from gantline.train.job import Job
+
+_LOOK = 0.01  # seconds between two looks at what others have decided
+
+
+def carry_out(job: Job, epoch: int) -> None:
+    """Go on under another epoch, as it was decided; a rank that leaves does not return."""
+    decision = job.board.decision(epoch, job.member)
+    assert decision is not None  # nobody is told of an epoch before
+    if not decision.regroups(job.member):
+        after = decision.after(job.member)
+        assert after is not None
+        job.become(after)
+        return
+    assert job.gang is not None
+    if decision.newcomers and job.kept.pack is None:
+        job.checkpoint()
+    member = decision.after(job.member)
+    if member is None:
+        _step_out(job, epoch)
+        return
+    job.become(member)
+    job.gang.form(member)
+    if decision.newcomers:
+        _hand_over(job)
+    for act in job.after_switch:
+        act(job)
+
+
+def _step_out(job: Job, epoch: int) -> None:
+    """This rank is not needed any more; it stays until the others do without it."""
+    assert job.gang is not None
+    while not job.board.is_switched(epoch):
+        time.sleep(_LOOK)
+    job.gang.close()
+    job.close()
+    raise SystemExit(0)
+
+
+def _hand_over(job: Job) -> None:
+    assert job.gang is not None
+    job.gang.spread(json.dumps(record.to_json(job)).encode())
+    if job.kept.pack is not None:
+        job.gang.spread(job.kept.pack() if job.rank == 0 else b"")
+
+
+def enter(job: Job) -> None:
+    """A newcomer is ready: it waits until the gang takes it in, and goes on with what the others have."""
+    assert job.gang is not None
+    job.board.say_ready(job.member)
+    while (decision := job.board.decision(job.member.epoch, job.member)) is None:
+        if job.flags.stop:
+            job.leave()
+        time.sleep(_LOOK)
+    if decision.refused:
+        job.close()
+        raise SystemExit(0)
+    after = job.member.at(decision.port)
+    job.become(after)
+    job.gang.form(after)
+    record.resume(job, json.loads(job.gang.spread(b"")))
+    if job.kept.unpack is not None:
+        job.kept.unpack(job.gang.spread(b""))
+    elif job.kept.load is not None:
+        newest = job.store.newest()
+        assert newest is not None  # it was made for us
+        job.kept.load(newest / MODEL)

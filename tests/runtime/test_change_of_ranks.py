@@ -1,0 +1,121 @@
+"""Jobs with a rank per device that grow and shrink while they train: real processes, averaging over sockets."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.runtime.specs import Spec, ended, running, state, until
+
+from gantline.core.inputs import Wish
+from gantline.runtime.launch import Launch
+from gantline.runtime.records import MemoryStore
+from gantline.runtime.scheduler import Scheduler
+
+ROOT = Path(__file__).parents[2]
+POLICY = f"{ROOT}/tests/engine/assigning.py:AsAsked"
+SAMPLES, BATCH = 40, 10
+
+
+class Line(NamedTuple):
+    step: int
+    rank: int
+    world: int
+    pid: int
+    samples: tuple[int, ...]
+
+
+def gang(seen: Path, gpus: int, epochs: int = 10, setup: str = "") -> Spec:
+    """The example, with a moment for each step; `setup` runs before it, in the same process."""
+    words = f"--samples {SAMPLES} --batch {BATCH} --epochs {epochs} --pause 0.02 --seen {seen}"
+    line = f"{setup} exec {sys.executable} -S {ROOT}/examples/train_gang.py {words}"
+    env = {"PYTHONPATH": str(ROOT / "src")}
+    launch = Launch((line,), shell=True, env=env, processes=0, changes=("devices",), resumes=True)
+    return Spec(launch, job={"gpus": gpus, "min_gpus": 1, "max_gpus": 4})
+
+
+def lines(seen: Path) -> list[Line]:
+    """What the ranks have written; the last line may not be whole."""
+    found = []
+    for line in seen.read_text().split("\n")[:-1] if seen.exists() else []:
+        step, rank, world, pid, samples = line.split(" ")
+        found.append(Line(int(step), int(rank), int(world), int(pid), tuple(int(one) for one in samples.split(",") if one)))
+    return found
+
+
+def resize(scheduler: Scheduler, job: str, gpus: int) -> None:
+    scheduler.wish([job], Wish.RESIZE, gpus=gpus, min_gpus=1, max_gpus=4)
+
+
+def sizes(seen: Path) -> list[int]:
+    """How many ranks made each step, in the order of steps."""
+    return [world for _, world in sorted({(line.step, line.world) for line in lines(seen)})]
+
+
+def test_a_gang_grows_and_shrinks_and_nobody_starts_again(tmp_path: Path) -> None:
+    """One rank, three, two: every step is made once, every sample seen once per epoch, by the same first process all the time."""
+    seen = tmp_path / "seen"
+    with running(tmp_path, "cpu:3", POLICY) as scheduler:
+        (job,) = scheduler.submit(gang(seen, 1, epochs=30))
+        until(lambda: lines(seen), "the first step")
+        resize(scheduler, job, 3)
+        until(lambda: 3 in sizes(seen), "three ranks")
+        until(lambda: state(scheduler, job) == "running", "that is known")
+        resize(scheduler, job, 2)
+        until(lambda: 2 in sizes(seen), "two ranks")
+        (other,) = scheduler.submit(Spec(Launch(("true",))))
+        assert ended(scheduler, other) == ["succeeded"], "the device that was given up is used"
+        assert ended(scheduler, job) == ["succeeded"]
+        assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"], "one incarnation"
+        log = (tmp_path / "jobs" / job / "1" / "log").read_text()
+    told = lines(seen)
+    assert [step for step, _ in sorted({(line.step, line.world) for line in told})] == list(range(30 * SAMPLES // BATCH))
+    assert list(dict.fromkeys(sizes(seen))) == [1, 3, 2]
+    assert len({line.pid for line in told if line.rank == 0}) == 1
+    assert len({line.pid for line in told}) == 3
+    assert Counter(one for line in told for one in line.samples) == dict.fromkeys(range(SAMPLES), 30)
+    assert f"after {30 * SAMPLES // BATCH} steps" in log
+
+
+def test_a_newcomer_that_fails_leaves_the_gang_as_it_is(tmp_path: Path) -> None:
+    seen, store = tmp_path / "seen", MemoryStore()
+    with running(tmp_path, "cpu:3", POLICY, store) as scheduler:
+        (job,) = scheduler.submit(gang(seen, 2, epochs=30, setup='[ "$RANK" != 2 ] || exit 9;'))
+        until(lambda: lines(seen), "the first step")
+        resize(scheduler, job, 3)
+        until(lambda: scheduler.view().jobs[job].max_gpus == 2, "it stays as it is")
+        until(lambda: state(scheduler, job) == "running", "that is known")
+        assert len(scheduler.view().jobs[job].devices) == 2
+        (other,) = scheduler.submit(Spec(Launch(("true",))))
+        assert ended(scheduler, other, job) == ["succeeded", "succeeded"], "what it was given for nothing is free"
+        assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"]
+    told = lines(seen)
+    assert set(sizes(seen)) == {2}
+    assert len({line.pid for line in told}) == 2
+    assert Counter(one for line in told for one in line.samples) == dict.fromkeys(range(SAMPLES), 30)
+    (event,) = [one for one in store.told if one["event"] == "resize-refused"]
+    assert "rank 2 ended with exit code 9" in event["why"]
+
+
+def test_a_gang_that_breaks_while_it_changes_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    """The newcomer dies when the change is decided: everybody starts again, from the step at which that was."""
+    seen = tmp_path / "seen"
+    dies = (
+        "import gantline.train.gangs as g, os; form = g.SocketGang.form;"
+        "g.SocketGang.form = lambda self, member: os._exit(5) if os.environ.get('GANTLINE_JOINING') else form(self, member)"
+    )
+    (tmp_path / "sitecustomize.py").write_text(dies)
+    spec = gang(seen, 1, epochs=20, setup=f"export PYTHONPATH={ROOT / 'src'}:{tmp_path};")
+    spec = Spec(Launch((spec.way.command[0].replace(" -S ", " "),), **{k: getattr(spec.way, k) for k in ("shell", "env", "processes", "changes", "resumes")}), job=spec.job)
+    with running(tmp_path, "cpu:2", POLICY) as scheduler:
+        (job,) = scheduler.submit(spec)
+        until(lambda: len(lines(seen)) > 3, "some steps")
+        resize(scheduler, job, 2)
+        assert ended(scheduler, job) == ["succeeded"]
+        assert scheduler.view().jobs[job].failures == 0, "it is not the job's failure"
+        assert len(list((tmp_path / "jobs" / job).glob("[0-9]*"))) == 2
+    told = lines(seen)
+    assert list(dict.fromkeys(sizes(seen))) == [1, 2]
+    assert Counter(one for line in told for one in line.samples) == dict.fromkeys(range(SAMPLES), 20), "no step was made twice"
