@@ -1,15 +1,18 @@
-"""An elastic data-parallel job: DistributedDataParallel with gloo on CPUs, any number of ranks before and after a restart.
+"""An elastic data-parallel job: DistributedDataParallel with gloo, on CPUs or GPUs, with any number of ranks.
 
     torchrun --nproc-per-node 2 examples/train_ddp.py
-    gantline submit --gpus 1:4 -- python examples/train_ddp.py
+    gantline submit ddp.yaml       # processes: gpus; elastic: {min: 1, max: 4, live: true}
 
-Every step sees the same samples whatever the number of ranks, so that resizing changes nothing but the speed.
+Every step sees the same samples whatever the number of ranks, so that resizing changes nothing but the speed. The gang may change without
+a stop: the process group is formed anew, newcomers get the weights by broadcast, and the model is wrapped again.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -24,30 +27,46 @@ parser.add_argument("--samples", type=int, default=240)
 parser.add_argument("--batch", type=int, default=24)
 parser.add_argument("--epochs", type=int, default=4)
 parser.add_argument("--rate", type=float, default=0.05)
+parser.add_argument("--cuda", action="store_true", help="train on GPUs, each rank on its own where there are enough")
+parser.add_argument("--pause", type=float, default=0.0, help="seconds that each step takes on top")
 parser.add_argument("--leave-after", type=int, default=0, help="ask to stop after so many steps, as the scheduler would")
 given = parser.parse_args()
 
 for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}.items():
     os.environ.setdefault(name, value)
 torch.set_num_threads(1)
-dist.init_process_group("gloo")
+device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()) if given.cuda else torch.device("cpu")
 
 torch.manual_seed(0)
 inputs = torch.randn(given.samples, 8)
-targets = (inputs @ torch.randn(8, 1)).tanh()
-model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+targets = (inputs @ torch.randn(8, 1)).tanh().to(device)
+inputs = inputs.to(device)
+model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=given.rate, momentum=0.9)
 
-job = train.join(sum_over_ranks=train_torch.sum_over_ranks)
+job = train.join(gang=train_torch.ProcessGroup("gloo"))
 train_torch.keep(job, model=model, optimizer=optimizer)
-parallel = DistributedDataParallel(model)
 noise = train_torch.NoiseOfGang(job)
-parallel.register_comm_hook(None, noise.hook())
+parallel: DistributedDataParallel | None = None
+
+
+def wrap(job: train.Job) -> None:
+    """The gang is another one now: so must be who averages over it."""
+    global parallel
+    parallel = None
+    gc.collect()  # the old one looks at gradients as long as it is there
+    parallel = DistributedDataParallel(model)
+    parallel.register_comm_hook(None, noise.hook())
+
+
+wrap(job)
+job.on_switch(wrap)
 
 first = job.step
 for batch in job.loader(range(given.samples), batch=given.batch, epochs=given.epochs):
     own = list(batch)
     # all ranks together: the mean over the whole step; DDP divides by the number of ranks, so each multiplies by it
+    assert parallel is not None
     errors = (parallel(inputs[own]) - targets[own]).square()
     loss = errors.sum() * job.world / batch.total
     optimizer.zero_grad()
@@ -57,6 +76,7 @@ for batch in job.loader(range(given.samples), batch=given.batch, epochs=given.ep
         group["lr"] = given.rate * job.rate_factor("adascale")
     optimizer.step()
     job.report(loss=float(loss))
+    time.sleep(given.pause)
     if job.step - first == given.leave_after:
         job.flags.stop = True
 

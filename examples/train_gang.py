@@ -1,6 +1,6 @@
 """A data-parallel job in plain Python that grows and shrinks without a stop: ranks average over sockets.
 
-    gantline submit --gpus 2 --elastic 1:4 --processes gpus --live -- python examples/train_gang.py
+    gantline submit gang.yaml      # processes: gpus; elastic: {min: 1, max: 4, live: true}; run: [python, examples/train_gang.py]
 
 New ranks prepare beside those that run, and join between two steps. Every sample is seen once per epoch, whoever sees it.
 """

@@ -27,10 +27,10 @@ class Line(NamedTuple):
     samples: tuple[int, ...]
 
 
-def gang(seen: Path, gpus: int, epochs: int = 10, setup: str = "") -> Spec:
+def gang(seen: Path, gpus: int, epochs: int, setup: str = "", program: str = f"{ROOT}/examples/train_gang.py") -> Spec:
     """The example, with a moment for each step; `setup` runs before it, in the same process."""
     words = f"--samples {SAMPLES} --batch {BATCH} --epochs {epochs} --pause 0.02 --seen {seen}"
-    line = f"{setup} exec {sys.executable} -S {ROOT}/examples/train_gang.py {words}"
+    line = f"{setup} exec {sys.executable} -S {program} {words}"
     env = {"PYTHONPATH": str(ROOT / "src")}
     launch = Launch((line,), shell=True, env=env, processes=0, changes=("devices",), resumes=True)
     return Spec(launch, job={"gpus": gpus, "min_gpus": 1, "max_gpus": 4})
@@ -100,17 +100,22 @@ def test_a_newcomer_that_fails_leaves_the_gang_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_gang_that_breaks_while_it_changes_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    """The newcomer dies when the change is decided: everybody starts again, from the step at which that was."""
+    """The newcomer dies when the checkpoint for it is there: everybody starts again, from the step at which that was."""
     seen = tmp_path / "seen"
-    dies = (
-        "import gantline.train.gangs as g, os; form = g.SocketGang.form;"
-        "g.SocketGang.form = lambda self, member: os._exit(5) if os.environ.get('GANTLINE_JOINING') else form(self, member)"
+    breaks = tmp_path / "breaks.py"
+    breaks.write_text(
+        "import os, runpy, time\n"
+        "from gantline.train import SocketGang\n"
+        "def form(self, member):\n"
+        "    while not list(member.folder.glob('0*')):\n"
+        "        time.sleep(0.01)\n"
+        "    os._exit(5)\n"
+        "if 'GANTLINE_JOINING' in os.environ:\n"
+        "    SocketGang.form = form\n"
+        f"runpy.run_path({f'{ROOT}/examples/train_gang.py'!r}, run_name='__main__')\n"
     )
-    (tmp_path / "sitecustomize.py").write_text(dies)
-    spec = gang(seen, 1, epochs=20, setup=f"export PYTHONPATH={ROOT / 'src'}:{tmp_path};")
-    spec = Spec(Launch((spec.way.command[0].replace(" -S ", " "),), **{k: getattr(spec.way, k) for k in ("shell", "env", "processes", "changes", "resumes")}), job=spec.job)
     with running(tmp_path, "cpu:2", POLICY) as scheduler:
-        (job,) = scheduler.submit(spec)
+        (job,) = scheduler.submit(gang(seen, 1, epochs=20, program=str(breaks)))
         until(lambda: len(lines(seen)) > 3, "some steps")
         resize(scheduler, job, 2)
         assert ended(scheduler, job) == ["succeeded"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from tests.engine.states import engine_of
 from tests.runtime.specs import end_all
 
-from gantline.conformance.executor import Bench, ExecutorContract
+import gantline
+from gantline.conformance.executor import Bench, ExecutorContract, InPlaceContract
 from gantline.core import columns as c
 from gantline.core.phases import RUNNING
 from gantline.drivers.acknowledged import Prompt
@@ -72,13 +74,33 @@ done
 """
 
 
-class LocalBench:
-    """Real processes that go on until they are told to finish, save when asked and can use other devices."""
+_GANG = """
+import os, time
+from gantline import train
+job = train.join(gang=train.SocketGang())
+job.keep()
+for _ in job.steps(10**9):
+    time.sleep(0.01)
+    if job.sum([float(os.path.exists(os.environ["GANTLINE_CHECKPOINT"] + "/finish"))])[0]:
+        break
+"""
 
-    def __init__(self, home: Path) -> None:
+ONE = Launch((_JOB,), shell=True, grace=10.0, save_signal="USR1", changes=("devices",), resumes=True)
+RANKS = Launch(
+    (sys.executable, "-S", "-c", _GANG),
+    env={"PYTHONPATH": str(Path(gantline.__file__).parents[1])},
+    processes=0,
+    changes=("devices",),
+    resumes=True,
+)
+
+
+class LocalBench:
+    """Real processes that go on until they are told to finish and can use other devices."""
+
+    def __init__(self, home: Path, launch: Launch) -> None:
         self.home = home
         self.executor = LocalRunner(home, "cpu:4")
-        launch = Launch((_JOB,), shell=True, grace=10.0, save_signal="USR1", changes=("devices",), resumes=True)
         self.executor.attach(lambda row: Task(f"job{row}", launch), lambda job: int(job[3:]), WallClock(time.time()))
 
     def now(self) -> float:
@@ -111,7 +133,11 @@ class TestFaulty(ExecutorContract):
         return VirtualBench(FaultyExecutor(np.full(4, 1_500.0), self.faults, self.seed, able=frozenset(Can)))
 
 
-class TestLocal(ExecutorContract):
+class OnThisMachine:
+    """A home, and nobody left in it."""
+
+    launch: Launch
+
     @pytest.fixture(autouse=True)
     def _home(self, tmp_path: Path) -> Iterator[None]:
         self.home = tmp_path
@@ -120,4 +146,14 @@ class TestLocal(ExecutorContract):
         end_all(tmp_path)
 
     def bench(self) -> Bench:
-        return LocalBench(self.home)
+        return LocalBench(self.home, self.launch)
+
+
+class TestLocal(OnThisMachine, ExecutorContract):
+    launch = ONE
+
+
+class TestLocalRanks(OnThisMachine, InPlaceContract):
+    """A rank per device: others join and leave."""
+
+    launch = RANKS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,14 +28,31 @@ def test_a_tree_for_each_controller(tmp_path: Path) -> None:
     assert find_groups(tmp_path / "nothing", "") == Groups(1, {})
 
 
-def test_forking_without_end_ends_at_the_limit(tmp_path: Path) -> None:
-    """Where the system has control groups that we may write; elsewhere the job's state says that nothing holds."""
+@pytest.fixture(params=["cgroup", "rlimit"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Control groups where they can be made, and what there is without them."""
+    if request.param == "rlimit":
+        monkeypatch.setattr("gantline.runtime.local.runner.find_groups", Groups)
+    elif not {"pids", "memory"} <= set(find_groups().parents):
+        pytest.skip("control groups cannot be made here")
+    return str(request.param)
+
+
+FORKS = "i=0; while [ $i -lt 60 ]; do sleep 30 & i=$((i + 1)); done; wait"
+EATS = "x = b'x' * (300 << 20); time.sleep(30)"  # more than it may have, alone
+EAT = "os.fork(); os.fork(); x = b'x' * (40 << 20); time.sleep(30)"  # no more than it may have each
+
+
+@pytest.mark.parametrize("job", [FORKS, EATS, EAT], ids=["forks", "eats", "eat together"])
+def test_who_wants_more_than_it_may_have_is_contained(tmp_path: Path, way: str, job: str) -> None:
+    line = job if job is FORKS else f'{sys.executable} -S -c "import os, time; {job}"'
     with running(tmp_path) as scheduler:
-        bounded = "pids" in scheduler.runner.groups.parents
-        line = "i=0; while [ $i -lt 40 ]; do sleep 30 & i=$((i + 1)); done; jobs -p | wc -l > $GANTLINE_CHECKPOINT/forks"
-        (job,) = scheduler.submit(shell(line, pids=12))
-        assert ended(scheduler, job)[0] == ("failed" if bounded else "succeeded")
-        assert scheduler.runner._known[job].state["limits"] == ("cgroup" if bounded else "none")
+        (name,) = scheduler.submit(shell(line, pids=12, memory=0.1))
+        (beside,) = scheduler.submit(shell("true", pids=12, memory=0.1))
+        assert ended(scheduler, name, beside) == ["failed", "succeeded"]
+        assert scheduler.runner._known[name].state["limits"] == way
+        if way == "rlimit" and job is not EATS:
+            assert "may" in scheduler.view().jobs[name].why
 
 
 def test_shares_of_a_gpu_are_told_to_the_service_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,8 +31,8 @@ class Bench(Protocol):
         ...
 
 
-class ExecutorContract(ABC):
-    """The promises, one test each."""
+class _Trial(ABC):
+    """What tests are made of."""
 
     patience = 400  # how often `hear` is asked before something is said not to happen
     calm = 5  # how often, to see that nothing happens
@@ -42,7 +42,6 @@ class ExecutorContract(ABC):
     def bench(self) -> Bench:
         """A fresh executor on its bench."""
 
-    # --- what tests are made of --------------------------------------------------------------------------------------------------------
     def begin(self) -> Bench:
         self._bench, self._heard, self._newest = self.bench(), [], {}
         return self._bench
@@ -77,7 +76,63 @@ class ExecutorContract(ABC):
             self._heard += self._bench.hear()
         return self._heard
 
-    # --- promises -------------------------------------------------------------------------------------------------------
+
+class InPlaceContract(_Trial):
+    """Promises of an executor that gives a gang other devices while it runs (`Can.DEVICES`), one test each."""
+
+    def test_it_goes_on_with_other_devices(self) -> None:
+        bench = self.begin()
+        if Can.DEVICES not in bench.executor.can(0):
+            return
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+        self.order(Verb.START, 0, 2, (0, 1), onto=1)
+        assert set(self.news(News.STARTED, 0, 2).devices) == {0, 1}
+        assert not [r for r in self._heard if r.news in _ENDS]
+        self.order(Verb.STOP, 0, 2)
+        self.news(News.STOPPED, 0, 2)
+
+    def test_who_has_ended_does_not_go_on(self) -> None:
+        bench = self.begin()
+        if Can.DEVICES not in bench.executor.can(0):
+            return
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+        bench.finish(0)
+        self.news(News.FINISHED, 0, 1)
+        self._heard = []
+        self.order(Verb.START, 0, 2, (0, 1), onto=1)
+        self.news(News.FINISHED, 0, 1)
+        assert not [r for r in self.quiet() if r.news is News.STARTED]
+
+    def test_what_it_gives_up_can_be_used_when_it_has_switched(self) -> None:
+        bench = self.begin()
+        if Can.DEVICES not in bench.executor.can(0):
+            return
+        self.order(Verb.START, 0, 1, (0, 1))
+        self.news(News.STARTED, 0, 1)
+        self.order(Verb.START, 0, 2, (0,), onto=1)
+        assert set(self.news(News.STARTED, 0, 2).devices) == {0}
+        assert not [r for r in self._heard if r.news in _ENDS]
+        self.order(Verb.START, 1, 1, (1,))
+        self.news(News.STARTED, 1, 1)
+
+    def test_who_is_stopped_while_it_changes_is_gone(self) -> None:
+        bench = self.begin()
+        if Can.DEVICES not in bench.executor.can(0):
+            return
+        self.order(Verb.START, 0, 1, (0,))
+        self.news(News.STARTED, 0, 1)
+        self.order(Verb.START, 0, 2, (0, 1), onto=1)
+        self.order(Verb.STOP, 0, 2)
+        self.until(lambda r: r.news is News.STOPPED and r.epoch in (1, 2), "it was not stopped")
+        self.order(Verb.START, 1, 1, (0, 1))
+        self.news(News.STARTED, 1, 1)
+
+
+class ExecutorContract(InPlaceContract):
+    """All promises."""
+
     def test_a_start_is_acknowledged_with_epoch_and_devices(self) -> None:
         self.begin()
         self.order(Verb.START, 0, 1, (0, 1))
@@ -180,28 +235,3 @@ class ExecutorContract(ABC):
         self.order(Verb.START, 0, 1, (0,), revision=1, saves=1, done=5.0)
         self.news(News.SAVED, 0, 1)
         assert not [r for r in self.quiet() if r.news in _ENDS]
-
-    def test_it_goes_on_with_other_devices(self) -> None:
-        bench = self.begin()
-        if Can.DEVICES not in bench.executor.can(0):
-            return
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
-        self.order(Verb.START, 0, 2, (0, 1), onto=1)
-        assert set(self.news(News.STARTED, 0, 2).devices) == {0, 1}
-        assert not [r for r in self._heard if r.news in _ENDS]
-        self.order(Verb.STOP, 0, 2)
-        self.news(News.STOPPED, 0, 2)
-
-    def test_who_has_ended_does_not_go_on(self) -> None:
-        bench = self.begin()
-        if Can.DEVICES not in bench.executor.can(0):
-            return
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
-        bench.finish(0)
-        self.news(News.FINISHED, 0, 1)
-        self._heard = []
-        self.order(Verb.START, 0, 2, (0, 1), onto=1)
-        self.news(News.FINISHED, 0, 1)
-        assert not [r for r in self.quiet() if r.news is News.STARTED]

@@ -15,7 +15,7 @@ import resource
 from typing import Any
 
 _PAGE = resource.getpagesize()
-_OFTEN, _SELDOM = 0.05, 0.5  # seconds between two counts: when more than half of something is used, and otherwise
+_OFTEN, _SELDOM = 0.05, 0.2  # seconds between two counts: when more than half of something is used, and otherwise
 
 
 class Bounds:
