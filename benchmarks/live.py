@@ -70,17 +70,17 @@ def submit_at(home: Path, rate: float, seconds: float) -> dict[str, float]:
     return {"rate": total / took, **{f"p{share}": float(np.percentile(latencies, share)) for share in (50, 90, 99)}}
 
 
-def looked(client: Client, times: int = 20) -> tuple[float, float]:
-    """Milliseconds per decision, and for a list of all jobs, while single jobs come in."""
-    before = decisions(client)
+def looked(client: Client, pid: int, times: int = 200) -> dict[str, float]:
+    """Milliseconds per decision, of CPU per submission, and for a list of all jobs, while single jobs come in."""
+    before, used = decisions(client), cpu_seconds(pid)
     for _ in range(times):
         client.submit(["sleep", "1"], resources={"gpus": 2})
-    client.snapshot()
-    after = decisions(client)
+    after, spent = decisions(client), cpu_seconds(pid) - used
     at = time.monotonic()
     client.jobs(limit=100_000)
     listed = time.monotonic() - at
-    return 1000 * (after[1] - before[1]) / max(after[0] - before[0], 1), 1000 * listed
+    decision = (after[1] - before[1]) / max(after[0] - before[0], 1)
+    return {"ms_per_decision": 1000 * decision, "cpu_ms_per_submission": 1000 * spent / times, "ms_per_listing": 1000 * listed}
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -108,14 +108,9 @@ def report(client: Client, home: Path, pid: int, arguments: argparse.Namespace) 
     used = cpu_seconds(pid)
     seen = submit_at(home, arguments.rate, arguments.seconds)
     tell(f"{arguments.rate:g} submissions a second with {arguments.queued} queued", **seen, cpu=cpu_seconds(pid) - used)
-    decision, listing = looked(client)
-    tell("then", queued=client.status()["jobs"].get("pending", 0), ms_per_decision=decision, ms_per_listing=listing)
+    tell("then", queued=client.status()["jobs"].get("pending", 0), **looked(client, pid))
     fill(client, max(0, arguments.deep - client.status()["jobs"].get("pending", 0)))
-    used = cpu_seconds(pid)
-    decision, listing = looked(client)
-    spent = 1000 * (cpu_seconds(pid) - used)
-    queued = client.status()["jobs"].get("pending", 0)
-    tell("then", queued=queued, ms_per_decision=decision, ms_per_listing=listing, cpu_ms_per_submission=spent / 20)
+    tell("then", queued=client.status()["jobs"].get("pending", 0), **looked(client, pid))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from gantline.core.errors import UsageError
 from gantline.core.grant_json import fluid_ways
 from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job
 from gantline.core.json_reader import Reader, check_head, json_number
+from gantline.core.known_rows import KnownRows
 from gantline.core.lending import tables_behind
 from gantline.core.option_json import decode_option
 from gantline.core.options import Option, OptionTable
@@ -35,8 +36,8 @@ _STATE = ("cluster", "down", "shared", "free", "jobs", "users", "queues", "apps"
 _LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 
 
-def encode_snapshot(snapshot: Snapshot) -> dict[str, Any]:
-    """The snapshot as values that JSON can hold; it may be lent by an engine."""
+def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[str, Any]:
+    """The snapshot as values that JSON can hold; it may be lent by an engine. `known` is what was written of its rows before."""
     tables, rows = tables_behind(snapshot), snapshot.jobs.rows.tolist()
     found: dict[str, Any] = {"kind": "snapshot", "version": VERSION, "now": json_number(snapshot.now)}
     found |= {"decision": int(snapshot.decision), "seed": int(snapshot.seed), "round": json_number(snapshot.round)}
@@ -54,7 +55,7 @@ def encode_snapshot(snapshot: Snapshot) -> dict[str, Any]:
         found["queue_tree"] = [_encode_queue(queue) for queue in tables.queue_tree.values()]
     jobs, packed = [], 0
     for place, row in enumerate(rows):
-        job = encode_job(tables, row, snapshot.now, packed)
+        job = encode_job(tables, row, snapshot.now, packed) if known is None else known.encode(tables, row, snapshot.now, packed)
         packed += int(tables.I[c.OPTION_COUNT, row])
         if tables.listed is not None:
             job["listed"] = int(tables.listed[row])

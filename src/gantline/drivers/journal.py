@@ -24,10 +24,14 @@ _WHOLE_EVERY = 256
 
 
 class Journal:
-    """Listens to an engine; `lines` are plain JSON values, in the order in which things happened."""
+    """Listens to an engine; `lines` are plain JSON values, in the order in which things happened.
 
-    def __init__(self) -> None:
+    `whole`: now and then a decision with its snapshot. Who keeps checkpoints of his own needs none: they cost as much as there are jobs.
+    """
+
+    def __init__(self, whole: bool = True) -> None:
         self.lines: list[dict[str, Any]] = []
+        self.whole = whole
         self.decisions = 0
         self._run: Simulation | None = None
 
@@ -45,7 +49,7 @@ class Journal:
         """The policy has answered."""
         self.decisions += 1
         line: dict[str, Any] = {"decision": int(snapshot.decision), "now": float(snapshot.now), "hash": plan_hash(plan)}
-        if is_whole(self.decisions):
+        if self.whole and is_whole(self.decisions):
             line |= {"snapshot": encode_snapshot(snapshot), "plan": encode_plan(plan)}
         self.lines.append(line)
 

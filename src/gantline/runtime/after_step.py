@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.phases import Phase
 from gantline.runtime.book import ENDED, Job
+from gantline.runtime.layers import Growing
 from gantline.runtime.records import Entry
 from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view, state_of
 
@@ -30,7 +30,7 @@ class Observer:
         self.scheduler = scheduler
         self._seen: Ints = np.empty((len(_WATCHED), 0), dtype=np.int64)
         self._holds: dict[str, tuple[str, ...]] = {}
-        self._views: dict[str, JobView] = {job.id: old_view(job) for job in scheduler.book}
+        self._views = Growing[str, JobView]({job.id: old_view(job) for job in scheduler.book})
         self._fresh = True  # nothing has been seen yet
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
 
@@ -123,5 +123,5 @@ class Observer:
         }  # fmt: skip
         told = tuple(str(one) for one in loop.engine.incidents[-_INCIDENTS:])
         setup = scheduler.setup
-        views = MappingProxyType(dict(self._views))
+        views = self._views.read_only()
         return View(scheduler.clock.now(), setup.policy, dict(setup.settings), views, tuple(devices), counters, told)

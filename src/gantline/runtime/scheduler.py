@@ -8,6 +8,7 @@ give the same state again, and the runner says who still runs.
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, near
 from gantline.core.inputs import Input, JobWish, Report, SetQueue, Submit, Use, Wish, decode_input, encode_input
+from gantline.core.known_rows import KnownRows
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
@@ -60,6 +62,7 @@ class Scheduler:
             self.setup = replace(self.setup, policy=policy, settings=dict(settings or {}))
         self.pending: list[Entry] = []  # to be written down at the next opportunity
         self.lines = 0  # of the journal since the last checkpoint
+        self._known = KnownRows()  # what checkpoints have said of jobs that wait
         self.counters: dict[str, float] = {"decisions": 0, "decision_seconds": 0.0, "store_failures": 0, "submitted": 0}
         self._thread: threading.Thread | None = None
         self._thinking = ThreadPoolExecutor(1, "gantline-policy")  # decisions are made beside the loop, which answers meanwhile
@@ -71,7 +74,7 @@ class Scheduler:
         """Go on where the store says that we were, or begin."""
         self._recover()
         loop = self.loop
-        self.journal = Journal()
+        self.journal = Journal(whole=False)
         loop.engine.recorder = self.journal.decided
         loop.engine.guard = self._timed
         loop.on_mail, loop.on_idle = self._write_down, self._idle
@@ -145,7 +148,7 @@ class Scheduler:
 
         def done(error: BaseException | None) -> None:
             if error is None:
-                self.setup, self.lines = replace(self.setup, absent=absent), self.checkpoint_every  # to be remembered soon
+                self.setup, self.lines = replace(self.setup, absent=absent), sys.maxsize  # to be remembered soon
 
         self.loop.post(Letter(events, done, alone=True, must=True))
 
@@ -411,11 +414,15 @@ class Scheduler:
             self.loop.post_at(self.clock.now() + _TICK, Letter(call=self._ticked))
         self._collect()
         quiet = not self.loop.events and not self.loop.postbox.heard
-        due = self.lines + sum(1 for entry in self.pending if entry.kind == "journal") >= self.checkpoint_every
-        if due and quiet and self.loop.state.all_arrived:
-            self.pending.append(Entry("checkpoint", checkpoint_of(self.loop, self.setup, self.born)))
+        lines = self.lines + sum(1 for entry in self.pending if entry.kind == "journal")
+        if lines >= self._checkpoint_after() and quiet and self.loop.state.all_arrived:
+            self.pending.append(Entry("checkpoint", checkpoint_of(self.loop, self.setup, self.born, self._known)))
             self.lines = -sum(1 for entry in self.pending if entry.kind == "journal")
         self.flush()
+
+    def _checkpoint_after(self) -> int:
+        """Lines of the journal before a checkpoint: one costs as much as there are jobs, and so much may a restart fold."""
+        return max(self.checkpoint_every, len(self.loop.state.rows))
 
     def flush(self) -> None:
         """Write down what waits to be; if that cannot be done now, later."""
@@ -425,14 +432,18 @@ class Scheduler:
             return
 
     def _timed(self, call: Callable[[], Plan]) -> Plan:
+        """The policy's answer, and how long it thought: not how long others were served meanwhile."""
+        if self.loop.folding:
+            return self._thought(call)
+        answer = self._thinking.submit(self._thought, call)
+        answer.add_done_callback(lambda _: self.loop.ring())
+        self.loop.serve_while(lambda: not answer.done())
+        return answer.result()
+
+    def _thought(self, call: Callable[[], Plan]) -> Plan:
         began = time.perf_counter()
         try:
-            if self.loop.folding:
-                return call()
-            answer = self._thinking.submit(call)
-            answer.add_done_callback(lambda _: self.loop.ring())
-            self.loop.serve_while(lambda: not answer.done())
-            return answer.result()
+            return call()
         finally:
             taken = time.perf_counter() - began
             self.counters["decisions"] += 1

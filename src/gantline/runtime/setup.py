@@ -20,6 +20,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Use
+from gantline.core.known_rows import KnownRows
 from gantline.core.lending import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
@@ -149,8 +150,11 @@ def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     reality.over = {int(row): epoch for row, epoch in saved["over"].items()}
 
 
-def checkpoint_of(loop: Live, setup: Setup, born: float) -> dict[str, Any]:
-    """Everything that a loop needs to go on from here; only between two steps, when everybody who was submitted has arrived."""
+def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None = None) -> dict[str, Any]:
+    """Everything that a loop needs to go on from here; only between two steps, when everybody who was submitted has arrived.
+
+    `known` is what earlier ones had, so that only what has changed since is written anew.
+    """
     state, t = loop.state, loop.state.tables
     if not state.all_arrived:
         raise RefusedError("somebody has not arrived yet", where="checkpoint")
@@ -178,12 +182,14 @@ def checkpoint_of(loop: Live, setup: Setup, born: float) -> dict[str, Any]:
         state.learned,
         t.lent,
     )
-    shown = encode_snapshot(instant)
+    if known is not None:
+        known.look(t)
+    shown = encode_snapshot(instant, known)
     for job in shown["jobs"]:
         if job.get("phase") == "held":
             del job["phase"]
-    known = loop.reconciler.reality
-    leaving = {str(row): [t.ids[row], int(t.I[c.PHASE, row])] for row in known.live if row not in place}
+    reality = loop.reconciler.reality
+    leaving = {str(row): [t.ids[row], int(t.I[c.PHASE, row])] for row in reality.live if row not in place}
     return {
         "version": VERSION,
         "agenda": loop.agenda.to_json(),
@@ -194,8 +200,8 @@ def checkpoint_of(loop: Live, setup: Setup, born: float) -> dict[str, Any]:
         "leaving": leaving,
         "held": [t.ids[row] for row in held],
         "quota": [t.ids[row] for row in kept_out if row not in held],
-        "live": [_plain(one) for one in known.live.values()],
-        "over": {str(row): epoch for row, epoch in known.over.items() if row in place or row in known.live},
+        "live": [_plain(one) for one in reality.live.values()],
+        "over": {str(row): epoch for row, epoch in reality.over.items() if row in place or row in reality.live},
     }
 
 

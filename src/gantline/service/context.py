@@ -62,8 +62,9 @@ class Context:
 
     def named(self, ids: Sequence[str]) -> list[JobView]:
         """These jobs, once each; the number of an array means its tasks."""
-        arrays: dict[str, list[JobView]] = {id: [] for id in ids if "_" not in id}
-        for job in self.scheduler.view().jobs.values() if arrays else ():
+        known = self.scheduler.view().jobs
+        arrays: dict[str, list[JobView]] = {id: [] for id in ids if "_" not in id and id not in known}
+        for job in known.values() if arrays else ():
             if job.array in arrays and self.caller.sees(job.user):
                 arrays[job.array].append(job)
         return [*{job.id: job for id in ids for job in arrays.get(id) or [self.job(id)]}.values()]

@@ -1,0 +1,56 @@
+"""Rows that were written before and have not changed since: whoever writes a long queue again and again writes what is new."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.job_json import encode_job
+from gantline.core.phases import Phase
+from gantline.core.tables import Tables
+
+_WAIT = (int(Phase.PENDING), int(Phase.HELD))  # what is written of them does not depend on the time
+
+
+class KnownRows:
+    """Remembers what was written of rows that wait; call `look` before each time."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, dict[str, Any]] = {}
+        self._F: Floats = np.empty((0, 0))
+        self._I: Ints = np.empty((0, 0), dtype=np.int64)
+        self.written = 0  # rows that had to be written anew
+
+    def look(self, tables: Tables) -> None:
+        """Forget whoever has changed."""
+        count, before = len(tables.ids), self._I.shape[1]
+        both = min(count, before)
+        F, I = tables.F[:, :count].copy(), tables.I[:, :count].copy()
+        if both:
+            same = _equal(F[:, :both], self._F[:, :both]) & (I[:, :both] == self._I[:, :both]).all(axis=0)
+            same &= np.isin(I[c.PHASE, :both], _WAIT)
+            self._jobs = {row: job for row, job in self._jobs.items() if row < both and same[row]}
+        self._F, self._I = F, I
+
+    def encode(self, tables: Tables, row: int, now: float, packed: int) -> dict[str, Any]:
+        """As `encode_job` has it."""
+        first = int(tables.I[c.OPTION_FIRST, row])
+        found = self._jobs.get(row)
+        if found is None:
+            found = encode_job(tables, row, now, first)
+            self.written += 1
+            plain = row not in tables.granted and row not in tables.waits_for_turn and "metrics" not in found
+            if plain and int(tables.I[c.PHASE, row]) in _WAIT:
+                self._jobs[row] = found
+        elif any(not np.isnan(values[row]) for values in tables.metrics.values()) or row in tables.waits_for_turn:
+            return encode_job(tables, row, now, packed)
+        return dict(found) if first == packed else {**found, "first_option": first}
+
+
+def _equal(one: Floats, other: Floats) -> Bools:
+    """Columns that are equal, where nothing is equal to nothing."""
+    same: Bools = ((one == other) | (np.isnan(one) & np.isnan(other))).all(axis=0)
+    return same

@@ -1,0 +1,53 @@
+"""A mapping that never changes, made from the one before it at the price of what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Layers(Mapping[Key, Value], Generic[Key, Value]):
+    """What is new lies above what was there; both are read only. Keys stay in the order in which they came."""
+
+    __slots__ = ("_above", "_below", "_more")
+
+    def __init__(self, below: dict[Key, Value], above: dict[Key, Value]) -> None:
+        self._below, self._above = below, above
+        self._more = [key for key in above if key not in below]
+
+    def __getitem__(self, key: Key) -> Value:
+        found = self._above.get(key)
+        return self._below[key] if found is None else found
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._above or key in self._below
+
+    def __len__(self) -> int:
+        return len(self._below) + len(self._more)
+
+    def __iter__(self) -> Iterator[Key]:
+        yield from self._below
+        yield from self._more
+
+    def __reversed__(self) -> Iterator[Key]:
+        yield from reversed(self._more)
+        yield from reversed(self._below)
+
+
+class Growing(Generic[Key, Value]):
+    """What is written to, by one thread; `read_only` is how others see it now. Values are never None."""
+
+    def __init__(self, values: Mapping[Key, Value]) -> None:
+        self._below, self._above = dict(values), dict[Key, Value]()
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        self._above[key] = value
+
+    def read_only(self) -> Layers[Key, Value]:
+        """As it is now; what lies above becomes part of what is below when that is cheap, seen from how much has come."""
+        if len(self._above) > 64 + len(self._below) // 64:
+            self._below, self._above = {**self._below, **self._above}, {}
+        return Layers(self._below, dict(self._above))

@@ -1,0 +1,83 @@
+"""Rows that were written before are written as if for the first time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gantline import Plan, simulate
+from gantline.core import columns as c
+from gantline.core.inputs import JobWish, Wish
+from gantline.core.known_rows import KnownRows
+from gantline.core.lending import tables_behind
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.drivers.journal import Journal
+from gantline.runtime.layers import Growing
+
+
+class _Twice(Journal):
+    """Writes every snapshot twice, with and without memory."""
+
+    def __init__(self) -> None:
+        super().__init__(whole=False)
+        self.known, self.rows = KnownRows(), 0
+
+    def decided(self, snapshot: Snapshot, plan: Plan) -> None:
+        super().decided(snapshot, plan)
+        self.known.look(tables_behind(snapshot))
+        assert encode_snapshot(snapshot, self.known) == encode_snapshot(snapshot)
+        self.rows += len(snapshot.jobs)
+
+
+def test_what_is_remembered_is_what_would_be_written() -> None:
+    """Jobs come, run, are stopped, held, resized and end; most of those that wait are written once."""
+    rows = [
+        {
+            "job": str(k),
+            "arrival": 7.0 * k,
+            "gpus": 1 + k % 3,
+            "duration": 30.0 + 17 * (k % 11),
+            "model": f"m{k % 4}",
+            "user": f"u{k % 3}",
+        }
+        for k in range(80)
+    ]
+    wishes: list[Any] = [JobWish(100.0, Wish.HOLD, "30"), JobWish(900.0, Wish.RELEASE, "30"), JobWish(150.0, Wish.RESIZE, "40", 4, 1, 4)]
+    both = _Twice()
+    simulate(rows, "1x4", "las", round=20, inputs=wishes, record=both)
+    assert both.rows > 2000
+    assert both.known.written < both.rows / 4
+    assert not any("snapshot" in line for line in both.lines)
+
+
+@pytest.mark.parametrize("column", [c.ESTIMATE, c.PRIORITY, c.DEADLINE])
+def test_whoever_has_changed_is_written_anew(column: int) -> None:
+    now = decode_snapshot({"now": 9, "cluster": "1x4", "jobs": [{"id": "a", "gpus": 2}, {"id": "b", "gpus": 3}]})
+    tables, known = tables_behind(now), KnownRows()
+    known.look(tables)
+    encode_snapshot(now, known)
+    tables.F[column, 1] = 77.0
+    known.look(tables)
+    assert encode_snapshot(now, known) == encode_snapshot(now)
+    assert known.written == 3
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers()), max_size=600))
+def test_a_mapping_made_of_layers_is_the_mapping(changes: list[tuple[int, int]]) -> None:
+    plain, grown = {0: 0}, Growing({0: 0})
+    seen = []
+    for number, (key, value) in enumerate(changes):
+        plain[key] = value
+        grown[key] = value
+        if number % 50 == 0:
+            seen.append((dict(plain), grown.read_only()))
+    for before, shown in [*seen, (plain, grown.read_only())]:
+        assert list(shown.items()) == list(before.items())
+        assert list(reversed(shown)) == list(reversed(before))
+        assert len(shown) == len(before)
+        assert all(key in shown and shown.get(key) == before[key] for key in before)
+        assert 1000 not in shown
