@@ -12,38 +12,39 @@ _NO_DOORS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _SWITCHES = ("_nrt", *_NO_DOORS)
 
 
-def for_python(source: Source, every_result: bool) -> Any:
-    """Numba's object for a function that Python calls; it keeps its results on disk, or only those that it is told to keep."""
-    return _dispatcher(source.function, source.options, source, "for Python", every_result)
+def for_python(source: Source) -> Any:
+    """Numba's object for a function that Python calls."""
+    return _dispatcher(source.function, source.options, source, "for Python")
 
 
 def for_kernels(source: Source, plain: bool) -> Any:
-    """Numba's object for a function that other kernels call.
+    """Numba's object for a function that other kernels call, or that becomes an entry.
 
     `plain`: compile it once for all whole numbers. Numba would do so for every constant that some caller writes down, and for every width.
+    And leave optimising to the kernel that calls it, or to the entry.
     """
     function = source.function
     twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     twin.__qualname__ = f"{function.__qualname__}_inside"  # the same function for Python may be in memory too, as another symbol
     twin.__module__ = function.__module__
-    made = _dispatcher(twin, source.options | _NO_DOORS, source, f"for kernels {plain}", every_result=True)
+    made = _dispatcher(twin, source.options | _NO_DOORS, source, f"for kernels {plain}", late=plain)
     if plain:
         resolve = made.get_call_template
         made.get_call_template = lambda args, kws: resolve([_plain(kind) for kind in args], {k: _plain(kind) for k, kind in kws.items()})
     return made
 
 
-def _dispatcher(function: Any, options: dict[str, Any], source: Source, use: str, every_result: bool) -> Any:
+def _dispatcher(function: Any, options: dict[str, Any], source: Source, use: str, late: bool = False) -> Any:
     import numba
 
-    from gantline._machine_code.numba_cache import keep_results
+    from gantline._machine_code.numba_cache import keep_results, with_late_pipeline
 
     try:
-        made = numba.njit(**options)(function)
+        made = numba.njit(**(with_late_pipeline(options) if late else options))(function)
     except (KeyError, TypeError):  # a version of Numba without one of the switches: the same code, slower
         known = {name: value for name, value in options.items() if name not in _SWITCHES}
         made = numba.njit(**known)(function)
-    keep_results(made, source.full_name, source.fingerprint and f"{source.fingerprint}|{use}", every_result)
+    keep_results(made, source.full_name, source.fingerprint and f"{source.fingerprint}|{use}")
     return made
 
 

@@ -22,12 +22,6 @@ def target_machine() -> Any:
     )
 
 
-def is_whole(made: Any) -> bool:
-    """Whether the code of the function itself is at hand."""
-    name = made.fndesc.llvm_func_name
-    return any(function.name == name and not function.is_declaration for function in made.library._final_module.functions)
-
-
 def object_code(made: Any) -> tuple[bytes, list[tuple[int, str]]] | None:
     """Numba's code and an entry that takes its arguments from slots, as one object file; and how to read the result."""
     import llvmlite.binding as llvm
@@ -35,9 +29,9 @@ def object_code(made: Any) -> tuple[bytes, list[tuple[int, str]]] | None:
 
     context, signature, name = made.target_context, made.signature, made.fndesc.llvm_func_name
     returns = _returns(signature.return_type)
-    if returns is None or not is_whole(made):
+    if returns is None:
         return None
-    module = llvm.parse_assembly(str(made.library._final_module))
+    module = made.library._get_module_for_linking().clone()
     kind = context.call_conv.get_function_type(signature.return_type, signature.args)
     module.link_in(llvm.parse_assembly(_entry(ir, name, kind)))
     for function in module.functions:

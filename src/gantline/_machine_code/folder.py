@@ -13,7 +13,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-_RECIPE = ("compiler.py", "emit.py", "slots.py", "numba_cache.py")  # the sources that say how code is made and called
+_RECIPE = ("compiler.py", "emit.py", "slots.py", "numba_cache.py", "late.py")  # the sources that say how code is made and called
 _PATIENCE = 300.0  # seconds to wait for another process that compiles the same
 _DAY = 86400.0
 _KEPT_DAYS = 60
@@ -113,3 +113,4 @@ def alone(path: Path) -> Iterator[None]:
         finally:
             with contextlib.suppress(OSError):
                 lock.unlink(missing_ok=True)
+                fcntl.flock(file, fcntl.LOCK_UN)  # closing it would not do if another thread has started a process meanwhile

@@ -31,15 +31,20 @@ class Kernel(Source):
     def dispatcher(self) -> Any:
         """Numba's own object for this function, as Python calls it."""
         if self._dispatcher is None:
-            self._dispatcher = for_python(self, every_result=not self._storable)
+            self._dispatcher = for_python(self)
         return self._dispatcher
+
+    @property
+    def callee(self) -> Any:
+        """Numba's own object for this function, as kernels call it and entries are made of it."""
+        if self._callee is None:
+            self._callee = for_kernels(self, plain=self._storable)
+        return self._callee
 
     @property
     def _numba_type_(self) -> Any:
         """How Numba sees it when another compiled function calls it."""
-        if self._callee is None:
-            self._callee = for_kernels(self, plain=self._storable)
-        return self._callee._numba_type_
+        return self.callee._numba_type_
 
     def __call__(self, *args: Any) -> Any:
         if self._last is not None:
@@ -64,8 +69,8 @@ class Kernel(Source):
         with alone(entry_file(self, key)), no_collection():
             found = read_entry(self, key)
             if found is None:
-                types = self._compile(args)
-                if store_entry(self, key, types):
+                types = _compile(self.callee, args)
+                if store_entry(self, key, self.callee.overloads[types]):
                     found = read_entry(self, key)
             return found
 
@@ -73,13 +78,8 @@ class Kernel(Source):
         """Call Numba's function, which is compiled by one process and read by the others."""
         if not self.dispatcher.overloads:
             with alone(name_file(self.full_name, self.fingerprint, "numba")), no_collection():
-                self._compile(args)
+                _compile(self.dispatcher, args)
         return self.dispatcher(*args)
-
-    def _compile(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        types = tuple(self.dispatcher.typeof_pyval(arg) for arg in args)
-        self.dispatcher.compile(types)
-        return types
 
     def __reduce__(self) -> Any:
         return _by_name, (self.__module__, self.__qualname__)
@@ -89,6 +89,12 @@ def _by_name(module: str, name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(module), name)
+
+
+def _compile(dispatcher: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    types = tuple(dispatcher.typeof_pyval(arg) for arg in args)
+    dispatcher.compile(types)
+    return types
 
 
 @contextmanager

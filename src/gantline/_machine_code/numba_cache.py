@@ -11,6 +11,7 @@ from typing import Any
 
 from gantline._machine_code.folder import name_file, read_file, write_file
 
+late: Any
 _Base: Any
 _rebuild: Any
 _dump: Any
@@ -19,24 +20,31 @@ try:
     from numba.core.compiler import CompileResult
     from numba.core.serialize import dumps as _dump
 
+    from gantline._machine_code import late
+
     _rebuild = CompileResult._rebuild
-except (ImportError, AttributeError):  # pragma: no cover - another Numba: its own cache then
-    _Base = None
+except (ImportError, AttributeError):  # pragma: no cover - another Numba: its own ways then
+    late = _Base = None
 
 
-def keep_results(dispatcher: Any, name: str, content: str, unasked: bool = True) -> None:
-    """Give a function this cache; `unasked`: it stores every result, otherwise only those that `keep` is called with."""
+def with_late_pipeline(options: dict[str, Any]) -> dict[str, Any]:
+    """The options for a function that stays in LLVM's language."""
+    return options | {"pipeline_class": late.LateCompiler} if late is not None else options
+
+
+def keep_results(dispatcher: Any, name: str, content: str) -> None:
+    """Give a function this cache."""
     if _Base is None:  # pragma: no cover
         dispatcher.enable_caching()
     elif content:
-        dispatcher._cache = ContentCache(name, content, unasked)
+        dispatcher._cache = ContentCache(name, content)
 
 
 class ContentCache(_Base or object):  # type: ignore[misc]
     """What Numba asks for compiled code, and gives it to."""
 
-    def __init__(self, name: str, content: str, unasked: bool) -> None:
-        self._name, self._content, self._unasked = name, content, unasked
+    def __init__(self, name: str, content: str) -> None:
+        self._name, self._content = name, content
 
     @property
     def cache_path(self) -> str:
@@ -50,17 +58,14 @@ class ContentCache(_Base or object):  # type: ignore[misc]
         stored = read_file(self._file(_arguments(sig)))
         if stored is None:
             return None
-        result = _rebuild(target_context, *pickle.loads(stored))
+        is_late, pieces = pickle.loads(stored)
+        result = late.put_together(target_context, pieces) if is_late else _rebuild(target_context, *pieces)
         return result if tuple(result.signature.args) == _arguments(sig) else None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        if self._unasked:
-            self.keep(sig, data)
-
-    def keep(self, sig: Any, data: Any) -> None:
-        """Store a result, if it can be."""
         if not data.library.has_dynamic_globals and all(one.can_cache for one in data.lifted):
-            write_file(self._file(_arguments(sig)), _dump(data._reduce()))
+            is_late = isinstance(data.library, late.LateLibrary)
+            write_file(self._file(_arguments(sig)), _dump((is_late, late.take_apart(data) if is_late else data._reduce())))
 
     def enable(self) -> None:
         """Nothing to do: it always is."""

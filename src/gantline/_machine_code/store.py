@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gantline._machine_code.emit import is_whole, object_code, target_machine
+from gantline._machine_code.emit import object_code, target_machine
 from gantline._machine_code.folder import name_file, read_file, write_file
 from gantline._machine_code.slots import Entry
 
@@ -47,22 +47,13 @@ def _prepare() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def store_entry(kernel: Kernel, key: str, types: tuple[Any, ...]) -> bool:
-    """Store the code that Numba has just made for these types; whether that was possible.
-
-    Where it is not, Numba keeps it: whatever comes out of Numba's cache could not be stored before, and holds no code that could be linked.
-    """
+def store_entry(kernel: Kernel, key: str, made: Any) -> bool:
+    """Store what Numba has made for these types; whether that was possible."""
     try:
-        made = kernel.dispatcher.overloads[types]
-        if not kernel.fingerprint or not is_whole(made):
-            return False
-        stored = object_code(made)
+        stored = object_code(made) if kernel.fingerprint else None
     except (AttributeError, RuntimeError, KeyError):  # another version of Numba or llvmlite, or something that slots cannot hold
         stored = None
-    if stored is not None:
-        code, returns = stored
-        return write_file(entry_file(kernel, key), json.dumps(returns).encode() + b"\n" + code)
-    keep = getattr(kernel.dispatcher._cache, "keep", None)
-    if keep is not None:
-        keep(types, made)
-    return False
+    if stored is None:
+        return False
+    code, returns = stored
+    return write_file(entry_file(kernel, key), json.dumps(returns).encode() + b"\n" + code)
