@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.against_plain import JOBS, WAYS, WORK, assert_same, both, text
@@ -15,6 +16,7 @@ from gantline.core import columns as c
 from gantline.core.plan import Assignment, Plan
 from gantline.core.reasons import Reason
 from gantline.engine.books import check_books
+from gantline.engine.node_changes import lose_node
 
 MANY = st.lists(st.lists(WAYS, min_size=1, max_size=3), min_size=JOBS, max_size=JOBS)
 RANKED = st.tuples(st.just("rank"), st.permutations(range(JOBS)))
@@ -97,3 +99,23 @@ def test_a_gang_larger_than_the_nodes_of_its_type_takes_several_whatever_other_t
     engine.state.now = 10.0
     engine.commit(Plan.rank(np.array([1.0, 0.0])))
     assert [engine.grants.devices(row) for row in range(2)] == [(), (0, 1, 2)]
+
+
+@pytest.mark.parametrize("preempt", [False, True])
+def test_that_no_one_node_has_room_for_a_small_gang_tells_nothing_of_a_larger_one(preempt: bool) -> None:
+    """Three devices must be on one node, which another has; five take several nodes, which are idle."""
+    told = {"arrival": 0.0, "duration": WORK}
+    engine = engine_of([{"job": f"j{k}", "gpus": gpus, **told} for k, gpus in enumerate((4, 3, 5))], "1x4,3x2", placement="consolidated")
+    engine.commit(Plan.rank(np.array([0.0, 1.0, 2.0]), preempt=preempt))
+    assert [engine.grants.devices(row) for row in range(3)] == [(0, 1, 2, 3), (), (4, 5, 6, 7, 8)]
+
+
+def test_a_gang_larger_than_the_nodes_that_are_left_takes_several_when_the_largest_is_down() -> None:
+    told = {"arrival": 0.0, "duration": WORK}
+    engine = engine_of([{"job": f"j{k}", "gpus": gpus, **told} for k, gpus in enumerate((2, 2, 4))], "1x4,2x2", placement="consolidated")
+    lose_node(engine.grants, 0)
+    engine.commit(Plan.rank(np.array([0.0, 1.0, 2.0])))
+    assert [engine.grants.devices(row) for row in range(3)] == [(4, 5), (6, 7), ()]
+    engine.state.now = 10.0
+    engine.commit(Plan.rank(np.array([1.0, 2.0, 0.0])))
+    assert [engine.grants.devices(row) for row in range(3)] == [(), (), (4, 5, 6, 7)]

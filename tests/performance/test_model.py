@@ -117,6 +117,40 @@ class Meter(PerformanceModel):
         return Observed({"seen": gangs.done.copy()}, {"looks": looks})
 
 
+@dataclass(frozen=True)
+class Dear(PerformanceModel):
+    """Its speeds are those of the options; what starting costs, only it knows."""
+
+    about_gangs = False
+
+    def cost(self, gangs: Gangs) -> Any:
+        return np.full(len(gangs), 30.0)
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "fair-share", Everybody()])
+def test_costs_are_asked_for_where_speeds_need_not_be(policy: Any) -> None:
+    run = simulate(one(), "1x1", policy, performance=Dear())
+    assert run.jobs["finish"].to_list() == [40.0]
+
+
+@dataclass(frozen=True)
+class Watcher(PerformanceModel):
+    """Its speeds are those of the options; it only looks."""
+
+    about_gangs = False
+    seen: list[int] = field(default_factory=list)
+
+    def observe(self, gangs: Gangs) -> Any:
+        self.seen.append(len(gangs))
+
+
+def test_a_model_that_observes_is_shown_every_decision_whichever_loop_could_run_it() -> None:
+    model = Watcher()
+    rows = [{"job": f"j{k}", "arrival": float(k), "gpus": 1, "duration": 10.0} for k in range(3)]
+    simulate(rows, "1x2", "fifo", performance=model)
+    assert model.seen == [0, 1, 2, 1]
+
+
 def test_what_a_model_measures_and_learns_is_part_of_the_snapshot_and_its_file() -> None:
     seen: list[tuple[object, float]] = []
 

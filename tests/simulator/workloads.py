@@ -45,8 +45,7 @@ def workloads(draw: st.DrawFn, whole: bool = True, uneven: bool = True, most: in
         nodes = (draw(st.integers(1, 4)),) * count
     gaps = st.sampled_from([0, 0, 1, 7, 60, 100]) if whole else st.floats(0.0, 100.0)
     lengths = st.integers(1, 900) if whole else st.floats(1.0, 900.0)
-    # a gang larger than a node takes whole nodes, so it must not need more of them than there are
-    largest = max(nodes) if len(set(nodes)) > 1 else min(sum(nodes), 10)
+    largest = min(sum(nodes), 10)  # larger than a node: it takes several
     arrival, jobs = 0.0, []
     for _ in range(draw(st.integers(1, most))):
         arrival += float(draw(gaps))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
@@ -14,10 +12,8 @@ from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.blocked import name_blocked
+from gantline.engine.engine import Engine
 from gantline.engine.state import State
-
-if TYPE_CHECKING:
-    from gantline.drivers.virtual import Simulation
 
 
 def take_order(state: State, policy: Policy) -> None:
@@ -27,33 +23,33 @@ def take_order(state: State, policy: Policy) -> None:
     state.SI[s.S_MISFIT] = 1 if state.regime.strict else int(policy.misfit)
 
 
-def run_declared(simulation: Simulation, key: LinearKey) -> bool:
+def run_declared(engine: Engine, key: LinearKey, bounds: lc.Bounds) -> bool:
     """Run to the end without calling back, but to make room in the log; whether the bound in time cut it short."""
-    state = simulation.state
-    take_order(state, simulation.engine.policy)
+    state = engine.state
+    take_order(state, engine.policy)
     if fits_dense(state):
-        cut = run_on_records(simulation, key)
+        cut = run_on_records(engine, key, bounds)
     else:
-        cut = _run_on_tables(simulation, key)
+        cut = _run_on_tables(engine, key, bounds)
     name_blocked(state)
     return cut
 
 
-def _run_on_tables(simulation: Simulation, key: LinearKey) -> bool:
+def _run_on_tables(engine: Engine, key: LinearKey, bounds: lc.Bounds) -> bool:
     """Everything that records cannot say."""
-    state, engine = simulation.state, simulation.engine
-    T, C = lc.clock(simulation)
+    state = engine.state
+    clock = lc.clock(state.regime, bounds)
     declared = Declared(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
     devices = state.tables.D.shape[1]
     log = state.log
     code = lc.NEED_LOG
     while code == lc.NEED_LOG:
         log.reserve(4 * devices + 2 * int(state.lists.number[ls.ACTIVE]) + 65536, 16 * devices + 65536)
-        code = run_linear(state.matrices, state.lists, state.rules, log.columns, state.scratch, state.out, declared, T, C)
-        if simulation.on_progress is not None:
-            simulation.on_progress(float(T[lc.T_NOW]), int(state.lists.number[ls.NEXT]), int(state.lists.number[ls.ACTIVE]))
-    state.now = float(T[lc.T_NOW])
-    engine.decisions += int(C[lc.C_DECISIONS])
-    engine.started += int(C[lc.C_STARTED])
-    engine.stopped += int(C[lc.C_STOPPED])
+        code = run_linear(state.matrices, state.lists, state.rules, log.columns, state.scratch, state.out, declared, clock)
+        if bounds.on_progress is not None:
+            bounds.on_progress(float(clock.time[lc.NOW]), int(state.lists.number[ls.NEXT]), int(state.lists.number[ls.ACTIVE]))
+    state.now = float(clock.time[lc.NOW])
+    engine.decisions += int(clock.number[lc.DECISIONS])
+    engine.started += int(clock.number[lc.STARTED])
+    engine.stopped += int(clock.number[lc.STOPPED])
     return code == lc.CUT

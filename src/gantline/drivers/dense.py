@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gantline.core import columns as c
@@ -13,6 +11,7 @@ from gantline.core.policy import LinearKey
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.dense_loop import run_dense
 from gantline.engine import declared_key as k
+from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.dense import devices as d
 from gantline.engine.dense import low_ranks as w
@@ -27,14 +26,9 @@ from gantline.engine.dense.low_ranks import Pass
 from gantline.engine.dense.queues import Queues, queues
 from gantline.engine.dense.records import Records
 from gantline.engine.dense.transfer import to_columns, to_lines
-from gantline.engine.lists import ACTIVE as B_ACTIVE
-from gantline.engine.lists import COUNTS as B_COUNT
-from gantline.engine.lists import NEXT as B_NEXT
+from gantline.engine.engine import Engine
 from gantline.engine.state import State
 from gantline.placement.fit import CONSOLIDATED, FIRST_FREE
-
-if TYPE_CHECKING:
-    from gantline.drivers.virtual import Simulation
 
 
 def fits_dense(state: State) -> bool:
@@ -70,11 +64,11 @@ def knows(state: State, key: LinearKey) -> bool:
     return fits_dense(state) and bool((OF[c.O_RATE] == 1.0).all() and (OF[c.O_RATE_SPREAD] == 1.0).all())
 
 
-def run_on_records(simulation: Simulation, key: LinearKey) -> bool:
+def run_on_records(engine: Engine, key: LinearKey, bounds: lc.Bounds) -> bool:
     """Run to the end without calling back, but to make room in the log; whether the bound in time cut it short."""
-    state, engine = simulation.state, simulation.engine
+    state = engine.state
     t, log = state.tables, state.log
-    T, C = lc.clock(simulation)
+    clock = lc.clock(state.regime, bounds)
     qs, lane_of = queues(t.I[c.GPUS], key.promises > 0.0)
     jobs = _records(state, lane_of)
     ds = devices(t.NI)
@@ -83,19 +77,19 @@ def run_on_records(simulation: Simulation, key: LinearKey) -> bool:
     declared = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
     work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[c.N_GPUS].sum()), _as_planned(state, key))
-    h, B = heaps(jobs.f.shape[0]), np.zeros(B_COUNT + 1, dtype=np.int64)
+    h, number = heaps(jobs.f.shape[0]), np.zeros(ls.COUNTS + 1, dtype=np.int64)
     room = 2 * width + 65536
-    if simulation.on_progress is None:  # nobody wants to hear of it in between
+    if bounds.on_progress is None:  # nobody wants to hear of it in between
         log.reserve(*_expected(state, room))
     code = lc.NEED_LOG
     while code == lc.NEED_LOG:
         log.reserve(room, room)
-        code = run_dense(jobs, h, qs, ds, Log(log.LI, log.LF, log.LD, log.LN), setting, declared, work, plan, B, T, C)
-        if simulation.on_progress is not None:
-            simulation.on_progress(float(T[lc.T_NOW]), int(B[B_NEXT]), int(B[B_ACTIVE]))
-    _write_back(state, jobs, h, qs, ds, B[:B_COUNT])
-    state.now = float(T[lc.T_NOW])
-    engine.decisions += int(C[lc.C_DECISIONS])
+        code = run_dense(jobs, h, qs, ds, Log(log.LI, log.LF, log.LD, log.LN), setting, declared, work, plan, number, clock)
+        if bounds.on_progress is not None:
+            bounds.on_progress(float(clock.time[lc.NOW]), int(number[ls.NEXT]), int(number[ls.ACTIVE]))
+    _write_back(state, jobs, h, qs, ds, number[: ls.COUNTS])
+    state.now = float(clock.time[lc.NOW])
+    engine.decisions += int(clock.number[lc.DECISIONS])
     engine.started += int(work.number[w.STARTED])
     engine.stopped += int(work.number[w.STOPPED])
     return code == lc.CUT
@@ -159,7 +153,7 @@ def aligned(numbers: np.ndarray, width: int) -> np.ndarray:
     return numbers[skip : skip + rows * width].reshape(rows, width)
 
 
-def _write_back(state: State, jobs: Records, h: Heaps, qs: Queues, ds: Devices, B: Ints) -> None:
+def _write_back(state: State, jobs: Records, h: Heaps, qs: Queues, ds: Devices, number: Ints) -> None:
     """Everything that the loop has found out, into the columns."""
     t, i = state.tables, jobs.i
     to_columns(jobs.f, i, qs.lane[q.WHY], float(state.SF[s.S_CREDIT]), t.F, t.I)
@@ -168,7 +162,7 @@ def _write_back(state: State, jobs: Records, h: Heaps, qs: Queues, ds: Devices, 
     runs = np.flatnonzero(t.I[c.PHASE] == RUNNING)
     for row in runs.tolist():
         _write_devices(state, ds, row, int(i[row, r.SEGMENT]))
-    state.lists.number[:] = B
+    state.lists.number[:] = number
     active = np.flatnonzero((t.I[c.PHASE] == RUNNING) | (t.I[c.PHASE] == PENDING))
     state.lists.active[: len(active)] = active
     state.rebuild()

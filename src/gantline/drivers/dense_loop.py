@@ -8,27 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import HELD_BACK, PENDING
 from gantline.core.reasons import Reason
-from gantline.drivers.loop_clock import (
-    C_DECISIONS,
-    C_TRACK_HIGH,
-    C_TRACK_LOW,
-    CUT,
-    DONE,
-    NEED_LOG,
-    T_LAST_DECISION,
-    T_LOAD_LIMIT,
-    T_NOW,
-    T_QUANTUM,
-    T_ROUND,
-    T_STEP_ALL,
-    T_UNTIL,
-    T_WAKE,
-)
+from gantline.drivers import loop_clock as lc
+from gantline.drivers.loop_clock import CUT, DONE, NEED_LOG, Clock
 from gantline.engine import declared_key as k
+from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.advance import next_look
 from gantline.engine.dense import low_ranks as w
@@ -42,29 +29,24 @@ from gantline.engine.dense.low_ranks import Pass, rank_key
 from gantline.engine.dense.queues import Queues, enter, key_behind
 from gantline.engine.dense.records import Records
 from gantline.engine.dense.walk import walk
-from gantline.engine.lists import ACTIVE as B_ACTIVE
-from gantline.engine.lists import ADMITTED as B_ADMITTED
-from gantline.engine.lists import FINISHED as B_FINISHED
-from gantline.engine.lists import HELD as B_HELD
-from gantline.engine.lists import NEXT as B_NEXT
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
-DEMAND = 7  # one more place of B: devices that those inside ask for
+DEMAND = 7  # one more place of `number`, whose others are those of `engine.lists`: devices that those inside ask for
 
 
 @kernel
-def _finish(jobs: Records, h: Heaps, ds: Devices, log: Log, setting: Setting, key: Key, work: Pass, B: Ints, now: float) -> None:
+def _finish(jobs: Records, h: Heaps, ds: Devices, log: Log, setting: Setting, key: Key, work: Pass, number: Ints, now: float) -> None:
     """Complete every gang whose work is done by `now`, and raise estimates that turned out too low."""
     f = jobs.f
-    B[B_FINISHED] = 0
+    number[ls.FINISHED] = 0
     while h.size[DUE] > 0 and h.key[DUE, 0] <= now:
         row = h.row[DUE, 0]
         at = f[row, r.SINCE] + (f[row, r.WORK] - f[row, r.DONE]) / f[row, r.RATE]
         if at <= now:
             complete(jobs, h, ds, log, row, now if setting.SI[s.S_BOUNDARY] == 1 else at)
-            B[B_ACTIVE] -= 1
-            B[DEMAND] -= jobs.i[row, r.NEED]
-            B[B_FINISHED] += 1
+            number[ls.ACTIVE] -= 1
+            number[DEMAND] -= jobs.i[row, r.NEED]
+            number[ls.FINISHED] += 1
             continue
         # its estimate was too low. Mean residual life of a heavy tail: as long again
         f[row, r.ESTIMATE] = 2.0 * (f[row, r.DONE] + f[row, r.RATE] * max(0.0, now - f[row, r.SINCE]))
@@ -74,23 +56,23 @@ def _finish(jobs: Records, h: Heaps, ds: Devices, log: Log, setting: Setting, ke
 
 
 @kernel
-def _arrive(jobs: Records, qs: Queues, key: Key, B: Ints, now: float, load_limit: float) -> None:
+def _arrive(jobs: Records, qs: Queues, key: Key, number: Ints, now: float, load_limit: float) -> None:
     """Let rows in that have arrived by `now`: all of them, or in order while demand is within the limit (GPUs)."""
     f, i = jobs.f, jobs.i
     rows = f.shape[0]
-    while B[B_NEXT] < rows and f[B[B_NEXT], r.ARRIVAL] <= now:
-        row = B[B_NEXT]
-        B[B_NEXT] += 1
+    while number[ls.NEXT] < rows and f[number[ls.NEXT], r.ARRIVAL] <= now:
+        row = number[ls.NEXT]
+        number[ls.NEXT] += 1
         i[row, r.STATE] = HELD_BACK
         i[row, r.WHY] = _LOAD_LIMIT
         f[row, r.SINCE] = f[row, r.ARRIVAL]
-    B[B_ADMITTED] = 0
-    while B[B_HELD] < B[B_NEXT] and B[DEMAND] <= load_limit:
-        row = B[B_HELD]
-        B[B_HELD] += 1
-        B[DEMAND] += i[row, r.NEED]
-        B[B_ACTIVE] += 1
-        B[B_ADMITTED] += 1
+    number[ls.ADMITTED] = 0
+    while number[ls.HELD] < number[ls.NEXT] and number[DEMAND] <= load_limit:
+        row = number[ls.HELD]
+        number[ls.HELD] += 1
+        number[DEMAND] += i[row, r.NEED]
+        number[ls.ACTIVE] += 1
+        number[ls.ADMITTED] += 1
         i[row, r.STATE] = PENDING
         i[row, r.WHY] = _ARRIVED
         f[row, r.ADMITTED] = now
@@ -188,53 +170,53 @@ def run_dense(
     key: Key,
     work: Pass,
     plan: Forecast,
-    B: Ints,
-    T: Floats,
-    C: Ints,
+    number: Ints,
+    clock: Clock,
 ) -> int:
     """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
+    time, count = clock.time, clock.number
     rows, room = jobs.f.shape[0], work.line.shape[1] + 64
-    length, preempt = T[T_ROUND], setting.SI[s.S_PREEMPT] == 1
+    length, preempt = time[lc.ROUND], setting.SI[s.S_PREEMPT] == 1
     levels = preempt and key.thresholds.shape[0] > 0
     while True:
         if log.LN[0] + room > log.LI.shape[1] or log.LN[1] + room > log.LD.shape[0]:
             return NEED_LOG
         # 1. the next instant: an arrival, a finish, or a change of order
-        due = T[T_WAKE]
-        if B[B_NEXT] < rows:
-            due = min(due, jobs.f[B[B_NEXT], r.ARRIVAL])
+        due = time[lc.WAKE]
+        if number[ls.NEXT] < rows:
+            due = min(due, jobs.f[number[ls.NEXT], r.ARRIVAL])
         if due == np.inf:
             return DONE
         if length > 0.0:
             boundary = max(0.0, np.ceil(due / length - 1e-9)) * length
-            now = max(boundary, T[T_NOW] + length) if T[T_LAST_DECISION] >= 0.0 else boundary
-            if T[T_STEP_ALL] == 1.0 and T[T_LAST_DECISION] >= 0.0:
-                now = T[T_NOW] + length
+            now = max(boundary, time[lc.NOW] + length) if time[lc.LAST_DECISION] >= 0.0 else boundary
+            if time[lc.STEP_ALL] == 1.0 and time[lc.LAST_DECISION] >= 0.0:
+                now = time[lc.NOW] + length
             now = np.round(now / length) * length
         else:
-            now = max(due, T[T_NOW])
-        if now > T[T_UNTIL]:
+            now = max(due, time[lc.NOW])
+        if now > time[lc.UNTIL]:
             return CUT
-        T[T_NOW] = now
-        T[T_LAST_DECISION] = now
+        time[lc.NOW] = now
+        time[lc.LAST_DECISION] = now
         # 2. who has finished, 3. who has arrived
-        _finish(jobs, h, ds, log, setting, key, work, B, now)
-        _arrive(jobs, qs, key, B, now, T[T_LOAD_LIMIT])
-        if C[C_TRACK_HIGH] >= 0 and B[B_FINISHED] > 0 and _tracked_done(jobs, C[C_TRACK_LOW], C[C_TRACK_HIGH]):
+        _finish(jobs, h, ds, log, setting, key, work, number, now)
+        _arrive(jobs, qs, key, number, now, time[lc.LOAD_LIMIT])
+        if count[lc.TRACK_HIGH] >= 0 and number[ls.FINISHED] > 0 and _tracked_done(jobs, count[lc.TRACK_LOW], count[lc.TRACK_HIGH]):
             return DONE
         # 4. order, 5. walk; nothing to decide while nobody waits
         if qs.waiting[0] > 0:
-            C[C_DECISIONS] += 1
+            count[lc.DECISIONS] += 1
             if levels:
                 _change_levels(jobs, h, key, work, now)
             if plan.promises > 0.0:
-                fill_gaps(jobs, h, qs, ds, log, setting, work, plan, B[B_HELD], now)
+                fill_gaps(jobs, h, qs, ds, log, setting, work, plan, number[ls.HELD], now)
             else:
                 walk(jobs, h, qs, ds, log, setting, key, work, now)
         # 6. when to look again
         wake = h.key[DUE, 0] if h.size[DUE] > 0 else np.inf
         if preempt and qs.waiting[0] > 0:
-            wake = min(wake, _next_look(jobs, h, qs, setting, key, work, now, length, T[T_QUANTUM]))
-        if B[B_HELD] < B[B_NEXT] and length > 0.0 and B[B_ADMITTED] > 0:
+            wake = min(wake, _next_look(jobs, h, qs, setting, key, work, now, length, time[lc.QUANTUM]))
+        if number[ls.HELD] < number[ls.NEXT] and length > 0.0 and number[ls.ADMITTED] > 0:
             wake = min(wake, now + length)
-        T[T_WAKE] = wake
+        time[lc.WAKE] = wake

@@ -16,25 +16,8 @@ from gantline.core.gather import elapsed
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING
 from gantline.core.tables import Matrices
-from gantline.drivers.loop_clock import (
-    C_DECISIONS,
-    C_MAX_ACTIVE,
-    C_STARTED,
-    C_STOPPED,
-    C_TRACK_HIGH,
-    C_TRACK_LOW,
-    CUT,
-    DONE,
-    NEED_LOG,
-    T_LAST_DECISION,
-    T_LOAD_LIMIT,
-    T_NOW,
-    T_QUANTUM,
-    T_ROUND,
-    T_STEP_ALL,
-    T_UNTIL,
-    T_WAKE,
-)
+from gantline.drivers import loop_clock as lc
+from gantline.drivers.loop_clock import CUT, DONE, NEED_LOG, Clock
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -160,70 +143,69 @@ def _next_level(F: Floats, I: Ints, lists: Lists, now: float, declared: Declared
 
 @kernel
 def run_linear(
-    t: Matrices, lists: Lists, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints, declared: Declared, T: Floats, C: Ints
+    t: Matrices, lists: Lists, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints, declared: Declared, clock: Clock
 ) -> int:
     """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
-    F, I, running, K = t.F, t.I, lists.running, declared.coefficient
+    F, I, running, K, time, count = t.F, t.I, lists.running, declared.coefficient, clock.time, clock.number
     rows = F.shape[1]
     devices = t.D.shape[1]
-    length = T[T_ROUND]
+    length = time[lc.ROUND]
     while True:
         intervals = log.written[INTERVALS] + devices + lists.number[ls.ACTIVE] + 64
         if intervals > log.entry.shape[1] or log.written[DEVICES] + 4 * devices + 64 > log.device.shape[0]:
             return NEED_LOG
         # 1. the next instant: an arrival, a finish, or a change of order
-        due = T[T_WAKE]
+        due = time[lc.WAKE]
         if lists.number[ls.NEXT] < rows:
             due = min(due, F[c.ARRIVAL, lists.number[ls.NEXT]])
         if due == np.inf:
             return DONE
         if length > 0.0:
             boundary = max(0.0, np.ceil(due / length - 1e-9)) * length
-            now = max(boundary, T[T_NOW] + length) if T[T_LAST_DECISION] >= 0.0 else boundary
-            if T[T_STEP_ALL] == 1.0 and T[T_LAST_DECISION] >= 0.0:
-                now = T[T_NOW] + length
+            now = max(boundary, time[lc.NOW] + length) if time[lc.LAST_DECISION] >= 0.0 else boundary
+            if time[lc.STEP_ALL] == 1.0 and time[lc.LAST_DECISION] >= 0.0:
+                now = time[lc.NOW] + length
             now = np.round(now / length) * length
         else:
-            now = max(due, T[T_NOW])
-        if now > T[T_UNTIL]:
+            now = max(due, time[lc.NOW])
+        if now > time[lc.UNTIL]:
             return CUT
-        T[T_NOW] = now
-        T[T_LAST_DECISION] = now
+        time[lc.NOW] = now
+        time[lc.LAST_DECISION] = now
         # 2. who has finished, 3. who has arrived
         finish_due(t, lists, now, rules, log)
-        arrive(F, I, lists, now, T[T_LOAD_LIMIT])
+        arrive(F, I, lists, now, time[lc.LOAD_LIMIT])
         _rank_new(F, I, lists, now, declared)
-        if C[C_TRACK_HIGH] >= 0 and lists.number[ls.FINISHED] > 0:
+        if count[lc.TRACK_HIGH] >= 0 and lists.number[ls.FINISHED] > 0:
             left = 0
-            for row in range(C[C_TRACK_LOW], C[C_TRACK_HIGH]):
+            for row in range(count[lc.TRACK_LOW], count[lc.TRACK_HIGH]):
                 if np.isnan(F[c.FINISH, row]):
                     left = 1
                     break
             if left == 0:
                 return DONE
-        C[C_MAX_ACTIVE] = max(C[C_MAX_ACTIVE], lists.number[ls.ACTIVE])
         # 4. order, 5. walk; nothing to decide while nobody waits. Keys of those who wait do not move
         if lists.number[ls.WAITING] > 0:
-            C[C_DECISIONS] += 1
+            count[lc.DECISIONS] += 1
             for p in range(lists.number[ls.RUNNING]):
                 F[c.KEY, running[p]] = _key(F, I, running[p], now, declared)
             sort_rows(F, running, lists.number[ls.RUNNING])
             walk(t, lists, now, rules, log, scratch, out)
-            C[C_STARTED] += out[0]
-            C[C_STOPPED] += out[1]
+            count[lc.STARTED] += out[0]
+            count[lc.STOPPED] += out[1]
         # 6. when to look again
         wake = next_finish(F, I, lists)
         if lists.number[ls.WAITING] > 0 and rules.switch[s.S_PREEMPT] == 1:
             if K[k.MOVES] == 1.0:
-                enough = now + length if length > 0.0 else next_look(now, now, T[T_QUANTUM])
+                enough = now + length if length > 0.0 else next_look(now, now, time[lc.QUANTUM])
                 change = _next_change(F, I, lists, now, K, enough)
                 level = _next_level(F, I, lists, now, declared)
                 if length == 0.0:
-                    change = next_look(change, now, T[T_QUANTUM])
+                    change = next_look(change, now, time[lc.QUANTUM])
                     if level <= now:
-                        level = next_look(now, now, T[T_QUANTUM])
+                        level = next_look(now, now, time[lc.QUANTUM])
                 wake = min(wake, min(change, level))
             wake = min(wake, next_movable(F, lists, now, rules.amount[s.S_MIN_RUN]))
         if lists.number[ls.HELD] < lists.number[ls.NEXT] and length > 0.0 and lists.number[ls.ADMITTED] > 0:
             wake = min(wake, now + length)
-        T[T_WAKE] = wake
+        time[lc.WAKE] = wake

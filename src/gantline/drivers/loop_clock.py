@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.engine.regime import Regime
 
-if TYPE_CHECKING:
-    from gantline.drivers.virtual import Simulation
-
-# T: the clock
-T_NOW, T_ROUND, T_QUANTUM, T_LOAD_LIMIT, T_UNTIL, T_WAKE, T_LAST_DECISION, T_STEP_ALL, T_COUNT = range(9)
-# C: counters
-C_DECISIONS, C_ROUNDS, C_STARTED, C_STOPPED, C_TRACK_LOW, C_TRACK_HIGH, C_TRACKED_LEFT, C_MAX_ACTIVE, C_COUNT = range(9)
+# places of `time`: seconds, GPUs at which admission stops, and whether every round is looked at
+NOW, ROUND, QUANTUM, LOAD_LIMIT, UNTIL, WAKE, LAST_DECISION, STEP_ALL, TIMES = range(9)
+# places of `number`: what the loop counts, and the rows with which it ends
+DECISIONS, STARTED, STOPPED, TRACK_LOW, TRACK_HIGH, NUMBERS = range(6)
 
 DONE, NEED_LOG, CUT = 0, 1, 2  # everything has ended, the log is full, the bound in time is reached
 
 
-def clock(simulation: Simulation) -> tuple[Floats, Ints]:
-    """The loop's clock with its bounds, and its counters."""
-    regime = simulation.state.regime
-    T = np.zeros(T_COUNT)
-    T[T_ROUND], T[T_QUANTUM], T[T_UNTIL] = regime.round, regime.quantum, simulation.until
-    T[T_LOAD_LIMIT] = simulation.admission.load_limit * simulation.state.tables.cluster.gpus
-    T[T_WAKE], T[T_LAST_DECISION], T[T_STEP_ALL] = np.inf, -1.0, float(simulation.step_all)
-    C = np.zeros(C_COUNT, dtype=np.int64)
-    C[C_TRACK_LOW], C[C_TRACK_HIGH] = simulation.track or (0, -1)
-    return T, C
+@dataclass(frozen=True)
+class Bounds:
+    """When a loop ends, whom it lets in, and who wants to hear of it."""
+
+    until: float = math.inf
+    track: tuple[int, int] | None = None  # rows [low, high): it ends when all of them have
+    load_limit: float = math.inf  # GPUs at which admission stops
+    step_all: bool = False  # visit every round even if nothing can change
+    on_progress: Callable[[float, int, int], None] | None = None  # time, rows that have arrived, rows inside
+
+
+class Clock(NamedTuple):
+    """What time it is for a loop, with its bounds, and what it has counted."""
+
+    time: Floats
+    number: Ints
+
+
+def clock(regime: Regime, bounds: Bounds) -> Clock:
+    """The clock of a loop that has not begun."""
+    time = np.zeros(TIMES)
+    time[ROUND], time[QUANTUM], time[UNTIL], time[LOAD_LIMIT] = regime.round, regime.quantum, bounds.until, bounds.load_limit
+    time[WAKE], time[LAST_DECISION], time[STEP_ALL] = np.inf, -1.0, float(bounds.step_all)
+    number = np.zeros(NUMBERS, dtype=np.int64)
+    number[TRACK_LOW], number[TRACK_HIGH] = bounds.track or (0, -1)
+    return Clock(time, number)

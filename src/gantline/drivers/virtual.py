@@ -24,6 +24,7 @@ from gantline.core.reasons import Reason
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
 from gantline.drivers.dense import knows
+from gantline.drivers.loop_clock import Bounds
 from gantline.engine import lists as ls
 from gantline.engine.advance import admit, finish_due, next_finish, observe
 from gantline.engine.agenda import Agenda
@@ -73,7 +74,8 @@ class Simulation:
         """Run to the end."""
         key = self.declared_key()
         if key is not None:
-            if run_declared(self, key):
+            limit = self.admission.load_limit * self.state.tables.cluster.gpus
+            if run_declared(self.engine, key, Bounds(self.until, self.track, limit, self.step_all, self.on_progress)):
                 self._cut()
         else:
             self._run_steps()

@@ -15,6 +15,7 @@ from gantline.engine.gang import give_back
 from gantline.engine.lists import Lists
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk_notes import Notes
+from gantline.placement.few_nodes import largest_node
 from gantline.placement.fit import CONSOLIDATED
 
 
@@ -166,16 +167,6 @@ def sits_on(I: Ints, D: Ints, row: int, node: int) -> bool:
 
 
 @kernel
-def _largest_node(NI: Ints, kind: int) -> int:
-    """Devices of the largest node of a type."""
-    largest = 0
-    for node in range(NI.shape[1]):
-        if NI[c.N_TYPE, node] == kind and NI[c.N_GPUS, node] > largest:
-            largest = NI[c.N_GPUS, node]
-    return int(largest)
-
-
-@kernel
 def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: int, option: int, plain: bool, now: float) -> int:
     """Stop lower-ranked gangs, lowest first, until the gang fits; if it never does, nobody was stopped. How many nodes it gets; 0: none."""
     number, kind, need = notes.number, t.OI[c.O_TYPE, option], t.OI[c.O_GPUS, option]
@@ -183,7 +174,7 @@ def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: 
     if notes.reclaim[kind] <= 0 and not keep and need > 0:
         return 0
     target = -1
-    if plain and not keep and rules.switch[s.S_RULE] == CONSOLIDATED and need <= _largest_node(t.NI, kind):
+    if plain and not keep and rules.switch[s.S_RULE] == CONSOLIDATED and need <= largest_node(t.NI, kind):
         target = node_to_clear(t, lists, notes, kind, need, now, min_run)
         if target < 0:
             return 0
@@ -198,7 +189,7 @@ def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: 
     back, victims = number[w.BACK], number[w.VICTIMS]
     used = _stop_until_it_fits(t, lists, rules, notes, row, option, target, now)
     if used > 0 or keep:
-        notes.tried[kind] = 1 << 60  # more is free than before
+        notes.tried[kind] = notes.tried[kind + number[w.TYPES]] = 1 << 60  # more is free than before
     else:
         while number[w.VICTIMS] > victims:
             undo(t, notes)

@@ -8,10 +8,9 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
-from gantline.engine import settings as s
-from gantline.engine.find_place import seed_of
+from gantline.engine.find_place import manner_of
 from gantline.engine.settings import EngineRules
-from gantline.placement.few_nodes import room
+from gantline.placement.few_nodes import Seats, Supply, room
 from gantline.placement.fit import choose
 
 
@@ -94,9 +93,9 @@ def cut_chain(t: Matrices, row: int, length: int) -> int:
 @kernel
 def extension(t: Matrices, rules: EngineRules, row: int, option: int, kept: int, found: Spots) -> int:
     """Where a gang finds the devices that it lacks: more from its own nodes first, the rest by the rule. How many nodes; 0: nowhere."""
-    I, OF, OI, NF, NI, D = t.I, t.OF, t.OI, t.NF, t.NI, t.D
+    I, OF, OI, NI, D = t.I, t.OF, t.OI, t.NI, t.D
     nodes, counts, hidden, idle = found.nodes, found.counts, found.hidden, found.idle
-    kind, cpus, memory = OI[c.O_TYPE, option], OF[c.O_CPUS, option], OF[c.O_MEMORY, option]
+    supply = Supply(t.NF, NI, OI[c.O_TYPE, option], OF[c.O_CPUS, option], OF[c.O_MEMORY, option], False)
     left = OI[c.O_GPUS, option] - kept
     used, homes = 0, 0
     device = I[c.HEAD, row]
@@ -108,7 +107,7 @@ def extension(t: Matrices, rules: EngineRules, row: int, option: int, kept: int,
         if not seen:
             hidden[homes], idle[homes] = node, NI[c.N_FREE, node]
             homes += 1
-            count = min(room(NF, NI, node, kind, cpus, memory, False), left)
+            count = min(room(supply, node), left)
             if count > 0:
                 nodes[used], counts[used] = node, count
                 used += 1
@@ -116,9 +115,7 @@ def extension(t: Matrices, rules: EngineRules, row: int, option: int, kept: int,
                 NI[c.N_FREE, node] = 0  # what is left there is not enough, or not needed
         device = D[c.D_NEXT, device]
     if left > 0:
-        rule, whole, sensitive = rules.switch[s.S_RULE], rules.switch[s.S_WHOLE] == 1, I[c.CONSOLIDATE, row] == 1
-        seed = seed_of(t, rules, row)
-        rest_of = choose(NF, NI, kind, left, 0, cpus, memory, rule, whole, sensitive, seed, False, nodes[used:], counts[used:])
+        rest_of = choose(supply, left, 0, manner_of(t, rules, row), Seats(nodes[used:], counts[used:]))
         used = used + rest_of if rest_of > 0 else 0
     for h in range(homes):
         NI[c.N_FREE, hidden[h]] = idle[h]

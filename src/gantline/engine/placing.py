@@ -11,7 +11,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignment
 from gantline.engine.state import State
 from gantline.placement import fit
-from gantline.placement.few_nodes import room
+from gantline.placement.few_nodes import Seats, Supply, room
 
 #: levels that `within` may name
 LEVELS = ("node", "rack", "pool")
@@ -31,11 +31,9 @@ def choose_devices(state: State, row: int, option: int, item: Assignment) -> lis
 def choose_node(state: State, row: int, option: int, item: Assignment) -> int:
     """A node for a grant without devices; -1: none has room."""
     t = state.tables
-    nodes, counts = state.scratch[0], state.scratch[1]
-    cpus, memory = float(t.options.F[c.O_CPUS, option]), float(t.options.F[c.O_MEMORY, option])
-    view = _only(t.NI, item.nodes)
-    used = fit.choose(t.NF, view, int(t.options.I[c.O_TYPE, option]), 0, 0, cpus, memory, 0, False, False, 0, False, nodes, counts)
-    return int(nodes[0]) if used else -1
+    seats = Seats(state.scratch[0], state.scratch[1])
+    supply = _supply(state, option, t.NF, _only(t.NI, item.nodes))
+    return int(seats.nodes[0]) if fit.choose(supply, 0, 0, fit.Manner(fit.FIRST_FREE, False, False, 0), seats) else -1
 
 
 def extend(state: State, row: int, option: int, devices: Sequence[int], need: int, item: Assignment) -> list[int] | None:
@@ -46,10 +44,9 @@ def extend(state: State, row: int, option: int, devices: Sequence[int], need: in
     if item.within and item.required and home:
         level = _level(state, item.within)
         NI = _only(NI, np.flatnonzero(level == level[home[0]]).tolist())
-    cpus, memory, kind = float(t.options.F[c.O_CPUS, option]), float(t.options.F[c.O_MEMORY, option]), int(t.options.I[c.O_TYPE, option])
     more: list[int] = []
     for node in home:
-        count = min(int(room(NF, NI, node, kind, cpus, memory, False)), need - len(devices) - len(more))
+        count = min(int(room(_supply(state, option, NF, NI), node)), need - len(devices) - len(more))
         if count > 0:
             more += pick(state, node, count)
             NI = NI.copy()
@@ -94,15 +91,19 @@ def _choose(state: State, row: int, option: int, need: int, spread: int, item: A
     rule = int(state.placement.rule)
     if item.within == "node":
         rule = fit.CONSOLIDATED if item.required else fit.PREFERRED
-    nodes, counts = state.scratch[0], state.scratch[1]
+    seats = Seats(state.scratch[0], state.scratch[1])
     seed = int(fit.mix(state.seed * 1000003 + int(t.I[c.EPOCH, row]) * 8191 + row))
-    used = fit.choose(
-        NF, NI, int(t.options.I[c.O_TYPE, option]), need, spread, float(t.options.F[c.O_CPUS, option]),
-        float(t.options.F[c.O_MEMORY, option]), rule, state.placement.whole, bool(t.I[c.CONSOLIDATE, row] == 1), seed, False, nodes, counts,
-    )  # fmt: skip
+    manner = fit.Manner(rule, state.placement.whole, bool(t.I[c.CONSOLIDATE, row] == 1), seed)
+    used = fit.choose(_supply(state, option, NF, NI), need, spread, manner, seats)
     if used == 0 or (item.within == "node" and item.required and used > 1):
         return None
-    return [device for node, count in zip(nodes[:used].tolist(), counts[:used].tolist()) for device in pick(state, node, count)]
+    return [device for node, count in zip(seats.nodes[:used].tolist(), seats.counts[:used].tolist()) for device in pick(state, node, count)]
+
+
+def _supply(state: State, option: int, NF: Floats, NI: Ints) -> Supply:
+    """What these nodes have free for a gang with that option."""
+    OI, OF = state.tables.options.I, state.tables.options.F
+    return Supply(NF, NI, int(OI[c.O_TYPE, option]), float(OF[c.O_CPUS, option]), float(OF[c.O_MEMORY, option]), False)
 
 
 def _views(state: State, item: Assignment) -> Iterator[Ints]:

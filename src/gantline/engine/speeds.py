@@ -41,8 +41,9 @@ class Speeds:
 
     @property
     def about_gangs(self) -> bool:
-        """Whether somebody must be asked about gangs of their own, whoever starts them."""
-        return self.model is not None and (self.model.about_gangs or self.model.about_everyone)
+        """Whether the model must be asked about gangs of their own, whoever starts them: of speeds, of costs, or to look at them."""
+        model = self.model
+        return model is not None and (model.about_gangs or model.about_everyone or overrides(model, "cost") or overrides(model, "observe"))
 
     @property
     def about_everyone(self) -> bool:

@@ -75,7 +75,7 @@ class State:
         """Columns of scratch space that a walk may need."""
         t = self.tables
         cpu_gangs = t.F.shape[1] if (t.options.I[c.O_GPUS] == 0).any() else 0
-        return int(max(t.NI.shape[1], t.D.shape[1], len(t.cluster.types), len(self.lists.demand), 16) + cpu_gangs + 1)
+        return int(max(t.NI.shape[1], t.D.shape[1], 2 * len(t.cluster.types), len(self.lists.demand), 16) + cpu_gangs + 1)
 
     def make_room(self) -> None:
         """The tables have grown: so do the lists over them, by doubling as they do."""

@@ -6,8 +6,9 @@ undone. A victim whose turn comes later in the same pass gets its own devices ba
 to it. Regimes may keep failed trials (Blox does).
 
 Two short cuts keep the pass short without changing its outcome. During a pass free devices only become fewer, except through
-evictions: a gang size that did not fit will not fit later (`tried`). And when the histogram of those still to come has nobody small
-enough, the pass is over.
+evictions: a gang size that did not fit will not fit later, nor will a larger one (`tried`); only where nodes differ in size does a gang
+that must sit on one tell nothing about those that take several (`apart`). And when the histogram of those still to come has nobody
+small enough, the pass is over.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from gantline.engine.lists import Lists
 from gantline.engine.log import LogColumns
 from gantline.engine.ranks import before
 from gantline.engine.settings import EngineRules
-from gantline.engine.walk_notes import Notes, notes_on
-from gantline.placement.fit import SKEW
+from gantline.engine.walk_notes import Notes, notes_on, slot
+from gantline.placement.few_nodes import largest_node
+from gantline.placement.fit import CONSOLIDATED, SKEW
 
 _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED = (
     int(r) for r in (Reason.PREEMPTED, Reason.MOVED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY, Reason.DEFERRED)
@@ -48,7 +50,7 @@ def walk(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColu
     number = notes.number
     keep, misfit = rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.switch[s.S_MISFIT]
     n_run, n_wait = lists.number[ls.RUNNING], lists.number[ls.WAITING]
-    _begin(t, lists, notes)
+    _begin(t, lists, rules, notes)
     _stop_unwanted(t, lists, rules, notes, log, now)
     _look_ahead(lists, notes)
     while number[w.AT_WAITING] < n_wait or number[w.UNDECIDED] > 0:
@@ -92,7 +94,7 @@ def walk(t: Matrices, lists: Lists, now: float, rules: EngineRules, log: LogColu
 
 
 @kernel
-def _begin(t: Matrices, lists: Lists, notes: Notes) -> None:
+def _begin(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes) -> None:
     """Nothing has been tried yet; what is free, and what could be had of those that run."""
     number, NI = notes.number, t.NI
     for k in range(w.NUMBERS):
@@ -101,9 +103,26 @@ def _begin(t: Matrices, lists: Lists, notes: Notes) -> None:
     for node in range(NI.shape[1]):
         number[w.TYPES] = max(number[w.TYPES], NI[c.N_TYPE, node] + 1)
     for k in range(number[w.TYPES]):
-        notes.free[k], notes.reclaim[k], notes.tried[k], notes.tried_all[k] = 0, 0, 1 << 60, 1 << 60
+        notes.free[k], notes.reclaim[k], notes.apart[k] = 0, 0, 1 << 60
+    for k in range(2 * number[w.TYPES]):
+        notes.tried[k], notes.tried_all[k] = 1 << 60, 1 << 60
     for node in range(NI.shape[1]):
         notes.free[NI[c.N_TYPE, node]] += NI[c.N_FREE, node]
+    if rules.switch[s.S_RULE] == CONSOLIDATED:
+        _tell_apart(NI, notes)
+
+
+@kernel
+def _tell_apart(NI: Ints, notes: Notes) -> None:
+    """Gangs up to the largest node sit on one, larger ones on several idle ones, which need not be large where nodes of a type differ."""
+    for k in range(notes.number[w.TYPES]):
+        notes.apart[k] = largest_node(NI, k)
+    for node in range(NI.shape[1]):  # below zero: they differ
+        kind, size = NI[c.N_TYPE, node], NI[c.N_GPUS, node]
+        if NI[c.N_UP, node] == 1 and 0 < size < abs(notes.apart[kind]):
+            notes.apart[kind] = -abs(notes.apart[kind])
+    for k in range(notes.number[w.TYPES]):
+        notes.apart[k] = -notes.apart[k] if notes.apart[k] < 0 else 1 << 60
 
 
 @kernel
@@ -141,7 +160,8 @@ def _largest_hope(notes: Notes) -> int:
     """The largest gang that might still get devices, by what was tried and what there is."""
     hope = 0
     for k in range(notes.number[w.TYPES]):
-        hope = max(hope, min(notes.tried_all[k] - 1, notes.free[k] + notes.reclaim[k]))
+        most = notes.free[k] + notes.reclaim[k]
+        hope = max(hope, min(notes.tried_all[slot(notes, k, most)] - 1, most))
     return int(hope)
 
 
@@ -188,21 +208,21 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
     for option in range(first, last):
         kind, need = OI[c.O_TYPE, option], OI[c.O_GPUS, option]
         enough = keep or need <= notes.free[kind] + notes.reclaim[kind]
-        plain = _is_plain(t, rules, option)
-        if not enough or (plain and not keep and need >= notes.tried_all[kind]):
+        plain, at = _is_plain(t, rules, option), slot(notes, kind, need)
+        if not enough or (plain and not keep and need >= notes.tried_all[at]):
             fragmented = fragmented or enough
         else:
             used = 0
-            if need <= notes.free[kind] and not (plain and need >= notes.tried[kind]):
+            if need <= notes.free[kind] and not (plain and need >= notes.tried[at]):
                 used = find_place(t, rules, row, option, False, notes.nodes, notes.counts)
                 if used == 0 and plain:
-                    notes.tried[kind] = min(notes.tried[kind], need)
+                    notes.tried[at] = min(notes.tried[at], need)
             if used == 0:
                 fragmented = need <= notes.free[kind]
                 if preempt:
                     used = make_room(t, lists, rules, notes, row, option, plain, now)
                 if used == 0 and plain:
-                    notes.tried_all[kind] = min(notes.tried_all[kind], need)
+                    notes.tried_all[at] = min(notes.tried_all[at], need)
             if used > 0:
                 _enter(t, rules, notes, log, row, option, used, now)
                 return _PLACED

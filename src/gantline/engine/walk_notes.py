@@ -8,7 +8,7 @@ from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
 
 #: rows of the scratch matrix, in the order of the fields of `Notes`
-SCRATCH_ROWS: Final = 14
+SCRATCH_ROWS: Final = 15
 
 # what `Notes.number` holds
 AT_RUNNING: Final = 0  # how far the walk has come among those that run
@@ -39,8 +39,9 @@ class Notes(NamedTuple):
     node: Ints  # that it had, where its option has no devices
     free: Ints  # by type: devices that nobody has
     reclaim: Ints  # by type: devices that those behind would give up
-    tried: Ints  # by type: from this size on nothing was found among free devices
-    tried_all: Ints  # by type: from this size on nothing was found at all
+    apart: Ints  # by type: that a gang of up to so many devices found no place tells nothing about larger ones
+    tried: Ints  # by type, for each side of `apart` (`slot`): from this size on nothing was found among free devices
+    tried_all: Ints  # the same: from this size on nothing was found at all
     gain: Ints  # by node
     ahead: Ints  # by size of the smallest option: those whose turn has not come
     number: Ints
@@ -51,5 +52,11 @@ def notes_on(scratch: Ints) -> Notes:
     """The rows of the scratch matrix under their names."""
     return Notes(
         scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6],
-        scratch[7], scratch[8], scratch[9], scratch[10], scratch[11], scratch[12], scratch[13],
+        scratch[7], scratch[8], scratch[9], scratch[10], scratch[11], scratch[12], scratch[13], scratch[14],
     )  # fmt: skip
+
+
+@kernel
+def slot(notes: Notes, kind: int, need: int) -> int:
+    """Where `tried` and `tried_all` keep what was found out about gangs of such a size."""
+    return kind if need <= notes.apart[kind] else kind + notes.number[TYPES]

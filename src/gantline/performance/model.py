@@ -122,7 +122,7 @@ class Gangs:
 class PerformanceModel(Protocol):
     """How fast gangs go and what changes cost. All methods are pure; each may be left as it is here."""
 
-    #: whether it has a view on gangs of their own; False: what it knows of them is in their options already
+    #: whether it has a view on the speed of gangs of their own; False: what it knows of that is in their options already
     about_gangs: ClassVar[bool] = True
     #: whether a speed depends on others than the gang's mates (links, a file system): then all are asked whenever anybody comes or goes
     about_everyone: ClassVar[bool] = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
@@ -9,27 +11,57 @@ from gantline.core.jit import kernel
 HIDDEN = -1  # in place of 1 for nodes that are up, while a question is about other racks
 
 
+class Supply(NamedTuple):
+    """Devices of one type on nodes, for gangs with these demands per device (in all, for one without devices)."""
+
+    NF: Floats
+    NI: Ints
+    kind: int
+    cpus: float
+    memory: float
+    reclaim: bool  # what others would give up counts as free
+
+
+class Seats(NamedTuple):
+    """The answer: nodes, and how many devices of each."""
+
+    nodes: Ints
+    counts: Ints
+
+
 @kernel
-def room(NF: Floats, NI: Ints, node: int, kind: int, cpus: float, memory: float, reclaim: bool) -> int:
-    """Devices of one type the node could give to a gang with these demands per device."""
-    if NI[c.N_TYPE, node] != kind or NI[c.N_UP, node] != 1:
+def room(supply: Supply, node: int) -> int:
+    """Devices that the node could give to such a gang."""
+    NI = supply.NI
+    if NI[c.N_TYPE, node] != supply.kind or NI[c.N_UP, node] != 1:
         return 0
     count = NI[c.N_FREE, node]
-    if reclaim:
+    if supply.reclaim:
         return int(count + NI[c.N_RECLAIM, node])
-    if count > 0 and cpus > 0.0:
-        count = min(count, int((NF[c.N_CPUS, node] + 1e-9) / cpus))
-    if count > 0 and memory > 0.0:
-        count = min(count, int((NF[c.N_MEMORY, node] + 1e-9) / memory))
+    if count > 0 and supply.cpus > 0.0:
+        count = min(count, int((supply.NF[c.N_CPUS, node] + 1e-9) / supply.cpus))
+    if count > 0 and supply.memory > 0.0:
+        count = min(count, int((supply.NF[c.N_MEMORY, node] + 1e-9) / supply.memory))
     return int(count)
 
 
 @kernel
-def tightest(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, used: int) -> int:
-    """The node that fits with least to spare and is not among the first `used` of `nodes`; -1: none."""
+def largest_node(NI: Ints, kind: int) -> int:
+    """Devices of the largest node of a type that is up."""
+    largest = 0
+    for node in range(NI.shape[1]):
+        if NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1 and NI[c.N_GPUS, node] > largest:
+            largest = NI[c.N_GPUS, node]
+    return int(largest)
+
+
+@kernel
+def tightest(supply: Supply, need: int, seats: Seats, used: int) -> int:
+    """The node that fits with least to spare and is not among the first `used` seats; -1: none."""
+    NI, nodes = supply.NI, seats.nodes
     best, best_room = -1, 1 << 60
     for node in range(NI.shape[1]):
-        have = room(NF, NI, node, kind, cpus, memory, reclaim)
+        have = room(supply, node)
         if have >= need and have < best_room:
             taken = False
             for k in range(used):
@@ -43,25 +75,14 @@ def tightest(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: fl
 
 
 @kernel
-def _whole_nodes(
-    NF: Floats,
-    NI: Ints,
-    kind: int,
-    need: int,
-    cpus: float,
-    memory: float,
-    reclaim: bool,
-    whole: bool,
-    largest: int,
-    nodes: Ints,
-    counts: Ints,
-) -> int:
+def _whole_nodes(supply: Supply, need: int, whole: bool, largest: int, seats: Seats) -> int:
     """Idle nodes, and for the rest of the gang either one more idle node or the tightest fit."""
+    NI, nodes, counts = supply.NI, seats.nodes, seats.counts
     used = 0
     left = need
     for node in range(NI.shape[1]):
         size = NI[c.N_GPUS, node]
-        if size == 0 or (left < size and not whole) or room(NF, NI, node, kind, cpus, memory, reclaim) < size:
+        if size == 0 or (left < size and not whole) or room(supply, node) < size:
             continue
         nodes[used] = node
         counts[used] = min(size, left)
@@ -71,7 +92,7 @@ def _whole_nodes(
             return used
     if whole:
         return 0
-    best = tightest(NF, NI, kind, left, cpus, memory, reclaim, nodes, used)
+    best = tightest(supply, left, seats, used)
     if best < 0 or left > largest:
         return 0
     nodes[used] = best
@@ -80,21 +101,20 @@ def _whole_nodes(
 
 
 @kernel
-def by_room(
-    NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, emptiest: bool, nodes: Ints, counts: Ints
-) -> int:
+def by_room(supply: Supply, need: int, emptiest: bool, seats: Seats) -> int:
     """Nodes by room: the emptiest first spans the fewest nodes, the fullest first fills the gaps."""
+    NI, nodes, counts = supply.NI, seats.nodes, seats.counts
     used = 0
     while need > 0:
         if emptiest and used > 0:
-            last = tightest(NF, NI, kind, need, cpus, memory, reclaim, nodes, used)
+            last = tightest(supply, need, seats, used)
             if last >= 0:
                 nodes[used] = last
                 counts[used] = need
                 return used + 1
         best, best_room = -1, 0
         for node in range(NI.shape[1]):
-            have = room(NF, NI, node, kind, cpus, memory, reclaim)
+            have = room(supply, node)
             if have <= 0 or (best >= 0 and ((emptiest and have <= best_room) or (not emptiest and have >= best_room))):
                 continue
             taken = False
@@ -113,16 +133,13 @@ def by_room(
 
 
 @kernel
-def _few_nodes(
-    NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, whole: bool, largest: int, split: bool,
-    nodes: Ints, counts: Ints,
-) -> int:  # fmt: skip
+def _few_nodes(supply: Supply, need: int, whole: bool, largest: int, split: bool, seats: Seats) -> int:
     """More than one node: whole idle ones for a gang that is larger than any; where it may be `split`, else the fewest."""
     used = 0
     if need > largest:
-        used = _whole_nodes(NF, NI, kind, need, cpus, memory, reclaim, whole, largest, nodes, counts)
+        used = _whole_nodes(supply, need, whole, largest, seats)
     if used == 0 and split:
-        return by_room(NF, NI, kind, need, cpus, memory, reclaim, True, nodes, counts)
+        return by_room(supply, need, True, seats)
     return used
 
 
@@ -135,10 +152,9 @@ def _show(NI: Ints, rack: int, shown: bool) -> None:
 
 
 @kernel
-def _next_rack(
-    NF: Floats, NI: Ints, kind: int, cpus: float, memory: float, reclaim: bool, sign: int, before: int, rack: int
-) -> tuple[int, int]:
+def _next_rack(supply: Supply, sign: int, before: int, rack: int) -> tuple[int, int]:
     """The rack after (`before`, `rack`) in the order of `sign` times its room, hidden or not; and that number."""
+    NI = supply.NI
     best, best_key = -1, 1 << 60
     for node in range(NI.shape[1]):
         other = NI[c.N_RACK, node]
@@ -154,7 +170,7 @@ def _next_rack(
             if NI[c.N_RACK, mate] == other:
                 up = NI[c.N_UP, mate]
                 NI[c.N_UP, mate] = up * up  # hidden or not
-                key += sign * room(NF, NI, mate, kind, cpus, memory, reclaim)
+                key += sign * room(supply, mate)
                 NI[c.N_UP, mate] = up
         later = key > before or (key == before and other > rack)
         if later and (key < best_key or (key == best_key and other < best)):
@@ -163,21 +179,9 @@ def _next_rack(
 
 
 @kernel
-def _few_racks(
-    NF: Floats,
-    NI: Ints,
-    kind: int,
-    need: int,
-    cpus: float,
-    memory: float,
-    reclaim: bool,
-    whole: bool,
-    largest: int,
-    split: bool,
-    nodes: Ints,
-    counts: Ints,
-) -> int:
+def _few_racks(supply: Supply, need: int, whole: bool, largest: int, split: bool, seats: Seats) -> int:
     """The same in one rack, the tightest first; else in two, three, ... of those with most room. Hides the others meanwhile."""
+    NI = supply.NI
     used = 0
     for several in (False, True):
         _show(NI, -1, False)
@@ -187,46 +191,32 @@ def _few_racks(
             if not several:
                 _show(NI, rack, False)
                 have = 0
-            rack, key = _next_rack(NF, NI, kind, cpus, memory, reclaim, sign, key, rack)
+            rack, key = _next_rack(supply, sign, key, rack)
             if rack < 0:
                 break
             _show(NI, rack, True)
             have += sign * key
             if have >= need:
-                used = _few_nodes(NF, NI, kind, need, cpus, memory, reclaim, whole, largest, split, nodes, counts)
+                used = _few_nodes(supply, need, whole, largest, split, seats)
     _show(NI, -1, True)
     return used
 
 
 @kernel
-def consolidated(
-    NF: Floats,
-    NI: Ints,
-    kind: int,
-    need: int,
-    cpus: float,
-    memory: float,
-    reclaim: bool,
-    whole: bool,
-    split: bool,
-    nodes: Ints,
-    counts: Ints,
-) -> int:
+def consolidated(supply: Supply, need: int, whole: bool, split: bool, seats: Seats) -> int:
     """The tightest node that holds it; a gang larger than any node, or one that may be `split`, is on few nodes of few racks."""
-    best = tightest(NF, NI, kind, need, cpus, memory, reclaim, nodes, 0)
+    NI = supply.NI
+    best = tightest(supply, need, seats, 0)
     if best >= 0:
-        nodes[0] = best
-        counts[0] = need
+        seats.nodes[0] = best
+        seats.counts[0] = need
         return 1
-    largest = 0
-    for node in range(NI.shape[1]):
-        if NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1 and NI[c.N_GPUS, node] > largest:
-            largest = NI[c.N_GPUS, node]
+    largest = largest_node(NI, supply.kind)
     if largest == 0 or (need <= largest and not split):
         return 0
     racks = False
     for node in range(NI.shape[1]):
         racks = racks or NI[c.N_RACK, node] != NI[c.N_RACK, 0]
     if racks:
-        return _few_racks(NF, NI, kind, need, cpus, memory, reclaim, whole, largest, split, nodes, counts)
-    return _few_nodes(NF, NI, kind, need, cpus, memory, reclaim, whole, largest, split, nodes, counts)
+        return _few_racks(supply, need, whole, largest, split, seats)
+    return _few_nodes(supply, need, whole, largest, split, seats)

@@ -15,12 +15,13 @@ possible, the emptiest first.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
-from gantline.placement.few_nodes import by_room, consolidated, room, tightest
+from gantline.placement.few_nodes import Seats, Supply, by_room, consolidated, largest_node, room, tightest
 
 FIRST_FREE = 0
 CONSOLIDATED = 1
@@ -28,6 +29,15 @@ PREFERRED = 2
 SKEW = 3
 RANDOM = 4
 FIRST_NODE = 5
+
+
+class Manner(NamedTuple):
+    """How devices are chosen."""
+
+    rule: int
+    whole: bool  # gangs larger than a node take whole idle nodes
+    sensitive: bool  # the gang suffers when it is spread
+    seed: int
 
 
 @kernel
@@ -40,10 +50,11 @@ def mix(word: int) -> int:
 
 
 @kernel
-def _first_free(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints) -> int:
+def _first_free(supply: Supply, need: int, seats: Seats) -> int:
+    NI, nodes, counts = supply.NI, seats.nodes, seats.counts
     used = 0
     for node in range(NI.shape[1]):
-        have = room(NF, NI, node, kind, cpus, memory, reclaim)
+        have = room(supply, node)
         if have > 0:
             nodes[used] = node
             counts[used] = min(have, need)
@@ -55,18 +66,17 @@ def _first_free(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory:
 
 
 @kernel
-def _random(
-    NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, seed: int, nodes: Ints, counts: Ints
-) -> int:
+def _random(supply: Supply, need: int, seed: int, seats: Seats) -> int:
+    NI, nodes, counts = supply.NI, seats.nodes, seats.counts
     total = 0
     for node in range(NI.shape[1]):
-        total += room(NF, NI, node, kind, cpus, memory, reclaim)
+        total += room(supply, node)
     if total < need:
         return 0
     used = 0
     drawn = 0
     for node in range(NI.shape[1]):  # selection sampling: each free device is taken with chance need / left
-        have = room(NF, NI, node, kind, cpus, memory, reclaim)
+        have = room(supply, node)
         got = 0
         for _ in range(have):
             if mix(seed + drawn) % total < need:
@@ -82,16 +92,13 @@ def _random(
 
 
 @kernel
-def _first_node(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints) -> int:
-    used = 0
-    largest = 0
-    for node in range(NI.shape[1]):
-        if NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1:
-            largest = max(largest, NI[c.N_GPUS, node])
+def _first_node(supply: Supply, need: int, seats: Seats) -> int:
+    NI, nodes, counts = supply.NI, seats.nodes, seats.counts
+    used, largest = 0, largest_node(NI, supply.kind)
     for node in range(NI.shape[1]):  # whole nodes first, while the gang is larger than one
         if need < largest or largest == 0:
             break
-        if NI[c.N_GPUS, node] == largest and room(NF, NI, node, kind, cpus, memory, reclaim) == largest:
+        if NI[c.N_GPUS, node] == largest and room(supply, node) == largest:
             nodes[used] = node
             counts[used] = largest
             need -= largest
@@ -101,7 +108,7 @@ def _first_node(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory:
     if need >= largest:
         return 0
     for node in range(NI.shape[1]):
-        if room(NF, NI, node, kind, cpus, memory, reclaim) >= need:
+        if room(supply, node) >= need:
             taken = False
             for k in range(used):
                 taken = taken or nodes[k] == node
@@ -113,56 +120,40 @@ def _first_node(NF: Floats, NI: Ints, kind: int, need: int, cpus: float, memory:
 
 
 @kernel
-def _even(
-    NF: Floats, NI: Ints, kind: int, need: int, spread: int, cpus: float, memory: float, reclaim: bool, nodes: Ints, counts: Ints
-) -> int:
+def _even(supply: Supply, need: int, spread: int, seats: Seats) -> int:
     """Exactly `spread` nodes with an equal part on each (Sia's configurations)."""
     if need % spread != 0:
         return 0
     part = need // spread
     for used in range(spread):
-        best = tightest(NF, NI, kind, part, cpus, memory, reclaim, nodes, used)
+        best = tightest(supply, part, seats, used)
         if best < 0:
             return 0
-        nodes[used] = best
-        counts[used] = part
+        seats.nodes[used] = best
+        seats.counts[used] = part
     return spread
 
 
 @kernel
-def choose(
-    NF: Floats,
-    NI: Ints,
-    kind: int,
-    need: int,
-    spread: int,
-    cpus: float,
-    memory: float,
-    rule: int,
-    whole: bool,
-    sensitive: bool,
-    seed: int,
-    reclaim: bool,
-    nodes: Ints,
-    counts: Ints,
-) -> int:
-    """Fill `nodes` and `counts` and return how many nodes the gang spans; 0: it does not fit."""
+def choose(supply: Supply, need: int, spread: int, manner: Manner, seats: Seats) -> int:
+    """Fill the seats; how many nodes the gang spans, 0: it does not fit. `spread`: it must be so many; 0: as the rule says."""
     if need == 0:  # CPUs only: the first node with room
+        NF, NI = supply.NF, supply.NI
         for node in range(NI.shape[1]):
-            usable = NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1
-            if usable and NF[c.N_CPUS, node] + 1e-9 >= cpus and NF[c.N_MEMORY, node] + 1e-9 >= memory:
-                nodes[0] = node
-                counts[0] = 0
+            usable = NI[c.N_TYPE, node] == supply.kind and NI[c.N_UP, node] == 1
+            if usable and NF[c.N_CPUS, node] + 1e-9 >= supply.cpus and NF[c.N_MEMORY, node] + 1e-9 >= supply.memory:
+                seats.nodes[0] = node
+                seats.counts[0] = 0
                 return 1
         return 0
     if spread > 0:
-        return _even(NF, NI, kind, need, spread, cpus, memory, reclaim, nodes, counts)
-    if rule == FIRST_FREE:
-        return _first_free(NF, NI, kind, need, cpus, memory, reclaim, nodes, counts)
-    if rule == RANDOM:
-        return _random(NF, NI, kind, need, cpus, memory, reclaim, seed, nodes, counts)
-    if rule == FIRST_NODE:
-        return _first_node(NF, NI, kind, need, cpus, memory, reclaim, nodes, counts)
-    if rule == SKEW and not sensitive:
-        return by_room(NF, NI, kind, need, cpus, memory, reclaim, False, nodes, counts)
-    return consolidated(NF, NI, kind, need, cpus, memory, reclaim, whole, rule == PREFERRED, nodes, counts)
+        return _even(supply, need, spread, seats)
+    if manner.rule == FIRST_FREE:
+        return _first_free(supply, need, seats)
+    if manner.rule == RANDOM:
+        return _random(supply, need, manner.seed, seats)
+    if manner.rule == FIRST_NODE:
+        return _first_node(supply, need, seats)
+    if manner.rule == SKEW and not manner.sensitive:
+        return by_room(supply, need, False, seats)
+    return consolidated(supply, need, manner.whole, manner.rule == PREFERRED, seats)

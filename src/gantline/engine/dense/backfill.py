@@ -26,6 +26,7 @@ from gantline.engine.dense.heap import DUE, FRONT, LEVEL, Heaps, drop, put
 from gantline.engine.dense.low_ranks import AT_BEGUN, BEGUN, EVALUATED, LOOKED, STARTED, Pass
 from gantline.engine.dense.queues import Queues, next_lane, remove, restart
 from gantline.engine.dense.records import Records
+from gantline.placement.fit import CONSOLIDATED
 
 INSTANT = 1e-6  # seconds that a gang takes at least
 FREE, NEXT, INSTANTS = range(3)
@@ -268,6 +269,7 @@ def fill_gaps(
     else:
         _plan_anew(jobs, h, qs, ds, work, plan, now)
     tried = 1 << 60
+    apart = ds.total[d.APART] if setting.SI[s.S_RULE] == CONSOLIDATED else 0  # up to here a misfit tells nothing about larger gangs
     for place in range(work.number[AT_BEGUN]):
         row = work.line[BEGUN, place]
         need = jobs.i[row, r.NEED]
@@ -275,7 +277,7 @@ def fill_gaps(
             continue
         chain = find_free(ds, need, setting.SI[s.S_RULE], setting.SI[s.S_WHOLE] == 1)
         if chain < 0:
-            tried = need
+            tried = need if need > apart else tried
             continue
         remove(qs, jobs.i[row, r.LANE], jobs.f[row, r.KEY], row)
         start(jobs, h, ds, log, setting, row, chain, False, now)

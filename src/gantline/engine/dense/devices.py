@@ -18,8 +18,8 @@ from gantline.core.jit import kernel
 FREE, COUNT, SIZE, FIRST, GAIN, ROOM, CHOSEN, PART, NODE_ROWS = range(9)
 # rows of `chain`: node, mask, devices, next link
 NODE, MASK, HELD, NEXT, CHAIN_ROWS = range(5)
-# places of `total`: free devices in all, first spare link, devices of the largest node
-FREE_IN_ALL, SPARE, LARGEST, TOTALS = range(4)
+# places of `total`: free devices in all, first spare link, devices of the largest node; the same if nodes differ in size, else 0
+FREE_IN_ALL, SPARE, LARGEST, APART, TOTALS = range(5)
 MOST = 62  # devices of a node that a mask holds
 
 _DE_BRUIJN = 0x03F79D71B4CB0A89
@@ -49,7 +49,8 @@ def devices(NI: Ints) -> Devices:
     links = 2 * int(NI[c.N_GPUS].sum()) + 2
     chain = np.zeros((CHAIN_ROWS, links), dtype=np.int64)
     chain[NEXT] = np.arange(1, links + 1)
-    total = np.array([NI[c.N_GPUS].sum(), 0, largest], dtype=np.int64)
+    differ = bool(((NI[c.N_GPUS] > 0) & (NI[c.N_GPUS] < largest)).any())
+    total = np.array([NI[c.N_GPUS].sum(), 0, largest, largest if differ else 0], dtype=np.int64)
     return Devices(node, by_count, np.bincount(NI[c.N_GPUS], minlength=largest + 1), chain, total)
 
 

@@ -140,14 +140,14 @@ def remove(q: Queues, lane: int, key: float, row: int) -> None:
 
 
 @kernel
-def first_lane(q: Queues, hope: int) -> int:
-    """The lane, among gangs of at most `hope` devices, whose first ranks before the others'; -1: none."""
+def first_lane(q: Queues, hope: int, low: int, high: int) -> int:
+    """The lane, among gangs of at most `hope` devices and not from `low` to `high`, whose first ranks before the others'; -1: none."""
     best = -1
     best_key, best_row = 0.0, 0
     for lane in range(q.lane.shape[1]):
         if q.lane[SIZE, lane] > hope:
             break
-        if q.lane[COUNT, lane] == 0:
+        if q.lane[COUNT, lane] == 0 or low <= q.lane[SIZE, lane] <= high:
             continue
         at = q.lane[BASE, lane] + q.lane[HEAD, lane]
         if best < 0 or q.key[at] < best_key or (q.key[at] == best_key and q.row[at] < best_row):

@@ -55,8 +55,11 @@ def walk(jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Se
     n[AT_LOW], n[AT_VICTIMS], n[AT_TURNS], n[AT_BEGUN], n[BACK], n[SEARCHING] = 0, 0, 0, 0, 0, 0
     in_order = SI[s.S_MISFIT] == _STOP  # nobody passes one that does not fit
     tried, tried_all = 1 << 60, 1 << 60  # gang sizes from which on nothing was found: among free devices, and at all
+    # where nodes differ, what a gang that must sit on one of them finds tells nothing about those that take several idle ones
+    apart, tried_one = ds.total[d.APART] if rule == CONSOLIDATED else 0, 1 << 60
     while True:
-        lane = first_lane(qs, tried_all - 1 if preempt or in_order else min(tried_all - 1, ds.total[d.FREE_IN_ALL]))
+        hope = tried_all - 1 if preempt or in_order else min(tried_all - 1, ds.total[d.FREE_IN_ALL])
+        lane = first_lane(qs, hope, tried_one, apart)
         row, mark = -1, np.inf
         if lane >= 0:
             at = qs.lane[q.BASE, lane] + qs.lane[q.HEAD, lane]
@@ -75,12 +78,13 @@ def walk(jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Se
                 jobs.i[row, r.VICTIM] = 0
                 continue
         need, link = jobs.i[row, r.NEED], -1
-        enough = need <= ds.total[d.FREE_IN_ALL]
-        if enough and need < tried and need < tried_all:
+        enough, on_one = need <= ds.total[d.FREE_IN_ALL], need <= apart
+        hopeful = need < (tried_one if on_one else tried_all)
+        if enough and hopeful and (on_one or need < tried):
             link = find_free(ds, need, rule, whole)
-            if link < 0:
+            if link < 0 and not on_one:
                 tried = min(tried, need)
-        if link < 0 and preempt and need < tried_all:
+        if link < 0 and preempt and hopeful:
             if n[SEARCHING] == 0:
                 search(jobs, h, key, work, now)
             if rule != CONSOLIDATED:
@@ -92,7 +96,10 @@ def walk(jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Se
             if link >= 0:
                 tried = 1 << 60
         if link < 0:
-            tried_all = min(tried_all, need)
+            if on_one:
+                tried_one = min(tried_one, need)
+            else:
+                tried_all = min(tried_all, need)
             why = _FRAGMENTED if enough else (_PRIORITY if preempt else _RESOURCES)
             jobs.i[row, r.WHY] = why
             qs.lane[q.WHY, jobs.i[row, r.LANE]] = why
