@@ -11,6 +11,7 @@ import pytest
 from tests.simulator.small_runs import draw, fingerprint, small_run
 
 from gantline.drivers import declared, dense, virtual
+from gantline.drivers.loop_clock import DECISIONS
 from gantline.engine.dense import low_ranks as w
 from gantline.policies.registry import make_policy
 from gantline.simulator.simulate import simulate
@@ -70,14 +71,14 @@ def work_of(monkeypatch: pytest.MonkeyPatch, policy: str, jobs: int, gpus: int, 
     loop = dense.run_dense
 
     def spy(*arguments: Any) -> int:
-        seen.append((arguments[7].number, arguments[-1]))
+        seen.append((arguments[7].number, arguments[-1].number))
         return loop(*arguments)
 
     monkeypatch.setattr(dense, "run_dense", spy)
     trace = generate("philly", seed=3, jobs=jobs, load=1.5, gpus=gpus)
     simulate(trace, f"{gpus // 8}x8", make_policy(policy, settings), round=60, placement=settings.pop("placement", "first-free"))
     number, counters = seen[-1]
-    changed = counters[0] + number[w.STARTED] + number[w.STOPPED]
+    changed = counters[DECISIONS] + number[w.STARTED] + number[w.STOPPED]
     return {"rows": number[w.LOOKED] / changed, "keys": number[w.EVALUATED] / changed}
 
 

@@ -121,6 +121,7 @@ class Agenda:
         """The next end of a lease; a lease that is over but could not be taken is looked at again a little later."""
         now, regime = self._since, self.state.regime
         until = self.state.tables.F[c.UNTIL][self.state.rows]
-        if not len(until):
-            return math.inf
+        soonest = float(until.min(initial=math.inf))
+        if soonest > now:
+            return soonest
         return float(np.where(until > now, until, now + (regime.round or regime.quantum)).min())

@@ -5,19 +5,31 @@ A policy that is asked because a speed has changed, or a round has begun, often 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import kernel
 from gantline.core.plan import Assignments
+from gantline.core.tables import Matrices
+from gantline.engine import lists as ls
+from gantline.engine.lists import Lists
 from gantline.engine.state import State
 
-#: what a commit goes by, and what it enters; all of it as whole numbers, because NaN is like NaN here
-_INTS = np.array([c.PHASE, c.EPOCH, c.OPTION, c.OPTION_FIRST, c.LOCKED, c.REASON])[:, None]
-_FLOATS = np.array([c.LAST_START, c.UNTIL, c.LIMIT_END])[:, None]
+#: what a commit goes by, and what it enters
+_INTS = (c.PHASE, c.EPOCH, c.OPTION, c.OPTION_FIRST, c.LOCKED, c.REASON)
+_FLOATS = (c.LAST_START, c.UNTIL, c.LIMIT_END)
+
+
+class Standing(NamedTuple):
+    """Rows, and what their columns said."""
+
+    rows: Ints
+    ints: Ints  # (column, row)
+    floats: Floats
 
 
 class Repeats:
@@ -27,13 +39,14 @@ class Repeats:
         self.state = state
         self._told: dict[str, Any] | None = None
         self._rows: Ints = np.zeros(0, dtype=np.int64)
-        self._active: Ints = self._rows
-        self._stood: NDArray[Any] = np.zeros(0)
+        self._stood = Standing(self._rows, np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
 
     def note(self, rows: Ints, table: Assignments) -> None:
         """A commit has just found everybody as the plan wants it; copies, because a policy may write to its arrays again."""
-        self._told = {name: column if isinstance(column, tuple) else column.copy() for name, column in table.told()}
-        self._rows, self._active, self._stood = rows.copy(), self.state.rows.copy(), self._standing()
+        t, active = self.state.tables, self.state.rows.copy()
+        self._told = {name: column if isinstance(column, tuple) else column.copy() for name, column in _beside_rows(table)}
+        self._rows = rows.copy()
+        self._stood = Standing(active, np.stack([t.I[k, active] for k in _INTS]), np.stack([t.F[k, active] for k in _FLOATS]))
 
     def forget(self) -> None:
         """A commit has changed something."""
@@ -41,17 +54,35 @@ class Repeats:
 
     def seen(self, rows: Ints, table: Assignments) -> bool:
         """Whether this is that plan, and everybody stands as then."""
-        told = self._told
-        if told is None or not (np.array_equal(rows, self._rows) and np.array_equal(self.state.rows, self._active)):
+        told, lists = self._told, self.state.lists
+        if told is None or not _stand_alike(self.state.matrices, lists, self._stood) or not np.array_equal(rows, self._rows):
             return False
-        now = dict(table.told())
-        if now.keys() != told.keys() or not all(_alike(column, told[name]) for name, column in now.items()):
-            return False
-        return np.array_equal(self._standing(), self._stood)
+        now = dict(_beside_rows(table))
+        return now.keys() == told.keys() and all(_alike(column, told[name]) for name, column in now.items())
 
-    def _standing(self) -> NDArray[Any]:
-        t, active = self.state.tables, self.state.rows
-        return np.concatenate([t.I[_INTS, active], t.F[_FLOATS, active].view(np.int64)])
+
+@kernel
+def _stand_alike(t: Matrices, lists: Lists, stood: Standing) -> bool:
+    """Whether the active rows are those, and stand as they did; NaN is like NaN here."""
+    if lists.number[ls.ACTIVE] != stood.rows.shape[0]:
+        return False
+    for at in range(stood.rows.shape[0]):
+        row = lists.active[at]
+        if row != stood.rows[at]:
+            return False
+        for k in range(len(_INTS)):
+            if t.I[_INTS[k], row] != stood.ints[k, at]:
+                return False
+        for k in range(len(_FLOATS)):
+            now, then = t.F[_FLOATS[k], row], stood.floats[k, at]
+            if now != then and (now == now or then == then):
+                return False
+    return True
+
+
+def _beside_rows(table: Assignments) -> Iterator[tuple[str, Any]]:
+    """What the plan says of its rows."""
+    return ((name, column) for name, column in table.told() if name != "job")
 
 
 def _alike(a: Any, b: Any) -> bool:

@@ -94,11 +94,12 @@ class Speeds:
         if not len(rows) or not overrides(self.model, "cost"):
             return
         gangs, owner = self._gangs(rows)
-        told = self.model.cost(replace(gangs, act=np.asarray(acts, dtype=np.int64)[owner]))
+        places = np.arange(len(rows)) if owner is None else owner
+        told = self.model.cost(replace(gangs, act=np.asarray(acts, dtype=np.int64)[places]))
         if told is None:
             return
         F, now, seen = self.state.tables.F, self.state.now, set()
-        for at, seconds in zip(owner.tolist(), np.asarray(told, dtype=np.float64).tolist()):
+        for at, seconds in zip(places.tolist(), np.asarray(told, dtype=np.float64).tolist()):
             if math.isnan(seconds) or at in seen:
                 continue
             if not seconds >= 0.0:
@@ -109,25 +110,25 @@ class Speeds:
 
     def refresh(self, rows: Ints) -> None:
         """Bring the speeds of rows up to date, and with them when they are due; only those that hold something are asked about."""
-        F, I, now = self.state.tables.F, self.state.tables.I, self.state.now
-        rows = np.asarray(rows, dtype=np.int64)
+        F, I, now, model = self.state.tables.F, self.state.tables.I, self.state.now, self.model
         phase = I[c.PHASE][rows]
         rows = rows[(phase == RUNNING) | (phase == STARTING)]
         if not len(rows):
             return
         gangs, owner = self._gangs(rows)
-        if self.model is None:
+        if model is None:
             told, until = gangs.listed, np.full(len(gangs), math.inf)
         else:
-            answer = self.model.rates(gangs)
-            told, until = (np.asarray(part, dtype=np.float64) for part in answer)
-            told = np.where(np.isnan(told), gangs.listed, told)
-            if told.shape != gangs.listed.shape or until.shape != gangs.listed.shape or (told < 0.0).any():
+            rate, end = model.rates(gangs)
+            told, until = np.asarray(rate, dtype=np.float64), np.asarray(end, dtype=np.float64)
+            if not (told.shape == until.shape == gangs.listed.shape) or (told < 0.0).any():
                 raise UsageError("its rates are not one per gang from zero on", where="performance model", fix="see rates()")
+            told = np.where(told == told, told, gangs.listed)
             until = np.maximum(until, now + _BLINK)
-        if len(gangs) != len(rows) or any(grant is not None and grant.fluid for grant in gangs.grants):
+        if owner is not None:
             told, until = self._summed(gangs, owner, told, until, len(rows))
-        for row in rows[(F[c.CHECKPOINT][rows] > 0.0) & (F[c.RATE][rows] != told)].tolist():
+        saving = F[c.CHECKPOINT][rows]
+        for row in rows[(saving > 0.0) & (F[c.RATE][rows] != told)].tolist() if saving.any() else ():
             note_saves(self.state, row)
         set_speeds(F, I, rows, told, until, now)
 
@@ -143,38 +144,45 @@ class Speeds:
         """What a model is shown of some rows."""
         return self._gangs(rows)[0]
 
-    def _gangs(self, rows: Ints) -> tuple[Gangs, Ints]:
-        """Gangs as columns, and the place in `rows` that each belongs to."""
-        state, t = self.state, self.state.tables
-        granted = t.granted
-        owner = np.arange(len(rows))
+    def _gangs(self, rows: Ints) -> tuple[Gangs, Ints | None]:
+        """Gangs as columns; where somebody has shares of the time also the place in `rows` that each belongs to."""
+        state, t, granted = self.state, self.state.tables, self.state.tables.granted
         option, listed = t.I[c.OPTION][rows], self.by_options(rows)
         grants: list[Grant | None] = [granted.get(row) for row in rows.tolist()] if granted else [None] * len(rows)
-        if granted:
-            options, speeds, owners, parts = option.tolist(), listed.tolist(), owner.tolist(), []
-            for at, grant in enumerate(grants):
-                if grant is None:
-                    continue
-                row = int(rows[at])
-                pieces = _pieces(grant)
-                for number, (piece, way) in enumerate(pieces):
-                    alone = float(t.options.F[c.O_RATE, way]) if way >= 0 else float(listed[at])
-                    speed = SPEEDS[piece.kind](piece, self.mates(row, piece), alone)
-                    if number == 0:
-                        grants[at], speeds[at], options[at] = piece, speed, way if way >= 0 else options[at]
-                    else:
-                        parts.append((at, way, speed, piece))
-            for at, way, speed, piece in parts:
-                owners.append(at)
-                options.append(way)
-                speeds.append(speed)
-                grants.append(piece)
-            owner, option, listed = np.array(owners), np.array(options), np.array(speeds)
-        who = rows[owner]
+        owner, shares = None, []
+        for at, grant in enumerate(grants) if granted else ():
+            if grant is not None and grant.fluid:
+                shares.append(at)
+            elif grant is not None:
+                listed[at] = SPEEDS[grant.kind](grant, self.mates(int(rows[at]), grant), float(listed[at]))
+        if shares:
+            owner, option, listed = self._divided(rows, shares, option, listed, grants)
+        who = rows if owner is None else rows[owner]
         held = (t.options.I[c.O_TYPE][option], t.options.I[c.O_GPUS][option], t.I[c.SPREAD][who])
         moves = (moving(t.F, t.I, who, state.now, c.DONE), np.maximum(t.F[c.SINCE][who], state.now), listed)
         ask: dict[str, Any] = {"_name": self._name, "_mates": self.mates, "_devices": t.lent.devices}
         return Gangs(state.now, state.learned, t.cluster, who, *held, *moves, tuple(grants), **ask), owner
+
+    def _divided(
+        self, rows: Ints, shares: list[int], option: Ints, listed: Floats, grants: list[Grant | None]
+    ) -> tuple[Ints, Ints, Floats]:
+        """Whoever has shares of the time is one gang per type, the others behind all: owner, option and speed of each."""
+        owners, options, speeds = list(range(len(rows))), option.tolist(), listed.tolist()
+        for at in shares:
+            grant, row = grants[at], int(rows[at])
+            assert grant is not None
+            for number, (item, members, given) in enumerate(zip(grant.items, grant.members, grant.fluid)):
+                piece = replace(grant, items=(item,), members=(members,), fluid=(given,))
+                alone = float(self.state.tables.options.F[c.O_RATE, given[0]])
+                speed = SPEEDS[piece.kind](piece, self.mates(row, piece), alone)
+                if number == 0:
+                    grants[at], speeds[at], options[at] = piece, speed, given[0]
+                else:
+                    grants.append(piece)
+                    speeds.append(speed)
+                    options.append(given[0])
+                    owners.append(at)
+        return np.array(owners), np.array(options), np.array(speeds)
 
     def _name(self, row: int) -> tuple[str, str]:
         t = self.state.tables
@@ -182,8 +190,8 @@ class Speeds:
 
     def mates(self, row: int, grant: Grant) -> Mapping[int, Grant]:
         """The others of a group that hold something."""
-        granted = self.state.tables.granted
-        return {mate: granted[mate] for mate in sorted(grant.members[0]) if mate != row and mate in granted}
+        granted, members = self.state.tables.granted, grant.members[0]
+        return {mate: granted[mate] for mate in sorted(members) if mate != row and mate in granted} if members else {}
 
     def by_options(self, rows: Ints) -> Floats:
         """Work per second of the options in use, by whether gangs sit on as few nodes as they can."""
@@ -197,11 +205,3 @@ class Speeds:
             if spread[at] > -(-int(t.I[c.HELD, rows[at]]) // size):
                 rate[at] = t.options.F[c.O_RATE_SPREAD, option[at]]
         return rate
-
-
-def _pieces(grant: Grant) -> list[tuple[Grant, int]]:
-    """A grant as gangs: itself, or one for each type on which it has a share of the time (with the row of the option)."""
-    if not grant.fluid:
-        return [(grant, -1)]
-    shares = zip(grant.items, grant.members, grant.fluid)
-    return [(replace(grant, items=(item,), members=(members,), fluid=(given,)), given[0]) for item, members, given in shares]
