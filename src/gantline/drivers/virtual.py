@@ -74,12 +74,17 @@ class Simulation:
         """Run to the end."""
         key = self.declared_key()
         if key is not None:
-            limit = self.admission.load_limit * self.state.tables.cluster.gpus
-            if run_declared(self.engine, key, Bounds(self.until, self.track, limit, self.step_all, self.on_progress)):
+            if run_declared(self.engine, key, self.bounds):
                 self._cut()
         else:
             self._run_steps()
         self.engine.grants.close_open_intervals()
+
+    @property
+    def bounds(self) -> Bounds:
+        """What a compiled loop needs to know of this run."""
+        limit = self.admission.load_limit * self.state.tables.cluster.gpus
+        return Bounds(self.until, self.track, limit, self.step_all, self.on_progress)
 
     def declared_key(self) -> LinearKey | None:
         """The declared key, if nothing in this run needs Python between two decisions."""

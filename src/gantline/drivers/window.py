@@ -61,11 +61,11 @@ class Window:
         state, NI = simulation.state, simulation.state.tables.NI
         gpus = int(NI[c.N_GPUS].sum())
         self.simulation, self.kept = simulation, kept
-        self.T, self.C = lc.clock(simulation)
+        self.clock = lc.clock(state.regime, simulation.bounds)
         self.key = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
         self.work = Pass(np.zeros((w.LINE_ROWS, gpus + 1), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
         self.plan = forecast(0.0, 0, gpus, False)
-        self.ds, self.B = devices(NI), np.zeros(COUNTS + 1, dtype=np.int64)
+        self.ds, self.number = devices(NI), np.zeros(COUNTS + 1, dtype=np.int64)
         self.rows: Ints = np.zeros(0, dtype=np.int64)  # what each line of the window is called in the whole run
         self.jobs, self.heaps = _blank(0), heaps(0)
         self.queues, _ = queues(np.zeros(0, dtype=np.int64))
@@ -78,7 +78,7 @@ class Window:
     def run(self, block: Tables, until: float) -> None:
         """Let the jobs of a block in, and run as long as nobody else matters: to just before `until`, when the next block begins."""
         self._take(block)
-        self.T[lc.T_UNTIL] = np.nextafter(until, -np.inf)
+        self.clock.time[lc.UNTIL] = np.nextafter(until, -np.inf)
         rates = np.zeros((c.OF_COLUMNS, len(self.rows)))
         rates[c.O_RATE] = rates[c.O_RATE_SPREAD] = 1.0
         setting, code = Setting(self.simulation.state.SI, self.simulation.state.SF, rates), lc.NEED_LOG
@@ -87,22 +87,22 @@ class Window:
             log.reserve(self.room, self.room)
             code = run_dense(
                 self.jobs, self.heaps, self.queues, self.ds, LogOfLoop(log.LI, log.LF, log.LD, log.LN),
-                setting, self.key, self.work, self.plan, self.B, self.T, self.C,
+                setting, self.key, self.work, self.plan, self.number, self.clock,
             )  # fmt: skip
             self._tell_log()
         gone = self.jobs.i[:, r.STATE] == COMPLETED
         self.kept.left(self.rows[gone], Records(self.jobs.f[gone], self.jobs.i[gone]))
         self._let_go(gone)
         if self.simulation.on_progress is not None:
-            self.simulation.on_progress(float(self.T[lc.T_NOW]), self._arrived, int(self.B[ACTIVE]))
+            self.simulation.on_progress(float(self.clock.time[lc.NOW]), self._arrived, int(self.number[ACTIVE]))
 
     def end(self) -> None:
         """Nobody is to come: tell who is left, and what the run came to."""
         state, engine = self.simulation.state, self.simulation.engine
-        state.now = float(self.T[lc.T_NOW])
+        state.now = float(self.clock.time[lc.NOW])
         assert not len(self.open), "whoever runs has an end"
         self.kept.left(self.rows, self.jobs)
-        engine.decisions += int(self.C[lc.C_DECISIONS])
+        engine.decisions += int(self.clock.number[lc.DECISIONS])
         engine.started += int(self.work.number[w.STARTED])
         engine.stopped += int(self.work.number[w.STOPPED])
 
@@ -124,8 +124,8 @@ class Window:
         """Only those who are not gone stay, in the same order."""
         stay = ~gone
         place = np.cumsum(stay) - 1
-        self.B[HELD] = np.count_nonzero(stay[: self.B[HELD]])
-        self.B[NEXT] = np.count_nonzero(stay[: self.B[NEXT]])
+        self.number[HELD] = np.count_nonzero(stay[: self.number[HELD]])
+        self.number[NEXT] = np.count_nonzero(stay[: self.number[NEXT]])
         for lane in range(self.queues.lane.shape[1]):
             at = _ring(self.queues, lane)
             self.queues.row[at] = place[self.queues.row[at]]
