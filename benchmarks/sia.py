@@ -17,9 +17,9 @@ import numpy as np
 from gantline.core.cluster_spec import parse_cluster
 from gantline.imitations.sia.beliefs import Fitter
 from gantline.imitations.sia.deciding import SiaScheduler
-from gantline.imitations.sia.jobs import Charges, Job, Request
+from gantline.imitations.sia.jobs import Charges, Request, SiaJob
 from gantline.imitations.sia.measured_types import MeasuredType
-from gantline.imitations.sia.rounds import Grant
+from gantline.imitations.sia.rounds import SiaGrant
 from gantline.performance.goodput.measured import Application, StepTimes, Training
 from gantline.policies.sia.configurations import Configurations, node_classes
 from gantline.simulator.simulate import simulate
@@ -44,16 +44,16 @@ def a_network(seed: int) -> Application:
     return Application(f"net{seed}", Training(batches, progress, progress, np.ones((3, 50)), np.full((3, 50), draw.uniform(1, 40))), times)
 
 
-def some_jobs(columns: Configurations, count: int) -> tuple[list[Job], list[Grant | None]]:
+def some_jobs(columns: Configurations, count: int) -> tuple[list[SiaJob], list[SiaGrant | None]]:
     """Jobs in the middle of their lives, each with a configuration of its own."""
     draw, fitter = np.random.default_rng(count), Fitter("compiled")
     networks = [a_network(seed) for seed in range(5)]
-    jobs: list[Job] = []
-    held: list[Grant | None] = []
+    jobs: list[SiaJob] = []
+    held: list[SiaGrant | None] = []
     for row in range(count):
         network = networks[int(draw.integers(5))]
         types = {kind: MeasuredType(network, kind, hybrid=False) for kind in ("t4", "rtx", "a100")}
-        job = Job(Request(row, f"job{row}", 0.0, network.name, "adaptive", 1, 4096.0), network, types, Charges(30.0, 30.0, 1.0), fitter)
+        job = SiaJob(Request(row, f"job{row}", 0.0, network.name, "adaptive", 1, 4096.0), network, types, Charges(30.0, 30.0, 1.0), fitter)
         widest = int(2 ** draw.integers(0, 5))
         job.noise, job.starts = (1.0, float(draw.uniform(1, 40))), int(draw.integers(1, 6))
         for kind in ("t4", "rtx"):
@@ -64,7 +64,7 @@ def some_jobs(columns: Configurations, count: int) -> tuple[list[Job], list[Gran
                         job.beliefs[kind].observe(len(shape), gpus, local, *types[kind].times(shape, local))
         jobs.append(job)
         column = columns.find(0, min(widest, 4))
-        held.append(Grant(0, int(columns.gpus[column])) if draw.random() < 0.7 else None)
+        held.append(SiaGrant(0, int(columns.gpus[column])) if draw.random() < 0.7 else None)
     return jobs, held
 
 

@@ -19,7 +19,7 @@ from gantline import Assignment, LinearKey, OrderPolicy, Plan, Policy, Snapshot
 from gantline.conformance import check_policy, suite
 from gantline.conformance.fence import fence
 from gantline.core import columns as c
-from gantline.core.lending import tables_behind
+from gantline.core.insiders import tables_behind
 
 COUNTER = itertools.count()
 

@@ -11,7 +11,7 @@ from tests.engine.states import commit, engine_of
 from gantline import Assignment, Mode, Policy
 from gantline.core import columns as c
 from gantline.core.inputs import JobWish, Wish
-from gantline.core.lending import tables_behind
+from gantline.core.insiders import tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine

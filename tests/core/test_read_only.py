@@ -13,7 +13,7 @@ from gantline import OrderPolicy, Plan, Policy, Snapshot, simulate
 from gantline.core import columns as c
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.errors import GantlineError
-from gantline.core.lending import tables_behind
+from gantline.core.insiders import tables_behind
 from gantline.core.snapshot import Jobs
 from gantline.core.tables import Tables
 from gantline.workload.trace import Trace

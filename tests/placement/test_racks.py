@@ -25,6 +25,7 @@ from gantline.core.tables import Tables
 from gantline.core.topology import ACROSS, IN_NODE, IN_RACK, level_of, slowest_link
 from gantline.performance.scaling import Scaling
 from gantline.placement import fit
+from gantline.placement.few_nodes import NodeCounts, Supply
 from gantline.report.metrics import measure
 
 RACKS = "gpu:6x4@2/rack,links:300/20/5"
@@ -131,7 +132,8 @@ def spans(text: str, free: list[int], need: int, rule: int) -> tuple[int, int] |
     tables.NI[c.N_FREE] = free
     before = tables.NI.copy()
     nodes, counts = np.zeros(20, dtype=np.int64), np.zeros(20, dtype=np.int64)
-    used = fit.choose(tables.NF, tables.NI, 0, need, 0, 0.0, 0.0, rule, True, False, 0, False, nodes, counts)
+    supply, picking = Supply(tables.NF, tables.NI, 0, 0.0, 0.0, False), fit.Picking(rule, True, False, 0)
+    used = fit.choose(supply, need, 0, picking, NodeCounts(nodes, counts))
     assert (before == tables.NI).all()
     if used == 0:
         return None

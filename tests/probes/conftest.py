@@ -12,7 +12,7 @@ from tests.watching import watch_phases
 
 from gantline.core import columns as c
 from gantline.core.grant import Grant
-from gantline.core.lending import tables_behind
+from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot

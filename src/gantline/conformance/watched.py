@@ -13,7 +13,7 @@ import numpy as np
 from gantline.conformance.fence import fence
 from gantline.core import memory as memories
 from gantline.core.errors import GantlineError
-from gantline.core.lending import tables_behind
+from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy

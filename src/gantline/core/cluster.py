@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gantline.core.bandwidths import NO_BANDWIDTHS, Bandwidths
 from gantline.core.errors import UsageError
-from gantline.core.topology import NO_BANDWIDTHS, Bandwidths
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.bandwidths import Bandwidths
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.tables import Tables
-from gantline.core.topology import Bandwidths
 
 _NODE_KEYS = ("name", "type", "gpus", "cpus", "memory", "rack", "pool")
 _LINK_KEYS = ("a", "b", "bandwidth", "kind")

@@ -9,8 +9,9 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.bandwidths import Bandwidths
 from gantline.core.lending import Lent
-from gantline.core.topology import Bandwidths, slowest_link
+from gantline.core.topology import slowest_link
 
 
 class ClusterNow:

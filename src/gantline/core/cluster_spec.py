@@ -21,9 +21,9 @@ from typing import Any
 
 import yaml
 
+from gantline.core.bandwidths import Bandwidths
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import UsageError, near
-from gantline.core.topology import Bandwidths
 
 _GROUP = re.compile(
     r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>[\d.]+)c)?(?:/(?P<memory>[\d.]+)g)?"

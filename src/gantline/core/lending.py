@@ -9,28 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.cluster import Cluster
 from gantline.core.errors import GantlineError
 from gantline.core.gather import gather_float, gather_int, moving
+from gantline.core.grant import Grant
 from gantline.core.options import OptionTable
-
-if TYPE_CHECKING:
-    from gantline.core.cluster import Cluster
-    from gantline.core.grant import Grant
-    from gantline.core.queues import Queue
-    from gantline.core.snapshot import Snapshot
-    from gantline.core.tables import Tables
+from gantline.core.queues import Queue
 
 #: float columns that say what really will be, or that kernels use as scratch: no policy may read them
 SECRET = frozenset({c.WORK, c.DUE, c.FINISH, c.KEY})
 _SECRET = sorted(SECRET)
-_INSIDER = object()
+INSIDER = object()  # opens the tables themselves, see `core.insiders`
 
 
 class Lent(NamedTuple):
@@ -54,7 +50,25 @@ class Lent(NamedTuple):
     device_ints: Callable[[int], Ints]
     cluster: Callable[[], Cluster]
     performance: Callable[[], Any]
-    insider: Callable[[object], Tables]
+    insider: Callable[[object], Any]
+
+
+class Lender(Protocol):
+    """What is read of tables."""
+
+    cluster: Cluster
+    F: Floats
+    I: Ints
+    options: OptionTable
+    NF: Floats
+    NI: Ints
+    D: Ints
+    ids: list[str]
+    queue_tree: dict[str, Queue]
+    metrics: dict[str, Floats]
+    granted: dict[int, Grant]
+    listed: Ints | None
+    performance: Any
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
@@ -63,7 +77,7 @@ def sealed(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def lend(tables: Tables) -> Lent:
+def lend(tables: Lender) -> Lent:
     """The functions over one set of tables; they see what the tables are when they are called."""
     names: dict[str, tuple[str, ...]] = {}
 
@@ -105,8 +119,8 @@ def lend(tables: Tables) -> Lent:
         column = tables.metrics.get(name)
         return sealed(np.full(len(rows), np.nan) if column is None else column[rows])
 
-    def insider(key: object) -> Tables:
-        if key is not _INSIDER:
+    def insider(key: object) -> Any:
+        if key is not INSIDER:
             raise GantlineError("the tables are not for policies", where="snapshot", fix="read snapshot.jobs and snapshot.cluster")
         return tables
 
@@ -131,8 +145,3 @@ def lend(tables: Tables) -> Lent:
         performance=lambda: tables.performance,
         insider=insider,
     )
-
-
-def tables_behind(snapshot: Snapshot) -> Tables:
-    """The tables behind a snapshot: for those who store, replay or check one. Not for policies (tests/project sees to it)."""
-    return snapshot.lent.insider(_INSIDER)

@@ -17,10 +17,10 @@ from gantline.core.cluster_json import decode_cluster, decode_nodes, encode_clus
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.errors import UsageError
 from gantline.core.grant_json import fluid_ways
+from gantline.core.insiders import tables_behind
 from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job
 from gantline.core.json_reader import Reader, check_head, json_number
 from gantline.core.known_rows import KnownRows
-from gantline.core.lending import tables_behind
 from gantline.core.option_json import decode_option
 from gantline.core.options import Option, OptionTable
 from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, encode_reservations

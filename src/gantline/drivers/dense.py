@@ -19,11 +19,11 @@ from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import Devices, devices
-from gantline.engine.dense.gangs import Log, Setting
+from gantline.engine.dense.gangs import LoopLog, LoopSetting
 from gantline.engine.dense.heap import DUE, Heaps, heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass
-from gantline.engine.dense.queues import Queues, queues
+from gantline.engine.dense.queues import Lanes, queues
 from gantline.engine.dense.records import Records
 from gantline.engine.dense.transfer import to_columns, to_lines
 from gantline.engine.engine import Engine
@@ -73,7 +73,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.Bounds) -> bool:
     jobs = _records(state, lane_of)
     ds = devices(t.NI)
     width = min(int(t.NI[c.N_GPUS].sum()), jobs.f.shape[0]) + 1
-    setting = Setting(state.SI, state.SF, t.options.F)
+    setting = LoopSetting(state.SI, state.SF, t.options.F)
     declared = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
     work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[c.N_GPUS].sum()), _as_planned(state, key))
@@ -84,7 +84,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.Bounds) -> bool:
     code = lc.NEED_LOG
     while code == lc.NEED_LOG:
         log.reserve(room, room)
-        code = run_dense(jobs, h, qs, ds, Log(log.LI, log.LF, log.LD, log.LN), setting, declared, work, plan, number, clock)
+        code = run_dense(jobs, h, qs, ds, LoopLog(log.LI, log.LF, log.LD, log.LN), setting, declared, work, plan, number, clock)
         if bounds.on_progress is not None:
             bounds.on_progress(float(clock.time[lc.NOW]), int(number[ls.NEXT]), int(number[ls.ACTIVE]))
     _write_back(state, jobs, h, qs, ds, number[: ls.COUNTS])
@@ -153,7 +153,7 @@ def aligned(numbers: np.ndarray, width: int) -> np.ndarray:
     return numbers[skip : skip + rows * width].reshape(rows, width)
 
 
-def _write_back(state: State, jobs: Records, h: Heaps, qs: Queues, ds: Devices, number: Ints) -> None:
+def _write_back(state: State, jobs: Records, h: Heaps, qs: Lanes, ds: Devices, number: Ints) -> None:
     """Everything that the loop has found out, into the columns."""
     t, i = state.tables, jobs.i
     to_columns(jobs.f, i, qs.lane[q.WHY], float(state.SF[s.S_CREDIT]), t.F, t.I)

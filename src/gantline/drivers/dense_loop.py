@@ -13,20 +13,20 @@ from gantline.core.jit import kernel
 from gantline.core.phases import HELD_BACK, PENDING
 from gantline.core.reasons import Reason
 from gantline.drivers import loop_clock as lc
-from gantline.drivers.loop_clock import CUT, DONE, NEED_LOG, Clock
+from gantline.drivers.loop_clock import CUT, DONE, NEED_LOG, LoopClock
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.advance import next_look
 from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import records as r
-from gantline.engine.dense.backfill import INSTANT, Forecast, fill_gaps
+from gantline.engine.dense.backfill import INSTANT, Promises, fill_gaps
 from gantline.engine.dense.devices import Devices
-from gantline.engine.dense.gangs import Log, Setting, complete, set_due
+from gantline.engine.dense.gangs import LoopLog, LoopSetting, complete, set_due
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put
 from gantline.engine.dense.keys import Key, key_at, key_of, next_level, slope
 from gantline.engine.dense.low_ranks import Pass, rank_key
-from gantline.engine.dense.queues import Queues, enter, key_behind
+from gantline.engine.dense.queues import Lanes, enter, key_behind
 from gantline.engine.dense.records import Records
 from gantline.engine.dense.walk import walk
 
@@ -35,7 +35,9 @@ DEMAND = 7  # one more place of `number`, whose others are those of `engine.list
 
 
 @kernel
-def _finish(jobs: Records, h: Heaps, ds: Devices, log: Log, setting: Setting, key: Key, work: Pass, number: Ints, now: float) -> None:
+def _finish(
+    jobs: Records, h: Heaps, ds: Devices, log: LoopLog, setting: LoopSetting, key: Key, work: Pass, number: Ints, now: float
+) -> None:
     """Complete every gang whose work is done by `now`, and raise estimates that turned out too low."""
     f = jobs.f
     number[ls.FINISHED] = 0
@@ -56,7 +58,7 @@ def _finish(jobs: Records, h: Heaps, ds: Devices, log: Log, setting: Setting, ke
 
 
 @kernel
-def _arrive(jobs: Records, qs: Queues, key: Key, number: Ints, now: float, load_limit: float) -> None:
+def _arrive(jobs: Records, qs: Lanes, key: Key, number: Ints, now: float, load_limit: float) -> None:
     """Let rows in that have arrived by `now`: all of them, or in order while demand is within the limit (GPUs)."""
     f, i = jobs.f, jobs.i
     rows = f.shape[0]
@@ -97,7 +99,7 @@ def _change_levels(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) ->
 
 
 @kernel
-def _next_change(jobs: Records, h: Heaps, qs: Queues, key: Key, work: Pass, now: float, enough: float) -> float:
+def _next_change(jobs: Records, h: Heaps, qs: Lanes, key: Key, work: Pass, now: float, enough: float) -> float:
     """The first instant at which a row that runs might fall behind one that waits, or any such instant up to `enough`."""
     soonest, size = np.inf, h.size[RANK]
     place = work.number[w.CROSSED]  # whoever came first last time often does so again
@@ -132,7 +134,7 @@ def _next_movable(jobs: Records, h: Heaps, now: float, min_run: float) -> float:
 
 @kernel
 def _next_look(
-    jobs: Records, h: Heaps, qs: Queues, setting: Setting, key: Key, work: Pass, now: float, length: float, quantum: float
+    jobs: Records, h: Heaps, qs: Lanes, setting: LoopSetting, key: Key, work: Pass, now: float, length: float, quantum: float
 ) -> float:
     """When the order among those who run and wait may change by itself."""
     wake = np.inf
@@ -163,15 +165,15 @@ def _tracked_done(jobs: Records, low: int, high: int) -> bool:
 def run_dense(
     jobs: Records,
     h: Heaps,
-    qs: Queues,
+    qs: Lanes,
     ds: Devices,
-    log: Log,
-    setting: Setting,
+    log: LoopLog,
+    setting: LoopSetting,
     key: Key,
     work: Pass,
-    plan: Forecast,
+    plan: Promises,
     number: Ints,
-    clock: Clock,
+    clock: LoopClock,
 ) -> int:
     """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
     time, count = clock.time, clock.number

@@ -17,7 +17,7 @@ from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING
 from gantline.core.tables import Matrices
 from gantline.drivers import loop_clock as lc
-from gantline.drivers.loop_clock import CUT, DONE, NEED_LOG, Clock
+from gantline.drivers.loop_clock import CUT, DONE, NEED_LOG, LoopClock
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -143,7 +143,7 @@ def _next_level(F: Floats, I: Ints, lists: Lists, now: float, declared: Declared
 
 @kernel
 def run_linear(
-    t: Matrices, lists: Lists, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints, declared: Declared, clock: Clock
+    t: Matrices, lists: Lists, rules: EngineRules, log: LogColumns, scratch: Ints, out: Ints, declared: Declared, clock: LoopClock
 ) -> int:
     """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
     F, I, running, K, time, count = t.F, t.I, lists.running, declared.coefficient, clock.time, clock.number

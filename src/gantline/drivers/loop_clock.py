@@ -31,18 +31,18 @@ class Bounds:
     on_progress: Callable[[float, int, int], None] | None = None  # time, rows that have arrived, rows inside
 
 
-class Clock(NamedTuple):
+class LoopClock(NamedTuple):
     """What time it is for a loop, with its bounds, and what it has counted."""
 
     time: Floats
     number: Ints
 
 
-def clock(regime: Regime, bounds: Bounds) -> Clock:
+def clock(regime: Regime, bounds: Bounds) -> LoopClock:
     """The clock of a loop that has not begun."""
     time = np.zeros(TIMES)
     time[ROUND], time[QUANTUM], time[UNTIL], time[LOAD_LIMIT] = regime.round, regime.quantum, bounds.until, bounds.load_limit
     time[WAKE], time[LAST_DECISION], time[STEP_ALL] = np.inf, -1.0, float(bounds.step_all)
     number = np.zeros(NUMBERS, dtype=np.int64)
     number[TRACK_LOW], number[TRACK_HIGH] = bounds.track or (0, -1)
-    return Clock(time, number)
+    return LoopClock(time, number)

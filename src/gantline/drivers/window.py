@@ -26,12 +26,11 @@ from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import devices
-from gantline.engine.dense.gangs import Log as LogOfLoop
-from gantline.engine.dense.gangs import Setting
+from gantline.engine.dense.gangs import LoopLog, LoopSetting
 from gantline.engine.dense.heap import FRONT, Heaps, heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass
-from gantline.engine.dense.queues import Queues, queues
+from gantline.engine.dense.queues import Lanes, queues
 from gantline.engine.dense.records import Records
 from gantline.engine.dense.transfer import to_lines
 from gantline.engine.lists import ACTIVE, COUNTS, HELD, NEXT
@@ -54,7 +53,7 @@ class Kept(Protocol):
         """Jobs that are not needed any more, as their records say."""
 
 
-class Window:
+class JobWindow:
     """One run of a declared key, block after block."""
 
     def __init__(self, simulation: Simulation, key: LinearKey, kept: Kept) -> None:
@@ -81,12 +80,12 @@ class Window:
         self.clock.time[lc.UNTIL] = np.nextafter(until, -np.inf)
         rates = np.zeros((c.OF_COLUMNS, len(self.rows)))
         rates[c.O_RATE] = rates[c.O_RATE_SPREAD] = 1.0
-        setting, code = Setting(self.simulation.state.SI, self.simulation.state.SF, rates), lc.NEED_LOG
+        setting, code = LoopSetting(self.simulation.state.SI, self.simulation.state.SF, rates), lc.NEED_LOG
         while code == lc.NEED_LOG:
             log = self.log
             log.reserve(self.room, self.room)
             code = run_dense(
-                self.jobs, self.heaps, self.queues, self.ds, LogOfLoop(log.LI, log.LF, log.LD, log.LN),
+                self.jobs, self.heaps, self.queues, self.ds, LoopLog(log.LI, log.LF, log.LD, log.LN),
                 setting, self.key, self.work, self.plan, self.number, self.clock,
             )  # fmt: skip
             self._tell_log()
@@ -170,13 +169,13 @@ def _moved_heaps(old: Heaps, place: NDArray[np.int64], rows: int) -> Heaps:
     return new
 
 
-def _ring(queues: Queues, lane: int) -> Ints:
+def _ring(queues: Lanes, lane: int) -> Ints:
     """Where those of a lane stand, the first one first."""
     base, mask, head, count = (queues.lane[what, lane] for what in (q.BASE, q.MASK, q.HEAD, q.COUNT))
     return np.asarray(base + ((head + np.arange(count)) & mask))
 
 
-def _move_queues(old: Queues, new: Queues) -> None:
+def _move_queues(old: Lanes, new: Lanes) -> None:
     """Those who wait, into other lanes of the same sizes."""
     lane_of = {int(size): lane for lane, size in enumerate(new.lane[q.SIZE])}
     new.waiting[:] = old.waiting

@@ -8,19 +8,19 @@ from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine import settings as s
 from gantline.engine.settings import EngineRules
-from gantline.placement.few_nodes import Seats, Supply
-from gantline.placement.fit import Manner, choose, mix
+from gantline.placement.few_nodes import NodeCounts, Supply
+from gantline.placement.fit import Picking, choose, mix
 
 
 @kernel
-def manner_of(t: Matrices, rules: EngineRules, row: int) -> Manner:
+def manner_of(t: Matrices, rules: EngineRules, row: int) -> Picking:
     """How devices for a row are chosen; random placement draws anew for every grant."""
     seed = mix(rules.switch[s.S_SEED] * 1000003 + t.I[c.EPOCH, row] * 8191 + row)
-    return Manner(rules.switch[s.S_RULE], rules.switch[s.S_WHOLE] == 1, t.I[c.CONSOLIDATE, row] == 1, seed)
+    return Picking(rules.switch[s.S_RULE], rules.switch[s.S_WHOLE] == 1, t.I[c.CONSOLIDATE, row] == 1, seed)
 
 
 @kernel
 def find_place(t: Matrices, rules: EngineRules, row: int, option: int, reclaim: bool, nodes: Ints, counts: Ints) -> int:
     """Nodes and how many devices of each, among the free ones; with `reclaim`, also among those that would be given up. 0: nowhere."""
     supply = Supply(t.NF, t.NI, t.OI[c.O_TYPE, option], t.OF[c.O_CPUS, option], t.OF[c.O_MEMORY, option], reclaim)
-    return choose(supply, t.OI[c.O_GPUS, option], t.OI[c.O_NODES, option], manner_of(t, rules, row), Seats(nodes, counts))
+    return choose(supply, t.OI[c.O_GPUS, option], t.OI[c.O_NODES, option], manner_of(t, rules, row), NodeCounts(nodes, counts))

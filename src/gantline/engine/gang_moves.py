@@ -10,7 +10,7 @@ from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.engine.find_place import manner_of
 from gantline.engine.settings import EngineRules
-from gantline.placement.few_nodes import Seats, Supply, room
+from gantline.placement.few_nodes import NodeCounts, Supply, room
 from gantline.placement.fit import choose
 
 
@@ -115,7 +115,7 @@ def extension(t: Matrices, rules: EngineRules, row: int, option: int, kept: int,
                 NI[c.N_FREE, node] = 0  # what is left there is not enough, or not needed
         device = D[c.D_NEXT, device]
     if left > 0:
-        rest_of = choose(supply, left, 0, manner_of(t, rules, row), Seats(nodes[used:], counts[used:]))
+        rest_of = choose(supply, left, 0, manner_of(t, rules, row), NodeCounts(nodes[used:], counts[used:]))
         used = used + rest_of if rest_of > 0 else 0
     for h in range(homes):
         NI[c.N_FREE, hidden[h]] = idle[h]

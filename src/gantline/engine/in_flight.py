@@ -11,7 +11,7 @@ from gantline.core.arrays import Ints
 from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING
 from gantline.engine.holdings import Holdings
 from gantline.engine.log import L_END, L_START
-from gantline.engine.reality import Live, Promise, Reality
+from gantline.engine.reality import LiveGang, Promise, Reality
 from gantline.engine.state import State
 
 HOLDS = (STARTING, RUNNING, RESIZING)  # phases in which the intent is that the row has devices
@@ -23,7 +23,7 @@ class InFlight:
     def __init__(self, state: State, books: Holdings, reality: Reality) -> None:
         self.state, self.books, self.reality = state, books, reality
         self.promises: dict[int, Promise] = {}  # by row: decided, not acknowledged
-        self.rests: Callable[[Live], bool] = lambda live: False  # whether it stays where it is until its turn comes again
+        self.rests: Callable[[LiveGang], bool] = lambda live: False  # whether it stays where it is until its turn comes again
         self._known: Ints = np.empty(0, dtype=np.int64)  # per row the epoch that was promised or acknowledged; -1: none
 
     def mark(self) -> None:

@@ -18,7 +18,7 @@ from gantline.engine.executor import Can, Executor, Verb
 from gantline.engine.gang import set_due, settle
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_flight import HOLDS, InFlight
-from gantline.engine.reality import Live, Reality
+from gantline.engine.reality import LiveGang, Reality
 from gantline.engine.state import State
 
 Mates = Callable[[int, Any], frozenset[int]]
@@ -39,7 +39,7 @@ class InPlace:
         return found
 
     # --- another grant --------------------------------------------------------------------------------------------------
-    def carry_over(self, live: Live) -> bool:
+    def carry_over(self, live: LiveGang) -> bool:
         """Let a gang go on under the grant that was promised to it; whether it now does, or will when others have made room."""
         promise = self.in_flight.promises.get(live.row)
         if promise is None or promise.epoch == live.epoch or not live.started or live.asked is Verb.STOP:
@@ -59,7 +59,7 @@ class InPlace:
         self._carry_over(live, held.devices)
         return True
 
-    def _carry_over(self, live: Live, devices: tuple[int, ...]) -> None:
+    def _carry_over(self, live: LiveGang, devices: tuple[int, ...]) -> None:
         t, promise = self.state.tables, self.in_flight.promises[live.row]
         left = tuple(device for device in live.devices if device not in devices)
         self.reality.occupy(live, devices)
@@ -69,18 +69,18 @@ class InPlace:
         live.started, live.rest, live.suspended, live.revision, live.interval = False, False, False, 0, promise.interval
         live.next_try = self.state.now
 
-    def arrived(self, live: Live) -> None:
+    def arrived(self, live: LiveGang) -> None:
         """The new grant is acknowledged: what the gang does not use any more is free."""
         if live.target is not None:
             self.reality.vacate(live, [device for device in live.devices if device not in live.target])
             live.devices, live.target, live.onto = live.target, None, -1
             live.nodes = frozenset(self.books.nodes(live.devices)) | frozenset(node for node, _, _ in self.books.of(live.row).side)
 
-    def _leaves(self, other: Live) -> bool:
+    def _leaves(self, other: LiveGang) -> bool:
         return other.asked is Verb.STOP or other.target is not None or other.rest
 
     # --- turns ----------------------------------------------------------------------------------------------------------
-    def rests(self, live: Live) -> bool:
+    def rests(self, live: LiveGang) -> bool:
         """Whether it stays where it is, standing still, until its turn comes again."""
         t, row = self.state.tables, live.row
         if row not in t.waits_for_turn or int(t.I[c.PHASE, row]) != PENDING or not live.started or live.asked is Verb.STOP:
@@ -98,7 +98,7 @@ class InPlace:
         return other in self.mates(row, devices) and there.epoch == int(self.state.tables.I[c.EPOCH, other])
 
     # --- what has to stop for it ----------------------------------------------------------------------------------------
-    def needs_restart(self, live: Live) -> bool:
+    def needs_restart(self, live: LiveGang) -> bool:
         """Whether what has changed about its grant, or a save that was asked for, is beyond the executor while it runs."""
         t, able = self.state.tables, self.can(live.row)
         before, after = _terms(live.grant), _terms(t.granted.get(live.row))
@@ -108,7 +108,7 @@ class InPlace:
             return True
         return self.state.asked_saves.get(live.row, 0) > live.saves and Can.SAVE not in able
 
-    def restart(self, live: Live) -> None:
+    def restart(self, live: LiveGang) -> None:
         """The gang stops, and starts again where it is: its work is saved, and it pays for that."""
         F, I, row, now = self.state.tables.F, self.state.tables.I, live.row, self.state.now
         if int(I[c.PHASE, row]) == RUNNING:
@@ -122,7 +122,7 @@ class InPlace:
         live.asked, live.next_try = Verb.STOP, now
         self.in_flight.mark()
 
-    def wanted(self, live: Live) -> bool:
+    def wanted(self, live: LiveGang) -> bool:
         """Whether the tables want exactly this incarnation."""
         I = self.state.tables.I
         return int(I[c.EPOCH, live.row]) == live.epoch and int(I[c.PHASE, live.row]) in HOLDS

@@ -11,7 +11,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignment
 from gantline.engine.state import State
 from gantline.placement import fit
-from gantline.placement.few_nodes import Seats, Supply, room
+from gantline.placement.few_nodes import NodeCounts, Supply, room
 
 #: levels that `within` may name
 LEVELS = ("node", "rack", "pool")
@@ -31,9 +31,9 @@ def choose_devices(state: State, row: int, option: int, item: Assignment) -> lis
 def choose_node(state: State, row: int, option: int, item: Assignment) -> int:
     """A node for a grant without devices; -1: none has room."""
     t = state.tables
-    seats = Seats(state.scratch[0], state.scratch[1])
+    seats = NodeCounts(state.scratch[0], state.scratch[1])
     supply = _supply(state, option, t.NF, _only(t.NI, item.nodes))
-    return int(seats.nodes[0]) if fit.choose(supply, 0, 0, fit.Manner(fit.FIRST_FREE, False, False, 0), seats) else -1
+    return int(seats.nodes[0]) if fit.choose(supply, 0, 0, fit.Picking(fit.FIRST_FREE, False, False, 0), seats) else -1
 
 
 def extend(state: State, row: int, option: int, devices: Sequence[int], need: int, item: Assignment) -> list[int] | None:
@@ -91,9 +91,9 @@ def _choose(state: State, row: int, option: int, need: int, spread: int, item: A
     rule = int(state.placement.rule)
     if item.within == "node":
         rule = fit.CONSOLIDATED if item.required else fit.PREFERRED
-    seats = Seats(state.scratch[0], state.scratch[1])
+    seats = NodeCounts(state.scratch[0], state.scratch[1])
     seed = int(fit.mix(state.seed * 1000003 + int(t.I[c.EPOCH, row]) * 8191 + row))
-    manner = fit.Manner(rule, state.placement.whole, bool(t.I[c.CONSOLIDATE, row] == 1), seed)
+    manner = fit.Picking(rule, state.placement.whole, bool(t.I[c.CONSOLIDATE, row] == 1), seed)
     used = fit.choose(_supply(state, option, NF, NI), need, spread, manner, seats)
     if used == 0 or (item.within == "node" and item.required and used > 1):
         return None

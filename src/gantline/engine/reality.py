@@ -20,7 +20,7 @@ class Promise:
 
 
 @dataclass
-class Live:
+class LiveGang:
     """A grant that may exist in reality."""
 
     row: int
@@ -49,28 +49,28 @@ class Live:
 class Reality:
     """At most one incarnation per row, and who is on each device."""
 
-    live: dict[int, Live] = field(default_factory=dict)  # by row
+    live: dict[int, LiveGang] = field(default_factory=dict)  # by row
     occupants: dict[int, set[int]] = field(default_factory=dict)  # device -> rows
     over: dict[int, int] = field(default_factory=dict)  # row -> newest epoch that is known to be over
 
-    def enter(self, live: Live) -> Live:
+    def enter(self, live: LiveGang) -> LiveGang:
         """From now on the grant may be on its devices."""
         self.live[live.row] = live
         self.occupy(live, live.devices)
         return live
 
-    def occupy(self, live: Live, devices: Iterable[int]) -> None:
+    def occupy(self, live: LiveGang, devices: Iterable[int]) -> None:
         """It may be on these devices, too."""
         for device in devices:
             self.occupants.setdefault(device, set()).add(live.row)
 
-    def leave(self, live: Live) -> None:
+    def leave(self, live: LiveGang) -> None:
         """It is gone for good."""
         self.vacate(live, live.devices)
         self.live.pop(live.row, None)
         self.over[live.row] = live.epoch
 
-    def vacate(self, live: Live, devices: Iterable[int]) -> None:
+    def vacate(self, live: LiveGang, devices: Iterable[int]) -> None:
         """It is not on these devices any more."""
         for device in devices:
             there = self.occupants.get(device, set())

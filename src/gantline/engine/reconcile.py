@@ -31,7 +31,7 @@ from gantline.engine.in_place import InPlace
 from gantline.engine.log import L_END, L_START
 from gantline.engine.node_changes import fail_gang
 from gantline.engine.ranks import leave
-from gantline.engine.reality import Live, Promise, Reality
+from gantline.engine.reality import LiveGang, Promise, Reality
 from gantline.engine.state import State
 
 
@@ -120,7 +120,7 @@ class Reconciler:
         self.sent += 1
         self.executor.send(order, self.state.now)
 
-    def _wanted(self, live: Live) -> bool:
+    def _wanted(self, live: LiveGang) -> bool:
         I = self.state.tables.I
         return int(I[c.EPOCH, live.row]) == live.epoch and int(I[c.PHASE, live.row]) in HOLDS
 
@@ -135,21 +135,21 @@ class Reconciler:
         if promise.interval >= 0:
             self.state.log.LF[L_START, promise.interval] = self.state.now
 
-    def _live(self, row: int, epoch: int, interval: int) -> Live:
+    def _live(self, row: int, epoch: int, interval: int) -> LiveGang:
         """From now on the grant may be on its devices."""
         t, held = self.state.tables, self.books.of(row)
         nodes = frozenset((*self.books.nodes(held.devices), *(node for node, _, _ in held.side), held.node)) - {-1}
         rate, grant = float(t.F[c.RATE, row]), t.granted.get(row)
         asked = self.state.asked_saves.get(row, 0)  # it begins with all that is saved
         now = self.state.now
-        live = Live(row, epoch, held.devices, held.node, nodes, interval, rate, grant, next_try=now, saves=asked, saves_done=asked)
+        live = LiveGang(row, epoch, held.devices, held.node, nodes, interval, rate, grant, next_try=now, saves=asked, saves_done=asked)
         return self.reality.enter(live)
 
     def _mates(self, row: int, devices: Iterable[int]) -> frozenset[int]:
         """Rows that shall be on these devices too."""
         return frozenset(other for device in devices for other in self.books.tenants.get(device, ())) - {row}
 
-    def _order(self, live: Live) -> Order:
+    def _order(self, live: LiveGang) -> Order:
         done = float(self.state.tables.F[c.DONE, live.row])
         there = self.reality.on(live.devices)  # was let in beside it, or it beside them
         mates = self._mates(live.row, live.devices) | (there - {live.row})
@@ -180,7 +180,7 @@ class Reconciler:
             return False
         return self._gone(live, report)
 
-    def _started(self, live: Live, report: Report) -> bool:
+    def _started(self, live: LiveGang, report: Report) -> bool:
         t, row = self.state.tables, live.row
         live.started = True
         if report.revision >= live.revision:
@@ -201,7 +201,7 @@ class Reconciler:
             set_due(t.F, row)
         return True
 
-    def _progress(self, live: Live, report: Report) -> bool:
+    def _progress(self, live: LiveGang, report: Report) -> bool:
         """It says how far it is: what is saved is safe, and how much is left is known better than before."""
         t, row, now = self.state.tables, live.row, self.state.now
         if not self._wanted(live) or int(t.I[c.PHASE, row]) != RUNNING:
@@ -227,7 +227,7 @@ class Reconciler:
             self.grants.refresh()  # who is beside it may have changed since
         set_due(t.F, row)
 
-    def _suspended(self, live: Live, report: Report) -> bool:
+    def _suspended(self, live: LiveGang, report: Report) -> bool:
         """It stands still: others of its group may use its devices."""
         live.started = True
         if live.rest and report.revision >= live.revision:
@@ -235,7 +235,7 @@ class Reconciler:
             live.next_try = self.state.now + self.silence
         return False
 
-    def _saved(self, live: Live, report: Report) -> None:
+    def _saved(self, live: LiveGang, report: Report) -> None:
         F = self.state.tables.F
         if self._wanted(live) and live.asked is Verb.START:  # it was asked to, and goes on
             F[c.SAFE, live.row] = max(float(F[c.SAFE, live.row]), report.done)
@@ -248,7 +248,7 @@ class Reconciler:
             if self.state.tables.I[c.PHASE, live.row] == CHECKPOINTING:
                 self.state.tables.I[c.PHASE, live.row] = STOPPING
 
-    def _gone(self, live: Live, report: Report) -> bool:
+    def _gone(self, live: LiveGang, report: Report) -> bool:
         """It has stopped or failed, as it should or not."""
         I, row, wanted = self.state.tables.I, live.row, self._wanted(live)
         self._clear(live)
@@ -304,7 +304,7 @@ class Reconciler:
         self.finished += 1
         return True
 
-    def _correct(self, live: Live, report: Report) -> None:
+    def _correct(self, live: LiveGang, report: Report) -> None:
         """What was settled when it was told to stop is corrected by what the executor says."""
         F, row = self.state.tables.F, live.row
         if report.news is News.FAILED:
@@ -318,7 +318,7 @@ class Reconciler:
             return False
         if live is None:
             nodes = frozenset(self.books.nodes(report.devices))
-            self.reality.enter(Live(report.row, report.epoch, report.devices, -1, nodes, asked=Verb.STOP, next_try=self.state.now))
+            self.reality.enter(LiveGang(report.row, report.epoch, report.devices, -1, nodes, asked=Verb.STOP, next_try=self.state.now))
         else:
             self._send(Order(Verb.STOP, report.row, report.epoch))
         return False
@@ -343,7 +343,7 @@ class Reconciler:
                     t.I[c.PHASE, live.row] = PENDING
         self.follow()
 
-    def _clear(self, live: Live) -> None:
+    def _clear(self, live: LiveGang) -> None:
         """The incarnation is gone; the log says until when it was there."""
         self.reality.leave(live)
         if live.interval >= 0 and int(self.state.tables.I[c.INTERVAL, live.row]) != live.interval:

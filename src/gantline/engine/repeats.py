@@ -24,7 +24,7 @@ _INTS = (c.PHASE, c.EPOCH, c.OPTION, c.OPTION_FIRST, c.LOCKED, c.REASON)
 _FLOATS = (c.LAST_START, c.UNTIL, c.LIMIT_END)
 
 
-class Standing(NamedTuple):
+class Stood(NamedTuple):
     """Rows, and what their columns said."""
 
     rows: Ints
@@ -39,14 +39,14 @@ class Repeats:
         self.state = state
         self._told: dict[str, Any] | None = None
         self._rows: Ints = np.zeros(0, dtype=np.int64)
-        self._stood = Standing(self._rows, np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
+        self._stood = Stood(self._rows, np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
 
     def note(self, rows: Ints, table: Assignments) -> None:
         """A commit has just found everybody as the plan wants it; copies, because a policy may write to its arrays again."""
         t, active = self.state.tables, self.state.rows.copy()
         self._told = {name: column if isinstance(column, tuple) else column.copy() for name, column in _beside_rows(table)}
         self._rows = rows.copy()
-        self._stood = Standing(active, np.stack([t.I[k, active] for k in _INTS]), np.stack([t.F[k, active] for k in _FLOATS]))
+        self._stood = Stood(active, np.stack([t.I[k, active] for k in _INTS]), np.stack([t.F[k, active] for k in _FLOATS]))
 
     def forget(self) -> None:
         """A commit has changed something."""
@@ -62,7 +62,7 @@ class Repeats:
 
 
 @kernel
-def _stand_alike(t: Matrices, lists: Lists, stood: Standing) -> bool:
+def _stand_alike(t: Matrices, lists: Lists, stood: Stood) -> bool:
     """Whether the active rows are those, and stand as they did; NaN is like NaN here."""
     if lists.number[ls.ACTIVE] != stood.rows.shape[0]:
         return False

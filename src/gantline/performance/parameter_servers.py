@@ -111,7 +111,7 @@ class ServerJob:
         return f"{self.speed.mode}={told};batch={self.speed.batch:g};epochs={self.epochs:g};loss={loss}"
 
 
-class Declared(NamedTuple):
+class DeclaredFactors(NamedTuple):
     """What a user knows of a job: how it trains, its batch, when it counts as converged, steps of an epoch."""
 
     mode: str
@@ -158,10 +158,10 @@ class ServerModel(PerformanceModel):
         """(servers, workers, steps per second) of the short runs that Optimus makes before a job starts."""
         return [[p, w, self._measured(job, self._speed(job, p, w), p, w)] for p, w in PROFILED]
 
-    def declared(self, job: str) -> Declared:
+    def declared(self, job: str) -> DeclaredFactors:
         """What the user says of a job."""
         truth = self.jobs[job]
-        return Declared(truth.speed.mode, truth.speed.batch, truth.drop, self.work[job] / truth.epochs * self.unit[job])
+        return DeclaredFactors(truth.speed.mode, truth.speed.batch, truth.drop, self.work[job] / truth.epochs * self.unit[job])
 
     def progress(self, job: str, done: float) -> float:
         """Epochs that so much work is."""

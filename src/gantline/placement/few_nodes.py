@@ -22,7 +22,7 @@ class Supply(NamedTuple):
     reclaim: bool  # what others would give up counts as free
 
 
-class Seats(NamedTuple):
+class NodeCounts(NamedTuple):
     """The answer: nodes, and how many devices of each."""
 
     nodes: Ints
@@ -56,7 +56,7 @@ def largest_node(NI: Ints, kind: int) -> int:
 
 
 @kernel
-def tightest(supply: Supply, need: int, seats: Seats, used: int) -> int:
+def tightest(supply: Supply, need: int, seats: NodeCounts, used: int) -> int:
     """The node that fits with least to spare and is not among the first `used` seats; -1: none."""
     NI, nodes = supply.NI, seats.nodes
     best, best_room = -1, 1 << 60
@@ -75,7 +75,7 @@ def tightest(supply: Supply, need: int, seats: Seats, used: int) -> int:
 
 
 @kernel
-def _whole_nodes(supply: Supply, need: int, whole: bool, largest: int, seats: Seats) -> int:
+def _whole_nodes(supply: Supply, need: int, whole: bool, largest: int, seats: NodeCounts) -> int:
     """Idle nodes, and for the rest of the gang either one more idle node or the tightest fit."""
     NI, nodes, counts = supply.NI, seats.nodes, seats.counts
     used = 0
@@ -101,7 +101,7 @@ def _whole_nodes(supply: Supply, need: int, whole: bool, largest: int, seats: Se
 
 
 @kernel
-def by_room(supply: Supply, need: int, emptiest: bool, seats: Seats) -> int:
+def by_room(supply: Supply, need: int, emptiest: bool, seats: NodeCounts) -> int:
     """Nodes by room: the emptiest first spans the fewest nodes, the fullest first fills the gaps."""
     NI, nodes, counts = supply.NI, seats.nodes, seats.counts
     used = 0
@@ -133,7 +133,7 @@ def by_room(supply: Supply, need: int, emptiest: bool, seats: Seats) -> int:
 
 
 @kernel
-def _few_nodes(supply: Supply, need: int, whole: bool, largest: int, split: bool, seats: Seats) -> int:
+def _few_nodes(supply: Supply, need: int, whole: bool, largest: int, split: bool, seats: NodeCounts) -> int:
     """More than one node: whole idle ones for a gang that is larger than any; where it may be `split`, else the fewest."""
     used = 0
     if need > largest:
@@ -179,7 +179,7 @@ def _next_rack(supply: Supply, sign: int, before: int, rack: int) -> tuple[int, 
 
 
 @kernel
-def _few_racks(supply: Supply, need: int, whole: bool, largest: int, split: bool, seats: Seats) -> int:
+def _few_racks(supply: Supply, need: int, whole: bool, largest: int, split: bool, seats: NodeCounts) -> int:
     """The same in one rack, the tightest first; else in two, three, ... of those with most room. Hides the others meanwhile."""
     NI = supply.NI
     used = 0
@@ -203,7 +203,7 @@ def _few_racks(supply: Supply, need: int, whole: bool, largest: int, split: bool
 
 
 @kernel
-def consolidated(supply: Supply, need: int, whole: bool, split: bool, seats: Seats) -> int:
+def consolidated(supply: Supply, need: int, whole: bool, split: bool, seats: NodeCounts) -> int:
     """The tightest node that holds it; a gang larger than any node, or one that may be `split`, is on few nodes of few racks."""
     NI = supply.NI
     best = tightest(supply, need, seats, 0)

@@ -21,7 +21,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.jit import kernel
-from gantline.placement.few_nodes import Seats, Supply, by_room, consolidated, largest_node, room, tightest
+from gantline.placement.few_nodes import NodeCounts, Supply, by_room, consolidated, largest_node, room, tightest
 
 FIRST_FREE = 0
 CONSOLIDATED = 1
@@ -31,7 +31,7 @@ RANDOM = 4
 FIRST_NODE = 5
 
 
-class Manner(NamedTuple):
+class Picking(NamedTuple):
     """How devices are chosen."""
 
     rule: int
@@ -50,7 +50,7 @@ def mix(word: int) -> int:
 
 
 @kernel
-def _first_free(supply: Supply, need: int, seats: Seats) -> int:
+def _first_free(supply: Supply, need: int, seats: NodeCounts) -> int:
     NI, nodes, counts = supply.NI, seats.nodes, seats.counts
     used = 0
     for node in range(NI.shape[1]):
@@ -66,7 +66,7 @@ def _first_free(supply: Supply, need: int, seats: Seats) -> int:
 
 
 @kernel
-def _random(supply: Supply, need: int, seed: int, seats: Seats) -> int:
+def _random(supply: Supply, need: int, seed: int, seats: NodeCounts) -> int:
     NI, nodes, counts = supply.NI, seats.nodes, seats.counts
     total = 0
     for node in range(NI.shape[1]):
@@ -92,7 +92,7 @@ def _random(supply: Supply, need: int, seed: int, seats: Seats) -> int:
 
 
 @kernel
-def _first_node(supply: Supply, need: int, seats: Seats) -> int:
+def _first_node(supply: Supply, need: int, seats: NodeCounts) -> int:
     NI, nodes, counts = supply.NI, seats.nodes, seats.counts
     used, largest = 0, largest_node(NI, supply.kind)
     for node in range(NI.shape[1]):  # whole nodes first, while the gang is larger than one
@@ -120,7 +120,7 @@ def _first_node(supply: Supply, need: int, seats: Seats) -> int:
 
 
 @kernel
-def _even(supply: Supply, need: int, spread: int, seats: Seats) -> int:
+def _even(supply: Supply, need: int, spread: int, seats: NodeCounts) -> int:
     """Exactly `spread` nodes with an equal part on each (Sia's configurations)."""
     if need % spread != 0:
         return 0
@@ -135,7 +135,7 @@ def _even(supply: Supply, need: int, spread: int, seats: Seats) -> int:
 
 
 @kernel
-def choose(supply: Supply, need: int, spread: int, manner: Manner, seats: Seats) -> int:
+def choose(supply: Supply, need: int, spread: int, manner: Picking, seats: NodeCounts) -> int:
     """Fill the seats; how many nodes the gang spans, 0: it does not fit. `spread`: it must be so many; 0: as the rule says."""
     if need == 0:  # CPUs only: the first node with room
         NF, NI = supply.NF, supply.NI

@@ -52,7 +52,7 @@ _KNOWN = {
     "gavel.finish_time_fairness": "gantline.policies.gavel.finish_policies:FinishTimeFairness",
     "gavel.finish_time_fairness_packed": "gantline.policies.gavel.finish_policies:FinishTimeFairnessPacked",
     "gavel.finish_time_fairness_perf": "gantline.policies.gavel.finish_policies:FinishTimeFairnessPerf",
-    "gavel.gandiva": "gantline.policies.gavel.plain_policies:Gandiva",
+    "gavel.gandiva": "gantline.policies.gavel.plain_policies:GavelGandiva",
     "gavel.gandiva_fair": "gantline.policies.gavel.plain_policies:GandivaFair",
     "gavel.isolated": "gantline.policies.gavel.plain_policies:Isolated",
     "gavel.max_min_fairness": "gantline.policies.gavel.fair_policies:MaxMinFairness",

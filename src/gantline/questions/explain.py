@@ -38,7 +38,7 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class Change:
+class StepChange:
     """One thing that would be different."""
 
     what: str  # gpus, type, queue, priority
@@ -55,7 +55,7 @@ class Explanation:
     why: str
     devices: tuple[int, ...] = ()
     ahead: tuple[Ahead, ...] = ()
-    changes: tuple[Change, ...] = ()  # each would start it now
+    changes: tuple[StepChange, ...] = ()  # each would start it now
     waits_for: tuple[str, ...] = ()  # jobs whose end makes room for it, by the estimates
     expected: Forecast | None = None
     notes: tuple[str, ...] = field(default=())
@@ -120,7 +120,7 @@ def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Any
         yield Ahead(jobs.ids[k], int(jobs.gpus[k]), False, math.nan)
 
 
-def _changes(snapshot: Snapshot, policy: Policy, place: int, setup: Setup) -> Iterator[Change]:
+def _changes(snapshot: Snapshot, policy: Policy, place: int, setup: Setup) -> Iterator[StepChange]:
     """Changes of one thing about the job after which the next decision would start it; of sizes the largest."""
     document = encode_snapshot(snapshot)
     job = document["jobs"][place]
@@ -140,17 +140,17 @@ def _changes(snapshot: Snapshot, policy: Policy, place: int, setup: Setup) -> It
     sizes = [size for size in range(asks - 1, 0, -1) if size == asks - 1 or size & (size - 1) == 0][:_AT_MOST]
     for size in sizes:
         if starts(gpus=size, min_gpus=min(size, int(snapshot.jobs.min_gpus[place])), max_gpus=size, **_options(job, size=size)):
-            yield Change("gpus", size, f"with {size} GPUs in place of {asks} it would start now")
+            yield StepChange("gpus", size, f"with {size} GPUs in place of {asks} it would start now")
             break
     for kind in _other_types(snapshot, job):
         if starts(**_options(job, kind=kind, size=asks)):
-            yield Change("type", kind, f"on {kind} it would start now")
+            yield StepChange("type", kind, f"on {kind} it would start now")
     for queue in _other_queues(snapshot, job):
         if starts(queue=queue):
-            yield Change("queue", queue, f"in queue '{queue}' it would start now")
+            yield StepChange("queue", queue, f"in queue '{queue}' it would start now")
     top = float(snapshot.jobs.priority.max())
     if starts(priority=top + 1.0):
-        yield Change(
+        yield StepChange(
             "priority", top + 1.0, f"with priority {top + 1.0:g} it would start now (it has {float(snapshot.jobs.priority[place]):g})"
         )
 

@@ -20,8 +20,8 @@ from gantline.core.cluster import Cluster
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Use
+from gantline.core.insiders import tables_behind
 from gantline.core.known_rows import KnownRows
-from gantline.core.lending import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.queues import Queue
@@ -33,7 +33,7 @@ from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Executor, Verb
 from gantline.engine.gang import set_due
-from gantline.engine.reality import Live as Incarnation
+from gantline.engine.reality import LiveGang as Incarnation
 from gantline.engine.regime import find_regime
 from gantline.engine.state import State
 from gantline.files.bundles import read_bundle

@@ -27,7 +27,7 @@ from gantline.core.tables import Tables
 from gantline.drivers.declared import take_order
 from gantline.drivers.dense import fits_dense
 from gantline.drivers.virtual import Simulation
-from gantline.drivers.window import Window
+from gantline.drivers.window import JobWindow
 from gantline.engine import log as g
 from gantline.engine import settings as s
 from gantline.engine.dense import records as r
@@ -124,7 +124,7 @@ def _states(blocks: TraceBlocks, place: Cluster, spec: RunSpec) -> Iterator[Stat
 
 def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kept: _Kept, on_progress: Any) -> tuple[Simulation, Policy]:
     """Drive the window over all blocks."""
-    window: Window | None = None
+    window: JobWindow | None = None
     for state, following in pairwise(chain(_states(blocks, place, spec), [None])):
         assert state is not None
         if window is None:
@@ -140,7 +140,7 @@ def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kep
     return window.simulation, policy
 
 
-def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _Kept, on_progress: Any) -> tuple[Policy, Window]:
+def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _Kept, on_progress: Any) -> tuple[Policy, JobWindow]:
     """The window of this run, and the policy as the run has it; `state` is that of the first block."""
     if find_imitation(state.regime.name) is not None:
         raise RefusedError(f"regime '{state.regime.name}' has a loop of its own", where="--block", fix="run without --block")
@@ -155,7 +155,7 @@ def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _
         raise RefusedError(f"policy '{name}' has no declared key, or backfills", where="--block", fix=fix)
     take_order(state, policy)
     kept.credit = float(state.SF[s.S_CREDIT])
-    return policy, Window(simulation, key, kept)
+    return policy, JobWindow(simulation, key, kept)
 
 
 class _Kept:

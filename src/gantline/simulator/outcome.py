@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.lending import tables_behind
+from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import Policy

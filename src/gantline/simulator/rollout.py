@@ -15,7 +15,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.inputs import Input
-from gantline.core.lending import tables_behind
+from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.policy import LinearKey, Policy
 from gantline.core.snapshot import Snapshot

@@ -28,7 +28,7 @@ NEARLY = 1e-5  # what is still an answer when rounding stops the progress
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class LinearProblem:
     """One convex problem in the form above."""
 
     start: Ints
@@ -63,7 +63,7 @@ class Point:
         return self.gap <= NEARLY
 
 
-def climb(problem: Problem, x: Floats, level: float = 0.0, *, budget: int = 100) -> Point:
+def climb(problem: LinearProblem, x: Floats, level: float = 0.0, *, budget: int = 100) -> Point:
     """Solve from the given strictly positive columns; ``budget`` counts steps."""
     rows = len(problem.bound)
     if not len(x):

@@ -18,7 +18,7 @@ _SMALL = 1e-7
 _FIRST = 240  # columns beyond each job's best that branch and bound begins with
 
 
-def solve(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, slack: float = 0.0) -> Ints:
+def solve_choices(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: int, slack: float = 0.0) -> Ints:
     """Positions of the chosen columns; ``use`` is columns x resources. The answer may save up to ``slack`` less than the best one."""
     best = _best_of_each(job, saving, jobs)
     if np.all(use[best].sum(axis=0) <= free):

@@ -21,7 +21,7 @@ FORBIDDEN = np.int64(-1)
 
 
 @compiled
-def solve(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, place: Ints) -> int:
+def solve_slots(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, place: Ints) -> int:
     """Find a least-cost placement; return the number of repairs, or -1 if some job has nowhere to go.
 
     ``times[t, j]`` is job j's time on type t (FORBIDDEN if it cannot run there), ``release[offset[t]:offset[t + 1]]``
@@ -39,7 +39,7 @@ def solve(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, pl
 
     open_levels(release, offset, price, depth)
     for j in range(jobs):
-        cheapest = choose(times, price, depth, place[j], j)
+        cheapest = cheapest_slot(times, price, depth, place[j], j)
         if cheapest < 0:
             return -1
         place[j] = cheapest
@@ -113,7 +113,7 @@ def deepen(t: int, release: Ints, offset: Ints, price: Ints, depth: Ints, used: 
 
 
 @compiled
-def choose(times: Ints, price: Ints, depth: Ints, guess: int, j: int) -> int:
+def cheapest_slot(times: Ints, price: Ints, depth: Ints, guess: int, j: int) -> int:
     """The class in which job j is cheapest: the guess if it is one of them, else the first."""
     levels = price.shape[1]
     best, cheapest = FAR, -1

@@ -23,7 +23,7 @@ _GPU_SECONDS = pl.col("gpus") * pl.col("duration")
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShareOfJobs:
     """How much of a trace belongs to one size, user, queue or outcome: of the jobs, and of the GPU time."""
 
     name: str
@@ -44,7 +44,7 @@ class TraceStats:
     jobs_per_hour: float | None
     mean_gpus: float
     largest: int
-    sizes: tuple[Share, ...]
+    sizes: tuple[ShareOfJobs, ...]
     mean_duration: float
     durations: dict[float, float]
     size_duration_correlation: float | None
@@ -52,9 +52,9 @@ class TraceStats:
     gap_variation: float | None
     hour_of_day: tuple[float, ...]
     weekdays: tuple[float, ...]
-    users: tuple[Share, ...]
-    queues: tuple[Share, ...]
-    outcomes: tuple[Share, ...]
+    users: tuple[ShareOfJobs, ...]
+    queues: tuple[ShareOfJobs, ...]
+    outcomes: tuple[ShareOfJobs, ...]
     deadlines: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -99,14 +99,14 @@ def stats(trace: Trace, gpus: int | None = None) -> TraceStats:
     )
 
 
-def shares(frame: pl.DataFrame, column: str) -> tuple[Share, ...]:
+def shares(frame: pl.DataFrame, column: str) -> tuple[ShareOfJobs, ...]:
     """Jobs and GPU time by the values of a column, the most frequent first; nothing where the column is unknown."""
     if column not in frame.columns:
         return ()
     work = float(frame.select(_GPU_SECONDS.sum()).item()) or 1.0
     grouped = frame.group_by(column).agg(pl.len().alias("count"), (_GPU_SECONDS.sum() / work).alias("work"))
     ordered = grouped.sort("count", column, descending=[True, False])
-    return tuple(Share(str(name), count, count / len(frame), part) for name, count, part in ordered.iter_rows())
+    return tuple(ShareOfJobs(str(name), count, count / len(frame), part) for name, count, part in ordered.iter_rows())
 
 
 def series(trace: Trace) -> dict[str, pl.DataFrame]:
@@ -163,7 +163,7 @@ def overview(found: TraceStats) -> Table:
     return table
 
 
-def share_table(name: str, rows: tuple[Share, ...], most: int = 8) -> Table:
+def share_table(name: str, rows: tuple[ShareOfJobs, ...], most: int = 8) -> Table:
     """Jobs and GPU time by one column; what is beyond ``most`` rows is summed up in the last one."""
     from rich.markup import escape
     from rich.table import Table
@@ -173,7 +173,7 @@ def share_table(name: str, rows: tuple[Share, ...], most: int = 8) -> Table:
     rest = rows[len(shown) :]
     if rest:
         sums = (sum(r.count for r in rest), sum(r.jobs for r in rest), sum(r.gpu_time for r in rest))
-        shown = (*shown, Share(f"{len(rest)} others", *sums))
+        shown = (*shown, ShareOfJobs(f"{len(rest)} others", *sums))
     for row in shown:
         table.add_row(escape(row.name) or "(none)", f"{row.count:,}", f"{100 * row.jobs:.1f}", f"{100 * row.gpu_time:.1f}")
     return table

@@ -14,8 +14,8 @@ from tests.simulator.references import reference
 
 from gantline.core.arrays import Floats
 from gantline.files.throughputs import read_throughputs
-from gantline.imitations.shockwave.jobs import Job, fairness, mean_contention
-from gantline.imitations.shockwave.loop import Rounds
+from gantline.imitations.shockwave.jobs import ShockwaveJob, fairness, mean_contention
+from gantline.imitations.shockwave.loop import ShockwaveRounds
 from gantline.imitations.shockwave.models import profile, steps_per_epoch
 from gantline.imitations.shockwave.planner import Planner
 from gantline.imitations.shockwave.shares import RULES
@@ -49,13 +49,13 @@ def speeds() -> dict[tuple[str, int], float]:
     return {key: float(value) for key, value in zip(table.keys, alone)}
 
 
-def jobs_of(tag: str) -> list[Job]:
+def jobs_of(tag: str) -> list[ShockwaveJob]:
     def speed(model: str, batch: int, gang: int) -> float:
         return speeds().get((f"{model} (batch size {batch})", gang), float("nan"))
 
     frame = import_trace("gavel", trace_file(tag)).frame
     return [
-        Job(k, row["model"], row["mode"], int(row["gpus"]), int(row["batch_size"]), row["arrival"], int(row["work"]), speed)
+        ShockwaveJob(k, row["model"], row["mode"], int(row["gpus"]), int(row["batch_size"]), row["arrival"], int(row["work"]), speed)
         for k, row in enumerate(frame.iter_rows(named=True))
     ]
 
@@ -66,10 +66,10 @@ class Follow:
     def __init__(self, schedule: dict[int, set[int]]) -> None:
         self.schedule = schedule
 
-    def round_ended(self, rounds: Rounds, closed: Sequence[Job]) -> None:
+    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:
         pass
 
-    def choose(self, rounds: Rounds) -> list[Job]:
+    def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
         return [job for job in rounds.active if job.index in self.schedule.get(rounds.passes, ())]
 
 
@@ -84,7 +84,7 @@ def schedules() -> dict[tuple[str, str], dict[int, set[int]]]:
 @pytest.mark.parametrize(("which", "policy"), PUBLISHED)
 def test_a_published_schedule_gives_every_published_number(which: str, policy: str) -> None:
     jobs = jobs_of("120_100")
-    rounds = Rounds(jobs, 32, Follow(schedules()[which, policy]), patience=1.0 if "comparison" in which else 1.5)
+    rounds = ShockwaveRounds(jobs, 32, Follow(schedules()[which, policy]), patience=1.0 if "comparison" in which else 1.5)
     rounds.run()
     for row in rows("published_results_per_job.csv"):
         if (row["set"], row["policy"], row["kind"]) == (which, policy, "simulation"):
@@ -111,7 +111,7 @@ def test_a_published_schedule_gives_every_published_number(which: str, policy: s
 )
 def test_baselines_that_leave_no_choice_equal_the_artifact_job_by_job(tag: str, gpus: int, policy: str) -> None:
     jobs = jobs_of(tag)
-    Rounds(jobs, gpus, Turns(RULES[policy])).run()
+    ShockwaveRounds(jobs, gpus, Turns(RULES[policy])).run()
     wanted = {
         int(row["job_index"]): float(row["jct_s"])
         for row in rows("runs/artifact_runs_per_job.csv")
@@ -132,7 +132,7 @@ def test_baselines_that_leave_no_choice_equal_the_artifact_job_by_job(tag: str, 
 )
 def test_baselines_with_a_choice_stay_within_its_reach_of_the_published_table(policy: str, makespan: float, jct: float) -> None:
     jobs = jobs_of("120_100")
-    rounds = Rounds(jobs, 32, Turns(RULES[policy]))
+    rounds = ShockwaveRounds(jobs, 32, Turns(RULES[policy]))
     rounds.run()
     told = next(r for r in rows("published_results_summary.csv") if (r["set"], r["policy"]) == ("tacc_32gpus", policy))
     mean = sum(job.finish - job.arrival for job in jobs) / len(jobs)
@@ -141,18 +141,18 @@ def test_baselines_with_a_choice_stay_within_its_reach_of_the_published_table(po
 
 
 @cache
-def plans_of_the_recorded_run() -> dict[int, tuple[list[Job], PlanningWindow, dict[str, Floats]]]:
+def plans_of_the_recorded_run() -> dict[int, tuple[list[ShockwaveJob], PlanningWindow, dict[str, Floats]]]:
     """What every re-plan was made from, with the recorded schedule followed."""
     schedule = {int(row["round"]): {int(word) for word in row["job_indices"].split()} for row in rows("runs/planning_schedule.csv")}
     found = {}
 
     class Watched(Planner):
-        def choose(self, rounds: Rounds) -> list[Job]:
+        def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
             if rounds.changed or self._due:
                 found[self.number] = self.question(rounds)
             return Follow(schedule).choose(rounds)
 
-    Rounds(jobs_of("120_100"), 32, Watched()).run()
+    ShockwaveRounds(jobs_of("120_100"), 32, Watched()).run()
     return found
 
 

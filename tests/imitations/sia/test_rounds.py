@@ -12,7 +12,7 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
 from gantline.imitations.sia.beliefs import Fitter
 from gantline.imitations.sia.reading import classes_of, read_jobs
-from gantline.imitations.sia.rounds import Rounds
+from gantline.imitations.sia.rounds import SiaRounds
 from gantline.performance.goodput.measured import Application, Profiles, StepTimes, Training
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
@@ -257,6 +257,6 @@ def test_a_run_in_which_nobody_gets_anything_is_given_up_with_a_word() -> None:
             return now
 
     classes = classes_of(parse_cluster("slow:1x4"))
-    rounds = Rounds(read_jobs(Trace.from_records(jobs), profiles(), classes, Fitter(), 30.0), classes, Nobody())  # type: ignore[arg-type]
+    rounds = SiaRounds(read_jobs(Trace.from_records(jobs), profiles(), classes, Fitter(), 30.0), classes, Nobody())  # type: ignore[arg-type]
     rounds.run()
     assert rounds.stalled

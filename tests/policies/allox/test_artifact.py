@@ -12,8 +12,8 @@ from tests.oracles.java_sort import java_sorted
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.imitations.irfsim.clock import advance
-from gantline.imitations.irfsim.event import choose, match_event, poorest_first
-from gantline.imitations.irfsim.reading import Jobs, Pool, build_world
+from gantline.imitations.irfsim.event import choose_jobs, match_event, poorest_first
+from gantline.imitations.irfsim.reading import IrfsimJobs, IrfsimPool, build_world
 from gantline.imitations.irfsim.solver import match_slots
 from gantline.imitations.irfsim.sort import BROKEN, FINE, java_sort, scratch
 from gantline.imitations.irfsim.world import CPU, GPU, World
@@ -95,8 +95,8 @@ def test_the_solver_makes_the_same_choices_with_fifty_jobs() -> None:
 def waiting_jobs(count: int, on_cpu: Floats, on_gpu: Floats, memory: float) -> World:
     """Jobs of one user on one GPU and one CPU node with 64 GB each, all of them queued."""
     both = np.stack((on_cpu, on_gpu), axis=1)
-    jobs = Jobs(np.arange(count), np.ones((count, 2)), np.full((count, 2), memory), both, both)
-    world = build_world(jobs, np.zeros(count, dtype=np.int64), np.zeros(count), 1, Pool("gpu", "cpu", 1, 1, 1.0, 128.0, 64.0), False)
+    jobs = IrfsimJobs(np.arange(count), np.ones((count, 2)), np.full((count, 2), memory), both, both)
+    world = build_world(jobs, np.zeros(count, dtype=np.int64), np.zeros(count), 1, IrfsimPool("gpu", "cpu", 1, 1, 1.0, 128.0, 64.0), False)
     advance(world)
     return world
 
@@ -114,7 +114,7 @@ def test_the_size_limit_takes_the_shortest_on_either_device() -> None:
     count = 80
     world = waiting_jobs(count, np.arange(count, 0, -1.0), np.arange(1.0, count + 1), 1.0)
     chosen = np.empty(52, dtype=np.int64)
-    found = choose(world, np.array([0]), np.arange(count), chosen)
+    found = choose_jobs(world, np.array([0]), np.arange(count), chosen)
     assert sorted(chosen[:found].tolist()) == [*range(25), *range(count - 25, count)]
 
 

@@ -13,7 +13,7 @@ from tests.policies.allox import columns_of, reference
 
 from gantline.core.errors import UsageError
 from gantline.policies.allox import baselines
-from gantline.policies.allox.fill import Misfit
+from gantline.policies.allox.fill import FillMisfit
 from gantline.policies.allox.shares import Worth, exchange_rates, interchangeable
 from gantline.policies.allox.ways import Pool, Ways
 
@@ -66,9 +66,9 @@ def test_each_job_of_drf_sjf_keeps_to_its_fastest_device() -> None:
 
 @pytest.mark.parametrize(
     ("misfit", "expected"),
-    [(Misfit.STOP, []), (Misfit.PASS, [(2, "cpu")]), (Misfit.SKIP, [(1, "cpu"), (2, "cpu")])],
+    [(FillMisfit.STOP, []), (FillMisfit.PASS, [(2, "cpu")]), (FillMisfit.SKIP, [(1, "cpu"), (2, "cpu")])],
 )
-def test_what_happens_when_a_job_does_not_fit(misfit: Misfit, expected: list[tuple[int, str]]) -> None:
+def test_what_happens_when_a_job_does_not_fit(misfit: FillMisfit, expected: list[tuple[int, str]]) -> None:
     ways = either((0, 99, 5), (0, 30, 99), (1, 10, 99))
     fastest = ways.only(ways.fastest(GPU_FIRST))
     no_gpu_left = cluster(users=2, used=[[0, 0, 0], [0, 2, 4]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import UsageError
-from gantline.policies.allox.users import check_alpha, let_in, progress_gains, scores
+from gantline.policies.allox.users import check_alpha, let_in, progress_gains, user_scores
 
 CAPACITY = np.array([160.0, 4.0, 768.0])
 EVERYONE = np.ones(4, dtype=bool)
@@ -44,7 +44,7 @@ def test_a_slow_device_is_less_progress() -> None:
 
 
 def test_scores_add_up_what_runs() -> None:
-    assert scores(np.array([0, 2, 0]), np.array([0.25, 0.125, 0.25]), 4).tolist() == [0.5, 0.0, 0.125, 0.0]
+    assert user_scores(np.array([0, 2, 0]), np.array([0.25, 0.125, 0.25]), 4).tolist() == [0.5, 0.0, 0.125, 0.0]
 
 
 @pytest.mark.parametrize("alpha", [0.0, -0.5, 1.01, float("nan")])

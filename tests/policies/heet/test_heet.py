@@ -13,7 +13,7 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.heet.matching import match
 from gantline.policies.heet.prices import Prices, price_all
 from gantline.policies.heet.trading import trade
-from gantline.policies.heet.ways import Way, Ways, read_ways
+from gantline.policies.heet.ways import HeetWays, Way, read_ways
 from gantline.policies.registry import make_policy
 
 SPEED = {"slow": 1.0, "mid": 2.0, "fast": 4.0}
@@ -33,8 +33,8 @@ def some_jobs(seed: int, count: int = 30) -> list[dict[str, Any]]:
     return found
 
 
-def ways_of(speed: dict[int, dict[Way, float]], held: dict[int, Way] | None = None, free: list[int] | None = None) -> Ways:
-    return Ways(speed, held or {}, dict.fromkeys(speed, 1000.0), free or [8, 8], {})
+def ways_of(speed: dict[int, dict[Way, float]], held: dict[int, Way] | None = None, free: list[int] | None = None) -> HeetWays:
+    return HeetWays(speed, held or {}, dict.fromkeys(speed, 1000.0), free or [8, 8], {})
 
 
 def test_three_cells_of_a_new_job_are_measured_and_the_way_it_runs_in() -> None:
@@ -66,7 +66,7 @@ def test_a_price_is_time_over_efficiency_and_grows_with_what_others_wait_for() -
 
 def test_of_those_who_wait_the_cheapest_start_and_as_many_as_can() -> None:
     speed: dict[int, dict[Way, float]] = {k: {(0, 2): 1.0} for k in range(3)}
-    ways = Ways(speed, {}, {0: 3000.0, 1: 10.0, 2: 500.0}, [4], {})
+    ways = HeetWays(speed, {}, {0: 3000.0, 1: 10.0, 2: 500.0}, [4], {})
     grants: dict[int, Way] = {}
     match(price_all(ways, [4], 1.0, 1.0), grants, [4], set())
     assert grants == {1: (0, 2), 2: (0, 2)}

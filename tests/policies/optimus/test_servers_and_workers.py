@@ -16,10 +16,10 @@ from gantline.core.errors import UsageError
 from gantline.performance.parameter_servers import ServerSpeed
 from gantline.policies.optimus.beliefs import Belief
 from gantline.policies.optimus.dealing import Room, Seats, deal
-from gantline.policies.optimus.jointly import Demand, Task, by_gain, by_share
+from gantline.policies.optimus.jointly import JointDemand, JointTask, by_gain, by_share
 from gantline.policies.registry import make_policy
 
-DEMAND = Demand((0.0, 3.0, 9.0), (1.0, 2.0, 8.0), (8.0, 32.0, 96.0))
+DEMAND = JointDemand((0.0, 3.0, 9.0), (1.0, 2.0, 8.0), (8.0, 32.0, 96.0))
 SYNC = "sync=1.02/2.78/4.92/0/0.02;batch=20;epochs=30;loss=0.3/1/0.2"
 a_term = st.floats(0.01, 5.0)
 a_belief = st.builds(
@@ -29,9 +29,9 @@ a_belief = st.builds(
 )
 
 
-def plainly(beliefs: list[Belief], demand: Demand, most: list[int]) -> list[Task]:
+def plainly(beliefs: list[Belief], demand: JointDemand, most: list[int]) -> list[JointTask]:
     """Every step looks at every task that fits, and takes the one that saves most per dominant share."""
-    left, found = list(demand.capacity), [Task(0, 0)] * len(beliefs)
+    left, found = list(demand.capacity), [JointTask(0, 0)] * len(beliefs)
 
     def take(*wanted: tuple[float, float, float]) -> bool:
         total = [sum(amounts) for amounts in zip(*wanted)]
@@ -42,16 +42,16 @@ def plainly(beliefs: list[Belief], demand: Demand, most: list[int]) -> list[Task
 
     for job in range(len(beliefs)):
         if take(*demand.parts):
-            found[job] = Task(1, 1)
+            found[job] = JointTask(1, 1)
     while True:
         options = []
         for job, (p, w) in enumerate(found):
-            for kind, grown in ((1, Task(p, w + 1)), (0, Task(p + 1, w))):
+            for kind, grown in ((1, JointTask(p, w + 1)), (0, JointTask(p + 1, w))):
                 fits = all(need <= have + 1e-9 for need, have in zip(demand.parts[kind], left))
                 if p and fits and grown.workers <= most[job]:
                     saved = (beliefs[job].time(p, w) - beliefs[job].time(*grown)) / demand.share(demand.parts[kind])
                     options.append((saved, -job, kind, grown))
-        best = max(options, default=(0.0, 0, 0, Task(0, 0)), key=lambda option: option[:3])
+        best = max(options, default=(0.0, 0, 0, JointTask(0, 0)), key=lambda option: option[:3])
         if best[0] <= 0.0:
             return found
         take(demand.parts[best[2]])
@@ -65,23 +65,23 @@ def test_sizes_are_those_of_the_plain_greedy(beliefs: list[Belief], most: int) -
 
 
 def test_equal_shares_are_pairs_until_something_runs_out() -> None:
-    assert by_share(DEMAND, [8, 8]) == [Task(3, 3), Task(2, 2)]  # 96 GB carry five pairs of 17
-    assert by_share(DEMAND, [1, 8]) == [Task(1, 1), Task(4, 4)]
+    assert by_share(DEMAND, [8, 8]) == [JointTask(3, 3), JointTask(2, 2)]  # 96 GB carry five pairs of 17
+    assert by_share(DEMAND, [1, 8]) == [JointTask(1, 1), JointTask(4, 4)]
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 4), st.integers(2, 12), st.integers(1, 4))
 @settings(deadline=None, max_examples=120)
 def test_seats_are_on_the_fewest_nodes_that_can_be_dealt_to(servers: int, workers: int, gpus: int, cpus: int, nodes: int) -> None:
     """Brute force on equal nodes: equal numbers (within one) of each kind, on as few as can be."""
-    demand = Demand((0.0, 3.0, 0.0), (1.0, 2.0, 0.0), (99.0, 99.0, 0.0))
+    demand = JointDemand((0.0, 3.0, 0.0), (1.0, 2.0, 0.0), (99.0, 99.0, 0.0))
     room = Room(np.arange(nodes), np.array([[gpus, cpus, 0.0]] * nodes, dtype=np.float64))
     before = room.free.copy()
-    found = deal(Task(servers, workers), demand, room, 0)
+    found = deal(JointTask(servers, workers), demand, room, 0)
     assert (room.free >= -1e-9).all()
     least = next((k for k in range(1, min(nodes, servers + workers) + 1) if _deals(servers, workers, gpus, cpus, k)), None)
     if least is not None:
         assert found is not None
-        assert found.task == Task(servers, workers)
+        assert found.task == JointTask(servers, workers)
         assert len({*found.servers, *found.workers}) == least
     elif found is None:
         assert (room.free == before).all()
@@ -150,4 +150,4 @@ def test_a_wrong_interval_is_refused() -> None:
 
 
 def test_seats_say_their_task() -> None:
-    assert Seats(0, [1, 2], [1, 2, 2]).task == Task(2, 3)
+    assert Seats(0, [1, 2], [1, 2, 2]).task == JointTask(2, 3)

@@ -12,8 +12,8 @@ from scipy import optimize
 
 from gantline.core.arrays import Floats, Ints
 from gantline.policies.sia.configurations import Configurations, NodeClass
-from gantline.policies.sia.program import choose
-from gantline.solvers.multiple_choice import solve
+from gantline.policies.sia.program import choose_configurations
+from gantline.solvers.multiple_choice import solve_choices
 
 IDLE = 1.1
 
@@ -68,7 +68,7 @@ def by_another_solver(cost: Floats, columns: Configurations, forced: Ints | None
 def test_the_optimum_is_that_of_another_solver(seed: int) -> None:
     columns = a_cluster(("rtx", 3, 8), ("dgx-ext", 2, 8), ("quad", 1, 4))
     cost = some_costs(seed, 8 + 2 * seed, columns)
-    found = choose(cost, columns, IDLE)
+    found = choose_configurations(cost, columns, IDLE)
     assert found.cost == pytest.approx(by_another_solver(cost, columns), abs=1e-6)
     used = columns.use[found.column[found.column >= 0]].sum(axis=0)
     assert np.all(used <= columns.bound)
@@ -77,7 +77,7 @@ def test_the_optimum_is_that_of_another_solver(seed: int) -> None:
 def test_the_optimum_of_a_large_program_is_that_of_another_solver() -> None:
     columns = a_cluster(("t4", 12, 4), ("rtx", 6, 8), ("a100", 4, 8))
     cost = some_costs(7, 110, columns)
-    assert choose(cost, columns, IDLE).cost == pytest.approx(by_another_solver(cost, columns), abs=1e-6)
+    assert choose_configurations(cost, columns, IDLE).cost == pytest.approx(by_another_solver(cost, columns), abs=1e-6)
 
 
 def test_nodes_of_any_size_are_never_overcommitted_in_parts() -> None:
@@ -88,7 +88,7 @@ def test_nodes_of_any_size_are_never_overcommitted_in_parts() -> None:
     cost = np.full((3, len(columns)), np.inf)
     cost[:, four] = 0.5
     cost[2, 0] = 0.9
-    found = choose(cost, columns, IDLE)
+    found = choose_configurations(cost, columns, IDLE)
     assert sorted(columns.gpus[found.column].tolist()) == [1, 4, 4], (
         "a node of six has one part of four, so three fours do not fit on two nodes"
     )
@@ -115,7 +115,7 @@ def test_ties_go_to_lower_columns_then_to_later_jobs(seed: int, jobs: int) -> No
         if np.any(sum((columns.use[column] for _, column in chosen), np.zeros(len(columns.bound))) > columns.bound):
             continue
         best = worth(each) if best is None else min(best, worth(each))
-    assert worth(tuple(choose(cost, columns, IDLE).column.tolist())) == best
+    assert worth(tuple(choose_configurations(cost, columns, IDLE).column.tolist())) == best
 
 
 def test_forced_jobs_keep_their_column_and_the_rest_is_optimal() -> None:
@@ -124,7 +124,7 @@ def test_forced_jobs_keep_their_column_and_the_rest_is_optimal() -> None:
     forced = np.full(6, -1, dtype=np.int64)
     forced[2] = len(columns) - 1
     cost[2, forced[2]] = 1.0
-    found = choose(cost, columns, IDLE, forced)
+    found = choose_configurations(cost, columns, IDLE, forced)
     assert found.column[2] == forced[2]
     assert found.cost == pytest.approx(by_another_solver(cost, columns, forced), abs=1e-6)
 
@@ -134,7 +134,7 @@ def test_forced_columns_that_do_not_fit_together_leave_the_later_job_out() -> No
         ("rtx", 1, 8),
     )
     whole = len(columns) - 1
-    found = choose(np.ones((2, len(columns))), columns, IDLE, np.array([whole, whole]))
+    found = choose_configurations(np.ones((2, len(columns))), columns, IDLE, np.array([whole, whole]))
     assert found.column.tolist() == [whole, -1]
 
 
@@ -148,7 +148,7 @@ def test_the_reduced_search_finds_what_branch_and_bound_on_everything_finds(seed
     use = draw.integers(0, 5, (count, 2)).astype(np.float64)
     saving = np.round(draw.uniform(0.1, 1.0, count), 2)
     free = draw.integers(3, 15, 2).astype(np.float64)
-    found = solve(job, use, saving, free, jobs)
+    found = solve_choices(job, use, saving, free, jobs)
     assert len(set(job[found].tolist())) == len(found)
     assert np.all(use[found].sum(axis=0) <= free)
     whole = optimize.milp(

@@ -21,10 +21,10 @@ from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
 from gantline.engine.dense.clearing import find_free
 from gantline.engine.dense.devices import Devices
-from gantline.engine.dense.gangs import Log, Setting, start
+from gantline.engine.dense.gangs import LoopLog, LoopSetting, start
 from gantline.engine.dense.heap import DUE, FRONT, LEVEL, Heaps, drop, put
 from gantline.engine.dense.low_ranks import AT_BEGUN, BEGUN, EVALUATED, LOOKED, STARTED, Pass
-from gantline.engine.dense.queues import Queues, next_lane, remove, restart
+from gantline.engine.dense.queues import Lanes, next_lane, remove, restart
 from gantline.engine.dense.records import Records
 from gantline.placement.fit import CONSOLIDATED
 
@@ -34,7 +34,7 @@ FREE, NEXT, INSTANTS = range(3)
 USED, PRESENT, PROMISED, STANDS, MARKS = range(5)
 
 
-class Forecast(NamedTuple):
+class Promises(NamedTuple):
     """Instants in order, linked: when each is, how many devices are free from then on, which is the next (-1: none)."""
 
     time: Floats
@@ -43,12 +43,12 @@ class Forecast(NamedTuple):
     promises: float  # to how many
 
 
-def forecast(promises: float, rows: int, devices: int, stands: bool) -> Forecast:
+def forecast(promises: float, rows: int, devices: int, stands: bool) -> Promises:
     """All devices free; EASY keeps no list. `stands`: everything will go as planned, so promises need not be made anew."""
     instants = 2 * rows + min(rows, devices) + 2 if promises > 1.0 else 1
     time, link, mark = np.zeros(instants), np.zeros((INSTANTS, instants), dtype=np.int64), np.zeros(MARKS, dtype=np.int64)
     time[0], link[FREE, 0], link[NEXT, 0], mark[USED], mark[STANDS] = -1.0, devices, -1, 1, int(stands)
-    return Forecast(time, link, mark, promises)
+    return Promises(time, link, mark, promises)
 
 
 @kernel
@@ -83,7 +83,7 @@ def _choose(work: Pass, row: int) -> None:
 
 
 @kernel
-def _easy(jobs: Records, h: Heaps, qs: Queues, ds: Devices, work: Pass, now: float) -> None:
+def _easy(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, now: float) -> None:
     """Choose who starts: in order while they fit, then whoever does not delay the first who does not."""
     free, blocked = ds.total[d.FREE_IN_ALL], -1
     while blocked < 0:
@@ -124,7 +124,7 @@ def _easy(jobs: Records, h: Heaps, qs: Queues, ds: Devices, work: Pass, now: flo
 
 
 @kernel
-def _next_harmless(jobs: Records, qs: Queues, work: Pass, free: int, spare: int, begins: float, now: float) -> int:
+def _next_harmless(jobs: Records, qs: Lanes, work: Pass, free: int, spare: int, begins: float, now: float) -> int:
     """The lane whose next job is the first in order that fits now and does not delay the promise; the others' cursors stand at theirs."""
     for lane in range(qs.lane.shape[1]):
         need = qs.lane[q.SIZE, lane]
@@ -142,7 +142,7 @@ def _next_harmless(jobs: Records, qs: Queues, work: Pass, free: int, spare: int,
 
 
 @kernel
-def _anybody_yet(qs: Queues, plan: Forecast, now: float) -> bool:
+def _anybody_yet(qs: Lanes, plan: Promises, now: float) -> bool:
     """Whether anybody is left who is small and short enough for what is free from now on, as promised so far."""
     time, link = plan.time, plan.link
     at = 0
@@ -158,7 +158,7 @@ def _anybody_yet(qs: Queues, plan: Forecast, now: float) -> bool:
 
 
 @kernel
-def _add(plan: Forecast, after: int, at: float) -> int:
+def _add(plan: Promises, after: int, at: float) -> int:
     """One more instant behind another, with as many devices free."""
     new = plan.mark[USED]
     plan.mark[USED] += 1
@@ -170,7 +170,7 @@ def _add(plan: Forecast, after: int, at: float) -> int:
 
 
 @kernel
-def _promise(qs: Queues, plan: Forecast, lane: int, length: float) -> float:
+def _promise(qs: Lanes, plan: Promises, lane: int, length: float) -> float:
     """The earliest time at which a gang of that lane has room for so long; the room is taken."""
     time, link, need = plan.time, plan.link, qs.lane[q.SIZE, lane]
     begin = qs.lane[q.HINT, lane]
@@ -199,7 +199,7 @@ def _promise(qs: Queues, plan: Forecast, lane: int, length: float) -> float:
 
 
 @kernel
-def _plan_anew(jobs: Records, h: Heaps, qs: Queues, ds: Devices, work: Pass, plan: Forecast, now: float) -> None:
+def _plan_anew(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, plan: Promises, now: float) -> None:
     """Choose who starts, by promising everybody a time, in order, until nobody is left who could start now."""
     time, link = plan.time, plan.link
     _expect_ends(jobs, h, work, now)
@@ -231,7 +231,7 @@ def _plan_anew(jobs: Records, h: Heaps, qs: Queues, ds: Devices, work: Pass, pla
 
 
 @kernel
-def _keep_promises(jobs: Records, h: Heaps, qs: Queues, work: Pass, plan: Forecast, entered: int, now: float) -> None:
+def _keep_promises(jobs: Records, h: Heaps, qs: Lanes, work: Pass, plan: Promises, entered: int, now: float) -> None:
     """Choose who starts where everything goes as planned: promises stand, and only newcomers need one."""
     time, link, mark = plan.time, plan.link, plan.mark
     while link[NEXT, mark[PRESENT]] >= 0 and time[link[NEXT, mark[PRESENT]]] <= now:
@@ -257,7 +257,16 @@ def _keep_promises(jobs: Records, h: Heaps, qs: Queues, work: Pass, plan: Foreca
 
 @kernel
 def fill_gaps(
-    jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Setting, work: Pass, plan: Forecast, entered: int, now: float
+    jobs: Records,
+    h: Heaps,
+    qs: Lanes,
+    ds: Devices,
+    log: LoopLog,
+    setting: LoopSetting,
+    work: Pass,
+    plan: Promises,
+    entered: int,
+    now: float,
 ) -> None:
     """Start whoever may, as far as placement has devices for them; rows below `entered` have been let in."""
     restart(qs)

@@ -23,14 +23,14 @@ from gantline.engine.gang import price
 _FINISHED = int(Reason.FINISHED)
 
 
-class Log(NamedTuple):
+class LoopLog(NamedTuple):
     LI: Ints32
     LF: Floats
     LD: Ints32
     LN: Ints
 
 
-class Setting(NamedTuple):
+class LoopSetting(NamedTuple):
     """What steers the loop: the numbers of `engine.settings`, and the speeds of the options."""
 
     SI: Ints
@@ -64,7 +64,7 @@ def settle(jobs: Records, row: int, now: float) -> None:
 
 
 @kernel
-def start(jobs: Records, h: Heaps, ds: Devices, log: Log, setting: Setting, row: int, link: int, moved: bool, now: float) -> None:
+def start(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, setting: LoopSetting, row: int, link: int, moved: bool, now: float) -> None:
     """The row begins to run on the devices of that chain."""
     f, i = jobs.f, jobs.i
     need, spread = i[row, r.NEED], length(ds, link)
@@ -96,7 +96,7 @@ def start(jobs: Records, h: Heaps, ds: Devices, log: Log, setting: Setting, row:
 
 
 @kernel
-def _open(jobs: Records, ds: Devices, log: Log, row: int, now: float) -> None:
+def _open(jobs: Records, ds: Devices, log: LoopLog, row: int, now: float) -> None:
     """Log that the row holds its devices from now on."""
     at, end = log.LN[0], log.LN[1]
     i = jobs.i
@@ -122,7 +122,7 @@ def _open(jobs: Records, ds: Devices, log: Log, row: int, now: float) -> None:
 
 
 @kernel
-def _close(jobs: Records, log: Log, row: int, now: float, reason: int) -> None:
+def _close(jobs: Records, log: LoopLog, row: int, now: float, reason: int) -> None:
     at = jobs.i[row, r.INTERVAL]
     log.LF[g.L_END, at] = now
     log.LI[g.L_REASON, at] = reason
@@ -130,7 +130,7 @@ def _close(jobs: Records, log: Log, row: int, now: float, reason: int) -> None:
 
 
 @kernel
-def halt(jobs: Records, ds: Devices, log: Log, row: int, now: float, reason: int) -> None:
+def halt(jobs: Records, ds: Devices, log: LoopLog, row: int, now: float, reason: int) -> None:
     """The row stops on purpose, with its work saved; its devices have been lent already. The heaps are left to the caller."""
     settle(jobs, row, now)
     _close(jobs, log, row, now, reason)
@@ -145,7 +145,7 @@ def halt(jobs: Records, ds: Devices, log: Log, row: int, now: float, reason: int
 
 
 @kernel
-def complete(jobs: Records, h: Heaps, ds: Devices, log: Log, row: int, at: float) -> None:
+def complete(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, row: int, at: float) -> None:
     """The row has finished."""
     settle(jobs, row, at)
     f = jobs.f

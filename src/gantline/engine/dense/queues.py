@@ -18,7 +18,7 @@ from gantline.core.jit import kernel
 SIZE, BASE, MASK, HEAD, COUNT, WHY, CURSOR, HINT, LANE_ROWS = range(9)
 
 
-class Queues(NamedTuple):
+class Lanes(NamedTuple):
     lane: Ints  # (what, lane), lanes by rising size
     key: Floats
     row: Ints32
@@ -27,7 +27,7 @@ class Queues(NamedTuple):
     waiting: Ints  # how many in all
 
 
-def queues(needs: Ints, lengths: bool = False) -> tuple[Queues, Ints]:
+def queues(needs: Ints, lengths: bool = False) -> tuple[Lanes, Ints]:
     """Empty lanes for rows of these sizes, and the lane of every row; `lengths`: they are needed, for backfilling."""
     of_size = np.bincount(needs)
     sizes = np.flatnonzero(of_size)
@@ -38,12 +38,12 @@ def queues(needs: Ints, lengths: bool = False) -> tuple[Queues, Ints]:
     lane[BASE] = np.cumsum(ring) - ring
     room = int(ring.sum())
     length, least = np.empty((2, room if lengths else 0))
-    rings = Queues(lane, np.empty(room), np.empty(room, dtype=np.int32), length, least, np.zeros(1, dtype=np.int64))
+    rings = Lanes(lane, np.empty(room), np.empty(room, dtype=np.int32), length, least, np.zeros(1, dtype=np.int64))
     return rings, lane_of
 
 
 @kernel
-def first_behind(q: Queues, lane: int, key: float, row: int) -> int:
+def first_behind(q: Lanes, lane: int, key: float, row: int) -> int:
     """How many of the lane rank before (key, row)."""
     base, mask, head = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane]
     low, high = 0, q.lane[COUNT, lane]
@@ -58,13 +58,13 @@ def first_behind(q: Queues, lane: int, key: float, row: int) -> int:
 
 
 @kernel
-def place(q: Queues, lane: int, number: int) -> int:
+def place(q: Lanes, lane: int, number: int) -> int:
     """Where the ring keeps the job of that number, counted from the first."""
     return int(q.lane[BASE, lane] + ((q.lane[HEAD, lane] + number) & q.lane[MASK, lane]))
 
 
 @kernel
-def _shift(q: Queues, lane: int, first: int, last: int, by: int) -> None:
+def _shift(q: Lanes, lane: int, first: int, last: int, by: int) -> None:
     """Move the jobs from number `first` to `last` (not included) one place on (by 1) or back (by -1)."""
     base, mask, head = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane]
     lengths = q.length.shape[0] > 0
@@ -80,7 +80,7 @@ def _shift(q: Queues, lane: int, first: int, last: int, by: int) -> None:
 
 
 @kernel
-def _mind_the_least(q: Queues, lane: int, number: int) -> None:
+def _mind_the_least(q: Lanes, lane: int, number: int) -> None:
     """The job of that number is new, or those behind it have changed: what is shortest from there on, back to where nothing changes."""
     while number >= 0:
         at, least = place(q, lane, number), np.inf
@@ -94,7 +94,7 @@ def _mind_the_least(q: Queues, lane: int, number: int) -> None:
 
 
 @kernel
-def enter(q: Queues, lane: int, key: float, row: int, length: float) -> None:
+def enter(q: Lanes, lane: int, key: float, row: int, length: float) -> None:
     """Put a row where it belongs in its lane."""
     count = q.lane[COUNT, lane]
     last, number = place(q, lane, count - 1), count
@@ -117,7 +117,7 @@ def enter(q: Queues, lane: int, key: float, row: int, length: float) -> None:
 
 
 @kernel
-def leave(q: Queues, lane: int) -> None:
+def leave(q: Lanes, lane: int) -> None:
     """Take the first of the lane out."""
     q.lane[HEAD, lane] = (q.lane[HEAD, lane] + 1) & q.lane[MASK, lane]
     q.lane[COUNT, lane] -= 1
@@ -125,7 +125,7 @@ def leave(q: Queues, lane: int) -> None:
 
 
 @kernel
-def remove(q: Queues, lane: int, key: float, row: int) -> None:
+def remove(q: Lanes, lane: int, key: float, row: int) -> None:
     """Take a row out of its lane, wherever it stands."""
     number, count = first_behind(q, lane, key, row), q.lane[COUNT, lane]
     if number < count - number:
@@ -140,7 +140,7 @@ def remove(q: Queues, lane: int, key: float, row: int) -> None:
 
 
 @kernel
-def first_lane(q: Queues, hope: int, low: int, high: int) -> int:
+def first_lane(q: Lanes, hope: int, low: int, high: int) -> int:
     """The lane, among gangs of at most `hope` devices and not from `low` to `high`, whose first ranks before the others'; -1: none."""
     best = -1
     best_key, best_row = 0.0, 0
@@ -156,7 +156,7 @@ def first_lane(q: Queues, hope: int, low: int, high: int) -> int:
 
 
 @kernel
-def key_behind(q: Queues, key: float, row: int) -> float:
+def key_behind(q: Lanes, key: float, row: int) -> float:
     """The key of the first who waits and ranks behind (key, row); infinity: nobody."""
     found = np.inf
     for lane in range(q.lane.shape[1]):
@@ -167,14 +167,14 @@ def key_behind(q: Queues, key: float, row: int) -> float:
 
 
 @kernel
-def restart(q: Queues) -> None:
+def restart(q: Lanes) -> None:
     """All cursors to the first of their lanes."""
     for lane in range(q.lane.shape[1]):
         q.lane[CURSOR, lane] = 0
 
 
 @kernel
-def next_lane(q: Queues, hope: int) -> int:
+def next_lane(q: Lanes, hope: int) -> int:
     """The lane, among gangs of at most `hope` devices, whose job at the cursor ranks before the others'; -1: none is left."""
     best = -1
     best_key, best_row = 0.0, 0

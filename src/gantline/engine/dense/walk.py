@@ -17,7 +17,7 @@ from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
 from gantline.engine.dense.clearing import clear_any, clear_node, clear_nodes, find_free
 from gantline.engine.dense.devices import Devices, reclaim
-from gantline.engine.dense.gangs import Log, Setting, halt, start
+from gantline.engine.dense.gangs import LoopLog, LoopSetting, halt, start
 from gantline.engine.dense.heap import DUE, FRONT, LEVEL, RANK, Heaps, drop, put
 from gantline.engine.dense.keys import Key, next_level
 from gantline.engine.dense.low_ranks import (
@@ -37,7 +37,7 @@ from gantline.engine.dense.low_ranks import (
     rank_key,
     search,
 )
-from gantline.engine.dense.queues import Queues, enter, first_lane, leave
+from gantline.engine.dense.queues import Lanes, enter, first_lane, leave
 from gantline.engine.dense.records import Records
 from gantline.placement.fit import CONSOLIDATED
 
@@ -48,7 +48,7 @@ _STOP = 1
 
 
 @kernel
-def walk(jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Setting, key: Key, work: Pass, now: float) -> None:
+def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting: LoopSetting, key: Key, work: Pass, now: float) -> None:
     """Start and stop gangs as the ranks at this instant say."""
     SI, n = setting.SI, work.number
     preempt, rule, whole, min_run = SI[s.S_PREEMPT] == 1, SI[s.S_RULE], SI[s.S_WHOLE] == 1, setting.SF[s.S_MIN_RUN]
@@ -120,7 +120,7 @@ def walk(jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, setting: Se
 
 
 @kernel
-def _afterwards(jobs: Records, h: Heaps, qs: Queues, ds: Devices, log: Log, key: Key, work: Pass, now: float, preempt: bool) -> None:
+def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, key: Key, work: Pass, now: float, preempt: bool) -> None:
     """Those who have lost their devices for good wait again; those who have begun get their ranks."""
     n = work.number
     for place in range(h.size[FRONT]):

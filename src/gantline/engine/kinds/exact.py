@@ -6,7 +6,7 @@ from gantline.core.grant import Grant
 from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, STAYS, Change, Manner
 from gantline.engine.holdings import Holding
-from gantline.engine.kinds.kind import Kind, Place
+from gantline.engine.kinds.kind import Kind, Placed
 from gantline.engine.wanted import Wanted
 
 
@@ -21,5 +21,5 @@ class ExactGang(Kind):
         common = tuple(device for device in held.devices if device in w.item.devices)
         return Change(Manner.KEEPS, self.books.gang(held.option, common, held.shared)) if common else LEAVES
 
-    def fits(self, w: Wanted, change: Change | None) -> Place | Reason:
-        return Place(self.books.gang(w.option, tuple(w.item.devices), w.shares))
+    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
+        return Placed(self.books.gang(w.option, tuple(w.item.devices), w.shares))

@@ -28,7 +28,7 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placed:
     """Where a gang would go."""
 
     holding: Holding
@@ -47,10 +47,10 @@ class Kind(ABC):
         return LEAVES
 
     @abstractmethod
-    def fits(self, w: Wanted, change: Change | None) -> Place | Reason:
+    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
         """Where the gang would go, or why it cannot."""
 
-    def take(self, row: int, place: Place) -> None:
+    def take(self, row: int, place: Placed) -> None:
         """Enter what the row holds from now on."""
         self.books.take(row, place.holding)
 

@@ -8,7 +8,7 @@ from gantline.core.grant import Grant
 from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, STAYS, Change, Manner
 from gantline.engine.holdings import Holding
-from gantline.engine.kinds.kind import Kind, Place
+from gantline.engine.kinds.kind import Kind, Placed
 from gantline.engine.parts import kept_workers, place_parts, side_of
 from gantline.engine.wanted import Wanted
 
@@ -28,9 +28,9 @@ class PartsGang(Kind):
         devices = tuple(device for worker in kept.values() for device in worker.devices)
         return Change(Manner.KEEPS, replace(held, devices=devices, side=side_of(list(kept.values()))), kept)
 
-    def fits(self, w: Wanted, change: Change | None) -> Place | Reason:
+    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
         workers = place_parts(self.state.tables, w.item.parts, (change.workers if change is not None else None) or {})
         if workers is None:
             return Reason.RESOURCES
         devices = tuple(device for worker in workers for device in worker.devices)
-        return Place(Holding(w.option, devices, -1 if devices else workers[0].node, side=side_of(workers)), workers)
+        return Placed(Holding(w.option, devices, -1 if devices else workers[0].node, side=side_of(workers)), workers)

@@ -10,7 +10,7 @@ from gantline.core.grant import Grant
 from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, STAYS, Change, Manner
 from gantline.engine.holdings import Holding
-from gantline.engine.kinds.kind import Kind, Place
+from gantline.engine.kinds.kind import Kind, Placed
 from gantline.engine.placing import choose_devices, choose_node, extend, keeps_within, likes_together
 from gantline.engine.wanted import Wanted
 
@@ -32,12 +32,12 @@ class PlacedGang(Kind):
             return LEAVES
         return Change(Manner.KEEPS, self.books.gang(held.option, held.devices[:need], held.shared))
 
-    def fits(self, w: Wanted, change: Change | None) -> Place | Reason:
+    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
         t, item = self.state.tables, w.item
         need = int(t.options.I[c.O_GPUS, w.option])
         if need == 0:
             node = choose_node(self.state, w.row, w.option, item)
-            return Place(Holding(w.option, node=node)) if node >= 0 else Reason.RESOURCES
+            return Placed(Holding(w.option, node=node)) if node >= 0 else Reason.RESOURCES
         if change is None or change.keep is None:
             chosen = choose_devices(self.state, w.row, w.option, item)
             return self.why_not(w) if chosen is None else self._at(w, chosen)
@@ -46,7 +46,7 @@ class PlacedGang(Kind):
         if need > len(change.keep.devices) and (chosen is None or lacks or likes_together(self.state, w.row, item)):
             elsewhere = self._elsewhere(w, change.keep, None if lacks else chosen)
             if elsewhere is not None:
-                return Place(self.books.gang(w.option, tuple(elsewhere), shared=False), moved=True)
+                return Placed(self.books.gang(w.option, tuple(elsewhere), shared=False), moved=True)
         if chosen is None:
             return self.why_not(w)
         return Reason.RESOURCES if lacks else self._at(w, chosen)
@@ -58,8 +58,8 @@ class PlacedGang(Kind):
         self.books.take(w.row, keep)
         return found
 
-    def _at(self, w: Wanted, chosen: list[int]) -> Place:
-        return Place(self.books.gang(w.option, tuple(chosen), shared=False))
+    def _at(self, w: Wanted, chosen: list[int]) -> Placed:
+        return Placed(self.books.gang(w.option, tuple(chosen), shared=False))
 
     def _elsewhere(self, w: Wanted, keep: Holding, chosen: list[int] | None) -> list[int] | None:
         """A place for the whole gang on fewer nodes than growing where it is would need; None: there is none, or it may not move yet."""

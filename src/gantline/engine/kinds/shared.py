@@ -7,7 +7,7 @@ from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, STAYS, Change
 from gantline.engine.holdings import Holding
 from gantline.engine.kinds.exact import ExactGang
-from gantline.engine.kinds.kind import Place
+from gantline.engine.kinds.kind import Placed
 from gantline.engine.wanted import Wanted
 
 
@@ -21,8 +21,8 @@ class SharedGang(ExactGang):
             return super().change(w, held, grant)
         return STAYS if w.row in self.desk.staying else LEAVES
 
-    def fits(self, w: Wanted, change: Change | None) -> Place | Reason:
+    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
         if not w.pooled:
             return super().fits(w, change)
         chosen = self.desk.pools.find(w)
-        return self.why_not(w) if chosen is None else Place(self.books.gang(w.option, tuple(chosen), shared=True))
+        return self.why_not(w) if chosen is None else Placed(self.books.gang(w.option, tuple(chosen), shared=True))

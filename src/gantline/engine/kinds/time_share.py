@@ -6,7 +6,7 @@ from gantline.core.grant import Grant
 from gantline.core.reasons import Reason
 from gantline.engine.changes import LEAVES, STAYS, Change
 from gantline.engine.holdings import Holding
-from gantline.engine.kinds.kind import Kind, Place
+from gantline.engine.kinds.kind import Kind, Placed
 from gantline.engine.wanted import Wanted
 
 
@@ -16,5 +16,5 @@ class TimeShare(Kind):
     def change(self, w: Wanted, held: Holding, grant: Grant | None) -> Change:
         return STAYS if grant is not None and grant.fluid else LEAVES
 
-    def fits(self, w: Wanted, change: Change | None) -> Place | Reason:
-        return Place(Holding(w.option))
+    def fits(self, w: Wanted, change: Change | None) -> Placed | Reason:
+        return Placed(Holding(w.option))

@@ -16,7 +16,7 @@ _COSTS = (1, 30, 120)
 _PLAIN, _GROWS = "voda.tiresias", "voda.elastic_tiresias"
 
 
-class ElasticTiresias(Study):
+class ElasticTiresiasStudy(Study):
     """Tiresias and Elastic-Tiresias where a change of size takes 1, 30 and 120 s."""
 
     name: ClassVar[str] = "elastic-tiresias"

@@ -13,7 +13,7 @@ from gantline.experiment.reproduce.study import Claim, Scale, Study
 _PUBLISHED = 2.39
 
 
-class OptimusDrf(Study):
+class OptimusDrfStudy(Study):
     """Optimus with everything fitted online, and DRF, on the same cluster."""
 
     name: ClassVar[str] = "optimus-drf"

@@ -10,12 +10,12 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.imitations.elasticflow.calendar import Calendar
 from gantline.imitations.elasticflow.edf import plan_by_deadline
-from gantline.imitations.elasticflow.outcome import Outcome, Span
+from gantline.imitations.elasticflow.outcome import ElasticFlowOutcome, Span
 from gantline.imitations.elasticflow.share import FULL, IN_TIME, P_COUNT, P_END, P_EXACT, P_FIRST, P_GPUS, Board, plan_all, share_spare
 
 
 @dataclass(frozen=True)
-class Jobs:
+class ElasticFlowJobs:
     """What the artifact knows of every job, in order of arrival."""
 
     arrival: Floats
@@ -29,7 +29,7 @@ class Jobs:
 
 
 @dataclass(frozen=True)
-class Rules:
+class ElasticFlowRules:
     """Which of its schedules is imitated."""
 
     elastic: bool  # ElasticFlow, or earliest deadline first
@@ -38,10 +38,10 @@ class Rules:
     overhead: bool = True
 
 
-class Clock:
+class ElasticFlowClock:
     """One run."""
 
-    def __init__(self, jobs: Jobs, rules: Rules, capacity: int, per_node: int, slot: float) -> None:
+    def __init__(self, jobs: ElasticFlowJobs, rules: ElasticFlowRules, capacity: int, per_node: int, slot: float) -> None:
         self.jobs, self.rules, self.capacity, self.per_node, self.slot = jobs, rules, capacity, per_node, slot
         n = len(jobs)
         self.rem = jobs.iterations.copy()
@@ -73,10 +73,10 @@ class Clock:
             np.empty((3, breakpoints)), np.empty((3, breakpoints), np.int64), np.empty(4),
         )  # fmt: skip
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ElasticFlowOutcome:
         """What came out."""
         exact = self.exact if self.rules.elastic else None
-        return Outcome(self.jobs.deadline, self.start, self.end, exact, self.ended, self.rejected, self.spans, self.rounds)
+        return ElasticFlowOutcome(self.jobs.deadline, self.start, self.end, exact, self.ended, self.rejected, self.spans, self.rounds)
 
     # --- the loop -------------------------------------------------------------------------------------------------------
     def run(self) -> None:

@@ -13,7 +13,7 @@ from gantline.core import columns as c
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.tables import Tables
 from gantline.drivers.virtual import Simulation
-from gantline.imitations.elasticflow.clock import Clock, Jobs, Rules
+from gantline.imitations.elasticflow.clock import ElasticFlowClock, ElasticFlowJobs, ElasticFlowRules
 from gantline.imitations.elasticflow.gandiva import CLASSES, GandivaRun
 from gantline.imitations.elasticflow.result import write_result
 from gantline.imitations.elasticflow.rigid import RigidJobs
@@ -40,8 +40,8 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     _refuse_what_it_has_not(simulation)
     cluster, chosen = state.tables.cluster, policy.settled()
     jobs = read_jobs(state.tables, trace, chosen.scale_limit == "knee")
-    rules = Rules(chosen.elastic, chosen.admission, chosen.spare_order == "artifact", chosen.overhead != "none")
-    clock = Clock(jobs, rules, cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round)
+    rules = ElasticFlowRules(chosen.elastic, chosen.admission, chosen.spare_order == "artifact", chosen.overhead != "none")
+    clock = ElasticFlowClock(jobs, rules, cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round)
     clock.run()
     simulation.engine.decisions = clock.rounds
     return write_result(simulation, clock.outcome(), chosen.judge == "exact")
@@ -93,7 +93,7 @@ def _refuse_what_never_runs(name: str, tables: Tables, jobs: RigidJobs, per_node
         raise RefusedError(why, where=_WHERE, fix="use a larger cluster, or leave such jobs out")
 
 
-def read_jobs(tables: Tables, trace: Trace, knee: bool) -> Jobs:
+def read_jobs(tables: Tables, trace: Trace, knee: bool) -> ElasticFlowJobs:
     """Iterations, speeds and limits: exactly those of an imported trace, else from the options."""
     F, rows = tables.F, tables.F.shape[1]
     speed = np.zeros((rows, _LEVELS))
@@ -122,7 +122,7 @@ def read_jobs(tables: Tables, trace: Trace, knee: bool) -> Jobs:
             fits = able & (2 ** np.arange(_LEVELS) <= limit[:, None])
             top = np.where(fits.any(axis=1), _LEVELS - 1 - np.argmax(fits[:, ::-1], axis=1), top)
     deadline = np.where(np.isnan(F[c.DEADLINE]), np.inf, F[c.DEADLINE])
-    return Jobs(F[c.ARRIVAL].copy(), deadline, work, speed, top.astype(np.int64))
+    return ElasticFlowJobs(F[c.ARRIVAL].copy(), deadline, work, speed, top.astype(np.int64))
 
 
 def _refuse_what_it_has_not(simulation: Simulation) -> None:

@@ -19,7 +19,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ElasticFlowOutcome:
     """One column per job."""
 
     deadline: Floats  # infinity: best effort

@@ -11,11 +11,11 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.imitations.elasticflow.outcome import Outcome, Span
+from gantline.imitations.elasticflow.outcome import ElasticFlowOutcome, Span
 from gantline.imitations.intervals import DeviceSeats, write_log
 
 
-def write_result(simulation: Simulation, found: Outcome, exact: bool) -> dict[str, Any]:
+def write_result(simulation: Simulation, found: ElasticFlowOutcome, exact: bool) -> dict[str, Any]:
     """Starts, ends, verdicts and intervals; `finish` is the end as the artifact records it, GPUs are held until the round that sees it."""
     state, t = simulation.state, simulation.state.tables
     F, I, n = t.F, t.I, len(found.start)
@@ -55,7 +55,7 @@ def _columns(spans: list[Span]) -> tuple[Ints, Floats, Floats, Ints, Ints]:
     return job, table[:, 1], table[:, 2], first, gpus
 
 
-def _write_log(simulation: Simulation, found: Outcome) -> None:
+def _write_log(simulation: Simulation, found: ElasticFlowOutcome) -> None:
     t, n = simulation.state.tables, len(found.spans)
     job, start, end, first, gpus = _columns(found.spans)
     by_time = np.lexsort((job, start))

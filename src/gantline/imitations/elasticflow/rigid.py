@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.imitations.elasticflow.outcome import Outcome, Span
+from gantline.imitations.elasticflow.outcome import ElasticFlowOutcome, Span
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class RigidRun:
             self._last[job] = len(self._spans)
             self._spans.append(Span(job, begin, end, -1, self.size[job]))
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ElasticFlowOutcome:
         """What came out."""
         rejected = np.zeros(len(self.jobs), dtype=bool)
-        return Outcome(self.jobs.deadline, self.start, self.end, None, self.ended, rejected, self._spans, self.rounds)
+        return ElasticFlowOutcome(self.jobs.deadline, self.start, self.end, None, self.ended, rejected, self._spans, self.rounds)

@@ -18,14 +18,14 @@ from gantline.engine.lost_turns import Incident
 from gantline.imitations.gavel import tables as t
 
 if TYPE_CHECKING:
-    from gantline.imitations.gavel.rounds import Rounds
+    from gantline.imitations.gavel.rounds import GavelRun
 
 _JOBS = ("F", "I", "done", "failures", "seen")
 _DEVICES = ("total", "held", "paid")
 _LOG = ("LI", "LF", "LD")
 
 
-def save_rounds(rounds: Rounds, path: Path) -> None:
+def save_rounds(rounds: GavelRun, path: Path) -> None:
     """Write all that the run has become."""
     setup, n, log = rounds.setup, int(rounds.count[t.TASKS]), rounds.simulation.state.log
     count = rounds.count.copy()
@@ -41,7 +41,7 @@ def save_rounds(rounds: Rounds, path: Path) -> None:
     write_checkpoint(path, fits(rounds), head | {"draws": rounds.draws.getstate()}, arrays)
 
 
-def resume_rounds(rounds: Rounds, path: Path) -> None:
+def resume_rounds(rounds: GavelRun, path: Path) -> None:
     """Make the run what it was when the checkpoint was written."""
     head, arrays = read_checkpoint(path, fits(rounds))
     setup, simulation = rounds.setup, rounds.simulation
@@ -67,7 +67,7 @@ def resume_rounds(rounds: Rounds, path: Path) -> None:
     rounds.draws.setstate((version, tuple(words), gauss))
 
 
-def fits(rounds: Rounds) -> dict[str, Any]:
+def fits(rounds: GavelRun) -> dict[str, Any]:
     """What must be the same for a run to be gone on with; the time at which it stops may differ."""
     setup, state = rounds.setup, rounds.simulation.state
     policy = setup.policy

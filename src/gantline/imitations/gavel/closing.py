@@ -20,9 +20,9 @@ from gantline.imitations.gavel.tables import (
     NOW,
     STALE,
     TASKS,
-    Devices,
-    Jobs,
-    Rules,
+    GavelDevices,
+    GavelJobs,
+    GavelRules,
     Tasks,
 )  # fmt: skip
 
@@ -31,7 +31,9 @@ _FINISHED = int(Reason.FINISHED)
 
 
 @kernel
-def close_round(rules: Rules, clock: Floats, count: Ints, jobs: Jobs, tasks: Tasks, devices: Devices, log: LogColumns) -> None:
+def close_round(
+    rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, tasks: Tasks, devices: GavelDevices, log: LogColumns
+) -> None:
     """The clock goes to the end of the last turn; steps and time are credited, who is done leaves."""
     end, ended = clock[NOW], False
     for task in range(count[TASKS]):
@@ -61,7 +63,7 @@ def close_round(rules: Rules, clock: Floats, count: Ints, jobs: Jobs, tasks: Tas
 
 
 @kernel
-def failed(rules: Rules, tasks: Tasks, task: int) -> bool:
+def failed(rules: GavelRules, tasks: Tasks, task: int) -> bool:
     """Whether a worker got no step at all; the artifact divides a gang's steps among its workers and rounds down."""
     for side in range(2 if tasks.second[task] >= 0 else 1):
         steps = tasks.steps[task, side]
@@ -71,7 +73,7 @@ def failed(rules: Rules, tasks: Tasks, task: int) -> bool:
 
 
 @kernel
-def drop_after_failures(count: Ints, jobs: Jobs, tasks: Tasks, task: int) -> bool:
+def drop_after_failures(count: Ints, jobs: GavelJobs, tasks: Tasks, task: int) -> bool:
     """Nothing is credited; a job that failed too often is given up."""
     count[STALE] = 1
     job = tasks.first[task]
@@ -85,7 +87,7 @@ def drop_after_failures(count: Ints, jobs: Jobs, tasks: Tasks, task: int) -> boo
 
 
 @kernel
-def credit_job(clock: Floats, jobs: Jobs, job: int, steps: float, gpus: int, finish: float, log: LogColumns) -> bool:
+def credit_job(clock: Floats, jobs: GavelJobs, job: int, steps: float, gpus: int, finish: float, log: LogColumns) -> bool:
     """Steps and time of a turn; whether the job is done."""
     F, I = jobs.F, jobs.I
     jobs.done[job] += steps
@@ -102,7 +104,7 @@ def credit_job(clock: Floats, jobs: Jobs, job: int, steps: float, gpus: int, fin
 
 
 @kernel
-def drop_ended(rules: Rules, count: Ints, jobs: Jobs, tasks: Tasks) -> None:
+def drop_ended(rules: GavelRules, count: Ints, jobs: GavelJobs, tasks: Tasks) -> None:
     """Tasks of jobs that have ended leave the list; the others keep their order."""
     kept = 0
     for task in range(count[TASKS]):

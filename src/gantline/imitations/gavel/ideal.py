@@ -13,14 +13,14 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.phases import Phase
-from gantline.imitations.gavel.setup import Setup
+from gantline.imitations.gavel.setup import GavelSetup
 from gantline.policies.gavel.allocation import Allocation, devices_used, effective_throughput
 from gantline.policies.gavel.instance import Instance
 
 Ask = Callable[[Ints, float], tuple[Instance, Allocation]]
 
 
-def run_ideally(setup: Setup, ask: Ask, until: float) -> tuple[float, float]:
+def run_ideally(setup: GavelSetup, ask: Ask, until: float) -> tuple[float, float]:
     """Run to the end of the tracked jobs; the time by then and the device-seconds used."""
     jobs, F, I = setup.jobs, setup.jobs.F, setup.jobs.I
     arrival, following, now, used = F[c.ARRIVAL], 0, 0.0, 0.0

@@ -12,13 +12,13 @@ from gantline.core.phases import RUNNING as RUNS
 from gantline.core.reasons import Reason
 from gantline.engine import log as g
 from gantline.engine.log import LogColumns
-from gantline.imitations.gavel.tables import NOW, ROUNDS, TASKS, Devices, Jobs, Tasks
+from gantline.imitations.gavel.tables import NOW, ROUNDS, TASKS, GavelDevices, GavelJobs, Tasks
 
 _MOVED, _PREEMPTED = int(Reason.MOVED), int(Reason.PREEMPTED)
 
 
 @kernel
-def log_round(clock: Floats, count: Ints, jobs: Jobs, tasks: Tasks, devices: Devices, log: LogColumns) -> None:
+def log_round(clock: Floats, count: Ints, jobs: GavelJobs, tasks: Tasks, devices: GavelDevices, log: LogColumns) -> None:
     """Open an interval for everybody on new devices, close those of everybody who has moved or stopped."""
     now, F, I = clock[NOW], jobs.F, jobs.I
     stamp = count[ROUNDS]
@@ -46,7 +46,9 @@ def log_round(clock: Floats, count: Ints, jobs: Jobs, tasks: Tasks, devices: Dev
 
 
 @kernel
-def open_lease(F: Floats, I: Ints, job: int, option: int, now: float, tasks: Tasks, devices: Devices, task: int, log: LogColumns) -> None:
+def open_lease(
+    F: Floats, I: Ints, job: int, option: int, now: float, tasks: Tasks, devices: GavelDevices, task: int, log: LogColumns
+) -> None:
     """Log that the job holds its task's devices from now on."""
     at = log.written[g.INTERVALS]
     log.written[g.INTERVALS] += 1

@@ -40,10 +40,10 @@ from gantline.imitations.gavel.tables import (
     TASKS,
     TURNS,
     UNTIL,
-    Devices,
-    Jobs,
-    Pairs,
-    Rules,
+    GavelDevices,
+    GavelJobs,
+    GavelPairs,
+    GavelRules,
     Tasks,
 )  # fmt: skip
 from gantline.policies.turns import choose_turns
@@ -56,7 +56,15 @@ STALLED: Final = 3  # jobs wait, nothing runs and nothing will come
 
 @kernel
 def run_rounds(
-    rules: Rules, clock: Floats, count: Ints, jobs: Jobs, pairs: Pairs, tasks: Tasks, devices: Devices, orders: Ints, log: LogColumns
+    rules: GavelRules,
+    clock: Floats,
+    count: Ints,
+    jobs: GavelJobs,
+    pairs: GavelPairs,
+    tasks: Tasks,
+    devices: GavelDevices,
+    orders: Ints,
+    log: LogColumns,
 ) -> int:
     """Run until shares are wanted, room is short or the tracked jobs have ended."""
     arrival = jobs.F[c.ARRIVAL]
@@ -103,7 +111,7 @@ def run_rounds(
 
 
 @kernel
-def admit_job(rules: Rules, clock: Floats, count: Ints, jobs: Jobs, pairs: Pairs, tasks: Tasks) -> bool:
+def admit_job(rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, pairs: GavelPairs, tasks: Tasks) -> bool:
     """The next job becomes a task, and one more with everybody it may share devices with. False: no room."""
     alone, job = count[TASKS], count[NEXT]
     if alone + count[ACTIVE] + 1 > len(tasks.first):
@@ -141,7 +149,7 @@ def add_task(tasks: Tasks, task: int, first: int, second: int, need: int, credit
 
 
 @kernel
-def believe(pairs: Pairs, jobs: Jobs, tasks: Tasks, task: int) -> None:
+def believe(pairs: GavelPairs, jobs: GavelJobs, tasks: Tasks, task: int) -> None:
     """Where a pair may run, as far as is known; a member that cannot run alone cannot run in company."""
     one, two = tasks.first[task], tasks.second[task]
     a, b = jobs.key[one], jobs.key[two]
@@ -151,7 +159,7 @@ def believe(pairs: Pairs, jobs: Jobs, tasks: Tasks, task: int) -> None:
 
 
 @kernel
-def place_turns(count: Ints, tasks: Tasks, devices: Devices, chosen: int) -> None:
+def place_turns(count: Ints, tasks: Tasks, devices: GavelDevices, chosen: int) -> None:
     """Devices for all turns, largest gangs first: those of the last round if they are free, else the first free ones."""
     devices.taken[:] = 0
     size = 0
@@ -187,7 +195,7 @@ def place_turns(count: Ints, tasks: Tasks, devices: Devices, chosen: int) -> Non
 
 
 @kernel
-def keep_devices(tasks: Tasks, devices: Devices, task: int, size: int) -> bool:
+def keep_devices(tasks: Tasks, devices: GavelDevices, task: int, size: int) -> bool:
     """The task stays on its devices, unless a larger gang has taken one of them."""
     for k in range(size):
         if devices.taken[tasks.held[task, k]] == 1:
@@ -199,7 +207,9 @@ def keep_devices(tasks: Tasks, devices: Devices, task: int, size: int) -> bool:
 
 
 @kernel
-def start_round(rules: Rules, clock: Floats, count: Ints, jobs: Jobs, pairs: Pairs, tasks: Tasks, devices: Devices) -> None:
+def start_round(
+    rules: GavelRules, clock: Floats, count: Ints, jobs: GavelJobs, pairs: GavelPairs, tasks: Tasks, devices: GavelDevices
+) -> None:
     """Steps and end of every turn."""
     now = clock[NOW]
     clock[BEGAN] = now
@@ -232,7 +242,7 @@ def start_round(rules: Rules, clock: Floats, count: Ints, jobs: Jobs, pairs: Pai
 
 
 @kernel
-def give_steps(rules: Rules, clock: Floats, jobs: Jobs, tasks: Tasks, task: int, side: int, job: int, speed: float) -> float:
+def give_steps(rules: GavelRules, clock: Floats, jobs: GavelJobs, tasks: Tasks, task: int, side: int, job: int, speed: float) -> float:
     """Whole steps for one round, no more than are left; the seconds they take."""
     steps = math.floor(speed * clock[LENGTH])
     if not rules.artifact:
@@ -245,7 +255,7 @@ def give_steps(rules: Rules, clock: Floats, jobs: Jobs, tasks: Tasks, task: int,
 
 
 @kernel
-def spans_nodes(tasks: Tasks, devices: Devices, task: int) -> bool:
+def spans_nodes(tasks: Tasks, devices: GavelDevices, task: int) -> bool:
     """Whether the task's devices belong to more than one node."""
     apart = 0
     for k in range(1, tasks.need[task]):

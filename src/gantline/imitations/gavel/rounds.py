@@ -26,7 +26,7 @@ from gantline.imitations.gavel import tables as t
 from gantline.imitations.gavel.checkpoint import resume_rounds, save_rounds
 from gantline.imitations.gavel.ideal import run_ideally
 from gantline.imitations.gavel.loop import ASK, DONE, ROOM, STALLED, run_rounds
-from gantline.imitations.gavel.setup import Setup, set_up
+from gantline.imitations.gavel.setup import GavelSetup, set_up
 from gantline.policies.gavel.allocation import Allocation, remarks
 from gantline.policies.gavel.instance import Instance
 from gantline.workload.trace import Trace
@@ -37,13 +37,13 @@ _ROOM = 65536  # intervals of the log made room for at a time
 
 def run_in_rounds(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     """Run a simulation to its end; what this regime counts beyond the usual comes back."""
-    return Rounds(simulation, set_up(simulation)).run()
+    return GavelRun(simulation, set_up(simulation)).run()
 
 
-class Rounds:
+class GavelRun:
     """One run: the loop, and shares whenever it asks for them."""
 
-    def __init__(self, simulation: Simulation, setup: Setup) -> None:
+    def __init__(self, simulation: Simulation, setup: GavelSetup) -> None:
         self.simulation = simulation
         self.setup = setup
         self.memory: Any = None

@@ -24,15 +24,15 @@ from gantline.policies.gavel.question import pairs_of
 
 
 @dataclass(frozen=True)
-class Setup:
+class GavelSetup:
     """A run that is about to begin: what is fixed, what is counted, and how shares are asked for."""
 
     policy: GavelPolicy
     types: tuple[str, ...]  # by name, as the policy sees them
-    rules: t.Rules
-    jobs: t.Jobs
-    pairs: t.Pairs
-    devices: t.Devices
+    rules: t.GavelRules
+    jobs: t.GavelJobs
+    pairs: t.GavelPairs
+    devices: t.GavelDevices
     weight: Floats
     extras: dict[str, Any]
     order: Ints  # in which an aware policy fills the types
@@ -60,7 +60,7 @@ class Setup:
         )
 
 
-def set_up(simulation: Simulation) -> Setup:
+def set_up(simulation: Simulation) -> GavelSetup:
     """The arrays of a run; what this regime does not know is refused."""
     policy = _checked(simulation)
     tables, state = simulation.state.tables, simulation.state
@@ -74,7 +74,7 @@ def set_up(simulation: Simulation) -> Setup:
         key, steps = np.zeros(rows, dtype=np.int64), tables.F[c.WORK].copy()
         speed = across = np.where(option >= 0, tables.options.F[c.O_RATE][option], 0.0)
         nothing = np.zeros((1, 1, len(code)))
-        pairs = t.Pairs(nothing, nothing, nothing)
+        pairs = t.GavelPairs(nothing, nothing, nothing)
     else:
         place = model.rows(tables.ids)
         key, steps = model.key[place], (model.unit[place] * tables.F[c.WORK] if tables.steps is None else tables.steps.copy())
@@ -82,15 +82,15 @@ def set_up(simulation: Simulation) -> Setup:
         pairs = _pairs(policy, model, place, code, state.seed)
     low, high = simulation.track or (0, rows)
     users, queues = ([names[k] for k in tables.I[column]] for names, column in ((tables.users, c.USER), (tables.queues, c.QUEUE)))
-    jobs = t.Jobs(
+    jobs = t.GavelJobs(
         tables.F, tables.I, steps, np.zeros(rows), key, np.zeros(rows, dtype=np.int64), np.full(rows, -1, dtype=np.int64),
         np.ascontiguousarray(speed), np.ascontiguousarray(across), np.ascontiguousarray(option), np.zeros(rows, dtype=np.int64),
     )  # fmt: skip
     packs = policy.packs and model is not None
-    rules = t.Rules(low, high, policy.leaves_idle, packs, policy.aware, policy.is_artifact, model is not None and model.across)
+    rules = t.GavelRules(low, high, policy.leaves_idle, packs, policy.aware, policy.is_artifact, model is not None and model.across)
     order = np.array([types.index(names[j]) for j in policy.fixed_order(names) if names[j] in types], dtype=np.int64)
     extras = policy.extras(types, tables.ids, users, queues)
-    return Setup(policy, types, rules, jobs, pairs, _devices(tables, code), tables.F[c.WEIGHT].copy(), extras, order)
+    return GavelSetup(policy, types, rules, jobs, pairs, _devices(tables, code), tables.F[c.WEIGHT].copy(), extras, order)
 
 
 def _checked(simulation: Simulation) -> GavelPolicy:
@@ -127,7 +127,7 @@ def _options(tables: Tables) -> Ints:
     return found
 
 
-def _pairs(policy: GavelPolicy, model: GavelModel, place: Ints, code: Ints, seed: int) -> t.Pairs:
+def _pairs(policy: GavelPolicy, model: GavelModel, place: Ints, code: Ints, seed: int) -> t.GavelPairs:
     """Speeds of pairs as believed and as they are; 0 where nobody knows and estimates are wanted."""
     truth = np.nan_to_num(model.paired)[:, :, code]
     believed = truth
@@ -136,16 +136,18 @@ def _pairs(policy: GavelPolicy, model: GavelModel, place: Ints, code: Ints, seed
             believed = np.nan_to_num(policy.believed(model, seed))[:, :, code]
         else:
             model.refuse_unknown_pairs(place)
-    return t.Pairs(np.array(believed), np.ascontiguousarray(truth), np.ascontiguousarray(np.nan_to_num(model.paired_across)[:, :, code]))
+    return t.GavelPairs(
+        np.array(believed), np.ascontiguousarray(truth), np.ascontiguousarray(np.nan_to_num(model.paired_across)[:, :, code])
+    )
 
 
-def _devices(tables: Tables, code: Ints) -> t.Devices:
+def _devices(tables: Tables, code: Ints) -> t.GavelDevices:
     """Devices type by type, in the cluster's order within a type."""
     kind = tables.NI[c.N_TYPE][tables.D[c.D_NODE]]
     name = np.concatenate([np.flatnonzero(kind == j) for j in code]).astype(np.int64)
     capacity = np.array([(kind == j).sum() for j in code], dtype=np.int64)
     types = len(code)
-    return t.Devices(
+    return t.GavelDevices(
         capacity, np.concatenate(([0], np.cumsum(capacity)[:-1])).astype(np.int64), tables.D[c.D_NODE][name], name, np.zeros(types),
         np.zeros(types), np.zeros(types), np.zeros(types, dtype=np.int64), np.zeros(len(name), dtype=np.int64),
     )  # fmt: skip

@@ -40,7 +40,7 @@ ADMIT: Final = 1  # who has arrived enters
 TURNS: Final = 2  # the next round is filled
 
 
-class Rules(NamedTuple):
+class GavelRules(NamedTuple):
     """What is fixed for the run."""
 
     low: int  # tracked jobs [low, high)
@@ -52,7 +52,7 @@ class Rules(NamedTuple):
     across: bool  # gangs that span nodes have speeds of their own
 
 
-class Jobs(NamedTuple):
+class GavelJobs(NamedTuple):
     """One row per job of the trace."""
 
     F: Floats
@@ -68,7 +68,7 @@ class Jobs(NamedTuple):
     busy: Ints  # scratch
 
 
-class Pairs(NamedTuple):
+class GavelPairs(NamedTuple):
     """Own steps per second [key, other key, type]: as the policy believes, and as it is."""
 
     believed: Floats
@@ -98,7 +98,7 @@ class Tasks(NamedTuple):
     priority: Floats
 
 
-class Devices(NamedTuple):
+class GavelDevices(NamedTuple):
     """Devices are numbered through the types in the order of the policy's types."""
 
     capacity: Ints  # [type]

@@ -11,7 +11,7 @@ from gantline.core.policy import Policy
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.irfsim import matched, methods, world
 from gantline.imitations.irfsim.plus import run_plus
-from gantline.imitations.irfsim.reading import Jobs, Pool, build_world, has_errors, read_jobs, with_more_log
+from gantline.imitations.irfsim.reading import IrfsimJobs, IrfsimPool, build_world, has_errors, read_jobs, with_more_log
 from gantline.imitations.irfsim.result import write_result
 from gantline.imitations.irfsim.sort import scratch
 from gantline.imitations.refusals import refuse
@@ -35,7 +35,7 @@ def drive(simulation: Simulation, trace: Trace) -> None:
     """Run the trace to its end by IRFsim's rules and leave the result in the simulation's tables and log."""
     policy, state = simulation.engine.policy, simulation.state
     _refuse_what_it_has_not(simulation)
-    pool = Pool.of(state.tables.cluster)
+    pool = IrfsimPool.of(state.tables.cluster)
     jobs = read_jobs(trace, pool)
     users, owner = _by_name(state.tables.users, state.tables.I[c.USER])
     profiling = state.regime.name == "irfsim" and policy.name != "drf-fifo"
@@ -57,7 +57,7 @@ def drive(simulation: Simulation, trace: Trace) -> None:
     simulation.engine.decisions = int(now.counts[world.EVENTS])
 
 
-def _run_method(now: world.World, policy: Policy, pool: Pool, jobs: Jobs, weight: Floats) -> world.World:
+def _run_method(now: world.World, policy: Policy, pool: IrfsimPool, jobs: IrfsimJobs, weight: Floats) -> world.World:
     """Run one of the compiled methods; the world comes back, for it may have been given more room to log."""
     on_cpu, on_gpu = now.tasks[world.REPORTED + world.CPU], now.tasks[world.REPORTED + world.GPU]
     shortest, number, rest = np.minimum(on_cpu, on_gpu), np.array([pool.whole, jobs.beta]), scratch()

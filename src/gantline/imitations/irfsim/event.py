@@ -104,7 +104,7 @@ def poorest_first(score: Floats, active: Ints) -> None:
 
 
 @kernel
-def choose(w: World, users: Ints, number: Ints, tasks: Ints) -> int:
+def choose_jobs(w: World, users: Ints, number: Ints, tasks: Ints) -> int:
     """The shortest jobs on either device in turns up to the size limit, in the order of a hash table of their numbers; how many."""
     by_gpu, by_cpu, spare = w.lists[SCRATCH], w.lists[SCRATCH + 1], w.lists[SCRATCH + 2]
     waiting = 0
@@ -143,7 +143,7 @@ def choose(w: World, users: Ints, number: Ints, tasks: Ints) -> int:
 def start_one(w: World, users: Ints, number: Ints, kind: Ints, usable: Ints) -> int:
     """Solve, and start the head of the list of the highest-numbered usable machine; the job, -1 if none, -2 - job if it lacks memory."""
     tasks = np.empty(MOST_JOBS + 2, np.int64)
-    jobs, machines, now = choose(w, users, number, tasks), kind.size, w.pool[NOW]
+    jobs, machines, now = choose_jobs(w, users, number, tasks), kind.size, w.pool[NOW]
     if jobs == 0:
         return -1
     tasks = tasks[:jobs]

@@ -22,7 +22,7 @@ FIRST_BETA = 32.0  # cores: what the mean worth of a GPU begins with
 
 
 @dataclass(frozen=True)
-class Pool:
+class IrfsimPool:
     """The cluster as one machine."""
 
     gpu_type: str
@@ -34,7 +34,7 @@ class Pool:
     whole: float  # memory that comes with one GPU
 
     @staticmethod
-    def of(cluster: Cluster) -> Pool:
+    def of(cluster: Cluster) -> IrfsimPool:
         """The pool that the nodes make up; they must be GPU nodes of one type and CPU nodes of one type and size."""
         with_gpus = [node for node in cluster.nodes if node.gpus]
         without = [node for node in cluster.nodes if not node.gpus]
@@ -49,11 +49,11 @@ class Pool:
         whole = sum(node.memory for node in with_gpus) / gpus
         if not (memory > 0 and without[0].cpus > 0):
             raise UsageError("IRFsim's nodes have cores and memory", where=f"cluster '{cluster}'", fix="write /32c/64g behind its nodes")
-        return Pool(with_gpus[0].type, without[0].type, gpus, len(without), without[0].cpus, memory, whole)
+        return IrfsimPool(with_gpus[0].type, without[0].type, gpus, len(without), without[0].cpus, memory, whole)
 
 
 @dataclass(frozen=True)
-class Jobs:
+class IrfsimJobs:
     """The jobs of a trace; columns over (CPU, GPU)."""
 
     number: Ints  # the number that AlloX' hash table sees
@@ -70,7 +70,7 @@ class Jobs:
         return sum(ratios) / n + FIRST_BETA / n if n else FIRST_BETA
 
 
-def read_jobs(trace: Trace, pool: Pool) -> Jobs:
+def read_jobs(trace: Trace, pool: IrfsimPool) -> IrfsimJobs:
     """Times and demands from the ``options`` column, errors of estimates from ``<type>_err`` (or ``cpu_err``, ``gpu_err``)."""
     frame = trace.frame
     n = frame.height
@@ -93,10 +93,10 @@ def read_jobs(trace: Trace, pool: Pool) -> Jobs:
     error = np.stack([_errors(frame, column) for column in columns], axis=1)
     names = frame["job"].to_list()
     number = np.array([int(name) if name.isdigit() else row for row, name in enumerate(names)], dtype=np.int64)
-    return Jobs(number, units, memory, true, true * (1.0 + error))
+    return IrfsimJobs(number, units, memory, true, true * (1.0 + error))
 
 
-def has_errors(trace: Trace, pool: Pool) -> bool:
+def has_errors(trace: Trace, pool: IrfsimPool) -> bool:
     """Whether the trace says how wrong its estimates are."""
     return bool(error_column(trace.frame, pool.gpu_type, True) or error_column(trace.frame, pool.cpu_type, False))
 
@@ -105,7 +105,7 @@ def _errors(frame: pl.DataFrame, column: str) -> Floats:
     return frame[column].cast(pl.Float64).fill_null(0.0).fill_nan(0.0).to_numpy() if column else np.zeros(frame.height)
 
 
-def build_world(jobs: Jobs, owner: Ints, arrival: Floats, users: int, pool: Pool, profiling: bool) -> World:
+def build_world(jobs: IrfsimJobs, owner: Ints, arrival: Floats, users: int, pool: IrfsimPool, profiling: bool) -> World:
     """Everything idle and nobody there yet; with profiling, four samples behind every job's row."""
     n = len(arrival)
     size = 5 * n if profiling else n

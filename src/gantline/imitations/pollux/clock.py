@@ -13,7 +13,7 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.imitations.pollux.applications import Courses
-from gantline.performance.goodput.batch import ACCUMULATION, BASE, GOODPUT, LOCAL, LOCAL_LEAST, choose, cut, split
+from gantline.performance.goodput.batch import ACCUMULATION, BASE, GOODPUT, LOCAL, LOCAL_LEAST, choose_batch, cut, split
 from gantline.performance.goodput.efficiency import gain
 from gantline.performance.goodput.observations import BATCH, LOG_COMPUTE, LOG_STEP, NODES, REPLICAS
 
@@ -27,7 +27,7 @@ APP, EPOCH, DEVICES, SPAN, TIMES, RESTARTS, MOST, SEEN, MODEL = range(9)
 I_COLUMNS: Final = 9
 
 
-class Jobs(NamedTuple):
+class PolluxJobs(NamedTuple):
     """All jobs, in the order of their file."""
 
     F: Floats
@@ -39,13 +39,13 @@ class Jobs(NamedTuple):
 
 
 @kernel
-def set_batch(jobs: Jobs, courses: Courses, j: int) -> None:
+def set_batch(jobs: PolluxJobs, courses: Courses, j: int) -> None:
     """Choose local batch and accumulation for the job's placement: what was asked for, or the best by its model."""
     F, I, out = jobs.F, jobs.I, jobs.out
     limits, devices = courses.limits[I[APP, j]], I[DEVICES, j]
     wanted = F[WANTED, j]
     if wanted <= 0.0 and I[MODEL, j] == 1:
-        choose(jobs.model[j], F[SQUARE, j], F[VARIANCE, j], I[SPAN, j], devices, limits, out)
+        choose_batch(jobs.model[j], F[SQUARE, j], F[VARIANCE, j], I[SPAN, j], devices, limits, out)
         if out[GOODPUT] > 0.0:
             cut(devices, limits, out)
             F[LOCAL_NOW, j], F[STEPS_NOW, j] = out[LOCAL], out[ACCUMULATION]
@@ -57,14 +57,14 @@ def set_batch(jobs: Jobs, courses: Courses, j: int) -> None:
 
 
 @kernel
-def place_of_time(jobs: Jobs, courses: Courses, j: int) -> int:
+def place_of_time(jobs: PolluxJobs, courses: Courses, j: int) -> int:
     """Where the job's step time is in the table of times; batches below the least count as that."""
     below = jobs.F[LOCAL_NOW, j] - courses.limits[jobs.I[APP, j], LOCAL_LEAST]
     return int(jobs.I[TIMES, j] + max(below, 0.0))
 
 
 @kernel
-def read_noise(jobs: Jobs, courses: Courses, j: int, batch: float) -> None:
+def read_noise(jobs: PolluxJobs, courses: Courses, j: int, batch: float) -> None:
     """Gradient statistics at a total batch in the present epoch, linear between the batches that were measured."""
     F, I = jobs.F, jobs.I
     app, epoch = I[APP, j], I[EPOCH, j]
@@ -81,7 +81,7 @@ def read_noise(jobs: Jobs, courses: Courses, j: int, batch: float) -> None:
 
 
 @kernel
-def note_speed(jobs: Jobs, j: int, step: float, sync: float) -> bool:
+def note_speed(jobs: PolluxJobs, j: int, step: float, sync: float) -> bool:
     """Remember a speed that was not seen yet on so many nodes and devices with this batch; whether it was new."""
     F, I = jobs.F, jobs.I
     seen, count = jobs.seen[j], I[SEEN, j]
@@ -97,7 +97,7 @@ def note_speed(jobs: Jobs, j: int, step: float, sync: float) -> bool:
 
 
 @kernel
-def advance(jobs: Jobs, courses: Courses, times: Floats, rows: Ints, first: int, end: float, interference: float) -> int:
+def advance(jobs: PolluxJobs, courses: Courses, times: Floats, rows: Ints, first: int, end: float, interference: float) -> int:
     """Let the jobs of ``rows`` from the ``first`` on use up their seconds; -1, or the place of one whose time or model is wanted first."""
     F, I = jobs.F, jobs.I
     for place in range(first, rows.size):

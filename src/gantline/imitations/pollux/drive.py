@@ -13,17 +13,17 @@ from gantline.drivers.virtual import Simulation
 from gantline.engine.lost_turns import Incident
 from gantline.imitations.pollux import clock as k
 from gantline.imitations.pollux.loop import Decider, Loop
-from gantline.imitations.pollux.optimus import Optimus
-from gantline.imitations.pollux.pollux import Pollux
+from gantline.imitations.pollux.optimus import OptimusInPollux
+from gantline.imitations.pollux.pollux import PolluxInItsSimulator
 from gantline.imitations.pollux.reading import Asked, make_jobs, node_sizes, read_asked
 from gantline.imitations.pollux.result import belief_errors, write_result
 from gantline.imitations.pollux.speedups import Beliefs
-from gantline.imitations.pollux.tiresias import LIMIT, Tiresias
+from gantline.imitations.pollux.tiresias import LIMIT, TiresiasInPollux
 from gantline.imitations.profiles import profiles_of, told_of
 from gantline.imitations.refusals import refuse
-from gantline.policies.optimus.policy import Optimus as OptimusPolicy
-from gantline.policies.pollux.policy import Pollux as PolluxPolicy
-from gantline.policies.tiresias import Tiresias as TiresiasPolicy
+from gantline.policies.optimus.policy import OptimusInPollux as OptimusPolicy
+from gantline.policies.pollux.policy import PolluxInItsSimulator as PolluxPolicy
+from gantline.policies.tiresias import TiresiasInPollux as TiresiasPolicy
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime pollux"
@@ -57,7 +57,7 @@ def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> D
     if isinstance(policy, TiresiasPolicy):
         if len(policy.limits) > 1 or policy.gittins or math.isfinite(policy.promote) or policy.service != "gpu-time":
             raise RefusedError("its Tiresias has two queues and nothing else to set", where=_WHERE, fix="set limits=57600, or nothing")
-        return Tiresias(asked.devices, capacity, policy.limits[0] if policy.limits else LIMIT)
+        return TiresiasInPollux(asked.devices, capacity, policy.limits[0] if policy.limits else LIMIT)
     if isinstance(policy, OptimusPolicy):
         return _optimus(asked, capacity, loop)
     if isinstance(policy, PolluxPolicy):
@@ -70,7 +70,7 @@ def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> D
         limits = asked.applications.limits
         fits = np.array([limits[app].most // limits[app].local_least for app in asked.app], dtype=np.int64)
         limit = np.where(asked.pinned > 0.0, 1, np.maximum(fits, 1))
-        return Pollux(
+        return PolluxInItsSimulator(
             lambda: loop.jobs,
             speedups,
             limit,
@@ -89,7 +89,7 @@ def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> D
     )
 
 
-def _optimus(asked: Asked, capacity: list[int], loop: Loop) -> Optimus:
+def _optimus(asked: Asked, capacity: list[int], loop: Loop) -> OptimusInPollux:
     """Its oracle: step times and steps to come, once per application and batch."""
     kinds = list(zip(asked.app.tolist(), asked.batch.tolist()))
     times, left = {}, {}
@@ -100,7 +100,7 @@ def _optimus(asked: Asked, capacity: list[int], loop: Loop) -> Optimus:
         left[app, batch] = asked.applications.remaining(app, batch)
     alone = {job for job, batch in enumerate(asked.pinned.tolist()) if batch > 0.0}
     epoch = loop.jobs.I[k.EPOCH]
-    return Optimus(
+    return OptimusInPollux(
         capacity,
         lambda job: times[kinds[job]][:2] if job in alone else times[kinds[job]],
         lambda job: float(left[kinds[job]][epoch[job]]),

@@ -25,7 +25,7 @@ class Decider(Protocol):
 
 
 @dataclass
-class Span:
+class PolluxSpan:
     """A time in which a job held nodes."""
 
     job: int
@@ -39,7 +39,7 @@ class Span:
 class Loop:
     """One run."""
 
-    jobs: k.Jobs
+    jobs: k.PolluxJobs
     applications: Applications
     interval: float = 60.0
     interference: float = 0.0
@@ -47,7 +47,7 @@ class Loop:
     on_interval: Callable[[float, int, int], None] | None = None
     held: dict[int, Nodes] = field(default_factory=dict)
     since: dict[int, float] = field(default_factory=dict)
-    spans: list[Span] = field(default_factory=list)
+    spans: list[PolluxSpan] = field(default_factory=list)
     first: dict[int, float] = field(default_factory=dict)  # when each job first got devices
     now: float = 0.0
     decisions: int = 0
@@ -113,7 +113,7 @@ class Loop:
         I[k.RESTARTS, job] += 1  # from -1: the first start is none
 
     def _end(self, job: int, at: float, finished: bool) -> None:
-        self.spans.append(Span(job, self.since.pop(job), at, self.held[job], finished))
+        self.spans.append(PolluxSpan(job, self.since.pop(job), at, self.held[job], finished))
 
     def _advance(self, running: list[int]) -> None:
         if not running:

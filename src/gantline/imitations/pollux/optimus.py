@@ -11,7 +11,7 @@ from gantline.imitations.pollux.placing import Nodes, free_devices, take
 
 
 @dataclass
-class Optimus:
+class OptimusInPollux:
     """What the oracle says of each job: seconds a step by devices, and the steps to come."""
 
     capacity: Sequence[int]

@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.rng import stream
-from gantline.imitations.pollux.clock import MOST, RESTART, RESTARTS, SERVICE, SUBMIT, Jobs
+from gantline.imitations.pollux.clock import MOST, RESTART, RESTARTS, SERVICE, SUBMIT, PolluxJobs
 from gantline.imitations.pollux.placing import Nodes
 from gantline.solvers.allocation_search.search import Demand, Found, search
 
@@ -18,10 +18,10 @@ MOST_NODES = 16
 
 
 @dataclass
-class Pollux:
+class PolluxInItsSimulator:
     """The population of the last decision, and how to judge jobs."""
 
-    jobs: Callable[[], Jobs]
+    jobs: Callable[[], PolluxJobs]
     speedups: Callable[[Ints, Ints, int], Floats]  # of some jobs up to their limits, relative to a fair share
     limit: Ints  # devices per job that batches allow
     capacity: Ints

@@ -67,7 +67,7 @@ def read_asked(trace: Trace, profiles: Profiles, kind: str, sizes: Ints) -> Aske
     return Asked(applications, app, devices, batch, np.array([PINNED.get(name, 0.0) for name in names]))
 
 
-def make_jobs(tables: Tables, asked: Asked, learns: bool) -> k.Jobs:
+def make_jobs(tables: Tables, asked: Asked, learns: bool) -> k.PolluxJobs:
     """All jobs before anything happened. Those that adapt have no wanted batch, unless their application is pinned to one."""
     count = len(asked.app)
     F, I = np.zeros((k.F_COLUMNS, count)), np.zeros((k.I_COLUMNS, count), dtype=np.int64)
@@ -76,7 +76,7 @@ def make_jobs(tables: Tables, asked: Asked, learns: bool) -> k.Jobs:
     F[k.VARIANCE] = 1.0
     F[k.WANTED] = asked.pinned if learns else asked.batch
     I[k.APP], I[k.RESTARTS] = asked.app, -1
-    return k.Jobs(F, I, np.zeros((count, 7)), np.zeros((count, _ROWS if learns else 1, 5)), learns, np.zeros(3))
+    return k.PolluxJobs(F, I, np.zeros((count, 7)), np.zeros((count, _ROWS if learns else 1, 5)), learns, np.zeros(3))
 
 
 def _fault(trace: Trace, row: int, field: str, what: str, fix: str) -> TraceError:

@@ -12,7 +12,7 @@ from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.intervals import DeviceSeats, write_log
 from gantline.imitations.pollux import clock as k
-from gantline.imitations.pollux.loop import Loop, Span
+from gantline.imitations.pollux.loop import Loop, PolluxSpan
 from gantline.performance.goodput.measured import packed_shape
 from gantline.performance.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS
 from gantline.performance.goodput.speed_model import step_time
@@ -58,7 +58,7 @@ def _write_log(simulation: Simulation, loop: Loop) -> None:
     )
 
 
-def _reason(span: Span, now: float) -> int:
+def _reason(span: PolluxSpan, now: float) -> int:
     if span.finished:
         return int(Reason.FINISHED)
     return int(Reason.END if span.end >= now else Reason.RESIZED)

@@ -11,8 +11,8 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.imitations.pollux.applications import Courses
-from gantline.imitations.pollux.clock import APP, MODEL, SEEN, SQUARE, VARIANCE, Jobs
-from gantline.performance.goodput.batch import GOODPUT, choose
+from gantline.imitations.pollux.clock import APP, MODEL, SEEN, SQUARE, VARIANCE, PolluxJobs
+from gantline.performance.goodput.batch import GOODPUT, choose_batch
 
 # what a job's goodputs were computed for
 _ROWS, _SQUARE, _VARIANCE, _DEVICES = range(4)
@@ -26,7 +26,7 @@ class Beliefs:
         self.goodput = np.zeros((jobs, 2, devices + 1))
         self.known = np.full((jobs, 4), -1.0)
 
-    def speedups(self, jobs: Jobs, courses: Courses, rows: Ints, most: Ints, fair: int) -> Floats:
+    def speedups(self, jobs: PolluxJobs, courses: Courses, rows: Ints, most: Ints, fair: int) -> Floats:
         """Speedups [job, 2, devices] of some jobs, each up to its own limit."""
         found = np.zeros((len(rows), 2, int(most.max(initial=1)) + 1))
         fill_speedups(jobs, courses, rows, most, fair, self.per_node, self.goodput, self.known, found)
@@ -35,7 +35,7 @@ class Beliefs:
 
 @kernel
 def fill_speedups(
-    jobs: Jobs, courses: Courses, rows: Ints, most: Ints, fair: int, per_node: int, goodput: Floats, known: Floats, found: Floats
+    jobs: PolluxJobs, courses: Courses, rows: Ints, most: Ints, fair: int, per_node: int, goodput: Floats, known: Floats, found: Floats
 ) -> None:
     """Goodputs where they changed, and the speedups that follow from them."""
     F, I, out = jobs.F, jobs.I, jobs.out
@@ -52,12 +52,12 @@ def fill_speedups(
             old[_ROWS], old[_SQUARE], old[_VARIANCE], old[_DEVICES] = I[SEEN, j], square, variance, most[place]
             for k in range(1, most[place] + 1):
                 if k <= per_node:
-                    choose(jobs.model[j], square, variance, 1, k, limits, out)
+                    choose_batch(jobs.model[j], square, variance, 1, k, limits, out)
                     goodput[j, 0, k] = out[GOODPUT]
                 if k > 1:
-                    choose(jobs.model[j], square, variance, 2, k, limits, out)
+                    choose_batch(jobs.model[j], square, variance, 2, k, limits, out)
                     goodput[j, 1, k] = out[GOODPUT]
-        choose(jobs.model[j], square, variance, 1, fair, limits, out)
+        choose_batch(jobs.model[j], square, variance, 1, fair, limits, out)
         base = out[GOODPUT] if out[GOODPUT] > 0.0 else goodput[j, 0, 1]  # a fair share that no batch is right for: one device
         for k in range(1, most[place] + 1):
             if base > 0.0:

@@ -12,7 +12,7 @@ LIMIT = 57600.0  # GPU-seconds in the first queue: sixteen GPU-hours
 
 
 @dataclass
-class Tiresias:
+class TiresiasInPollux:
     """The queues, and who has run how long."""
 
     requested: Ints

@@ -14,8 +14,8 @@ from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.intervals import GpuSpell, write_spells
 from gantline.imitations.refusals import refuse
-from gantline.imitations.shockwave.jobs import Job, fairness, mean_contention
-from gantline.imitations.shockwave.loop import Chooser, Rounds, Task
+from gantline.imitations.shockwave.jobs import ShockwaveJob, fairness, mean_contention
+from gantline.imitations.shockwave.loop import Chooser, ShockwaveRounds, ShockwaveTask
 from gantline.imitations.shockwave.planner import Planner
 from gantline.imitations.shockwave.reading import read_jobs
 from gantline.imitations.shockwave.recorded import RecordedRounds
@@ -37,14 +37,14 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         raise UsageError("rounds take no time", where="--round", fix="use 120")
     jobs = read_jobs(trace, state.tables)
     spells: list[GpuSpell] = []
-    rounds = Rounds(jobs, state.tables.cluster.gpus, _chooser(policy, jobs), state.regime.round)
+    rounds = ShockwaveRounds(jobs, state.tables.cluster.gpus, _chooser(policy, jobs), state.regime.round)
     rounds.on_task = lambda task, ended: _note(spells, task, ended)
     rounds.run(simulation.until)
     _write_result(simulation, rounds, spells)
     return _fairness(rounds) | _planned(rounds.chooser)
 
 
-def _chooser(policy: Policy, jobs: list[Job]) -> Chooser:
+def _chooser(policy: Policy, jobs: list[ShockwaveJob]) -> Chooser:
     if isinstance(policy, Shockwave):
         return Planner(policy.makespan, policy.power, policy.largest, policy.window, policy.calibrates, policy.told, policy.beat)
     if isinstance(policy, Recorded):
@@ -59,12 +59,12 @@ def _chooser(policy: Policy, jobs: list[Job]) -> Chooser:
     )
 
 
-def _note(spells: list[GpuSpell], task: Task, ended: bool) -> None:
+def _note(spells: list[GpuSpell], task: ShockwaveTask, ended: bool) -> None:
     reason = Reason.FINISHED if ended else Reason.PREEMPTED
     spells.append(GpuSpell(task.job.index, task.begin, task.finish, task.job.gang, int(reason)))
 
 
-def _joined(spells: list[GpuSpell], rounds: Rounds) -> list[GpuSpell]:
+def _joined(spells: list[GpuSpell], rounds: ShockwaveRounds) -> list[GpuSpell]:
     """Rounds in a row are one interval."""
     found: list[GpuSpell] = []
     number = dict.fromkeys(range(len(rounds.jobs)), 0)  # tasks of each job so far
@@ -79,7 +79,7 @@ def _joined(spells: list[GpuSpell], rounds: Rounds) -> list[GpuSpell]:
     return found
 
 
-def _write_result(simulation: Simulation, rounds: Rounds, spells: list[GpuSpell]) -> None:
+def _write_result(simulation: Simulation, rounds: ShockwaveRounds, spells: list[GpuSpell]) -> None:
     t, jobs = simulation.state.tables, rounds.jobs
     F, I = t.F, t.I
     F[c.SERVICE] = [job.run_time for job in jobs]
@@ -97,7 +97,7 @@ def _write_result(simulation: Simulation, rounds: Rounds, spells: list[GpuSpell]
     write_spells(simulation, whole)
 
 
-def _fairness(rounds: Rounds) -> dict[str, Any]:
+def _fairness(rounds: ShockwaveRounds) -> dict[str, Any]:
     """Completion time over the fair finish time, with the contention of the whole trace (static) or of a job's own life (Themis)."""
     ended = [job for job in rounds.jobs if job.finish == job.finish]
     if not ended:

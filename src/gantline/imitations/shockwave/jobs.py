@@ -13,7 +13,7 @@ Speed = Callable[[str, int, int], float]  # model, batch size, gang -> steps per
 
 
 @dataclass
-class Job:
+class ShockwaveJob:
     """One job, from its arrival to its end."""
 
     index: int
@@ -92,7 +92,7 @@ class Job:
         self.batch = wanted
 
 
-def fairness(jct: float, job: Job, contention: float) -> float:
+def fairness(jct: float, job: ShockwaveJob, contention: float) -> float:
     """Completion time over the fair finish time: the job alone on its part of the cluster (Themis, NSDI 2020, section 3.1)."""
     return round(jct / (job.exclusive * max(1.0, contention)), 5)
 

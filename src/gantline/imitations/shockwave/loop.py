@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
-from gantline.imitations.shockwave.jobs import Job
+from gantline.imitations.shockwave.jobs import ShockwaveJob
 
 _RESUME = 20.0  # seconds that a job loses which did not run in the round before
 _NEARLY = 5.0  # tasks that are shorter than a round by more than this are never charged
@@ -17,37 +17,37 @@ _FAILURES = 5  # in a row, after which a job is dropped
 class Chooser(Protocol):
     """Who runs in the next round."""
 
-    def round_ended(self, rounds: Rounds, closed: Sequence[Job]) -> None:
+    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:
         """A round has been closed; called before arrivals are let in."""
 
-    def choose(self, rounds: Rounds) -> list[Job]:
+    def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
         """The jobs to start, in the order in which they get devices."""
 
 
 @dataclass(frozen=True)
-class Task:
+class ShockwaveTask:
     """A job in one round."""
 
-    job: Job
+    job: ShockwaveJob
     begin: float
     finish: float
     steps: int
 
 
 @dataclass
-class Rounds:
+class ShockwaveRounds:
     """The state of a run."""
 
-    jobs: list[Job]
+    jobs: list[ShockwaveJob]
     gpus: int
     chooser: Chooser
     length: float = 120.0
     patience: float = 1.5  # a job that has run so many times its profiled time is taken for complete
-    on_task: Callable[[Task, bool], None] | None = None  # told of every task that closed, and whether its job is complete
+    on_task: Callable[[ShockwaveTask, bool], None] | None = None  # told of every task that closed, and whether its job is complete
     clock: float = 0.0
     passes: int = 0
-    active: list[Job] = field(default_factory=list)  # in order of admission
-    running: list[Task] = field(default_factory=list)
+    active: list[ShockwaveJob] = field(default_factory=list)  # in order of admission
+    running: list[ShockwaveTask] = field(default_factory=list)
     changed: bool = False  # somebody came, left or failed since the chooser last cared
     counts: list[int] = field(default_factory=list)  # active jobs, per pass
     lives: dict[int, tuple[int, int]] = field(default_factory=dict)  # job -> passes [admission, completion)
@@ -85,21 +85,21 @@ class Rounds:
         self.passes += 1
         return bool(self.running or self._waiting)
 
-    def _admit(self, job: Job) -> None:
+    def _admit(self, job: ShockwaveJob) -> None:
         job.admitted = self.clock
         self.lives[job.index] = (self.passes, self.passes)
         self.active.append(job)
         self.changed = True
 
-    def _start(self, job: Job) -> Task:
+    def _start(self, job: ShockwaveJob) -> ShockwaveTask:
         speed = job.throughput
         steps = min(int(speed * self.length), job.left)
         job.started.append(self.passes)
         if job.first_start != job.first_start:
             job.first_start = self.clock
-        return Task(job, self.clock, max(self.clock, self.clock + steps / speed), steps)
+        return ShockwaveTask(job, self.clock, max(self.clock, self.clock + steps / speed), steps)
 
-    def _close(self) -> list[Job]:
+    def _close(self) -> list[ShockwaveJob]:
         closed = []
         for task in sorted(self.running, key=lambda task: (-task.finish, task.job.index)):
             self._credit(task)
@@ -107,7 +107,7 @@ class Rounds:
         self.running = []
         return closed
 
-    def _credit(self, task: Task) -> None:
+    def _credit(self, task: ShockwaveTask) -> None:
         job, steps, spent = task.job, task.steps, task.finish - self._began
         ran_before = len(job.started) > 1 and job.started[-2] == self.passes - 2
         if self.passes != 1 and not ran_before and spent > self.length - _NEARLY:
@@ -132,7 +132,7 @@ class Rounds:
         elif self.on_task is not None:
             self.on_task(task, False)
 
-    def _end(self, job: Job, task: Task) -> None:
+    def _end(self, job: ShockwaveJob, task: ShockwaveTask) -> None:
         job.finish = task.finish
         self.active.remove(job)
         self.lives[job.index] = (self.lives[job.index][0], self.passes)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats
-from gantline.imitations.shockwave.jobs import Job
-from gantline.imitations.shockwave.loop import Rounds
+from gantline.imitations.shockwave.jobs import ShockwaveJob
+from gantline.imitations.shockwave.loop import ShockwaveRounds
 from gantline.imitations.shockwave.models import SAMPLES, steps_per_epoch
 from gantline.policies.shockwave.learning import Learner
 from gantline.policies.shockwave.prediction import Predictor
@@ -42,7 +42,7 @@ class Planner:
     _beat: int = 0
     _due: bool = True
 
-    def round_ended(self, rounds: Rounds, closed: Sequence[Job]) -> None:
+    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:
         self.number += 1
         self._beat = (self._beat + 1) % self.beat
         self._due |= self._beat == 0
@@ -54,7 +54,7 @@ class Planner:
             elif job.last_turn > 0:
                 predictor.observe(*job.measured[-1])
 
-    def choose(self, rounds: Rounds) -> list[Job]:
+    def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
         if rounds.changed or self._due or self._plan is None:
             self._replan(rounds)
         assert self._plan is not None
@@ -62,7 +62,7 @@ class Planner:
         self._row += 1
         return [job for job in rounds.active if job.index in chosen]
 
-    def _of(self, job: Job, rounds: Rounds) -> Predictor | Learner:
+    def _of(self, job: ShockwaveJob, rounds: ShockwaveRounds) -> Predictor | Learner:
         if job.index not in self._predictors:
             self._predictors[job.index] = (
                 Predictor(job.planned, job.epoch_seconds, SAMPLES[job.model], rounds.length)
@@ -71,7 +71,7 @@ class Planner:
             )
         return self._predictors[job.index]
 
-    def _replan(self, rounds: Rounds) -> None:
+    def _replan(self, rounds: ShockwaveRounds) -> None:
         jobs, window, more = self.question(rounds)
         share = min(1.0, rounds.gpus / len(jobs))
         fair = fair_window(window, more["target"], share, self.largest, rounds.length * (self.number + self.rounds))
@@ -81,7 +81,7 @@ class Planner:
         self.planned += 1
         self.cut += int(cut)
 
-    def question(self, rounds: Rounds) -> tuple[list[Job], PlanningWindow, dict[str, Floats]]:
+    def question(self, rounds: ShockwaveRounds) -> tuple[list[ShockwaveJob], PlanningWindow, dict[str, Floats]]:
         """The jobs to plan for and what is believed of them; arrivals and departures are taken note of."""
         jobs = list(rounds.active)
         share = min(1.0, rounds.gpus / len(jobs))
@@ -111,7 +111,7 @@ class Planner:
         )
         return jobs, window, {"target": target, "lateness": lateness}
 
-    def _fair_finish(self, job: Job, rounds: Rounds, share: float) -> float:
+    def _fair_finish(self, job: ShockwaveJob, rounds: ShockwaveRounds, share: float) -> float:
         """When the job would end with an equal part of the cluster from its beginning to its end."""
         predictor, done = self._of(job, rounds), self._done.get(job.index, 0)
         if self.calibrate:
@@ -121,7 +121,7 @@ class Planner:
             predictor.calibrate()
         return job.admitted + (spent + predictor.remaining(done)) / share
 
-    def _target(self, job: Job) -> float:
+    def _target(self, job: ShockwaveJob) -> float:
         """The fair finish time so far, by how long each estimate stood, and a little of the last."""
         series = self._targets[job.index]
         ends = [number for number, _ in series[1:]] + [self.number]

@@ -6,7 +6,7 @@ from math import nan
 
 from gantline.core.errors import RefusedError, TraceError, UsageError, near
 from gantline.core.tables import Tables
-from gantline.imitations.shockwave.jobs import Job
+from gantline.imitations.shockwave.jobs import ShockwaveJob
 from gantline.imitations.shockwave.models import SAMPLES
 from gantline.performance.gavel_model import GavelModel
 from gantline.workload.trace import Trace
@@ -15,7 +15,7 @@ _WHERE = "--regime shockwave"
 MODES = ("static", "accordion", "gns")
 
 
-def read_jobs(trace: Trace, tables: Tables) -> list[Job]:
+def read_jobs(trace: Trace, tables: Tables) -> list[ShockwaveJob]:
     """The jobs in the order of the trace."""
     frame = trace.frame
     for name in ("model", "batch_size", "work"):
@@ -37,7 +37,7 @@ def read_jobs(trace: Trace, tables: Tables) -> list[Job]:
             raise _fault(trace, row, "model", f"is of model '{model}', whose epochs are not known", near(str(model), SAMPLES))
         if mode not in MODES:
             raise _fault(trace, row, "mode", f"has the mode '{mode}'", near(str(mode), MODES))
-        job = Job(row, model, mode, int(gang), int(batch or 1), float(arrival), int(steps), speed)
+        job = ShockwaveJob(row, model, mode, int(gang), int(batch or 1), float(arrival), int(steps), speed)
         if not job.throughput > 0:
             raise _fault(trace, row, "batch_size", f"has no speed: {model}, batch size {batch}, {gang} GPUs", "measure it, or drop the job")
         found.append(job)

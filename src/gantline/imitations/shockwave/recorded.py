@@ -8,23 +8,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gantline.core.errors import TraceError, UsageError
-from gantline.imitations.shockwave.jobs import Job
-from gantline.imitations.shockwave.loop import Rounds
+from gantline.imitations.shockwave.jobs import ShockwaveJob
+from gantline.imitations.shockwave.loop import ShockwaveRounds
 from gantline.workload.unpack import read_text
 
 
 class RecordedRounds:
     """Starts in every round whom the table names, as far as they are still there."""
 
-    def __init__(self, path: str, jobs: Sequence[Job]) -> None:
+    def __init__(self, path: str, jobs: Sequence[ShockwaveJob]) -> None:
         if not path:
             raise UsageError("no table is given", where="policy 'recorded'", fix="--set table=FILE.csv with round,jobs")
         self._rounds = _read(Path(path), len(jobs))
 
-    def round_ended(self, rounds: Rounds, closed: Sequence[Job]) -> None:
+    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:
         """Nothing to learn."""
 
-    def choose(self, rounds: Rounds) -> list[Job]:
+    def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
         wanted = self._rounds.get(rounds.passes, ())
         active = {job.index: job for job in rounds.active}
         chosen = [active[index] for index in wanted if index in active]

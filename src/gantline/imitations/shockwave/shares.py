@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats
-from gantline.imitations.shockwave.jobs import Job
+from gantline.imitations.shockwave.jobs import ShockwaveJob
 
 Shares = dict[int, float]  # by job
 _HALVINGS = 80
@@ -29,15 +29,15 @@ class Memory:
     credit: dict[int, float] = field(default_factory=dict)  # seconds that a job has had on such a part
 
 
-Rule = Callable[[Sequence[Job], int, float, Memory], Shares]
+Rule = Callable[[Sequence[ShockwaveJob], int, float, Memory], Shares]
 
 
-def gandiva_fair(jobs: Sequence[Job], gpus: int, clock: float, memory: Memory) -> Shares:
+def gandiva_fair(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory) -> Shares:
     """Equal shares, whatever the gang."""
     return {job.index: min(1.0, gpus / len(jobs)) for job in jobs}
 
 
-def max_min(jobs: Sequence[Job], gpus: int, clock: float, memory: Memory) -> Shares:
+def max_min(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory) -> Shares:
     """The least share of GPUs is as large as possible."""
     gang = _gangs(jobs)
     if len(jobs) >= gpus:
@@ -45,7 +45,7 @@ def max_min(jobs: Sequence[Job], gpus: int, clock: float, memory: Memory) -> Sha
     return _by_job(jobs, centre(gang, 1.0 / gang, gpus))
 
 
-def max_sum_throughput(jobs: Sequence[Job], gpus: int, clock: float, memory: Memory) -> Shares:
+def max_sum_throughput(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory) -> Shares:
     """Most steps per second: a knapsack by steps per second and GPU, jobs of one kind alike."""
     worth = [job.throughput / job.gang for job in jobs]
     found, left = np.zeros(len(jobs)), float(gpus)
@@ -56,7 +56,7 @@ def max_sum_throughput(jobs: Sequence[Job], gpus: int, clock: float, memory: Mem
     return _by_job(jobs, found)
 
 
-def min_total_duration(jobs: Sequence[Job], gpus: int, clock: float, memory: Memory) -> Shares:
+def min_total_duration(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory) -> Shares:
     """The shortest horizon in which everybody can finish (OSSP), found to a twentieth; then the centre of what it allows."""
     gang, work = _gangs(jobs), np.array([job.left / job.throughput for job in jobs])
     low, high = 100.0, 1e6
@@ -70,7 +70,7 @@ def min_total_duration(jobs: Sequence[Job], gpus: int, clock: float, memory: Mem
     return _by_job(jobs, centre(gang, work / high, gpus))
 
 
-def finish_time_fairness(jobs: Sequence[Job], gpus: int, clock: float, memory: Memory) -> Shares:
+def finish_time_fairness(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory) -> Shares:
     """The worst ratio of finish time to that on an equal part is as small as possible (what the fork calls Themis)."""
     gang, speed = _gangs(jobs), np.array([job.throughput for job in jobs])
     alone = speed * np.minimum(1.0, gpus / (len(jobs) * gang))
@@ -100,7 +100,7 @@ def _reaches(ratio: float, passed: Floats, left: Floats, speed: Floats, fair: Fl
     return bool(share.max() <= 1.0 and gang @ share <= gpus)
 
 
-def allox(jobs: Sequence[Job], gpus: int, clock: float, memory: Memory) -> Shares:
+def allox(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory) -> Shares:
     """The least sum of completion times by matching; a fifth of those who wait may take part, the oldest first."""
     held = {index for index, share in memory.shares.items() if share == 1.0}
     shares = {job.index: memory.shares.get(job.index, 0.0) for job in jobs}
@@ -155,11 +155,11 @@ def _share(gang: Floats, least: Floats, price: float) -> Floats:
     return (low + high) / 2.0
 
 
-def _gangs(jobs: Sequence[Job]) -> Floats:
+def _gangs(jobs: Sequence[ShockwaveJob]) -> Floats:
     return np.array([float(job.gang) for job in jobs])
 
 
-def _by_job(jobs: Sequence[Job], shares: Floats) -> Shares:
+def _by_job(jobs: Sequence[ShockwaveJob], shares: Floats) -> Shares:
     return {job.index: float(share) for job, share in zip(jobs, shares)}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gantline.imitations.shockwave.jobs import Job
-from gantline.imitations.shockwave.loop import Rounds
+from gantline.imitations.shockwave.jobs import ShockwaveJob
+from gantline.imitations.shockwave.loop import ShockwaveRounds
 from gantline.imitations.shockwave.shares import Memory, Rule
 
 _BETWEEN_RESETS = 1000.0
@@ -26,13 +26,13 @@ class Turns:
         self._total = 0.0
         self._reset_at = 0.0
 
-    def round_ended(self, rounds: Rounds, closed: Sequence[Job]) -> None:
+    def round_ended(self, rounds: ShockwaveRounds, closed: Sequence[ShockwaveJob]) -> None:
         """Credit the round that has just ended."""
         for job in closed:
             self._time[job.index] = self._time.get(job.index, rounds.length / 2) + job.last_turn
             self._total += job.last_turn
 
-    def choose(self, rounds: Rounds) -> list[Job]:
+    def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
         jobs = rounds.active
         for job in jobs:
             self._time.setdefault(job.index, rounds.length / 2)
@@ -48,11 +48,11 @@ class Turns:
                     chosen.append(job)
         return chosen
 
-    def _priority(self, job: Job) -> float:
+    def _priority(self, job: ShockwaveJob) -> float:
         share = self.shares.get(job.index, 0.0)
         return share / (self._time[job.index] / self._total) if share else 0.0
 
-    def _reset(self, rounds: Rounds) -> None:
+    def _reset(self, rounds: ShockwaveRounds) -> None:
         half, passed = rounds.length / 2, rounds.clock - self._reset_at
         for job in rounds.active:
             self._deficit[job.index] += self.shares.get(job.index, 0.0) * passed - (self._time[job.index] - half)

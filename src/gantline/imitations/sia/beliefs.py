@@ -56,7 +56,7 @@ class Fitter:
         }
 
 
-class Belief:
+class SiaBelief:
     """Rows and model of one job on one GPU type."""
 
     __slots__ = ("_fitter", "_name", "_seen", "most_replicas", "parameters", "rows")

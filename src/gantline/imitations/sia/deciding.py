@@ -10,11 +10,11 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.imitations.sia.goodputs import Assumptions, GoodputMatrix
-from gantline.imitations.sia.jobs import Job
-from gantline.imitations.sia.rounds import Grant
+from gantline.imitations.sia.jobs import SiaJob
+from gantline.imitations.sia.rounds import SiaGrant
 from gantline.policies.sia.configurations import Configurations
 from gantline.policies.sia.matrix import costs, normalised, restart_factor
-from gantline.policies.sia.program import choose
+from gantline.policies.sia.program import choose_configurations
 
 
 @dataclass
@@ -29,15 +29,15 @@ class SiaScheduler:
     def __post_init__(self) -> None:
         self._goodputs = GoodputMatrix(self.columns, self.assume)
 
-    def decide(self, now: float, jobs: Sequence[Job], held: Sequence[Grant | None]) -> list[Grant | None]:
+    def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
         """The configurations that cost least together; who is restarting keeps its own."""
         columns = self.columns
         holds = np.array([-1 if grant is None else columns.find(grant.group, grant.gpus) for grant in held], dtype=np.int64)
         forced = np.array([self._forced(job, int(column)) for job, column in zip(jobs, holds, strict=True)], dtype=np.int64)
-        chosen = choose(self.costs(now, jobs, holds), columns, self.idle, forced).column
-        return [None if k < 0 else Grant(int(columns.group[k]), int(columns.gpus[k])) for k in chosen.tolist()]
+        chosen = choose_configurations(self.costs(now, jobs, holds), columns, self.idle, forced).column
+        return [None if k < 0 else SiaGrant(int(columns.group[k]), int(columns.gpus[k])) for k in chosen.tolist()]
 
-    def costs(self, now: float, jobs: Sequence[Job], holds: np.typing.NDArray[np.int64]) -> Floats:
+    def costs(self, now: float, jobs: Sequence[SiaJob], holds: np.typing.NDArray[np.int64]) -> Floats:
         """The coefficients of the program."""
         goodput, unit = self._goodputs.rows(jobs)
         # a rigid job is spared until it has been served for as long as a restart takes, the others until they are as old
@@ -50,7 +50,7 @@ class SiaScheduler:
         weight = np.array([job.asked.weight for job in jobs])
         return costs(normalised(goodput, unit), factor, holds, weight, self.p)
 
-    def _forced(self, job: Job, column: int) -> int:
+    def _forced(self, job: SiaJob, column: int) -> int:
         """The configuration that a job must have: what is reserved for it, or its own while it restarts."""
         if job.asked.reserved is not None:
             kind, gpus = job.asked.reserved

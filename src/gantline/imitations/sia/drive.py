@@ -16,12 +16,12 @@ from gantline.imitations.sia.beliefs import Fitter
 from gantline.imitations.sia.deciding import SiaScheduler
 from gantline.imitations.sia.gavel import GavelScheduler
 from gantline.imitations.sia.goodputs import Assumptions
-from gantline.imitations.sia.jobs import Job
+from gantline.imitations.sia.jobs import SiaJob
 from gantline.imitations.sia.pollux_unaware import PolluxScheduler
 from gantline.imitations.sia.reading import classes_of, read_jobs
 from gantline.imitations.sia.recorded import RecordedScheduler
 from gantline.imitations.sia.result import write_result
-from gantline.imitations.sia.rounds import Rounds, Scheduler
+from gantline.imitations.sia.rounds import RoundScheduler, SiaRounds
 from gantline.policies.gavel.sum_policies import MaxSumThroughputPerf
 from gantline.policies.pollux.policy import Pollux
 from gantline.policies.recorded import Recorded
@@ -45,7 +45,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     tuned = isinstance(policy, MaxSumThroughputPerf)
     unaware = isinstance(policy, Pollux)
     jobs = read_jobs(trace, profiles, classes, fitter, getattr(policy, "restart", 30.0), tuned=tuned, unaware=unaware)
-    rounds = Rounds(
+    rounds = SiaRounds(
         jobs,
         classes,
         _scheduler(policy, jobs, classes, state.seed),
@@ -71,7 +71,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     return summary | fitter.summary() | told_of(simulation)
 
 
-def _scheduler(policy: Policy, jobs: list[Job], classes: tuple[NodeClass, ...], seed: int) -> Scheduler:
+def _scheduler(policy: Policy, jobs: list[SiaJob], classes: tuple[NodeClass, ...], seed: int) -> RoundScheduler:
     if isinstance(policy, Recorded):
         return RecordedScheduler(policy.table, jobs, classes)
     if isinstance(policy, Pollux):

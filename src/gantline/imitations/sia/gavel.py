@@ -16,8 +16,8 @@ from scipy import sparse
 
 from gantline.core.arrays import Floats
 from gantline.imitations.sia.goodputs import measured_speed
-from gantline.imitations.sia.jobs import Job
-from gantline.imitations.sia.rounds import Grant
+from gantline.imitations.sia.jobs import SiaJob
+from gantline.imitations.sia.rounds import SiaGrant
 from gantline.policies.sia.configurations import NodeClass
 from gantline.solvers.linear_programs import LinearProgram, solve
 
@@ -31,7 +31,7 @@ class GavelScheduler:
         self._had: dict[str, Floats] = {}
         self._rounds: dict[str, int] = {}
 
-    def decide(self, now: float, jobs: Sequence[Job], held: Sequence[Grant | None]) -> list[Grant | None]:
+    def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
         """One round: who should have had more goes first."""
         speeds = np.stack([self._speed(job) for job in jobs])
         shares = self._shares(jobs, speeds)
@@ -40,7 +40,7 @@ class GavelScheduler:
             had = self._had.setdefault(job.asked.name, np.zeros(len(self._classes)))
             priority[i] = shares[i] / np.maximum(had / max(self._rounds.get(job.asked.name, 0), 1), 1e-9)
         free = [one.gpus for one in self._classes]
-        chosen: list[Grant | None] = [None] * len(jobs)
+        chosen: list[SiaGrant | None] = [None] * len(jobs)
         self._give(jobs, np.where(shares > 1e-6, priority, 0.0), free, chosen)
         self._give(jobs, speeds, free, chosen)  # what is left, where it is fastest
         for job, grant in zip(jobs, chosen, strict=True):
@@ -53,7 +53,7 @@ class GavelScheduler:
         """Turns change every round."""
         return now if self._classes else math.inf
 
-    def _speed(self, job: Job) -> Floats:
+    def _speed(self, job: SiaJob) -> Floats:
         """Samples a second per class over those on the slowest; 0 where the job cannot run."""
         name = job.asked.name
         if name not in self._speeds:
@@ -65,7 +65,7 @@ class GavelScheduler:
             self._speeds[name] = found / found[found > 0].min()
         return self._speeds[name]
 
-    def _shares(self, jobs: Sequence[Job], speeds: Floats) -> Floats:
+    def _shares(self, jobs: Sequence[SiaJob], speeds: Floats) -> Floats:
         """The shares of time that make the sum of speeds largest."""
         n, kinds = speeds.shape
         gpus = np.array([job.asked.gpus for job in jobs], dtype=np.float64)
@@ -82,12 +82,12 @@ class GavelScheduler:
         )
         return solve(program, "interior").x.reshape(n, kinds)
 
-    def _give(self, jobs: Sequence[Job], rank: Floats, free: list[int], chosen: list[Grant | None]) -> None:
+    def _give(self, jobs: Sequence[SiaJob], rank: Floats, free: list[int], chosen: list[SiaGrant | None]) -> None:
         """Pairs of job and class by descending rank, for jobs that have nothing yet."""
         for flat in np.argsort(-rank, axis=None, kind="stable").tolist():
             i, k = divmod(flat, rank.shape[1])
             if rank[i, k] <= 0.0:
                 break
             if chosen[i] is None and jobs[i].asked.gpus <= free[k]:
-                chosen[i] = Grant(k, jobs[i].asked.gpus)
+                chosen[i] = SiaGrant(k, jobs[i].asked.gpus)
                 free[k] -= jobs[i].asked.gpus

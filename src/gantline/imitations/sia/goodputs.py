@@ -14,9 +14,9 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
-from gantline.imitations.sia.jobs import Job
+from gantline.imitations.sia.jobs import SiaJob
 from gantline.imitations.sia.measured_types import MeasuredType
-from gantline.performance.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose, split
+from gantline.performance.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, split
 from gantline.performance.goodput.efficiency import gain
 from gantline.performance.goodput.speed_model import step_time
 from gantline.policies.sia.configurations import Configurations
@@ -34,7 +34,7 @@ class Assumptions:
 class Terms:
     """What of one job's row changes seldom: per class of nodes the GPUs of a replica, batch limits, and what one GPU was measured to do."""
 
-    def __init__(self, job: Job, columns: Configurations, assume: Assumptions) -> None:
+    def __init__(self, job: SiaJob, columns: Configurations, assume: Assumptions) -> None:
         count = len(columns.classes)
         self.unit, self.single = np.ones(count, dtype=np.int64), np.zeros(count)
         self.limits = np.ones((count, 5))
@@ -51,7 +51,7 @@ class Terms:
         self.model, self.most, self.known = np.zeros((count, 7)), np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
         self._rows = [-1] * count
 
-    def update(self, job: Job) -> None:
+    def update(self, job: SiaJob) -> None:
         """Take over models that have changed."""
         for k, kind in enumerate(self._kinds):
             if not kind or self._rows[k] == len(job.beliefs[kind].rows):
@@ -71,7 +71,7 @@ class GoodputMatrix:
         self._terms: dict[int, Terms] = {}
         self._size = np.array([one.size for one in columns.classes], dtype=np.int64)
 
-    def rows(self, jobs: Sequence[Job]) -> tuple[Floats, Floats]:
+    def rows(self, jobs: Sequence[SiaJob]) -> tuple[Floats, Floats]:
         """Goodput per job and configuration, 0 where a job cannot have it, and the GPUs of one replica there."""
         columns, found = self.columns, []
         for job in jobs:
@@ -105,7 +105,7 @@ class GoodputMatrix:
         return out, np.stack([each.unit_row for each in found])
 
 
-def most_replicas(job: Job, kind: str) -> int:
+def most_replicas(job: SiaJob, kind: str) -> int:
     """Twice what it has run with on that type, at least one, and no more than its largest batch has local batches."""
     measured = job.types[kind]
     if job.asked.kind == "strong-scaling":
@@ -113,7 +113,7 @@ def most_replicas(job: Job, kind: str) -> int:
     return min(max(2 * job.beliefs[kind].most_replicas, 1), int(job.training.most // measured.local_least))
 
 
-def _limits(job: Job, measured: MeasuredType, assume: Assumptions) -> Floats:
+def _limits(job: SiaJob, measured: MeasuredType, assume: Assumptions) -> Floats:
     """The batches that the policy reckons with on a type."""
     if job.fixed_batch:
         return job.limits(measured, measured.policy_most, max(job.training.most, job.fixed_batch))
@@ -121,7 +121,7 @@ def _limits(job: Job, measured: MeasuredType, assume: Assumptions) -> Floats:
     return job.limits(measured, measured.policy_most, job.asked.batch if capped else job.training.most)
 
 
-def _rigid_row(job: Job, columns: Configurations) -> Floats:
+def _rigid_row(job: SiaJob, columns: Configurations) -> Floats:
     """Samples a second with its GPUs on each type, as measured beforehand; rigid jobs have a column of their own in each class."""
     row = np.zeros(len(columns))
     for k, one in enumerate(columns.classes):
@@ -131,7 +131,7 @@ def _rigid_row(job: Job, columns: Configurations) -> Floats:
     return row
 
 
-def measured_speed(job: Job, measured: MeasuredType, shape: tuple[int, ...]) -> float:
+def measured_speed(job: SiaJob, measured: MeasuredType, shape: tuple[int, ...]) -> float:
     """Samples a second with the batch that the job always has."""
     out, replicas = np.zeros(3), sum(shape) // measured.unit
     split(job.fixed_batch, replicas, job.limits(measured, measured.job_most(shape), max(job.training.most, job.fixed_batch)), out)
@@ -199,7 +199,7 @@ def _fill(
 def _goodput(p: Floats, noise: Floats, nodes: int, replicas: int, fixed: float, limits: Floats, work: Floats) -> float:
     """The best goodput, or that of the one batch that a job has."""
     if fixed <= 0.0:
-        choose(p, noise[0], noise[1], nodes, replicas, limits, work)
+        choose_batch(p, noise[0], noise[1], nodes, replicas, limits, work)
         return float(work[GOODPUT])
     split(fixed, replicas, limits, work)
     seconds = step_time(p, nodes, replicas, work[LOCAL], int(work[ACCUMULATION]))

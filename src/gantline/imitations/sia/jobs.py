@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.imitations.sia.beliefs import Belief, Fitter
+from gantline.imitations.sia.beliefs import Fitter, SiaBelief
 from gantline.imitations.sia.measured_types import MeasuredType
-from gantline.performance.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose, split
+from gantline.performance.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, split
 from gantline.performance.goodput.efficiency import gain
 from gantline.performance.goodput.measured import Application, Shape, Training
 
@@ -43,7 +43,7 @@ class Charges:
     slowdown: float
 
 
-class Job:
+class SiaJob:
     """The state of a job."""
 
     def __init__(
@@ -59,8 +59,8 @@ class Job:
         """With ``unaware`` what is shown on any type goes into one belief."""
         self.asked, self.types, self.charges = asked, types, charges
         self.training: Training = application.training
-        one = Belief(fitter, application.name, "any type")
-        self.beliefs = {kind: one if unaware else Belief(fitter, application.name, kind) for kind in types}
+        one = SiaBelief(fitter, application.name, "any type")
+        self.beliefs = {kind: one if unaware else SiaBelief(fitter, application.name, kind) for kind in types}
         self.edges: list[float] = self.training.edges.tolist()
         self.kind, self.shape = "", ()  # type: str, Shape
         self.local, self.accumulation = 0, 0
@@ -115,7 +115,7 @@ class Job:
         parameters = self.beliefs[self.kind].parameters
         _OUT[GOODPUT] = 0.0
         if parameters is not None and not self.fixed_batch:
-            choose(parameters, *self.noise, len(self.shape), replicas, limits, _OUT)
+            choose_batch(parameters, *self.noise, len(self.shape), replicas, limits, _OUT)
         if not _OUT[GOODPUT] > 0.0:
             split(self.fixed_batch or max(self.training.base, measured.local_least * replicas), replicas, limits, _OUT)
         steps = int(_OUT[ACCUMULATION])

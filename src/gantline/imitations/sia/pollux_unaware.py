@@ -13,9 +13,9 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.rng import stream
-from gantline.imitations.sia.jobs import Job
-from gantline.imitations.sia.rounds import Grant
-from gantline.performance.goodput.batch import GOODPUT, choose
+from gantline.imitations.sia.jobs import SiaJob
+from gantline.imitations.sia.rounds import SiaGrant
+from gantline.performance.goodput.batch import GOODPUT, choose_batch
 from gantline.policies.sia.configurations import NodeClass
 from gantline.solvers.allocation_search.search import Demand, search
 
@@ -53,7 +53,7 @@ class PolluxScheduler:
         self._rows: dict[int, int] = {}
         self._front: Ints | None = None
 
-    def decide(self, now: float, jobs: Sequence[Job], held: Sequence[Grant | None]) -> list[Grant | None]:
+    def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
         """Who gets which nodes."""
         order = sorted(range(len(jobs)), key=lambda i: (jobs[i].gpu_seconds, jobs[i].asked.submit))
         ranked = [jobs[i] for i in order]
@@ -77,7 +77,7 @@ class PolluxScheduler:
         )
         self._decisions += 1
         self._front, self._rows = found.front, {job.asked.row: place for place, job in enumerate(ranked)}
-        chosen: list[Grant | None] = [None] * len(jobs)
+        chosen: list[SiaGrant | None] = [None] * len(jobs)
         self._holds = {}
         for place, i in enumerate(order):
             kept = self._one_type(found.best[place])
@@ -96,15 +96,15 @@ class PolluxScheduler:
         best = max(self._preference, key=lambda k: sums[k])  # the first of equals
         return np.where(self._group == best, row, 0)
 
-    def _grant(self, row: Ints) -> Grant:
+    def _grant(self, row: Ints) -> SiaGrant:
         """GPUs of real nodes."""
         group = int(self._group[np.flatnonzero(row)[0]])
         mine = self._group == group
         per_node = np.bincount(self._node[mine], weights=row[mine]).astype(np.int64)
         parts = tuple((int(node), int(per_node[node])) for node in np.flatnonzero(per_node))
-        return Grant(group, int(row.sum()), parts)
+        return SiaGrant(group, int(row.sum()), parts)
 
-    def _start(self, ranked: Sequence[Job]) -> Ints | None:
+    def _start(self, ranked: Sequence[SiaJob]) -> Ints | None:
         """The front of the last decision, rows by job; new jobs have nothing."""
         if self._front is None:
             return None
@@ -116,14 +116,14 @@ class PolluxScheduler:
         return start
 
 
-def _most(job: Job) -> int:
+def _most(job: SiaJob) -> int:
     """Twice the replicas it has run with, at least one, and no more than its largest batch has local batches."""
     least = min(measured.local_least for measured in job.types.values())
     seen = max(belief.most_replicas for belief in job.beliefs.values())
     return min(max(2 * seen, 1), max(int(job.training.most // least), 1))
 
 
-def _speedups(jobs: Sequence[Job], most: Ints, fair: int) -> Floats:
+def _speedups(jobs: Sequence[SiaJob], most: Ints, fair: int) -> Floats:
     """Goodput on so many GPUs of one node and of several, over that of a fair share, which is priced as if it were on one node."""
     found = np.zeros((len(jobs), 2, int(most.max(initial=1)) + 1))
     work = np.zeros(3)
@@ -142,11 +142,11 @@ def _speedups(jobs: Sequence[Job], most: Ints, fair: int) -> Floats:
 @kernel
 def _fill(p: Floats, square: float, variance: float, fair: int, limits: Floats, out: Floats, work: Floats) -> None:
     """Speedups of one job on one node and on several."""
-    choose(p, square, variance, 1, fair, limits, work)
+    choose_batch(p, square, variance, 1, fair, limits, work)
     base = work[GOODPUT]
     for gpus in range(1, out.shape[1]):
         for several in range(2):
-            choose(p, square, variance, 1 + several, gpus, limits, work)
+            choose_batch(p, square, variance, 1 + several, gpus, limits, work)
             if base <= 0.0:  # a fair share that no batch is right for: one GPU
                 base = work[GOODPUT]
             out[several, gpus] = work[GOODPUT] / base if base > 0.0 else 0.0

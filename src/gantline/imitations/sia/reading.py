@@ -8,7 +8,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, UsageError
 from gantline.imitations.sia.beliefs import Fitter
 from gantline.imitations.sia.charges import charges_of
-from gantline.imitations.sia.jobs import Job, Kind, Request
+from gantline.imitations.sia.jobs import Kind, Request, SiaJob
 from gantline.imitations.sia.measured_types import MeasuredType
 from gantline.performance.goodput.measured import Application, Profiles
 from gantline.policies.sia.configurations import NodeClass, node_classes
@@ -26,7 +26,7 @@ def read_jobs(
     *,
     tuned: bool = False,
     unaware: bool = False,
-) -> list[Job]:
+) -> list[SiaJob]:
     """The jobs in the order of the trace; one that can run nowhere is refused. Tuned jobs all keep the GPUs and the batch of the trace."""
     frame = trace.frame
     cells = {name: frame[name].to_list() if name in frame.columns else [None] * len(frame) for name in _COLUMNS}
@@ -42,7 +42,7 @@ def read_jobs(
         key = application.name, asked.kind, cell["stages"] or ""
         if key not in seen:
             seen[key] = _types(application, classes, asked.kind == "hybrid", _stages(key[2]))
-        job = Job(asked, application, seen[key], charges_of(application.name, assumed), fitter, unaware=unaware)
+        job = SiaJob(asked, application, seen[key], charges_of(application.name, assumed), fitter, unaware=unaware)
         _check(job, classes, trace, row)
         jobs.append(job)
     return jobs
@@ -77,7 +77,7 @@ def _types(application: Application, classes: tuple[NodeClass, ...], hybrid: boo
     return {kind: MeasuredType(application, kind, hybrid=hybrid, stages=stages.get(kind, 0)) for kind in kinds if application.runs_on(kind)}
 
 
-def _check(job: Job, classes: tuple[NodeClass, ...], trace: Trace, row: int) -> None:
+def _check(job: SiaJob, classes: tuple[NodeClass, ...], trace: Trace, row: int) -> None:
     """Refuse a job that no configuration of the cluster suits."""
     asked, have = job.asked, [one for one in classes if one.type in job.types]
     if not have:

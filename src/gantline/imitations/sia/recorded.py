@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gantline.core.errors import TraceError, UsageError, near
-from gantline.imitations.sia.jobs import Job
-from gantline.imitations.sia.rounds import Grant
+from gantline.imitations.sia.jobs import SiaJob
+from gantline.imitations.sia.rounds import SiaGrant
 from gantline.policies.sia.configurations import NodeClass
 from gantline.workload.unpack import read_text
 
@@ -20,15 +20,15 @@ _COLUMNS = ("t_s", "name", "gpu_type", "nodes", "gpus")
 class RecordedScheduler:
     """Every job has what the table said last; a row takes effect in the first round that does not end before it."""
 
-    def __init__(self, path: str, jobs: Sequence[Job], classes: Sequence[NodeClass]) -> None:
+    def __init__(self, path: str, jobs: Sequence[SiaJob], classes: Sequence[NodeClass]) -> None:
         if not path:
             raise UsageError("no table is given", where="policy 'recorded'", fix="--set table=FILE.csv with " + ",".join(_COLUMNS))
         self._source, self._classes = path, classes
         self._rows = _read(Path(path), {job.asked.name: job for job in jobs}, classes)
         self._next = 0
-        self._now: dict[str, Grant | None] = {}
+        self._now: dict[str, SiaGrant | None] = {}
 
-    def decide(self, now: float, jobs: Sequence[Job], held: Sequence[Grant | None]) -> list[Grant | None]:
+    def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
         """What each job has by now."""
         line = 0
         while self._next < len(self._rows) and self._rows[self._next][0] <= now:
@@ -49,7 +49,7 @@ class RecordedScheduler:
         return self._rows[self._next][0] if self._next < len(self._rows) else math.inf
 
 
-def _read(path: Path, jobs: dict[str, Job], classes: Sequence[NodeClass]) -> list[tuple[float, str, Grant | None, int]]:
+def _read(path: Path, jobs: dict[str, SiaJob], classes: Sequence[NodeClass]) -> list[tuple[float, str, SiaGrant | None, int]]:
     """(second, job, grant, line) in the order of time; rows of one second keep theirs."""
     reader = csv.reader(io.StringIO(read_text(path)))
     names = [name.strip() for name in next(reader, [])]
@@ -71,7 +71,7 @@ def _read(path: Path, jobs: dict[str, Job], classes: Sequence[NodeClass]) -> lis
     return sorted(found, key=lambda each: each[0])
 
 
-def _grant(kind: str, nodes: int, gpus: int, job: Job, classes: Sequence[NodeClass], path: Path, line: int) -> Grant:
+def _grant(kind: str, nodes: int, gpus: int, job: SiaJob, classes: Sequence[NodeClass], path: Path, line: int) -> SiaGrant:
     """The class of nodes with that many GPUs of the type on that many nodes."""
     if kind not in {one.type for one in classes}:
         known = {one.type for one in classes}
@@ -84,7 +84,7 @@ def _grant(kind: str, nodes: int, gpus: int, job: Job, classes: Sequence[NodeCla
         )
     for group, one in enumerate(classes):
         if one.type == kind and -(-gpus // one.size) == nodes and gpus <= one.gpus:
-            return Grant(group, gpus)
+            return SiaGrant(group, gpus)
     raise TraceError(f"{gpus} GPUs of '{kind}' do not lie on {nodes} nodes", file=str(path), line=line, field="nodes")
 
 

@@ -9,10 +9,10 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.intervals import DeviceSeats, write_log
-from gantline.imitations.sia.rounds import Rounds
+from gantline.imitations.sia.rounds import SiaRounds
 
 
-def write_result(simulation: Simulation, rounds: Rounds) -> None:
+def write_result(simulation: Simulation, rounds: SiaRounds) -> None:
     """Fill in starts, ends, service, restarts and the intervals in which GPUs were held."""
     state, t = simulation.state, simulation.state.tables
     F, I, jobs = t.F, t.I, rounds.jobs
@@ -29,7 +29,7 @@ def write_result(simulation: Simulation, rounds: Rounds) -> None:
     _write_log(simulation, rounds)
 
 
-def _write_log(simulation: Simulation, rounds: Rounds) -> None:
+def _write_log(simulation: Simulation, rounds: SiaRounds) -> None:
     """One interval per spell; a node's GPUs are given out from the lowest number that is free."""
     t = simulation.state.tables
     spells = sorted(rounds.spells, key=lambda spell: (spell.begin, spell.job))

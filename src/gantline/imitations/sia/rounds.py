@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from gantline.imitations.sia.jobs import Job
+from gantline.imitations.sia.jobs import SiaJob
 from gantline.policies.sia.configurations import NodeClass
 from gantline.policies.sia.placement import Parts, PlacementWish, place_fast, place_sticky, shape_of
 
 
-class Grant(NamedTuple):
+class SiaGrant(NamedTuple):
     """GPUs of a class of nodes, and on which nodes of it where the scheduler says so."""
 
     group: int
@@ -27,10 +27,10 @@ class Grant(NamedTuple):
 _PATIENCE = 1000  # rounds in which jobs wait and nobody has anything, after which a run is given up
 
 
-class Scheduler(Protocol):
+class RoundScheduler(Protocol):
     """Who gets what at the end of a round."""
 
-    def decide(self, now: float, jobs: Sequence[Job], held: Sequence[Grant | None]) -> list[Grant | None]:
+    def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
         """A grant or nothing for each job that is there, in the order given."""
 
     def next_change(self, now: float) -> float:
@@ -50,12 +50,12 @@ class Spell:
 
 
 @dataclass
-class Rounds:
+class SiaRounds:
     """The run: jobs in the order of the trace, nodes by class, the spells of holding GPUs so far."""
 
-    jobs: Sequence[Job]
+    jobs: Sequence[SiaJob]
     classes: Sequence[NodeClass]
-    scheduler: Scheduler
+    scheduler: RoundScheduler
     interval: float = 60.0
     sticky: bool = True
     until: float = math.inf
@@ -68,7 +68,7 @@ class Rounds:
 
     def __post_init__(self) -> None:
         self._open: dict[int, Spell] = {}
-        self._grant: dict[int, Grant] = {}
+        self._grant: dict[int, SiaGrant] = {}
         self._arrived = 0
         self._active: list[int] = []
         self._order = sorted(range(len(self.jobs)), key=lambda k: (self.jobs[k].asked.submit, k))

@@ -48,7 +48,7 @@ class BatchLimits:
         return np.array([self.base, self.most, self.local_least, self.local_most, float(self.accumulates)])
 
 
-class Choice(NamedTuple):
+class BatchChoice(NamedTuple):
     """A local batch and accumulation steps, and the goodput that is expected of them (0: there is no valid batch)."""
 
     goodput: float
@@ -88,7 +88,7 @@ def cut(replicas: int, limits: Floats, out: Floats) -> None:
 
 
 @kernel
-def choose(p: Floats, square: float, variance: float, nodes: int, replicas: int, limits: Floats, out: Floats) -> None:
+def choose_batch(p: Floats, square: float, variance: float, nodes: int, replicas: int, limits: Floats, out: Floats) -> None:
     """The best of fifty total batches, evenly spread on a logarithmic scale; goodput 0 if none is valid.
 
     Computing the overlap costs most, so it is left out where even full overlap could not win.
@@ -126,15 +126,15 @@ def goodput_curve(p: Floats, square: float, variance: float, nodes: int, replica
     """The best goodput for each number of replicas, all on so many nodes; ``out`` has three more places to work with."""
     count = replicas.size
     for i in range(count):
-        choose(p, square, variance, nodes, replicas[i], limits, out[count:])
+        choose_batch(p, square, variance, nodes, replicas[i], limits, out[count:])
         out[i] = out[count + GOODPUT]
 
 
-def best_batch(parameters: Floats, square: float, variance: float, nodes: int, replicas: int, limits: BatchLimits) -> Choice:
+def best_batch(parameters: Floats, square: float, variance: float, nodes: int, replicas: int, limits: BatchLimits) -> BatchChoice:
     """The local batch and accumulation with the best goodput on so many replicas and nodes."""
     out = np.zeros(3)
-    choose(parameters, square, variance, nodes, replicas, limits.row(), out)
-    return Choice(float(out[GOODPUT]), int(out[LOCAL]), int(out[ACCUMULATION]))
+    choose_batch(parameters, square, variance, nodes, replicas, limits.row(), out)
+    return BatchChoice(float(out[GOODPUT]), int(out[LOCAL]), int(out[ACCUMULATION]))
 
 
 def split_batch(total: float, replicas: int, limits: BatchLimits) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.policies.allox.fill import Misfit, fill_best, fill_by_share, fill_within
+from gantline.policies.allox.fill import FillMisfit, fill_best, fill_by_share, fill_within
 from gantline.policies.allox.shares import Worth
 from gantline.policies.allox.ways import Pool, Ways
 
@@ -18,7 +18,7 @@ def no_tiers(ways: Ways) -> Ints:
     return np.zeros(len(ways.job), dtype=np.int64)
 
 
-def by_share(ways: Ways, pool: Pool, tier: Ints, key: Floats, worth: Worth, misfit: Misfit) -> Ints:
+def by_share(ways: Ways, pool: Pool, tier: Ints, key: Floats, worth: Worth, misfit: FillMisfit) -> Ints:
     """The filling that all kinds of DRF share."""
     return fill_by_share(
         ways.user,
@@ -37,7 +37,7 @@ def by_share(ways: Ways, pool: Pool, tier: Ints, key: Floats, worth: Worth, misf
     )
 
 
-def drf(ways: Ways, pool: Pool, *, order: str = "sjf", misfit: Misfit = Misfit.SKIP, worth: Worth | None = None) -> Ints:
+def drf(ways: Ways, pool: Pool, *, order: str = "sjf", misfit: FillMisfit = FillMisfit.SKIP, worth: Worth | None = None) -> Ints:
     """Dominant resource fairness between users (Ghodsi et al., NSDI 2011); within a user first come or shortest first.
 
     Every way given counts as the job's demand, so give each job one: what its user asks for (DRF-FIFO), or its fastest
@@ -52,7 +52,7 @@ def drf_extended(ways: Ways, pool: Pool, worth: Worth, tier: Ints) -> Ints:
 
     ``tier[kind]`` says which type is tried first (GPU 0, CPU 1); within a type the job shortest there goes first.
     """
-    return by_share(ways, pool, tier[ways.kind], ways.time, worth, Misfit.SKIP)
+    return by_share(ways, pool, tier[ways.kind], ways.time, worth, FillMisfit.SKIP)
 
 
 def equal_share(ways: Ways, pool: Pool, tier: Ints) -> Ints:
@@ -91,7 +91,7 @@ def fair_share(ways: Ways, pool: Pool, tier: Ints, worth: Worth | None = None) -
         tier[remaining.kind],
         remaining.time,
         worth or Worth.separate(len(pool.capacity)),
-        Misfit.SKIP,
+        FillMisfit.SKIP,
     )
     return np.concatenate((inside, np.flatnonzero(rest)[spare]))
 

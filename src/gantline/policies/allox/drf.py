@@ -10,14 +10,14 @@ import numpy as np
 from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
 from gantline.policies.allox import baselines
-from gantline.policies.allox.fill import Misfit
+from gantline.policies.allox.fill import FillMisfit
 from gantline.policies.allox.fillings import Filling
 from gantline.policies.allox.instant import Instant
 from gantline.policies.allox.shares import Worth, exchange_rates, interchangeable
 from gantline.policies.allox.ways import Ways
 
 _DRF = "Ghodsi et al.: Dominant Resource Fairness (NSDI 2011)"
-_MISFITS = {misfit.name.lower(): misfit for misfit in Misfit}
+_MISFITS = {misfit.name.lower(): misfit for misfit in FillMisfit}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from gantline.policies.allox.ageing import serve_aged
 from gantline.policies.allox.fill import fits
 from gantline.policies.allox.sequence import sequence
 from gantline.policies.allox.users import let_in
-from gantline.solvers.slot_flow import FORBIDDEN, solve
+from gantline.solvers.slot_flow import FORBIDDEN, solve_slots
 from gantline.solvers.slot_ties import settle
 
 
@@ -202,7 +202,7 @@ def start_heads(
         mine[i], blocked[rows[i]] = place[rows[i]], False
     for i in range(release.size):
         free_at[i] = release[by_release[i]]
-    if solve(weighed, free_at, offset, price, depth, mine) < 0:
+    if solve_slots(weighed, free_at, offset, price, depth, mine) < 0:
         return 0
     settle(weighed, free_at, offset, price, depth, mine)
     for i in range(rows.size):

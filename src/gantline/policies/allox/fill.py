@@ -15,7 +15,7 @@ from gantline.core.jit import compiled
 from gantline.policies.allox.shares import dominant_share
 
 
-class Misfit(IntEnum):
+class FillMisfit(IntEnum):
     """What happens when a user's best way does not fit."""
 
     SKIP = 0  # the user's next way is tried

@@ -20,7 +20,7 @@ from gantline.core.errors import UsageError
 from gantline.policies.allox.sequence import sequence
 from gantline.policies.allox.state import State, pack, recall, remember, unpack
 from gantline.policies.allox.ticks import TICKS, to_ticks
-from gantline.solvers.slot_flow import solve
+from gantline.solvers.slot_flow import solve_slots
 from gantline.solvers.slot_ties import settle
 
 
@@ -63,7 +63,7 @@ def match(
     offset = np.searchsorted(machine_type[by_release], np.arange(types + 1)).astype(np.int64)
     free_at = until[by_release]
     price, depth, place = recall(*unpack(state, types), names)
-    repairs = solve(ticks, free_at, offset, price, depth, place)
+    repairs = solve_slots(ticks, free_at, offset, price, depth, place)
     if repairs < 0:
         lost = [int(name) for name, row in zip(names, times) if not any(np.isfinite(row[np.diff(offset) > 0]))]
         raise UsageError(f"jobs {lost} can run on none of the machines", fix="give each an option for a device type that is present")

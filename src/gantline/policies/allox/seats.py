@@ -7,8 +7,8 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
-from gantline.placement.few_nodes import Seats, Supply
-from gantline.placement.fit import FIRST_FREE, Manner, choose
+from gantline.placement.few_nodes import NodeCounts, Supply
+from gantline.placement.fit import FIRST_FREE, Picking, choose
 
 
 @compiled
@@ -21,7 +21,7 @@ def first_unseated(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints) ->
 def take_seats(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints) -> int:
     """Seat the options in order and write down what they take; the first that finds no room, -1: all do."""
     nodes, counts = np.empty(NI.shape[1] + 1, np.int64), np.empty(NI.shape[1] + 1, np.int64)
-    manner, seats = Manner(FIRST_FREE, False, False, 0), Seats(nodes, counts)
+    manner, seats = Picking(FIRST_FREE, False, False, 0), NodeCounts(nodes, counts)
     for i in range(options.size):
         o = options[i]
         supply = Supply(NF, NI, OI[c.O_TYPE, o], OF[c.O_CPUS, o], OF[c.O_MEMORY, o], False)

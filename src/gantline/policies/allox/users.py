@@ -70,6 +70,6 @@ def let_in(score: Floats, weight: Floats, active: Bools, alpha: float) -> Bools:
     return chosen
 
 
-def scores(owner: Ints, gain: Floats, users: int) -> Floats:
+def user_scores(owner: Ints, gain: Floats, users: int) -> Floats:
     """Every user's score from its running jobs: their owners, and what each adds where it runs."""
     return np.bincount(owner, weights=gain, minlength=users).astype(np.float64)

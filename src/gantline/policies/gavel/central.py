@@ -11,7 +11,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats
 from gantline.policies.gavel.program import Program
-from gantline.solvers.interior import Point, Problem, climb
+from gantline.solvers.interior import LinearProblem, Point, climb
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _start(program: Program) -> Start:
     return Start(x, np.where(able, throughput, 1.0), able)
 
 
-def _problem(program: Program, start: Start, kept: Bools, base: Floats | None) -> Problem:
+def _problem(program: Program, start: Start, kept: Bools, base: Floats | None) -> LinearProblem:
     """The program with every floor row in units of the start's throughput, and only the floors that are kept."""
     unit = np.ones(len(program.bound))
     unit[1 : 2 * program.size : 2] = start.throughput
@@ -106,7 +106,7 @@ def _problem(program: Program, start: Start, kept: Bools, base: Floats | None) -
         bound[1 : 2 * program.size : 2] = -base
     weight = program.row_weight.copy()
     weight[1 : 2 * program.size : 2] *= kept
-    return Problem(
+    return LinearProblem(
         start=program.start,
         index=program.index,
         value=program.value / unit[program.index],

@@ -116,7 +116,7 @@ class GavelAlloX(GavelPolicy):
 
 
 @dataclass(frozen=True)
-class Gandiva(PackingPolicy):
+class GavelGandiva(PackingPolicy):
     """Equal parts for all; when the cluster is full, random pairs share devices while that does not hurt."""
 
     name: ClassVar[str] = "gavel.gandiva"

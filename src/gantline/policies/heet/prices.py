@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gantline.policies.heet.ways import Way, Ways
+from gantline.policies.heet.ways import HeetWays, Way
 
 _LEAST = 1e-6
 
@@ -27,7 +27,7 @@ class Prices:
         return self.idle[job] if way is None else self.table[job][way]
 
 
-def price_all(ways: Ways, capacity: list[int], kappa: float, power: float) -> Prices:
+def price_all(ways: HeetWays, capacity: list[int], kappa: float, power: float) -> Prices:
     """Prices of all ways of all jobs."""
     worth = _worth(ways, len(capacity))
     total = max(sum(worth[kind] * count for kind, count in enumerate(capacity)), _LEAST)
@@ -48,7 +48,7 @@ def price_all(ways: Ways, capacity: list[int], kappa: float, power: float) -> Pr
     return Prices(table, idle)
 
 
-def _worth(ways: Ways, kinds: int) -> list[float]:
+def _worth(ways: HeetWays, kinds: int) -> list[float]:
     """Per device type the mean speed of one device there, relative to each job's best."""
     sums, counts = [0.0] * kinds, [0] * kinds
     for speeds in ways.speed.values():

@@ -24,7 +24,7 @@ _SWEEPS = 6  # of the filter, which is fitted at every decision; more gain littl
 
 
 @dataclass(frozen=True)
-class Ways:
+class HeetWays:
     """Per job (position in the snapshot) that may be changed now: believed speed of every way it may run."""
 
     speed: dict[int, dict[Way, float]]
@@ -38,7 +38,7 @@ class Ways:
         return self.left[job] / self.speed[job][way]
 
 
-def read_ways(snapshot: Snapshot, memory: dict[str, Any], profile: str) -> tuple[Ways, dict[str, Any]]:
+def read_ways(snapshot: Snapshot, memory: dict[str, Any], profile: str) -> tuple[HeetWays, dict[str, Any]]:
     """All that is known and believed, and what to remember of it."""
     jobs, capacity = snapshot.jobs, snapshot.cluster.capacity
     phase = jobs.phase
@@ -60,7 +60,7 @@ def read_ways(snapshot: Snapshot, memory: dict[str, Any], profile: str) -> tuple
     known, remembered = _known(listed, held, rows, memory, profile)
     speed = listed if profile == "all" else _believed(listed, known, rows, remembered, snapshot)
     left = dict(zip(listed, np.maximum(jobs.remaining[mine], 1e-9).tolist()))
-    return Ways(speed, held, left, [max(int(room), 0) for room in free], known), remembered
+    return HeetWays(speed, held, left, [max(int(room), 0) for room in free], known), remembered
 
 
 def _known(
@@ -126,7 +126,7 @@ def _believed(
     }
 
 
-def put_to_the_test(ways: Ways, grants: dict[int, Way], rows: list[int]) -> dict[str, dict[str, float]]:
+def put_to_the_test(ways: HeetWays, grants: dict[int, Way], rows: list[int]) -> dict[str, dict[str, float]]:
     """What is believed of the ways that jobs are given without having been measured in them."""
     return {str(rows[job]): {_text(way): ways.speed[job][way]} for job, way in grants.items() if way not in ways.known[job]}
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.policies.elastic.pools import Pool
-from gantline.policies.optimus.jointly import Demand, Task
+from gantline.policies.optimus.jointly import JointDemand, JointTask
 
 
 class Seats(NamedTuple):
@@ -19,8 +19,8 @@ class Seats(NamedTuple):
     workers: list[int]
 
     @property
-    def task(self) -> Task:
-        return Task(len(self.servers), len(self.workers))
+    def task(self) -> JointTask:
+        return JointTask(len(self.servers), len(self.workers))
 
 
 class Room:
@@ -30,7 +30,7 @@ class Room:
         self.nodes, self.free = nodes, free
         self.place = {int(node): place for place, node in enumerate(nodes)}
 
-    def take(self, seats: Seats, demand: Demand) -> bool:
+    def take(self, seats: Seats, demand: JointDemand) -> bool:
         """These seats, or none of them."""
         need = np.zeros_like(self.free)
         for amounts, where in zip(demand.parts, (seats.servers, seats.workers)):
@@ -59,7 +59,7 @@ def free_room(pool: Pool) -> Room:
     return Room(nodes, free)
 
 
-def deal(task: Task, demand: Demand, room: Room, kind: int) -> Seats | None:
+def deal(task: JointTask, demand: JointDemand, room: Room, kind: int) -> Seats | None:
     """Seats on the fewest nodes, those with most CPUs (then GPUs) free first, dealt round; else as many as fit; None: nothing."""
     order = np.lexsort((-room.free[:, 0], -room.free[:, 1]))
     server, worker = np.array(demand.server), np.array(demand.worker)
@@ -77,7 +77,7 @@ def deal(task: Task, demand: Demand, room: Room, kind: int) -> Seats | None:
     return _first_fit(task, server, worker, room, kind)
 
 
-def _first_fit(task: Task, server: Floats, worker: Floats, room: Room, kind: int) -> Seats | None:
+def _first_fit(task: JointTask, server: Floats, worker: Floats, room: Room, kind: int) -> Seats | None:
     """Workers and servers in turn, each on the first node with room, until one finds none; a job needs one of both."""
     before, seats = room.free.copy(), Seats(kind, [], [])
     for turn in range(max(task)):

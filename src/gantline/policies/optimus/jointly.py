@@ -14,7 +14,7 @@ from gantline.policies.optimus.beliefs import Belief
 Amounts = tuple[float, float, float]  # GPUs, CPUs, GB
 
 
-class Task(NamedTuple):
+class JointTask(NamedTuple):
     """Servers and workers of one job; none of both: it waits."""
 
     servers: int
@@ -22,7 +22,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Demand:
+class JointDemand:
     """What a server and a worker take, and what there is of it; what the cluster does not count is not asked for."""
 
     server: Amounts
@@ -34,7 +34,7 @@ class Demand:
         return self.server, self.worker
 
     @staticmethod
-    def of_type(snapshot: Snapshot, kind: int, gpus: float | None = None) -> Demand:
+    def of_type(snapshot: Snapshot, kind: int, gpus: float | None = None) -> JointDemand:
         """For the nodes of one type."""
         model: Any = snapshot.performance
         up, kinds = snapshot.cluster.node_up, snapshot.cluster.node_type
@@ -43,11 +43,11 @@ class Demand:
         counted = (1.0, 1.0 if cpus > 0.0 else 0.0, 1.0 if memory > 0.0 else 0.0)
         server = (0.0, model.server_cpus * counted[1], model.server_memory * counted[2])
         worker = (1.0, model.worker_cpus * counted[1], model.worker_memory * counted[2])
-        return Demand(server, worker, (float(sum(node.gpus for node in nodes)) if gpus is None else gpus, cpus, memory))
+        return JointDemand(server, worker, (float(sum(node.gpus for node in nodes)) if gpus is None else gpus, cpus, memory))
 
     @staticmethod
-    def of(pool: Pool) -> Demand:
-        return Demand.of_type(pool.snapshot, pool.kind, float(pool.capacity))
+    def of(pool: Pool) -> JointDemand:
+        return JointDemand.of_type(pool.snapshot, pool.kind, float(pool.capacity))
 
     def share(self, amounts: Amounts) -> float:
         """The dominant share: the largest part of anything."""
@@ -57,7 +57,7 @@ class Demand:
 class _Left:
     """What has not been given out."""
 
-    def __init__(self, demand: Demand) -> None:
+    def __init__(self, demand: JointDemand) -> None:
         self.amounts = list(demand.capacity)
 
     def take(self, *wanted: Amounts) -> bool:
@@ -70,13 +70,13 @@ class _Left:
         return True
 
 
-def by_gain(beliefs: Sequence[Belief], demand: Demand, most: Sequence[int]) -> list[Task]:
+def by_gain(beliefs: Sequence[Belief], demand: JointDemand, most: Sequence[int]) -> list[JointTask]:
     """A server and a worker each in order of arrival; then whichever task saves most time per dominant share, while any saves some.
 
     The paper divides by the amount of the dominant resource; shares make GPUs and CPUs comparable. Where no further task of one kind fits,
     the other kind goes on; the paper stops. Ties fall to the earlier job, then to the worker.
     """
-    left, found, fits = _Left(demand), [Task(0, 0)] * len(beliefs), [True, True]
+    left, found, fits = _Left(demand), [JointTask(0, 0)] * len(beliefs), [True, True]
     price = [max(demand.share(amounts), 1e-12) for amounts in demand.parts]
     offers: list[tuple[float, int, int]] = []
 
@@ -90,7 +90,7 @@ def by_gain(beliefs: Sequence[Belief], demand: Demand, most: Sequence[int]) -> l
 
     for job in range(len(beliefs)):
         if most[job] > 0 and left.take(*demand.parts):
-            found[job] = Task(1, 1)
+            found[job] = JointTask(1, 1)
             offer(job)
     while offers:
         _, job, kind = heappop(offers)
@@ -101,13 +101,13 @@ def by_gain(beliefs: Sequence[Belief], demand: Demand, most: Sequence[int]) -> l
     return found
 
 
-def _grown(task: Task, kind: int) -> Task:
-    return Task(task.servers + (kind == 0), task.workers + (kind == 1))
+def _grown(task: JointTask, kind: int) -> JointTask:
+    return JointTask(task.servers + (kind == 0), task.workers + (kind == 1))
 
 
-def by_share(demand: Demand, most: Sequence[int]) -> list[Task]:
+def by_share(demand: JointDemand, most: Sequence[int]) -> list[JointTask]:
     """Pairs of a server and a worker, always to the smallest dominant share, until none fits; ties fall to the earlier job."""
-    left, found = _Left(demand), [Task(0, 0)] * len(most)
+    left, found = _Left(demand), [JointTask(0, 0)] * len(most)
     (_, a, b), (c, d, e) = demand.parts
     pair = demand.share((c, a + d, b + e))
     waiting = [(0.0, job) for job in range(len(most)) if most[job] > 0]
@@ -116,7 +116,7 @@ def by_share(demand: Demand, most: Sequence[int]) -> list[Task]:
         share, job = heappop(waiting)
         if not left.take(*demand.parts):
             break
-        found[job] = Task(found[job].servers + 1, found[job].workers + 1)
+        found[job] = JointTask(found[job].servers + 1, found[job].workers + 1)
         if found[job].workers < most[job]:
             heappush(waiting, (share + pair, job))
     return found

@@ -17,7 +17,7 @@ from gantline.policies.elastic.pools import Pool, plan_of, pools
 from gantline.policies.optimus.beliefs import read_beliefs
 from gantline.policies.optimus.by_size import marginal_gains
 from gantline.policies.optimus.dealing import Seats, deal, free_room
-from gantline.policies.optimus.jointly import Demand, Task, by_gain, by_share
+from gantline.policies.optimus.jointly import JointDemand, JointTask, by_gain, by_share
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ServersAndWorkers(Policy):
         """Devices per job, where jobs list sizes and have no parameter servers."""
 
     @abstractmethod
-    def tasks(self, pool: Pool, demand: Demand, most: list[int]) -> list[Task]:
+    def tasks(self, pool: Pool, demand: JointDemand, most: list[int]) -> list[JointTask]:
         """Servers and workers per job of the pool."""
 
     def decide(self, snapshot: Snapshot) -> Plan:
@@ -54,7 +54,7 @@ class ServersAndWorkers(Policy):
 
     def _seats(self, pool: Pool, before: dict[str, Seats]) -> dict[str, Seats]:
         """Where everybody of the pool sits: who keeps its size stays, the others are dealt out anew, the smallest first."""
-        demand, room = Demand.of(pool), free_room(pool)
+        demand, room = JointDemand.of(pool), free_room(pool)
         tasks = self.tasks(pool, demand, pool.curves.most.tolist())
         rows = [str(row) for row in pool.of(pool.snapshot.jobs.rows).tolist()]
         found: dict[str, Seats] = {}
@@ -69,7 +69,7 @@ class ServersAndWorkers(Policy):
 
 
 def _parts(snapshot: Snapshot, seats: Seats) -> tuple[Part, ...]:
-    server, worker = Demand.of_type(snapshot, seats.type).parts
+    server, worker = JointDemand.of_type(snapshot, seats.type).parts
     return (
         Part(SERVER, seats.type, len(seats.servers), gpus=0, cpus=server[1], memory=server[2], nodes=tuple(seats.servers)),
         Part(WORKER, seats.type, len(seats.workers), gpus=1, cpus=worker[1], memory=worker[2], nodes=tuple(seats.workers)),
@@ -92,7 +92,7 @@ class Optimus(ServersAndWorkers):
     def sizes(self, pool: Pool) -> Ints:
         return marginal_gains(pool)
 
-    def tasks(self, pool: Pool, demand: Demand, most: list[int]) -> list[Task]:
+    def tasks(self, pool: Pool, demand: JointDemand, most: list[int]) -> list[JointTask]:
         return by_gain(read_beliefs(pool), demand, most)
 
 
@@ -106,5 +106,5 @@ class OptimusDrf(ServersAndWorkers):
     def sizes(self, pool: Pool) -> Ints:
         return equal_sizes(pool.curves, pool.capacity)
 
-    def tasks(self, pool: Pool, demand: Demand, most: list[int]) -> list[Task]:
+    def tasks(self, pool: Pool, demand: JointDemand, most: list[int]) -> list[JointTask]:
         return by_share(demand, most)

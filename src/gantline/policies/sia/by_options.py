@@ -10,7 +10,7 @@ from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.policies.sia.configurations import Configurations
 from gantline.policies.sia.matrix import costs, normalised, restart_factor
-from gantline.policies.sia.program import choose
+from gantline.policies.sia.program import choose_configurations
 
 
 def decide(snapshot: Snapshot, p: float, idle: float, restart: float) -> Plan:
@@ -25,7 +25,7 @@ def decide(snapshot: Snapshot, p: float, idle: float, restart: float) -> Plan:
     factor = restart_factor(snapshot.now - jobs.arrival, jobs.restarts, np.full(len(jobs), restart))
     cost = costs(normalised(goodput, unit), factor, holds, jobs.weight, p)
     forced = np.where(jobs.locked, holds, -1)
-    chosen = choose(cost, columns, idle, forced).column
+    chosen = choose_configurations(cost, columns, idle, forced).column
     runs = np.flatnonzero(chosen >= 0)
     picked = option[runs, chosen[runs]] - jobs.option_first[runs]
     return Plan.assign(Assignments(runs, option=picked))

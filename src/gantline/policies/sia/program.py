@@ -14,7 +14,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.policies.sia.configurations import Configurations
-from gantline.solvers.multiple_choice import solve
+from gantline.solvers.multiple_choice import solve_choices
 
 TIE = 1e-3  # what all ties together may add, about; far below the 0.01 to which costs are rounded
 EXACT_TIES = 100
@@ -30,7 +30,7 @@ class Choice:
     cost: float
 
 
-def choose(cost: Floats, columns: Configurations, idle: float, forced: Ints | None = None) -> Choice:
+def choose_configurations(cost: Floats, columns: Configurations, idle: float, forced: Ints | None = None) -> Choice:
     """Minimise the sum of ``cost`` over chosen columns plus ``idle`` for every job without one.
 
     ``cost`` is jobs x columns, infinite where a job cannot have that column. A job with a ``forced`` column has it; where not even
@@ -51,7 +51,7 @@ def choose(cost: Floats, columns: Configurations, idle: float, forced: Ints | No
     kept = _staircase(of_job, columns.group[column], columns.gpus[column], saving)
     of_job, column, saving = of_job[kept], column[kept], saving[kept]
     slack = 0.0 if jobs <= EXACT_TIES else 0.5 * _STEP * _SCALE
-    picked = solve(of_job, columns.use[column], saving * _SCALE, free, jobs, slack)
+    picked = solve_choices(of_job, columns.use[column], saving * _SCALE, free, jobs, slack)
     answer[of_job[picked]] = column[picked]
     has = np.flatnonzero(answer >= 0)
     paid = cost[has, answer[has]]

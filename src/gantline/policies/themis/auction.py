@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.solvers.multiple_choice import solve
+from gantline.solvers.multiple_choice import solve_choices
 
 _EQUAL = 1e-9  # gains of logarithms below this are none
 
@@ -35,7 +35,7 @@ class Bid:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AuctionOutcome:
     """Per bidder: the row of the fair split (-1: none), and the part of it that is kept after the hidden payment."""
 
     row: Ints
@@ -55,12 +55,12 @@ def fair_split(bids: Sequence[Bid], offer: Ints) -> Ints:
     machines = np.flatnonzero(use[worth].any(axis=0))
     names, number = np.unique(owner[worth], return_inverse=True)
     need = use[worth][:, machines].astype(np.float64)
-    for column in solve(number, need, gain[worth], offer[machines].astype(np.float64), len(names)):
+    for column in solve_choices(number, need, gain[worth], offer[machines].astype(np.float64), len(names)):
         split[owner[worth[column]]] = row[worth[column]]
     return split
 
 
-def partial_allocation(bids: Sequence[Bid], offer: Ints) -> Outcome:
+def partial_allocation(bids: Sequence[Bid], offer: Ints) -> AuctionOutcome:
     """The fair split of the offer, and what each winner keeps of its row."""
     split = fair_split(bids, offer)
     keep = np.ones(len(bids))
@@ -73,7 +73,7 @@ def partial_allocation(bids: Sequence[Bid], offer: Ints) -> Outcome:
         without = fair_split([bids[k] for k in others], offer)
         possible = sum(_log(bids[k], at) for k, at in zip(others, without.tolist()))
         keep[winner] = min(float(np.exp(reached[others].sum() - possible)), 1.0)
-    return Outcome(split, keep)
+    return AuctionOutcome(split, keep)
 
 
 def _log(bid: Bid, row: int) -> float:

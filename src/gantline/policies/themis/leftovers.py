@@ -14,7 +14,7 @@ from gantline.policies.themis.standing import Standing
 
 
 @dataclass
-class Table:
+class Leftovers:
     """Devices while they are handed out: who has which, and what is left on each node."""
 
     before: dict[int, tuple[int, ...]]  # job -> devices that it holds until now
@@ -43,7 +43,7 @@ class Table:
         return found
 
 
-def hand_out(table: Table, standing: Standing, offer: Offer, rng: np.random.Generator) -> None:
+def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.Generator) -> None:
     """Those whose lease is over go on where they are; jobs grow on machines that they are on; the others draw lots."""
     waiting = [job for job in range(len(standing.pool)) if job not in table.given]
     room = table.room()
@@ -65,7 +65,7 @@ def hand_out(table: Table, standing: Standing, offer: Offer, rng: np.random.Gene
                 break
 
 
-def _grow(table: Table, standing: Standing, job: int) -> None:
+def _grow(table: Leftovers, standing: Standing, job: int) -> None:
     """To the next sizes, while the machines that the job is on have room."""
     have = len(table.given[job])
     for size in [size for size in sizes_of(standing, job) if size > have]:

@@ -17,7 +17,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.pools import Pool, pools, rooms
 from gantline.policies.themis.auction import partial_allocation
 from gantline.policies.themis.bids import Bundle, Offer, app_rho, bid_table, sizes_of
-from gantline.policies.themis.leftovers import Table, hand_out
+from gantline.policies.themis.leftovers import Leftovers, hand_out
 from gantline.policies.themis.standing import Standing, standing
 
 _PAYMENTS = ("lottery", "floor", "none")
@@ -77,7 +77,7 @@ class Themis(Policy):
 
     def _auction(
         self, pool: Pool, leases: dict[str, list[int]], memory: dict[str, Any], until: float, rng: np.random.Generator
-    ) -> tuple[Table, dict[str, Any]]:
+    ) -> tuple[Leftovers, dict[str, Any]]:
         """Who has which devices until the leases end: leases in force, winners, then leftovers."""
         snapshot, jobs = pool.snapshot, pool.snapshot.jobs
         stand, kept = standing(pool, memory, until - snapshot.now)
@@ -85,7 +85,7 @@ class Themis(Policy):
         node = {device: node for node, devices in free.items() for device in devices}
         holds = {k: jobs.devices(int(pool.jobs[k])) for k in range(len(pool))}
         before = {k: held for k, held in holds.items() if held and all(device in node for device in held)}
-        table = Table(before, node, free)
+        table = Leftovers(before, node, free)
         for k, held in before.items():
             if str(jobs.rows[pool.jobs[k]]) in leases:
                 table.give(k, table.where(held))
@@ -98,7 +98,7 @@ class Themis(Policy):
         hand_out(table, stand, offer, rng)
         return table, kept
 
-    def _winners(self, stand: Standing, table: Table, offer: Offer, rng: np.random.Generator) -> Bundle:
+    def _winners(self, stand: Standing, table: Leftovers, offer: Offer, rng: np.random.Generator) -> Bundle:
         """The auction: whoever is worst off bids, and keeps what the hidden payment leaves."""
         members: list[list[int]] = [[] for _ in range(stand.apps)]
         for job, app in enumerate(stand.app.tolist()):

@@ -1,0 +1,73 @@
+"""No two things of one name, where a reader could take one for the other: classes anywhere, functions within a room."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import gantline
+
+SOURCE = Path(gantline.__file__).parent
+
+#: classes that stand twice, and why that confuses nobody
+TWICE = {
+    "Batch": "a job file says what the training loop then holds",
+    "Book": "ElasticFlow's bookings of time, and the live scheduler's book of jobs",
+    "Checkpoints": "where a regime's loop can be gone on with, and where a job's own are kept",
+    "Ending": "how a job ends in the tests of executors, and in the local runner",
+    "Entry": "one stored machine code, and one line of the live record",
+    "Groups": "groups of a plan, and control groups of the kernel",
+    "Job": "a live job on both sides: the scheduler's, and the one that a training script holds",
+    "Log": "intervals of the engine, and lines of a job",
+    "Order": "to an executor, and of a sampler's items",
+    "Part": "a role of a plan, and of a job file, which becomes one",
+    "Pool": "seats of AlloX, and pools of elastic jobs",
+    "Progress": "of a live job, as it is told and as its file asks for it",
+    "Sampler": "of what to profile, and of a data set",
+    "Setup": "of a forecast, and of a service",
+    "Source": "of an estimate, and of compiled code",
+    "Task": "one run of a sweep, and one process of the local runner",
+}
+
+#: functions that stand twice in one room, and why
+SAME_ROOM = {
+    "check": "commands of two groups: `experiment check`, `trace check`",
+    "compare": "the same question in Python, and from a file of experiments",
+    "events": "commands of two groups: `events`, `get events`",
+    "read": "one per trace format, found by the registry of importers",
+}
+
+
+def top_level(kind: type | tuple[type, ...]) -> dict[str, list[str]]:
+    """Name -> the files that define it at their top level, private ones left out."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for file in sorted(SOURCE.rglob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, kind) and not node.name.startswith("_"):  # type: ignore[attr-defined]
+                found[node.name].append(file.relative_to(SOURCE).as_posix())  # type: ignore[attr-defined]
+    return found
+
+
+def test_no_two_classes_have_one_name() -> None:
+    twice = {name: files for name, files in top_level(ast.ClassDef).items() if len(files) > 1}
+    assert {name: files for name, files in twice.items() if name not in TWICE} == {}
+    assert TWICE.keys() - twice.keys() == set(), "these stand once now"
+    assert all(len(files) == 2 for files in twice.values())
+
+
+def test_no_two_functions_of_a_room_have_one_name() -> None:
+    twice = {}
+    for name, files in top_level((ast.FunctionDef, ast.AsyncFunctionDef)).items():
+        rooms = [file.rpartition("/")[0] for file in files]
+        if len(set(rooms)) < len(rooms):
+            twice[name] = files
+    assert {name: files for name, files in twice.items() if name not in SAME_ROOM} == {}
+    assert SAME_ROOM.keys() - twice.keys() == set(), "these stand once now"
+
+
+def test_no_policy_goes_behind_its_snapshot() -> None:
+    """The tables behind a snapshot hold the truth; they are for those who store, replay or check one."""
+    for room in ("policies", "admission", "placement", "performance", "solvers"):
+        for file in (SOURCE / room).rglob("*.py"):
+            assert "core.insiders" not in file.read_text(encoding="utf-8"), file
