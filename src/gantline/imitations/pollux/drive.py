@@ -21,9 +21,9 @@ from gantline.imitations.pollux.speedups import Beliefs
 from gantline.imitations.pollux.tiresias import LIMIT, TiresiasInPollux
 from gantline.imitations.profiles import profiles_of, told_of
 from gantline.imitations.refusals import refuse
-from gantline.policies.optimus.policy import OptimusInPollux as OptimusPolicy
-from gantline.policies.pollux.policy import PolluxInItsSimulator as PolluxPolicy
-from gantline.policies.tiresias import TiresiasInPollux as TiresiasPolicy
+from gantline.policies.optimus.policy import Optimus
+from gantline.policies.pollux.policy import Pollux
+from gantline.policies.tiresias import Tiresias
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime pollux"
@@ -37,9 +37,9 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     profiles = profiles_of(simulation, trace, _WHERE)
     kind, sizes = node_sizes(state.tables.cluster)
     asked = read_asked(trace, profiles, kind, sizes)
-    learns = isinstance(policy, PolluxPolicy)
+    learns = isinstance(policy, Pollux)
     loop = Loop(make_jobs(state.tables, asked, learns), asked.applications, state.regime.round, on_interval=_reporter(simulation))
-    if isinstance(policy, PolluxPolicy):
+    if isinstance(policy, Pollux):
         loop.interference, loop.artifact_fit = policy.interference, policy.fit == "artifact"
     loop.run(_decider(simulation, asked, sizes, loop))
     if loop.stalled:
@@ -54,13 +54,13 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
 
 def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> Decider:
     policy, capacity = simulation.engine.policy, sizes.tolist()
-    if isinstance(policy, TiresiasPolicy):
+    if isinstance(policy, Tiresias):
         if len(policy.limits) > 1 or policy.gittins or math.isfinite(policy.promote) or policy.service != "gpu-time":
             raise RefusedError("its Tiresias has two queues and nothing else to set", where=_WHERE, fix="set limits=57600, or nothing")
         return TiresiasInPollux(asked.devices, capacity, policy.limits[0] if policy.limits else LIMIT)
-    if isinstance(policy, OptimusPolicy):
+    if isinstance(policy, Optimus):
         return _optimus(asked, capacity, loop)
-    if isinstance(policy, PolluxPolicy):
+    if isinstance(policy, Pollux):
         beliefs = Beliefs(len(asked.app), int(sizes.sum()), int(sizes.max()))
         courses = asked.applications.courses
 
