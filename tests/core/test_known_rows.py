@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gantline import Plan, simulate
 from gantline.core import columns as c
 from gantline.core.inputs import JobWish, Wish
+from gantline.core.insiders import tables_behind
 from gantline.core.known_rows import KnownRows
-from gantline.core.lending import tables_behind
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.drivers.journal import Journal

@@ -10,23 +10,19 @@ import gantline
 
 SOURCE = Path(gantline.__file__).parent
 
+#: rooms with a vocabulary of their own: what runs in the user's training script, and what turns kernels into files
+APART = ("train/", "_machine_code/")
+
 #: classes that stand twice, and why that confuses nobody
 TWICE = {
-    "Batch": "a job file says what the training loop then holds",
     "Book": "ElasticFlow's bookings of time, and the live scheduler's book of jobs",
-    "Checkpoints": "where a regime's loop can be gone on with, and where a job's own are kept",
     "Ending": "how a job ends in the tests of executors, and in the local runner",
-    "Entry": "one stored machine code, and one line of the live record",
     "Groups": "groups of a plan, and control groups of the kernel",
-    "Job": "a live job on both sides: the scheduler's, and the one that a training script holds",
     "Log": "intervals of the engine, and lines of a job",
-    "Order": "to an executor, and of a sampler's items",
     "Part": "a role of a plan, and of a job file, which becomes one",
     "Pool": "seats of AlloX, and pools of elastic jobs",
     "Progress": "of a live job, as it is told and as its file asks for it",
-    "Sampler": "of what to profile, and of a data set",
     "Setup": "of a forecast, and of a service",
-    "Source": "of an estimate, and of compiled code",
     "Task": "one run of a sweep, and one process of the local runner",
 }
 
@@ -43,9 +39,10 @@ def top_level(kind: type | tuple[type, ...]) -> dict[str, list[str]]:
     """Name -> the files that define it at their top level, private ones left out."""
     found: dict[str, list[str]] = defaultdict(list)
     for file in sorted(SOURCE.rglob("*.py")):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        place = file.relative_to(SOURCE).as_posix()
+        for node in () if place.startswith(APART) else ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(node, kind) and not node.name.startswith("_"):  # type: ignore[attr-defined]
-                found[node.name].append(file.relative_to(SOURCE).as_posix())  # type: ignore[attr-defined]
+                found[node.name].append(place)  # type: ignore[attr-defined]
     return found
 
 

@@ -23,7 +23,7 @@ def take_order(state: State, policy: Policy) -> None:
     state.SI[s.S_MISFIT] = 1 if state.regime.strict else int(policy.misfit)
 
 
-def run_declared(engine: Engine, key: LinearKey, bounds: lc.Bounds) -> bool:
+def run_declared(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> bool:
     """Run to the end without calling back, but to make room in the log; whether the bound in time cut it short."""
     state = engine.state
     take_order(state, engine.policy)
@@ -35,7 +35,7 @@ def run_declared(engine: Engine, key: LinearKey, bounds: lc.Bounds) -> bool:
     return cut
 
 
-def _run_on_tables(engine: Engine, key: LinearKey, bounds: lc.Bounds) -> bool:
+def _run_on_tables(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> bool:
     """Everything that records cannot say."""
     state = engine.state
     clock = lc.clock(state.regime, bounds)

@@ -64,7 +64,7 @@ def knows(state: State, key: LinearKey) -> bool:
     return fits_dense(state) and bool((OF[c.O_RATE] == 1.0).all() and (OF[c.O_RATE_SPREAD] == 1.0).all())
 
 
-def run_on_records(engine: Engine, key: LinearKey, bounds: lc.Bounds) -> bool:
+def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> bool:
     """Run to the end without calling back, but to make room in the log; whether the bound in time cut it short."""
     state = engine.state
     t, log = state.tables, state.log

@@ -21,7 +21,7 @@ DONE, NEED_LOG, CUT = 0, 1, 2  # everything has ended, the log is full, the boun
 
 
 @dataclass(frozen=True)
-class Bounds:
+class LoopBounds:
     """When a loop ends, whom it lets in, and who wants to hear of it."""
 
     until: float = math.inf
@@ -38,7 +38,7 @@ class LoopClock(NamedTuple):
     number: Ints
 
 
-def clock(regime: Regime, bounds: Bounds) -> LoopClock:
+def clock(regime: Regime, bounds: LoopBounds) -> LoopClock:
     """The clock of a loop that has not begun."""
     time = np.zeros(TIMES)
     time[ROUND], time[QUANTUM], time[UNTIL], time[LOAD_LIMIT] = regime.round, regime.quantum, bounds.until, bounds.load_limit

@@ -24,7 +24,7 @@ from gantline.core.reasons import Reason
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
 from gantline.drivers.dense import knows
-from gantline.drivers.loop_clock import Bounds
+from gantline.drivers.loop_clock import LoopBounds
 from gantline.engine import lists as ls
 from gantline.engine.advance import admit, finish_due, next_finish, observe
 from gantline.engine.agenda import Agenda
@@ -81,10 +81,10 @@ class Simulation:
         self.engine.grants.close_open_intervals()
 
     @property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> LoopBounds:
         """What a compiled loop needs to know of this run."""
         limit = self.admission.load_limit * self.state.tables.cluster.gpus
-        return Bounds(self.until, self.track, limit, self.step_all, self.on_progress)
+        return LoopBounds(self.until, self.track, limit, self.step_all, self.on_progress)
 
     def declared_key(self) -> LinearKey | None:
         """The declared key, if nothing in this run needs Python between two decisions."""
