@@ -58,7 +58,7 @@ def test_a_high_power_serves_the_sum_and_a_low_one_the_slowest() -> None:
 
 def test_jobs_that_span_nodes_keep_apart() -> None:
     jobs = [elastic(f"wide{k}", 0.0, 6000.0, {4: 4.0}) for k in range(3)]
-    run = simulate(jobs, "6x2", "pollux", settings=SMALL, round=60.0)
+    run = simulate(jobs, "6x2", "pollux", settings={"size": 40, "generations": 40}, round=60.0)
     begin = run.allocations.filter(pl.col("start") == 0.0)
     nodes = [node for row in begin["nodes"].to_list() for node in row]
     assert len(nodes) == len(set(nodes)) == 6

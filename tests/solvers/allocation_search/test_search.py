@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
-from gantline.solvers.allocation_search.fronts import crowding, find_fronts, sort_by_objectives
+from gantline.solvers.allocation_search.fronts import crowding, find_fronts, group_by_front, sort_by_objectives
 from gantline.solvers.allocation_search.search import Demand, search
-from gantline.solvers.allocation_search.variation import Rules, Scratch, repair
+from gantline.solvers.allocation_search.variation import Rules, Scratch, jumps, repair
 from gantline.solvers.allocation_search.words import fields_for, pack, unpack
 
 
@@ -67,7 +67,7 @@ def test_repair_makes_any_allocation_possible_and_adds_nothing(jobs: int, nodes:
     fields = fields_for(nodes, per_node)
     words = pack(rows, fields)
     room = [np.zeros(nodes, dtype=np.int64) for _ in range(2)]
-    scratch = Scratch(np.zeros((jobs, fields.words), dtype=np.uint64), *room, np.zeros(fields.words, dtype=np.uint64))
+    scratch = Scratch(np.zeros((jobs, fields.words), dtype=np.uint64), *room, np.zeros(fields.words, dtype=np.uint64), jumps(jobs))
     repair(np.array([seed], dtype=np.uint64), fields, Rules(avoid, 16), words, pack(capacity, fields), most, scratch)
     after = unpack(words, fields)
     assert is_possible(after, capacity, most, avoid)
@@ -137,6 +137,23 @@ def test_fronts_are_those_of_the_definition(points: list[tuple[int, int]]) -> No
 
 def test_the_ends_of_a_front_are_never_crowded_and_copies_always() -> None:
     objective = np.array([(0.0, 4.0), (1.0, 2.0), (1.0, 2.0), (2.0, 1.0), (4.0, 0.0)])
-    order, rank, distance = np.arange(5), np.zeros(5, dtype=np.int64), np.zeros(5)
-    assert crowding(objective, order, 5, rank, 0, distance, np.zeros(5, dtype=np.int64)) == 5
+    distance = np.zeros(5)
+    crowding(objective, np.arange(5), distance, np.zeros(5, dtype=np.int64))
     assert distance.tolist() == [np.inf, 2 / 4 + 3 / 4, 0.0, 3 / 4 + 2 / 4, np.inf]
+
+
+def test_sorting_by_front_keeps_the_order_within_each() -> None:
+    order, rank = np.array([4, 0, 3, 1, 2]), np.array([1, 0, 1, 2, 0])
+    begin, room = np.zeros(6, dtype=np.int64), np.zeros(5, dtype=np.int64)
+    group_by_front(order, 5, rank, 3, begin, room)
+    assert order.tolist() == [4, 1, 0, 2, 3]
+    assert begin[:4].tolist() == [0, 2, 4, 5]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 7, 60])
+def test_jobs_are_passed_over_as_often_as_single_draws_would(jobs: int) -> None:
+    jump = jumps(jobs)
+    known = jump[jump >= 0]
+    assert len(known) > 0.9 * len(jump)
+    for passed in range(3):
+        assert (jump == passed).mean() == pytest.approx((1.0 - 1.0 / jobs) ** passed / jobs, abs=0.001)

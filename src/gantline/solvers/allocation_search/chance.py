@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import numpy as np
@@ -44,13 +43,6 @@ def uniform(state: Words) -> float:
 def below(state: Words, count: int) -> int:
     """A whole number below ``count``."""
     return int(uniform(state) * count)
-
-
-@kernel
-def failures(state: Words, log_miss: float) -> int:
-    """How many draws fail before the next that succeeds; ``log_miss`` is the logarithm of the probability of failing."""
-    drawn = math.log(1.0 - uniform(state)) / log_miss
-    return int(min(drawn, 1e9))
 
 
 @kernel

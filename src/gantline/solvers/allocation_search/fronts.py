@@ -61,36 +61,49 @@ def find_fronts(objective: Floats, order: Ints, count: int, rank: Ints, last: In
 
 
 @kernel
-def crowding(objective: Floats, order: Ints, count: int, rank: Ints, front: int, distance: Floats, members: Ints) -> int:
-    """Crowding distances within a front; how many members it has. Repeated objectives count 0, the ends infinity."""
-    size, distinct = 0, 0
+def group_by_front(order: Ints, count: int, rank: Ints, fronts: int, begin: Ints, room: Ints) -> None:
+    """Sort the first ``count`` of ``order`` by front, each front in the order it had; where each begins goes into ``begin``."""
+    for front in range(fronts + 1):
+        begin[front] = 0
     for i in range(count):
-        one = order[i]
-        if rank[one] != front:
-            continue
-        size += 1
-        distance[one] = 0.0
-        if distinct > 0:
-            before = members[distinct - 1]
+        begin[rank[order[i]] + 1] += 1
+    for front in range(fronts):
+        begin[front + 1] += begin[front]
+    for i in range(count):
+        front = rank[order[i]]
+        room[begin[front]] = order[i]
+        begin[front] += 1
+    for front in range(fronts, 0, -1):
+        begin[front] = begin[front - 1]
+    begin[0] = 0
+    for i in range(count):
+        order[i] = room[i]
+
+
+@kernel
+def crowding(objective: Floats, front: Ints, distance: Floats, distinct: Ints) -> None:
+    """Crowding distances within a front that is sorted by objectives. Repeated objectives count 0, the ends infinity."""
+    size, count = front.size, 0
+    for i in range(size):
+        one = front[i]
+        distance[one] = np.inf if size <= 2 else 0.0
+        if count > 0:
+            before = distinct[count - 1]
             if objective[before, 0] == objective[one, 0] and objective[before, 1] == objective[one, 1]:
                 continue
-        members[distinct] = one
-        distinct += 1
+        distinct[count] = one
+        count += 1
     if size <= 2:
-        for i in range(count):
-            if rank[order[i]] == front:
-                distance[order[i]] = np.inf
-        return size
-    first, final = members[0], members[distinct - 1]
+        return
+    first, final = distinct[0], distinct[count - 1]
     width = objective[final, 0] - objective[first, 0]
     height = objective[first, 1] - objective[final, 1]
     distance[first] = distance[final] = np.inf
-    for i in range(1, distinct - 1):
-        before, after = members[i - 1], members[i + 1]
+    for i in range(1, count - 1):
+        before, after = distinct[i - 1], distinct[i + 1]
         gap = 0.0
         if width > 0.0:
             gap += (objective[after, 0] - objective[before, 0]) / width
         if height > 0.0:
             gap += (objective[before, 1] - objective[after, 1]) / height
-        distance[members[i]] = gap
-    return size
+        distance[distinct[i]] = gap

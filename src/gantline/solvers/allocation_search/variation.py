@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
-from gantline.solvers.allocation_search.chance import below, failures, uniform, word
+from gantline.solvers.allocation_search.chance import below, uniform, word
 from gantline.solvers.allocation_search.words import (
     Fields,
     Words,
@@ -26,6 +26,8 @@ from gantline.solvers.allocation_search.words import (
 )
 
 _16: Final = np.uint64(16)
+_11, _52 = np.uint64(11), np.uint64(52)
+_UNIT: Final = 1.0 / (1 << 53)
 _LOW: Final = np.uint64(0xFFFF)
 
 
@@ -46,6 +48,7 @@ class Scratch(NamedTuple):
     holders: Ints  # per node: jobs on it
     visit: Ints  # nodes in random order
     left: Words  # per word
+    jump: Ints  # see `jumps`
 
 
 @kernel
@@ -81,10 +84,11 @@ def mutate(state: Words, f: Fields, rules: Rules, rows: Words, present: Words, c
             while rest:
                 bit = lowest(rest)
                 rest ^= bit
-                if uniform(state) * s.holders[(k << f.log) + place_of(f, bit)] < 1.0:
+                holders = s.holders[(k << f.log) + place_of(f, bit)]
+                if holders == 1 or uniform(state) * holders < 1.0:
                     s.hit[j, k] |= bit
     log_miss = math.log(1.0 - 1.0 / jobs) if jobs > 1 else -np.inf
-    place, job = 0, failures(state, log_miss)
+    place, job = 0, _jump(state, s.jump, log_miss)
     while True:
         while job >= jobs:
             job -= jobs
@@ -93,7 +97,7 @@ def mutate(state: Words, f: Fields, rules: Rules, rows: Words, present: Words, c
             break
         node = s.visit[place]
         s.hit[job, node >> f.log] |= np.uint64(1) << (shift_of(f, node) + f.top)
-        job += 1 + failures(state, log_miss)
+        job += 1 + _jump(state, s.jump, log_miss)
     for j in range(jobs):
         for k in range(words):
             rest = s.hit[j, k]
@@ -103,6 +107,29 @@ def mutate(state: Words, f: Fields, rules: Rules, rows: Words, present: Words, c
                 node = (k << f.log) + place_of(f, bit)
                 now = at(f, rows[j], node)
                 put(f, rows[j], node, now + below(state, capacity[node] - now + 1))
+
+
+def jumps(jobs: int) -> Ints:
+    """How many jobs are passed over until the next one is chosen with one over the jobs, for each of 4,096 equal parts of the chances.
+
+    -1 where the part holds more than one answer.
+    """
+    chance = np.arange(4097) / 4096.0
+    with np.errstate(divide="ignore"):
+        passed = np.log(1.0 - chance) / np.log(1.0 - 1.0 / jobs) if jobs > 1 else np.zeros(4097)
+    low, high = np.floor(passed[:-1]), np.floor(np.minimum(passed[1:], 1e9) - 1e-9)
+    return np.where(low >= high, low, -1.0).astype(np.int64)
+
+
+@kernel
+def _jump(state: Words, jump: Ints, log_miss: float) -> int:
+    """How many jobs are passed over: by the table, or by a logarithm where it has no answer."""
+    drawn = word(state)
+    found = jump[np.int64(drawn >> _52)]
+    if found >= 0:
+        return int(found)
+    chance = float(np.int64(drawn >> _11)) * _UNIT
+    return int(min(math.log(1.0 - chance) / log_miss, 1e9))
 
 
 @kernel
