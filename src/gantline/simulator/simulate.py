@@ -27,6 +27,7 @@ from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates
 from gantline.performance.gavel_model import GavelModel
 from gantline.performance.goodput.measured import Profiles
+from gantline.performance.goodput.online import OnlineGoodput
 from gantline.performance.learned_curves import LearnedCurves, read_scaling
 from gantline.performance.parameter_servers import ServerModel
 from gantline.performance.throughput_table import ThroughputTable
@@ -36,6 +37,7 @@ from gantline.simulator.bill import bill, with_costs, with_prices
 from gantline.simulator.budget import guard_of
 from gantline.simulator.changes import changes_of
 from gantline.simulator.finders import find
+from gantline.simulator.goodput import check_alone, use_profiles
 from gantline.simulator.load import load_tables
 from gantline.simulator.provided import provided_needs
 from gantline.simulator.run import Run
@@ -96,6 +98,13 @@ def simulate(
     changes = tuple(sorted((*find(spec, "node_events", place), *wishes), key=lambda event: event.time))
     chosen = with_prices(chosen.for_regime(way.name), money)
     chosen = with_costs(chosen, price, way)
+    profiles: Profiles | None = find(spec, "profiles", place)
+    if profiles is not None and not way.profiles:
+        if find_imitation(way.name) is not None or not getattr(chosen, "believes", False):
+            what = f"regime '{way.name}' does not use profiles under '{chosen.name or type(chosen).__name__}'"
+            raise RefusedError(what, where="--profiles", fix="leave that out, or use --policy pollux or sia, or their regimes")
+        check_alone(performance=performance, throughputs=speeds, scaling=read_scaling(spec.scaling))
+        jobs, performance = use_profiles(jobs, place, profiles, chosen, way.round)
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
     tables.performance = performance if performance is not None else scaling_model(jobs, place)
     if speeds is not None:
@@ -116,9 +125,6 @@ def simulate(
     keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
     if keep != NO_CHECKPOINTS and not way.checkpoints:
         raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix="leave that out, or use --regime gavel")
-    profiles: Profiles | None = find(spec, "profiles", place)
-    if profiles is not None and not way.profiles:
-        raise RefusedError(f"regime '{way.name}' does not use profiles", where="--profiles", fix="leave that out, or use another --regime")
     simulation = make_driver(spec.executor, engine, gate, guess, spec.until, window, changes, step_all, spec.latency, on_progress, keep)
     simulation.profiles = profiles
     if journal is not None:
@@ -140,6 +146,8 @@ def simulate(
     let_go()
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | counted_changes | (counted or {})
     summary |= estimation_summary(chosen, tables.performance, spec.seed)
+    if isinstance(tables.performance, OnlineGoodput):
+        summary |= tables.performance.belief_errors(state.learned)
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})
     summary["wall_seconds"] = time.perf_counter() - began

@@ -23,6 +23,7 @@ from gantline.performance.goodput.triangulation import Triangulation
 Shape = tuple[int, ...]
 
 MOST_NODES: Final = 16  # what was measured for so many nodes stands for more
+_MOST_SYNC: Final = 0.999  # of a step
 
 
 def least_rotation(shape: Sequence[int]) -> Shape:
@@ -74,6 +75,26 @@ class StepTimes:
             return Triangulation(self.points[:, :3], self.points[:, 3:])
         except ValueError:  # too few points, or all in one plane
             return None
+
+    @cached_property
+    def single(self) -> float:
+        """Examples a second of one device: its largest batch over its longest step."""
+        rows = self.placements.get((1,))
+        if rows is None:
+            return self.local_most / self.seconds((1,), self.local_most)[0]
+        return float(rows[:, 0].max() / rows[:, 1].max())
+
+    @cached_property
+    def _looked_up(self) -> dict[tuple[Shape, float], tuple[float, float]]:
+        return {}
+
+    def seconds(self, shape: Shape, local: float) -> tuple[float, float]:
+        """Seconds of a step and of averaging for one local batch, looked up once; something of a step is always left for computing."""
+        found = self._looked_up.get((shape, local))
+        if found is None:
+            step, sync = (float(each[0]) for each in self.lookup(shape, local))
+            found = self._looked_up[shape, local] = step, min(sync, _MOST_SYNC * step)
+        return found
 
     def is_measured(self, shape: Sequence[int]) -> bool:
         return least_rotation(shape) in self.placements

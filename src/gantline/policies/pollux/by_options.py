@@ -88,16 +88,35 @@ def plan_by_search(snapshot: Snapshot, look: Search) -> Plan:
 def _demand(pool: Pool, order: Ints, nodes: list[int], devices: int, restart: float, power: float) -> Demand:
     snapshot, curves, jobs = pool.snapshot, pool.curves, pool.snapshot.jobs
     present = present_rows(pool, order, nodes)
-    speed = speeds(curves, devices)[order]
     fair = max(-(-devices // max(len(order), 1)), 1)
-    base = speed[:, min(fair, devices)]
-    base = np.where(base > 0.0, base, speed.max(axis=1, initial=0.0))  # a fair share too small to run on: its best
-    speedup = np.divide(speed, base[:, None], out=np.zeros_like(speed), where=base[:, None] > 0.0)
+    speed, most = _believed(pool, devices, speeds(curves, devices))
+    speed, most = speed[order], most[order]
+    per_node = -(-devices // max(len(nodes), 1))
+    base = speed[:, 0 if fair <= per_node else 1, min(fair, devices)]
+    base = np.where(base > 0.0, base, speed.max(axis=(1, 2), initial=0.0))  # a fair share too small or too large for it: its best
+    speedup = np.divide(speed, base[:, None, None], out=np.zeros_like(speed), where=base[:, None, None] > 0.0)
     age = snapshot.now - pool.of(jobs.arrival)[order]
     penalty = np.maximum(age - restart * pool.of(jobs.restarts)[order], 0.0) / np.maximum(age + restart, 1e-9)
     penalty = np.where(present.any(axis=1), penalty, 1.0)  # whoever holds nothing has nothing to restart
-    both = np.repeat(speedup[:, None, :], 2, axis=1)
-    return Demand(present, curves.most[order], both, penalty, len(nodes) / max(devices, 1), power)
+    return Demand(present, most, speedup, penalty, len(nodes) / max(devices, 1), power)
+
+
+def _believed(pool: Pool, devices: int, listed: Floats) -> tuple[Floats, Ints]:
+    """Speed [job, on one node or several, devices] and the most devices of each: as listed, or as the run's model lets policies know.
+
+    A job that has not run yet is given one device, and is thought to scale in proportion until then.
+    """
+    both, most = np.repeat(listed[:, None, :], 2, axis=1), pool.curves.most.copy()
+    goodputs: Any = getattr(pool.snapshot.performance, "goodputs", None)
+    if goodputs is None:
+        return both, most
+    sizes = np.arange(1, devices + 1)
+    for place, job in enumerate(pool.jobs.tolist()):
+        told = goodputs(pool.snapshot.learned, pool.snapshot.jobs.ids[job], pool.kind, sizes)
+        least = int(pool.curves.least[place])
+        both[place, :, 1:] = sizes if told is None else told
+        most[place] = least if told is None else max(min(int(most[place]), int(np.flatnonzero(told.any(axis=0))[-1:].sum()) + 1), least)
+    return both, most
 
 
 def present_rows(pool: Pool, order: Ints, nodes: list[int]) -> Ints:

@@ -18,10 +18,11 @@ FITS = ("compiled", "artifact")
 class Pollux(Policy):
     """Speedups relative to a fair share, their power mean as large as possible; changes cost a restart, spanning jobs keep apart.
 
-    In the regime `pollux` speedups are believed: models fitted to what each job has shown. Elsewhere they follow from the sizes that a
-    job may have and their speeds.
+    In the regime `pollux`, and on the engine with profiles, speedups are believed: models fitted to what each job has shown. Elsewhere they
+    follow from the sizes that a job may have and their speeds.
     """
 
+    believes: ClassVar[bool] = True
     name: ClassVar[str] = "pollux"
     paper: ClassVar[str] = (
         "Qiao, Choe, Subramanya, Neiswanger, Ho, Zhang, Ganger, Xing: Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized "

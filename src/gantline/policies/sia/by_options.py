@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gantline.core import columns as c
@@ -21,6 +23,7 @@ def decide(snapshot: Snapshot, p: float, idle: float, restart: float) -> Plan:
     columns, option = _columns(snapshot)
     goodput = np.where(option >= 0, snapshot.options.F[c.O_RATE][np.maximum(option, 0)], 0.0)
     unit = np.broadcast_to(np.maximum(columns.gpus, 1).astype(np.float64), goodput.shape)
+    goodput, unit = _believed(snapshot, columns, option, goodput, unit)
     holds = _held(snapshot, option)
     factor = restart_factor(snapshot.now - jobs.arrival, jobs.restarts, np.full(len(jobs), restart))
     cost = costs(normalised(goodput, unit), factor, holds, jobs.weight, p)
@@ -29,6 +32,28 @@ def decide(snapshot: Snapshot, p: float, idle: float, restart: float) -> Plan:
     runs = np.flatnonzero(chosen >= 0)
     picked = option[runs, chosen[runs]] - jobs.option_first[runs]
     return Plan.assign(Assignments(runs, option=picked))
+
+
+def _believed(snapshot: Snapshot, columns: Configurations, option: Ints, listed: Floats, unit: Floats) -> tuple[Floats, Floats]:
+    """Goodputs as the run's model lets policies know, where it has such a view; who has not run yet is offered its least of each type."""
+    goodputs: Any = getattr(snapshot.performance, "goodputs", None)
+    if goodputs is None:
+        return listed, unit
+    cluster, found = snapshot.cluster, np.zeros_like(listed)
+    node = np.zeros(len(cluster.types), dtype=np.int64)
+    np.maximum.at(node, cluster.node_type, np.bincount(cluster.device_node, minlength=len(cluster.node_type)))
+    for row, name in enumerate(snapshot.jobs.ids):
+        for group in np.unique(columns.group).tolist():
+            mine = np.flatnonzero((columns.group == group) & (option[row] >= 0))
+            if not len(mine):
+                continue
+            sizes = columns.gpus[mine]
+            told = goodputs(snapshot.learned, name, group, sizes)
+            if told is None:
+                found[row, mine[sizes == sizes.min()]] = 1.0
+            else:
+                found[row, mine] = told[(sizes > node[group]).astype(np.int64), np.arange(len(sizes))]
+    return found, np.ones_like(unit)
 
 
 def _columns(snapshot: Snapshot) -> tuple[Configurations, Ints]:

@@ -20,10 +20,12 @@ PLACEMENTS = ("sticky", "fast")
 class Sia(Policy):
     """Goodput per configuration to the power p, at least cost within the GPUs of each type; restarts are discounted.
 
-    In the regime `sia` goodputs are believed: models fitted to what each job has shown. Elsewhere the options of a job are its
-    configurations, and their listed speeds its goodputs.
+    In the regime `sia`, and on the engine with profiles, goodputs are believed: models fitted to what each job has shown. Elsewhere the
+    options of a job are its configurations, and their listed speeds its goodputs.
     """
 
+    believes: ClassVar[bool] = True
+    configurations: ClassVar[bool] = True  # it wants powers of two within a node, and whole nodes
     name: ClassVar[str] = "sia"
     paper: ClassVar[str] = (
         "Jayaram Subramanya, Arfeen, Lin, Qiao, Jia, Ganger: Sia: Heterogeneity-aware, goodput-optimized ML-cluster scheduling (SOSP 2023)"

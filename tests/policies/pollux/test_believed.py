@@ -1,0 +1,104 @@
+"""Pollux and Sia on the engine with profiles: jobs go as measured, policies know what was fitted to what they have shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gantline.core.errors import GantlineError, RefusedError, TraceError
+from gantline.performance.goodput.efficiency import gain
+from gantline.performance.goodput.example import example_profiles
+from gantline.performance.goodput.measured import packed_shape
+from gantline.performance.goodput.online import OnlineGoodput, OnlineJob
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+from gantline.workload.trace import Trace
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+SMALL = {"size": 20, "generations": 10}
+
+
+def job(name: str, arrival: float, gpus: int, app: str = "vision", batch: int = 512, kind: str = "adaptive") -> dict[str, Any]:
+    return {"job": name, "arrival": arrival, "gpus": gpus, "duration": 100.0, "app": app, "batch_size": batch, "kind": kind}
+
+
+def run(jobs: Any, policy: str = "sia", cluster: str = "small:4x4", **options: Any) -> Run:
+    trace = Trace.from_records(jobs) if isinstance(jobs, list) else jobs
+    return simulate(trace, cluster, policy, profiles=EXAMPLES / "profiles", **options)
+
+
+def shipped(count: int) -> Trace:
+    trace = Trace.load(EXAMPLES / "goodput_jobs.csv")
+    return Trace(trace.frame.head(count), trace.source)
+
+
+@pytest.mark.parametrize(("gpus", "batch"), [(1, 64), (4, 512), (8, 1024)])
+def test_a_rigid_job_takes_what_was_measured_to_the_last_epoch(gpus: int, batch: int) -> None:
+    app = example_profiles()["vision"]
+    training, local = app.training, batch // gpus
+    steps = -(-local // 128) - 1
+    step, sync = app.on("small").seconds(packed_shape(gpus, 4), -(-local // (steps + 1)))
+    seconds = before = 0.0
+    for epoch, edge in enumerate(training.edges.tolist()):
+        seconds += (edge - before) * (step + steps * (step - sync)) / gain(*training.noise(batch, epoch), batch / training.base)
+        before = edge
+    found = run([job("a", 5.0, gpus, batch=batch, kind="rigid")])
+    assert found.jobs["finish"][0] - found.jobs["first_start"][0] == pytest.approx(seconds, rel=1e-9)
+    assert found.allocations["gpus"].to_list() == [gpus]
+
+
+def test_on_the_engine_pollux_does_as_in_its_own_simulator() -> None:
+    jobs = shipped(10)
+    engine = run(jobs, "pollux", round=60.0, costs="30", settings=SMALL)
+    own = run(jobs, "pollux", regime="pollux", settings=SMALL)
+    assert engine.summary["average_jct"] == pytest.approx(own.summary["average_jct"], rel=0.15)
+    assert engine.summary["belief_error_seen"] < 0.02
+    assert engine.summary["belief_error_seen"] < engine.summary["belief_error_elsewhere"] < 0.5
+    assert engine.summary["estimates"] == "fitted"
+    again = run(jobs, "pollux", round=60.0, costs="30", settings=SMALL)
+    assert again.summary["log_hash"] == engine.summary["log_hash"]
+
+
+def test_jobs_begin_small_at_most_double_and_sia_keeps_to_its_configurations() -> None:
+    found = run([job("a", 0.0, 4), job("b", 90.0, 4, "speech", 128)], cluster="small:4x4,large:2x8", round=60.0)
+    for name in ("a", "b"):
+        sizes = found.allocations.filter(pl.col("job") == name)["gpus"].to_list()
+        assert sizes[0] == 1
+        assert all(size <= 2 * max(sizes[:place]) for place, size in enumerate(sizes) if place)
+        assert max(sizes) > 2
+        assert set(sizes) <= {1, 2, 4, 8, 12, 16}
+    assert found.summary["belief_error_elsewhere"] > 0.0
+
+
+def test_what_was_never_tried_is_judged_by_what_was() -> None:
+    app = example_profiles()["vision"]
+    model = OnlineGoodput({"a": OnlineJob(app, 100.0)}, ("small", "large"), (4, 8))
+    sizes = np.array([1, 2, 4])
+    assert model.goodputs(None, "a", 0, sizes) is None
+    step, sync = app.on("small").seconds((1,), 64)
+    learned = {"a": {"seen": {"small": [[1.0, 1.0, 64.0, np.log(step - sync), np.log(step)]]}, "batch": 64.0, "noise": [1.0, 20.0]}}
+    here, there = model.goodputs(learned, "a", 0, sizes), model.goodputs(learned, "a", 1, sizes)
+    assert here is not None
+    assert there is not None
+    assert here[0, 1] > 1.5 * here[0, 0] > 0.0  # hopeful: nothing is known of averaging
+    assert not here[:, 2].any()  # twice what it ever had, no more
+    assert there == pytest.approx(here * app.on("large").single / app.on("small").single)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "told"),
+    [
+        ({"policy": "fifo"}, RefusedError, "does not use profiles under 'fifo'"),
+        ({"cluster": "tiny:2x4"}, TraceError, "no profile for any device of 'tiny:2x4'"),
+        ({"jobs": [job("a", 0.0, 1, "bert")]}, TraceError, "trains 'bert', of which there is no profile"),
+        ({"jobs": [job("a", 0.0, 8, kind="hybrid")]}, TraceError, "is hybrid parallel"),
+        ({"scaling": "learned"}, RefusedError, "from --profiles and from scaling at once"),
+    ],
+)
+def test_what_cannot_be_is_refused(change: dict[str, Any], error: type[GantlineError], told: str) -> None:
+    with pytest.raises(error, match=told):
+        run(change.pop("jobs", [job("a", 0.0, 1)]), **change)
