@@ -68,6 +68,8 @@ def test_the_runner_is_told_how_to_run_it() -> None:
         grace=120.0,
         resumes=True,
         changes=("devices", "batch"),
+        share="mps",
+        part=0.5,
         retries=5,
         time_limit=129600.0,
         memory=8.0,
@@ -82,6 +84,14 @@ def test_the_runner_is_told_how_to_run_it() -> None:
 def test_a_spec_survives_json() -> None:
     spec = parse_spec(FULL)
     assert spec_of(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+def test_a_part_of_a_device_is_asked_for_in_one_word() -> None:
+    spec = parse_spec("run: a\nresources: {gpus: 1, share: 0.25}")
+    assert spec.to_submit("1", 0.0).job["metrics"] == {"gpu_demand": 0.25}
+    assert (spec.launch().share, spec.launch().part) == ("mps", 0.25)
+    with pytest.raises(UsageError, match="shares it with nobody"):
+        parse_spec("run: a\nresources: {share: {fraction: 0.5}}")
 
 
 def test_only_run_is_needed_and_defaults_ask_for_one_device_of_any_kind() -> None:

@@ -134,6 +134,14 @@ def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: li
         raise UsageError(f"is {F[c.ARRIVAL, row]}", where=reader.at("arrival"), fix="use zero or more seconds")
 
 
+def fill_metrics(job: Reader, tables: Tables, row: int) -> None:
+    """What is known of a job beyond the columns, by name."""
+    if "metrics" in job:
+        inner = Reader(job.raw("metrics"), job.at("metrics"))
+        for name in job.raw("metrics"):
+            tables.metric(name)[row] = inner.number(name, math.nan)
+
+
 def defaults(facts: dict[str, Any], now: float, phase: Phase, held: int, way: Option | None) -> dict[str, Any]:
     """What is meant where a file says nothing, given the few things that it must say."""
     holds, ran = phase.holds_devices, facts["service"] > 0

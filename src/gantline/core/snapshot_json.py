@@ -18,7 +18,7 @@ from gantline.core.cluster_now import ClusterNow
 from gantline.core.errors import UsageError
 from gantline.core.grant_json import fluid_ways
 from gantline.core.insiders import tables_behind
-from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job
+from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job, fill_metrics
 from gantline.core.json_reader import Reader, check_head, json_number
 from gantline.core.known_rows import KnownRows
 from gantline.core.option_json import decode_option
@@ -94,7 +94,7 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
     firsts, options = _fill_options(jobs, tables)
     for job, row, first, own in zip(jobs, rows, firsts, options):
         decode_job(job, tables, row, now, own, first)
-        _fill_metrics(job, tables, row)
+        fill_metrics(job, tables, row)
     decode_nodes(reader, tables)
     return Snapshot(
         now=now,
@@ -163,15 +163,6 @@ def _fill_options(jobs: list[Reader], tables: Tables) -> tuple[list[int], list[l
     blank = Option(0, 0, 0.0)
     tables.options = OptionTable.build([placed.get(row, blank) for row in range(max(placed, default=-1) + 1)])
     return firsts, options
-
-
-def _fill_metrics(job: Reader, tables: Tables, row: int) -> None:
-    if "metrics" not in job:
-        return
-    inner = Reader(job.raw("metrics"), job.at("metrics"))
-    for name in job.raw("metrics"):
-        column = tables.metrics.setdefault(name, np.full(tables.F.shape[1], np.nan))
-        column[row] = inner.number(name, np.nan)
 
 
 def _encode_queue(queue: Queue) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Input, JobWish, Report, SetQueue, Submit, Use, Wish
-from gantline.core.job_json import NAMES, decode_job, default_options
+from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
 from gantline.core.json_reader import Reader
 from gantline.core.node_events import NodeEvent
 from gantline.core.option_json import decode_option
@@ -106,6 +106,7 @@ class Inputs:
         for key, column in NAMES.items():
             t.I[column, row] = _code(getattr(t, _LISTS[key]), reader.text(key, ""))
         decode_job(reader, t, row, value.time, own, first)
+        fill_metrics(reader, t, row)
         t.F[c.ARRIVAL, row] = t.F[c.SINCE, row] = value.time
         t.I[c.PHASE, row] = int(Phase.FUTURE)
         t.F[c.WORK, row] = float("inf") if value.work is None else value.work

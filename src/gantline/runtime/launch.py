@@ -28,6 +28,8 @@ class Launch:
     resumes: bool = False  # it keeps its work in GANTLINE_CHECKPOINT when it is stopped, and goes on from there
     # what may change while it runs: devices, batch, save; it hears of it by the answers to its reports, or from grant.json
     changes: tuple[str, ...] = ()
+    share: str = ""  # how it shares a device of which it needs a part: "mps" (side by side, where that can be) or "time" (in turns)
+    part: float = 1.0  # that part
     retries: int = 0  # how often it is tried again after an exit code other than zero
     backoff: float = 1.0  # before the first retry; doubled for each further one
     time_limit: float = math.inf  # running time of all incarnations together

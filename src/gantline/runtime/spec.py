@@ -188,6 +188,8 @@ class JobSpec(Part):
             save_signal=(saves.save or "") if saves is not None else "",
             resumes=saves is not None,
             changes=("devices", *(("batch",) if self.elastic.batch else ())) if self.elastic is not None and self.elastic.live else (),
+            share="" if self.resources.share.fraction == 1.0 else self.resources.share.mode,
+            part=self.resources.share.fraction,
             retries=retries if limits.restarts is None else min(retries, limits.restarts),
             backoff=self.retry.backoff,
             time_limit=math.inf if limits.time is None else limits.time,
@@ -229,6 +231,8 @@ class JobSpec(Part):
         if expected := self.estimate or self.limits.time:
             job["estimate"] = expected
         job["checkpoint"] = self.checkpoint.every if self.checkpoint is not None and self.checkpoint.every is not None else "inf"
+        part = self.resources.share.fraction
+        job |= {"metrics": {"gpu_demand": part}} if part < 1.0 else {}  # what the policy 'sharing' reads
         topology = self.resources.topology
         job |= {"consolidate": 1} if topology.within != "cluster" and topology.mode == "required" else {}
         return Submit(now, job)

@@ -130,10 +130,20 @@ class Topology(Part):
 
 
 class Share(Part):
-    """Whether others may be on the same devices."""
+    """Which part of a device it needs, and how it shares the device with others: side by side, or in turns."""
 
     mode: Literal["exclusive", "mps", "time"] = "exclusive"
     fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Share:
+        if self.fraction < 1.0 and self.mode == "exclusive":
+            raise mistake(f"needs {self.fraction:g} of a device and shares it with nobody", "add mode: mps, or mode: time")
+        return self
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 class Resources(Way):
@@ -142,7 +152,7 @@ class Resources(Way):
     gpus: Sizes | None = None
     any_of: tuple[Way, ...] = ()
     topology: Topology = Topology()
-    share: Share = Share()
+    share: Annotated[Share, reads(lambda value, where: {"mode": "mps", "fraction": value} if _is_number(value) else value)] = Share()
 
     @model_validator(mode="after")
     def _once(self) -> Resources:

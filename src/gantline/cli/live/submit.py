@@ -44,6 +44,7 @@ def submit(
     retries: Annotated[int | None, Parameter(help="How often to try again after a failure.")] = None,
     cpus: Annotated[str | None, Parameter(help="CPUs beside the devices of a node.")] = None,
     memory: Annotated[str | None, Parameter(help="Memory beside the devices of a node: 64GiB.")] = None,
+    share: Annotated[float | None, Parameter(help="The part of one device that it needs, such as 0.5; others may have the rest.")] = None,
     model: Annotated[str | None, Parameter(help="What is trained, for policies that know throughputs.")] = None,
     processes: Annotated[str | None, Parameter(help="How many ranks to start, or 'gpus' for one per device.")] = None,
     label: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE; may be repeated.")] = None,
@@ -69,7 +70,7 @@ def submit(
         _merge(value, "retry", {"max": retries})
         if gpus is not None:
             value["resources"] = {key: one for key, one in value.get("resources", {}).items() if key not in ("gpus", "any_of")}
-        _merge(value, "resources", {"accelerators": gpus, "cpus": cpus, "memory": memory})
+        _merge(value, "resources", {"accelerators": gpus, "cpus": cpus, "memory": memory, "share": share})
         _merge(value, "env", key_values(env or (), "--env"))
         _merge(value, "labels", key_values(label or (), "--label"))
         if after:

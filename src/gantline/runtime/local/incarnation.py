@@ -52,11 +52,15 @@ class Incarnation:
         """Write the order down and start the keeper."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.write_order()
-        with open(self.folder / "keeper.log", "ab") as log:
-            self.process = subprocess.Popen(
-                [*KEEPER, str(self.folder)],
-                cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # until it listens, or being told to look would end it
+        try:
+            with open(self.folder / "keeper.log", "ab") as log:
+                self.process = subprocess.Popen(
+                    [*KEEPER, str(self.folder)],
+                    cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                )  # fmt: skip
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._watch(self.process.pid)
 
     def write_order(self, **news: Any) -> None:

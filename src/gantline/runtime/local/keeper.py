@@ -24,6 +24,7 @@ from gantline.runtime.local.bounds import Bounds
 from gantline.runtime.local.files import children_of, read_json, started_at, write_json
 from gantline.runtime.local.output import Lines, Log
 from gantline.runtime.local.ranks import Ranks
+from gantline.runtime.local.turns import is_on
 
 _ROOT = str(Path(__file__).parents[3])
 #: the words that start a keeper; its folder follows
@@ -49,6 +50,7 @@ class Keeper:
         self.next_count = 0.0  # when limits that nobody else holds are looked at again
         self.killed = False
         self.suspended = False
+        self.off_turn = False  # it stands still until its next turn
         self.selector = selectors.DefaultSelector()
         self.libc = ctypes.CDLL(None)
 
@@ -80,6 +82,7 @@ class Keeper:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         for number in _HEARD:
             signal.signal(number, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # the service has started us so
         self.selector.register(wake_read, selectors.EVENT_READ, "wake")
         self.look()
         if self.order.get("want") != "run":
@@ -98,6 +101,7 @@ class Keeper:
             self.reap()
             self.follow_change()
             self.count()
+            self.take_turns()
         self.end()
         return 0
 
@@ -233,12 +237,19 @@ class Keeper:
         if news is not None:
             self.tell(ranks=self.processes(), **news)
 
+    def take_turns(self) -> float:
+        """Stand still while others on the same device have their turn; seconds until that changes."""
+        turn = self.order.get("turn")
+        on, left = is_on(turn) if turn and not self.asked_stop else (True, _TICK)
+        if on is self.off_turn and not self.suspended:
+            self.off_turn = not on
+            self.signal(signal.SIGCONT if on else signal.SIGSTOP)
+        return left
+
     def until_next(self) -> float:
         if self.asked_stop and not self.killed:
             return max(0.0, min(_TICK, self.asked_stop + float(self.order.get("grace", 10.0)) - time.monotonic()))
-        if self.bounds:
-            return min(_TICK, self.bounds.pause)
-        return _TICK
+        return min(_TICK, self.bounds.pause if self.bounds else _TICK, self.take_turns() + 0.001)
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

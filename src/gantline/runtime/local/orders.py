@@ -52,6 +52,7 @@ class Writer:
             "GANTLINE_FOLDER": str(one.folder), "RESTART_COUNT": str(task.restarts), "JOB_ID": task.job,
             **self._about(order, order.devices),
         }  # fmt: skip
+        told |= (beside := self._beside(order, task))
         if launch.array_index >= 0:
             told["ARRAY_INDEX"] = str(launch.array_index)
         cuda, count = self.cuda(order.devices), launch.processes or max(len(order.devices), 1)
@@ -61,6 +62,7 @@ class Writer:
             "engine_devices": list(order.devices), "resumed": one.resumed, "command": list(launch.command), "shell": launch.shell,
             "cwd": launch.cwd, "env": environment.common(launch.env, told | dict(task.env), cuda), "ranks": environment.ranks(count),
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal, "resumes": launch.resumes,
+            "part": 0.0 if beside or not launch.share else _part(order, launch),
             "log_bytes": launch.log_bytes, "groups": self.groups.of(name, launch.pids, memory),
             "bounds": {**self.groups.beyond(launch.pids, memory), "cpu": cpu_seconds(launch.time_limit)},
         }  # fmt: skip
@@ -85,9 +87,12 @@ class Writer:
         grant = order.grant.assignment if order.grant is not None else None
         if grant is not None and grant.batch:
             told["GANTLINE_BATCH"] = str(grant.batch)
-        if grant is not None and grant.mode is Mode.SPACE and grant.fraction < 1.0 and self.cuda(devices):
-            told |= self.mps.share(grant.fraction)
         return told
+
+    def _beside(self, order: Order, task: Task) -> dict[str, str]:
+        """What a job must be told that runs beside others on its GPUs; nothing where that is not possible, or not wanted."""
+        part = _part(order, task.launch)
+        return self.mps.share(part) if 0.0 < part < 1.0 and task.launch.share != "time" and self.cuda(order.devices) else {}
 
     def name(self, device: int) -> str:
         """A device by its node and its place there."""
@@ -100,3 +105,12 @@ class Writer:
         places = (self.name(device).rpartition(":") for device in devices)
         names = (self.machine.cuda_of(node, int(place)) for node, _, place in places)
         return [name for name in names if name is not None]
+
+
+def _part(order: Order, launch: Launch) -> float:
+    """The part of each device that it has, by its own words or by those of a policy that packs; 0: it has devices of its own."""
+    grant = order.grant.assignment if order.grant is not None else None
+    if grant is None or grant.mode not in (Mode.SPACE, Mode.INTERLEAVE):
+        return 0.0
+    part = min(launch.part, grant.fraction)
+    return part if part < 1.0 else 0.0

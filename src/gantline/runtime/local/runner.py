@@ -7,6 +7,7 @@ may be carried out.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import os
@@ -28,6 +29,7 @@ from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
 from gantline.runtime.local.orders import Task, Writer
+from gantline.runtime.local.turns import share_out
 
 _LOG = logging.getLogger("gantline.runtime")
 _BUSY, _CALM = 0.02, 1.0  # seconds between looks: while somebody starts or stops, and otherwise; exits are noticed at once
@@ -155,6 +157,20 @@ class LocalRunner:
                     self._try(self._look, one)
             for order in list(self._waiting.values()):
                 self._try(self._start, order)
+            self._share_out()
+
+    def _share_out(self) -> None:
+        """Who needs a part of a device and is on it with others like it takes turns with them."""
+        there: dict[int, dict[str, float]] = {}
+        for job, one in self._known.items():
+            if not one.over and one.order.get("part") and len(one.devices) == 1:
+                there.setdefault(one.devices[0], {})[job] = one.order["part"]
+        for parts in there.values():
+            for job, turn in share_out(parts).items():
+                told = None if turn is None else list(turn)
+                if self._known[job].order.get("turn") != told:
+                    with contextlib.suppress(OSError):  # a full disk: later, then
+                        self._known[job].write_order(turn=told)
 
     def _try(self, act: Callable[[Any], None], what: Any) -> None:
         """One that goes wrong must not stop the others; orders are repeated until they are answered."""
