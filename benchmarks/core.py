@@ -3,9 +3,10 @@
     python -m benchmarks core [--quick] [--only philly|backfill|blox|growth|queue] [--record LABEL]
 
 Prints, per policy: the floor's seconds; Gantline's with a declared key and first-free placement, from a trace in memory to the summary, the
-ratio (only where mean completion times are equal), and how much of it is the loop; then consolidated, and with a Python key per
-decision. Then backfilling, Blox' workloads in rounds per second, and growth: what one more job costs once a cluster has filled. CPU
-seconds of one core; `--record` adds them to `history.csv`, and what was recorded before stands beside every number.
+ratio (only where mean completion times are equal), and how much of it is the loop; then consolidated; then with a key in Python
+(read once), and with one that is asked at every decision. Then backfilling, Blox' workloads in rounds per second, and growth: what one
+more job costs once a cluster has filled. CPU seconds of one core; `--record` adds them to `history.csv`, and what was
+recorded before stands beside every number.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from benchmarks._growth import grown
 from benchmarks._measure import History, machine, timed
 
 from gantline import Trace, simulate
-from gantline.core.policy import Policy
+from gantline.core.policy import OrderPolicy, Policy
+from gantline.core.snapshot import Snapshot
 from gantline.policies.registry import make_policy
 from gantline.workload.generators import generate
 
@@ -81,9 +83,34 @@ def run_floor(program: Path, name: str, trace: Trace, gpus: int, length: float) 
 def undeclared(policy: Policy) -> Policy:
     """The same policy without its declared key, so that Python is asked at every decision."""
     kind = type(policy)
-    return type(f"{kind.__name__}InPython", (kind,), {"linear": lambda self: None, "__module__": kind.__module__})(
-        **{item.name: getattr(policy, item.name) for item in fields(policy)}
-    )
+    asked = {"linear": lambda self: None, "decide": lambda self, snapshot: kind.decide(self, snapshot), "__module__": kind.__module__}
+    return type(f"{kind.__name__}InPython", (kind,), asked)(**{item.name: getattr(policy, item.name) for item in fields(policy)})
+
+
+class WrittenFifo(OrderPolicy):
+    """First come first served as a user writes it."""
+
+    preempt = False
+
+    def key(self, snapshot: Snapshot) -> Any:
+        return snapshot.jobs.arrival
+
+
+class WrittenSrtf(OrderPolicy):
+    """The same for shortest remaining time."""
+
+    def key(self, snapshot: Snapshot) -> Any:
+        return snapshot.jobs.remaining
+
+
+class WrittenLas(OrderPolicy):
+    """The same for least attained service."""
+
+    def key(self, snapshot: Snapshot) -> Any:
+        return snapshot.jobs.attained
+
+
+WRITTEN: dict[str, Policy] = {"fifo": WrittenFifo(), "srtf": WrittenSrtf(), "las": WrittenLas()}
 
 
 def philly_table(quick: bool, history: History) -> None:
@@ -92,7 +119,7 @@ def philly_table(quick: bool, history: History) -> None:
         trace = Trace(trace.frame.head(10_000), trace.source)
     program = floor_program()
     print(f"# {Path(trace.source).name}: {trace.frame.height:,} jobs, 64x8 GPUs, 60 s rounds; CPU seconds, best of three")
-    print("policy     floor   first-free  ratio   loop   consolidated   loop   python-key  ratio")
+    print("policy     floor   first-free  ratio   loop   consolidated   loop   python-key  ratio   asked  ratio")
     for label, (name, settings) in POLICIES.items():
         policy = make_policy(name, settings)
         for kind in (policy, undeclared(policy)):
@@ -101,11 +128,15 @@ def philly_table(quick: bool, history: History) -> None:
         counted, inside, run = timed(trace, "64x8", policy, round=60, placement="first-free")
         same = abs(run.summary["average_jct"] - mean) < 1e-6 * max(mean, 1.0)
         placed, inside_placed, _ = timed(trace, "64x8", policy, round=60, placement="consolidated")
+        written = float("nan")
+        if label in WRITTEN:
+            written, _, told = timed(trace, "64x8", WRITTEN[label], round=60, placement="first-free")
+            assert told.summary["log_hash"] == run.summary["log_hash"]
         asked, _, _ = timed(trace, "64x8", undeclared(policy), 1, round=60, placement="first-free")
-        ratios = [f"{seconds / floor:6.1f}" if same else "     -" for seconds in (counted, asked)]
+        ratios = [f"{seconds / floor:6.1f}" if same else "     -" for seconds in (counted, written, asked)]
         was = "" if quick else history.add(f"philly {label} first-free", counted) + history.add(f"philly {label} consolidated", placed)
         left = f"{label:<9} {floor:6.3f} {counted:11.3f} {ratios[0]} {inside:7.3f}"
-        print(f"{left} {placed:13.3f} {inside_placed:7.3f} {asked:11.2f} {ratios[1]}  {was}", flush=True)
+        print(f"{left} {placed:13.3f} {inside_placed:7.3f} {written:11.3f} {ratios[1]} {asked:7.2f} {ratios[2]}  {was}", flush=True)
     print(f"peak memory of all these runs in one process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
 
 

@@ -121,7 +121,8 @@ def without_linear(name: str) -> Any:
     """The same policy with only its Python key, so that the stepping loop runs it."""
     policy, parameters = POLICIES[name]
     made = make_policy(policy, parameters)
-    stepping = type("Stepping", (type(made),), {"linear": lambda self: None})
+    asked = {"linear": lambda self: None, "decide": lambda self, snapshot: type(made).decide(self, snapshot)}  # nor is its key read
+    stepping = type("Stepping", (type(made),), asked)
     return stepping(**parameters)
 
 

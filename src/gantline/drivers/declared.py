@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gantline.core import columns as c
+from gantline.core.arrays import Floats
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.dense import fits_dense, run_on_records
@@ -33,6 +35,17 @@ def run_declared(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> bool:
         cut = _run_on_tables(engine, key, bounds)
     name_blocked(state)
     return cut
+
+
+def run_read(engine: Engine, key: LinearKey, numbers: Floats, bounds: lc.LoopBounds) -> bool:
+    """The same for a key that was read from Python, with these numbers in place of the priorities."""
+    F = engine.state.tables.F
+    given = F[c.PRIORITY].copy()
+    F[c.PRIORITY] = numbers
+    try:
+        return run_declared(engine, key, bounds)
+    finally:
+        F[c.PRIORITY] = given
 
 
 def _run_on_tables(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> bool:

@@ -22,9 +22,10 @@ from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.reasons import Reason
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
-from gantline.drivers.declared import run_declared
-from gantline.drivers.dense import knows
+from gantline.drivers.declared import run_declared, run_read
+from gantline.drivers.dense import fits_dense, knows
 from gantline.drivers.loop_clock import LoopBounds
+from gantline.drivers.traced_key import read_key
 from gantline.engine import lists as ls
 from gantline.engine.advance import admit, finish_due, next_finish, observe
 from gantline.engine.agenda import Agenda
@@ -73,8 +74,12 @@ class Simulation:
     def run(self) -> None:
         """Run to the end."""
         key = self.declared_key()
+        read = read_key(self.engine.policy, self.state) if key is None and self._needs_no_python() and fits_dense(self.state) else None
         if key is not None:
             if run_declared(self.engine, key, self.bounds):
+                self._cut()
+        elif read is not None:
+            if run_read(self.engine, *read, self.bounds):
                 self._cut()
         else:
             self._run_steps()
@@ -89,7 +94,14 @@ class Simulation:
     def declared_key(self) -> LinearKey | None:
         """The declared key, if nothing in this run needs Python between two decisions."""
         policy = self.engine.policy
-        plain = not (
+        if not (self._needs_no_python() and isinstance(policy, OrderPolicy)):
+            return None
+        key = policy.linear()
+        return key if key is not None and knows(self.state, key) else None
+
+    def _needs_no_python(self) -> bool:
+        """Whether nothing but the policy itself has to be asked between two decisions."""
+        return not (
             self.node_events
             or self.admission.has_quota
             or self.estimates.learns
@@ -99,10 +111,6 @@ class Simulation:
             or self.state.regime.tick
             or self.state.memory is not None
         )
-        if not (plain and isinstance(policy, OrderPolicy)):
-            return None
-        key = policy.linear()
-        return key if key is not None and knows(self.state, key) else None
 
     # --- the stepping loop ----------------------------------------------------------------------------------------------
     def _run_steps(self) -> None:

@@ -17,7 +17,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.inputs import Input
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
-from gantline.core.policy import LinearKey, Policy
+from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.drivers.virtual import Simulation
@@ -92,8 +92,8 @@ def rollout(
 class _FromHere(Simulation):
     """The compiled loops begin with an empty cluster; this run begins in the middle."""
 
-    def declared_key(self) -> LinearKey | None:
-        return None
+    def _needs_no_python(self) -> bool:
+        return False
 
 
 def _settle_flights(state: State, rows: Ints) -> None:
