@@ -60,7 +60,7 @@ def layouts(draw: st.DrawFn) -> tuple[Layout, list[int]]:
 @settings(deadline=None, max_examples=150)
 def test_workers_are_conserved_capacity_is_kept_and_only_gains_are_taken(moment: tuple[Layout, list[int]], cost: int) -> None:
     now, capacity = moment
-    found = defragment(now, capacity, lambda job, before, after: float(before - after), lambda job: float(cost))
+    found = defragment(now, capacity, lambda job, before, after: float(len(before) - len(after)), lambda job: float(cost))
     spans = [Counter(job for node in layout for job in node) for layout in (now, found)]
     assert sum((Counter(node) for node in found), Counter()) == sum((Counter(node) for node in now), Counter())
     assert all(sum(node.values()) <= room for node, room in zip(found, capacity))

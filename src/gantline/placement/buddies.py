@@ -6,10 +6,16 @@ powers of two this never fails while there are devices enough: what is free is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gantline.core.errors import UsageError
 from gantline.placement.migration import Layout
+
+
+def fits_buddies(sizes: Mapping[str, int], capacity: Sequence[int]) -> bool:
+    """Whether buddy blocks place them all for sure: equal nodes and sizes, all powers of two."""
+    numbers = [*sizes.values(), *capacity[:1]]
+    return len(set(capacity)) == 1 and all(size > 0 and not size & (size - 1) for size in numbers)
 
 
 def place_buddies(sizes: Mapping[str, int], nodes: int, gpus: int) -> Layout:

@@ -41,10 +41,12 @@ class Rearranged:
         return tuple(job for job, nodes in seen.items() if nodes > 1)
 
 
-def rearrange(sizes: Mapping[str, int], now: Sequence[Mapping[str, int]], capacity: Sequence[int]) -> Rearranged:
-    """The layout for these sizes (jobs left out, or of size 0, have ended), given who sits where now."""
+def rearrange(
+    sizes: Mapping[str, int], now: Sequence[Mapping[str, int]], capacity: Sequence[int], packed: Layout | None = None
+) -> Rearranged:
+    """The layout for these sizes (jobs left out, or of size 0, have ended), given who sits where now; `packed` anew in another way."""
     staying = release(sizes, now)
-    layout = bind(pack(sizes, capacity), staying, capacity)
+    layout = bind(pack(sizes, capacity) if packed is None else packed, staying, capacity)
     moves: dict[str, int] = {}
     for old, new in zip(staying, layout):
         for job, workers in old.items():

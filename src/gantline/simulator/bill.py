@@ -27,8 +27,11 @@ def with_prices(policy: Policy, prices: Mapping[str, float]) -> Policy:
 
 
 def with_costs(policy: Policy, costs: Costs, regime: Regime) -> Policy:
-    """The policy, told what a change of size costs in this run if it plans for it."""
-    told = getattr(policy, "told_costs", None)
+    """The policy, told what a change of size and what a move cost in this run, if it plans for them."""
+    move, told = getattr(policy, "told_move_cost", None), getattr(policy, "told_costs", None)
+    if move is not None and regime.name == "default":
+        policy = move(costs.move)
+        told = getattr(policy, "told_costs", None)
     most = max(costs.start, costs.resume, costs.resize, costs.move)
     return policy if told is None or regime.name != "default" else told(most)
 

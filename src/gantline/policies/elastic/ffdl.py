@@ -10,17 +10,17 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Plan
-from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
+from gantline.policies.elastic.lays_out import LaysOut
 from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
 from gantline.policies.voda.ffdl import best_sum
 from gantline.policies.voda.sharing import in_order
 
 
 @dataclass(frozen=True)
-class Ffdl(Policy):
+class Ffdl(LaysOut):
     """Jobs in order of arrival while their smallest sizes fit; then a dynamic program over GPUs, with the fastest batch at every size.
 
     A job's batch range is one in which it reaches its accuracy, so a larger batch is as good per sample. What a size is worth is its speed
@@ -35,6 +35,7 @@ class Ffdl(Policy):
     rate_limit: float = field(default=0.0, metadata={"help": RATE_LIMIT})
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.batch not in {"adaptive", "fixed"}:
             raise UsageError(f"batch is '{self.batch}'", where="policy 'ffdl'", fix="use adaptive or fixed")
         for name in ("resize_cost", "rate_limit"):
@@ -43,7 +44,7 @@ class Ffdl(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         found = share_again(snapshot, snapshot.memory or {}, [], self._share, self.rate_limit)
-        plan = plan_of(snapshot, found.shares, valid_until=found.until, memory=found.memory)
+        plan = plan_of(snapshot, found.shares, self.seats, valid_until=found.until, memory=found.memory)
         return plan if self.batch == "fixed" else _with_batches(snapshot, plan)
 
     def _share(self, pool: Pool) -> Ints:
@@ -87,5 +88,7 @@ def _with_batches(snapshot: Snapshot, plan: Plan) -> Plan:
     for place, job in enumerate(table.job.tolist()):
         told = choose(ids[job], int(kind[place]), int(gpus[place])) if gpus[place] > 0 else None
         batch[place] = 0 if told is None else told[0][gpus[place]]
-    columns = {name: table.column(name) for name in ("option", "gpus", "type")}
+    columns: dict[str, Any] = {name: table.column(name) for name in ("option", "gpus", "type")}
+    if table.has("devices"):
+        columns["devices"] = table.entries("devices")
     return Plan.assign(Assignments(table.job, **columns, batch=batch), valid_until=plan.valid_until, memory=plan.memory)

@@ -12,16 +12,16 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
-from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.afs import apathetic_shares
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
+from gantline.policies.elastic.lays_out import LaysOut
 from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
 
 
 @dataclass(frozen=True)
-class SharesOut(Policy):
+class SharesOut(LaysOut):
     """Shares out the devices of each type anew whenever a job comes or goes or the nodes change."""
 
     resize_cost: float = field(default=0.0, metadata={"help": "seconds that a change of size costs; growth that saves less is left out"})
@@ -29,6 +29,7 @@ class SharesOut(Policy):
     rate_limit: float = field(default=0.0, metadata={"help": RATE_LIMIT})
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("resize_cost", "rate_limit"):
             if not getattr(self, name) >= 0.0:
                 raise UsageError(f"{name} is {getattr(self, name)}", where=f"policy '{self.name}'", fix="seconds, zero or more")
@@ -41,7 +42,7 @@ class SharesOut(Policy):
         found = share_again(
             snapshot, snapshot.memory or {}, [], lambda pool: worth_it(pool, self.share(pool), self.resize_cost), self.rate_limit
         )
-        return plan_of(snapshot, found.shares, valid_until=found.until, memory=found.memory)
+        return plan_of(snapshot, found.shares, self.seats, valid_until=found.until, memory=found.memory)
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,9 @@ def _kinds(snapshot: Snapshot, competing: Ints, capacity: Ints) -> Ints:
     return kinds
 
 
+SeatsOf = Callable[[Pool, Ints], dict[int, tuple[int, ...]]]
+
+
 @dataclass(frozen=True)
 class SharedOut:
     """How many devices each job of each pool gets, until when, and what to remember."""
@@ -161,26 +164,34 @@ def _given_before(memory: dict[str, Any], snapshot: Snapshot, found: list[Pool])
     return None if any(grants.sum() > pool.capacity for pool, grants in given) else given
 
 
-def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], **rest: Any) -> Plan:
-    """The plan in which the jobs of each pool get so many devices; jobs that want none run as they ask."""
+def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], seats: SeatsOf | None = None, **rest: Any) -> Plan:
+    """The plan in which the jobs of each pool get so many devices; jobs that want none run as they ask.
+
+    `seats` may name the devices of some jobs of a pool, by their place there; the engine places the others.
+    """
     job: list[Any] = [np.flatnonzero(snapshot.jobs.gpus == 0)]
     option, gpus, kind = [np.zeros(len(job[0]), np.int64)], [np.full(len(job[0]), -1)], [np.full(len(job[0]), -1)]
+    devices: list[tuple[int, ...]] = [()] * len(job[0])
     for pool, grants in shared:
-        some = _in_turn(pool, grants)
+        some = _in_turn(pool, grants, largest_first=seats is not None)
+        named = {} if seats is None else seats(pool, grants)
+        devices += [named.get(place, ()) for place in some.tolist()]
         job.append(pool.jobs[some])
         gpus.append(grants[some])
         kind.append(np.full(len(some), pool.kind))
         option.append(_options(pool, grants)[some])
-    return Plan.assign(
-        Assignments(np.concatenate(job), option=np.concatenate(option), gpus=np.concatenate(gpus), type=np.concatenate(kind)), **rest
-    )
+    columns: dict[str, Any] = {"option": np.concatenate(option), "gpus": np.concatenate(gpus), "type": np.concatenate(kind)}
+    if any(devices):
+        columns["devices"] = devices
+    return Plan.assign(Assignments(np.concatenate(job), **columns), **rest)
 
 
-def _in_turn(pool: Pool, grants: Ints) -> Ints:
+def _in_turn(pool: Pool, grants: Ints, largest_first: bool) -> Ints:
     """Who gets something, in the order in which it can be carried out: who shrinks or stays, who starts, who grows."""
     held = np.where(pool.of(pool.snapshot.jobs.running), pool.of(pool.snapshot.jobs.held), 0)
     turn = np.where(held == 0, 1, np.where(grants > held, 2, 0))
-    order = np.argsort(turn, kind="stable")
+    size = np.where((turn == 1) & largest_first, -grants, 0)
+    order = np.lexsort((size, turn))
     return order[grants[order] > 0]
 
 

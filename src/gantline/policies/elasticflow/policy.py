@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gantline.core.arrays import Ints
 from gantline.core.plan import Plan, Refusal, Reservation
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.pools import Pool, plan_of, pools
+from gantline.policies.elastic.layouts import Seating
+from gantline.policies.elastic.pools import Pool, SeatsOf, plan_of, pools
 from gantline.policies.elasticflow.desk import AdmissionDesk, Decided, plain, restored
 from gantline.policies.elasticflow.settings import DeadlinePolicy
 
@@ -27,7 +29,8 @@ class _Deadlines(DeadlinePolicy):
         cause = [snapshot.jobs.rows.tolist(), [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found]]
         if memory.get("cause") == cause and snapshot.now < memory["until"]:
             shared = [(pool, np.array(gpus, dtype=np.int64)) for pool, gpus in zip(found, memory["gpus"])]
-            return plan_of(snapshot, shared, reservations=snapshot.reservations, valid_until=memory["until"], memory=memory)
+            seats = self._seats(memory["admitted"])
+            return plan_of(snapshot, shared, seats, reservations=snapshot.reservations, valid_until=memory["until"], memory=memory)
         return self._decide_anew(snapshot, found, memory)
 
     def _decide_anew(self, snapshot: Snapshot, found: list[Pool], memory: dict[str, Any]) -> Plan:
@@ -42,7 +45,7 @@ class _Deadlines(DeadlinePolicy):
         stays = [place for place in range(len(rows)) if place not in gone]  # who is refused is not there next time
         place_of = {place: number for number, place in enumerate(stays)}
         until = min([one.until for one in decided], default=math.inf)
-        remembered = {
+        remembered: dict[str, Any] = {
             "cause": [
                 rows[stays].tolist(),
                 [[pool.kind, pool.capacity, *(place_of[k] for k in pool.jobs.tolist() if k in place_of)] for pool in found],
@@ -63,7 +66,22 @@ class _Deadlines(DeadlinePolicy):
         ]
         shared = [(pool, one.gpus) for pool, one in zip(found, decided)]
         booked = _reservations(snapshot.now, list(zip(found, decided)))
-        return plan_of(snapshot, shared, reservations=booked, refusals=tuple(refusals), valid_until=until, memory=remembered)
+        seats = self._seats(remembered["admitted"])
+        return plan_of(snapshot, shared, seats, reservations=booked, refusals=tuple(refusals), valid_until=until, memory=remembered)
+
+    def _seats(self, admitted: list[int]) -> SeatsOf | None:
+        """Which devices: while a change costs something, a job that was promised a deadline and keeps its size is not moved."""
+        layout = self.settled().layout
+        if layout == "engine":
+            return None
+
+        def seats(pool: Pool, grants: Ints) -> dict[int, tuple[int, ...]]:
+            jobs = pool.snapshot.jobs
+            promised = np.isin(pool.of(jobs.rows), admitted) & np.isfinite(pool.of(jobs.deadline))
+            pinned = promised if self.seconds > 0.0 else None
+            return Seating(pool.snapshot, pool.kind, pool.jobs, grants, pinned).devices(layout, repr(self.seconds))
+
+        return seats
 
 
 def _reservations(now: float, decided: list[tuple[Pool, Decided]]) -> tuple[Reservation, ...]:

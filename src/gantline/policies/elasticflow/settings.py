@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from gantline.core.errors import UsageError
 from gantline.core.policy import Policy
+from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS
 
 PAPER = "Gu et al.: ElasticFlow: An Elastic Serverless Training Platform for Distributed Deep Learning (ASPLOS 2023)"
 _WORDS = {
@@ -15,6 +16,7 @@ _WORDS = {
     "spare_order": ("auto", "least_added", "artifact"),
     "judge": ("auto", "exact", "slot"),
     "scale_limit": ("auto", "knee", "table"),
+    "layout": ("auto", *LAYOUTS),
 }
 
 
@@ -40,6 +42,7 @@ class DeadlinePolicy(Policy):
     overhead: str = field(
         default="auto", metadata={"help": "seconds a change of size costs; 'auto': as --costs, or as the artifact in its regime; 'none'"}
     )
+    layout: str = field(default="auto", metadata={"help": LAYOUT + "; 'auto': buddies for elasticflow, engine for edf"})
 
     def __post_init__(self) -> None:
         for name, words in _WORDS.items():
@@ -73,4 +76,5 @@ class DeadlinePolicy(Policy):
         judge = self.judge if self.judge != "auto" else "slot" if artifact and admission == "off" else "exact"
         limit = self.scale_limit if self.scale_limit != "auto" else "table" if artifact and not self.elastic else "knee"
         spare = self.spare_order if self.spare_order != "auto" else "artifact" if artifact else "least_added"
-        return replace(self, admission=admission, judge=judge, scale_limit=limit, spare_order=spare)
+        layout = self.layout if self.layout != "auto" else "buddies" if self.elastic and not artifact else "engine"
+        return replace(self, admission=admission, judge=judge, scale_limit=limit, spare_order=spare, layout=layout)

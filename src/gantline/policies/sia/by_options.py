@@ -8,14 +8,16 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.layouts import Seating, Seats
 from gantline.policies.sia.configurations import Configurations
 from gantline.policies.sia.matrix import costs, normalised, restart_factor
 from gantline.policies.sia.program import choose_configurations
 
 
-def decide(snapshot: Snapshot, p: float, idle: float, restart: float) -> Plan:
+def decide(snapshot: Snapshot, p: float, idle: float, restart: float, layout: str = "engine", move_cost: str = "auto") -> Plan:
     """The options that cost least together; who is locked keeps its own."""
     jobs = snapshot.jobs
     if not len(jobs):
@@ -31,7 +33,23 @@ def decide(snapshot: Snapshot, p: float, idle: float, restart: float) -> Plan:
     chosen = choose_configurations(cost, columns, idle, forced).column
     runs = np.flatnonzero(chosen >= 0)
     picked = option[runs, chosen[runs]] - jobs.option_first[runs]
-    return Plan.assign(Assignments(runs, option=picked))
+    seats = _seats(snapshot, option[runs, chosen[runs]], runs, layout, move_cost) if layout != "engine" else {}
+    if not seats:
+        return Plan.assign(Assignments(runs, option=picked))
+    return Plan.assign(Assignments(runs, option=picked, devices=[seats.get(job, ()) for job in runs.tolist()]))
+
+
+def _seats(snapshot: Snapshot, option: Ints, runs: Ints, layout: str, move_cost: str) -> Seats:
+    """Devices of those who change or move, by job; those who are stopped, or go to another type, leave theirs to the others."""
+    jobs, found = snapshot.jobs, dict[int, tuple[int, ...]]()
+    kind, gpus = np.full(len(jobs), -1, dtype=np.int64), np.zeros(len(jobs), dtype=np.int64)
+    kind[runs], gpus[runs] = snapshot.options.I[c.O_TYPE, option], snapshot.options.I[c.O_GPUS, option]
+    settled = (jobs.phase == PENDING) | (jobs.phase == STARTING) | (jobs.phase == RUNNING)
+    for one in range(len(snapshot.cluster.types)):
+        mine = np.flatnonzero(settled & ((kind == one) | (jobs.running & (jobs.type == one))))
+        seats = Seating(snapshot, one, mine, np.where(kind[mine] == one, gpus[mine], 0), jobs.locked[mine]).devices(layout, move_cost)
+        found |= {int(mine[place]): devices for place, devices in seats.items()}
+    return found
 
 
 def _believed(snapshot: Snapshot, columns: Configurations, option: Ints, listed: Floats, unit: Floats) -> tuple[Floats, Floats]:

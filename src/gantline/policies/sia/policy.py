@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from gantline.core.errors import UsageError, near
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.policies.elastic.layouts import LAYOUT, MOVE_COST, check_layout
 from gantline.policies.sia.by_options import decide
 from gantline.policies.sia.matrix import check_power
 
@@ -39,9 +40,12 @@ class Sia(Policy):
     batch_cap: bool = field(default=True, metadata={"help": "whether adaptive jobs are thought to stay below the batch asked for"})
     fit: str = field(default="artifact", metadata={"help": "how models are fitted: 'artifact' stops where the artifact does, 'compiled'"})
     placement: str = field(default="sticky", metadata={"help": "'sticky' moves as few as it can, 'fast' places everyone anew each round"})
+    layout: str = field(default="engine", metadata={"help": LAYOUT + " (regimes of the engine; not 'sia')"})
+    move_cost: str = field(default="auto", metadata={"help": MOVE_COST})
 
     def __post_init__(self) -> None:
         check_power(self.p, self.lambda_n)
+        check_layout(self.layout, self.move_cost, self.name)
         if not self.restart >= 0:
             raise UsageError(f"parameter 'restart' is {self.restart}", where="policy 'sia'", fix="give seconds, 0 or more")
         for name, value, known in (("fit", self.fit, FITS), ("placement", self.placement, PLACEMENTS)):
@@ -49,4 +53,8 @@ class Sia(Policy):
                 raise UsageError(f"parameter '{name}' is '{value}'", where="policy 'sia'", fix=near(value, known))
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        return decide(snapshot, self.p, self.lambda_n, self.restart)
+        return decide(snapshot, self.p, self.lambda_n, self.restart, self.layout, self.move_cost)
+
+    def told_move_cost(self, seconds: float) -> Sia:
+        """The policy, told what a move costs in this run, unless it was told something else."""
+        return replace(self, move_cost=repr(seconds)) if self.move_cost == "auto" and self.layout == "defragmented" else self

@@ -11,10 +11,10 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
-from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.afs import apathetic_shares
 from gantline.policies.elastic.hysteresis import worth_it
+from gantline.policies.elastic.lays_out import LaysOut
 from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
 from gantline.policies.voda.artifact import by_the_letter
 from gantline.policies.voda.ffdl import best_sum
@@ -25,7 +25,7 @@ PAPER = "Hsieh, Lee: Voda: A GPU Scheduling Platform for Elastic Deep Learning i
 
 
 @dataclass(frozen=True)
-class Voda(Policy):
+class Voda(LaysOut):
     """Shares out the devices of each type anew whenever a job comes or goes, the nodes change, or a job changes its queue; not else."""
 
     paper: ClassVar[str] = PAPER
@@ -36,6 +36,7 @@ class Voda(Policy):
     rate_limit: float = field(default=0.0, metadata={"help": RATE_LIMIT + " (Voda itself: 30)"})
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.rate_limit >= 0.0:
             raise UsageError(f"rate_limit is {self.rate_limit}", where=f"policy '{self.name}'", fix="seconds, zero or more")
         if self.compat not in {"none", "voda"}:
@@ -51,12 +52,12 @@ class Voda(Policy):
         queue = np.zeros(len(snapshot.jobs), dtype=np.int64) if queues is None else queues.queue
         found = share_again(snapshot, memory, queue.tolist(), lambda pool: self._share(pool, queue[pool.jobs]), self.rate_limit)
         if queues is None:
-            return plan_of(snapshot, found.shares, valid_until=found.until, memory=found.memory)
+            return plan_of(snapshot, found.shares, self.seats, valid_until=found.until, memory=found.memory)
         given = np.zeros(len(queue), dtype=np.int64)
         for pool, grants in found.shares:
             given[pool.jobs] = grants
         change = min(queues.next_change(snapshot, given, *self._bounds), found.until)
-        return plan_of(snapshot, found.shares, valid_until=change, memory={**found.memory, "promoted": queues.promoted})
+        return plan_of(snapshot, found.shares, self.seats, valid_until=change, memory={**found.memory, "promoted": queues.promoted})
 
     def _share(self, pool: Pool, queue: Ints) -> Ints:
         answer = by_the_letter(pool, queue, self.name.partition(".")[2]) if self.compat == "voda" else None

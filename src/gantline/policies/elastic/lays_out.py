@@ -1,0 +1,34 @@
+"""The parameters of policies that may lay out their gangs themselves instead of leaving that to the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from gantline.core.arrays import Ints
+from gantline.core.policy import Policy
+from gantline.policies.elastic.layouts import LAYOUT, MOVE_COST, Seating, Seats, check_layout
+from gantline.policies.elastic.pools import Pool, SeatsOf
+
+
+@dataclass(frozen=True)
+class LaysOut(Policy):
+    """Shares out devices, and may say which."""
+
+    layout: str = field(default="engine", kw_only=True, metadata={"help": LAYOUT})
+    move_cost: str = field(default="auto", kw_only=True, metadata={"help": MOVE_COST})
+
+    def __post_init__(self) -> None:
+        check_layout(self.layout, self.move_cost, self.name)
+
+    def told_move_cost(self, seconds: float) -> Self:
+        """The policy, told what a move costs in this run, unless it was told something else."""
+        return replace(self, move_cost=repr(seconds)) if self.move_cost == "auto" and self.layout == "defragmented" else self
+
+    @property
+    def seats(self) -> SeatsOf | None:
+        """Who finds the devices of those who change or move; None: the engine."""
+        return None if self.layout == "engine" else self._seats
+
+    def _seats(self, pool: Pool, grants: Ints) -> Seats:
+        return Seating(pool.snapshot, pool.kind, pool.jobs, grants).devices(self.layout, self.move_cost)
