@@ -62,7 +62,8 @@ class Seating:
         nodes = sorted(rooms)
         held = {place: self.snapshot.jobs.devices(int(job)) for place, job in enumerate(self.jobs) if self._runs[place]}
         capacity = [len(rooms[node]) for node in nodes]
-        if self.grants.sum() > sum(capacity):  # more than there is: the engine says who has to wait
+        leaving = {node for devices in held.values() for node in self.snapshot.cluster.device_node[list(devices)].tolist()} - set(nodes)
+        if leaving or self.grants.sum() > sum(capacity):  # a node is about to go, or more is given than there is: the engine sees to it
             return {}
         now = self._now(nodes, held)
         if not self._spread(now, capacity) and self._fall_into_place(now, capacity):
