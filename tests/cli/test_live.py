@@ -75,6 +75,10 @@ def test_a_service_from_up_to_down_with_a_kill_in_between(cli: Cli, home: Path, 
     assert cli("logs", second, "-f").out == f"{tmp_path}\n"
     assert [job["name"] for job in cli("get", "jobs", "-o", "json").json] == ["from-file", "here", "bad"]
     assert cli("get", "jobs", "-o", "name").out.split() == ["1", "2", "3"]
+    assert cli("get", "jobs", "--state", "failed", "-o", "name").out.split() == ["3"]
+    assert cli("get", "jobs", "-l", "team", "-o", "name").out == ""
+    assert cli("get", "jobs", first, "--watch", "-o", "name").out.split() == ["1"], "it has ended: nothing more to come"
+    assert "did you mean 'failed'" in cli("get", "jobs", "--state", "fialed").err
 
     runs, waits = (cli("submit", "--gpus", "4", "--", "sleep", "600").out.strip() for _ in range(2))
     until(lambda: cli("get", "jobs", runs, "-o", "json").json[0]["state"] == "running")

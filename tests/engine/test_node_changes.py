@@ -10,9 +10,14 @@ from tests.engine.states import commit, engine_of
 
 from gantline.core import columns as c
 from gantline.core.cluster import Node
+from gantline.core.errors import GantlineError
+from gantline.core.inputs import JobWish, Wish
+from gantline.core.lending import tables_behind
+from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part
 from gantline.core.reasons import Reason
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
 from gantline.engine.gang import settle
@@ -36,6 +41,37 @@ def facts(engine: Engine, row: int) -> tuple[float, float]:
     """(work kept, work lost)"""
     F = engine.state.tables.F
     return float(F[c.DONE, row]), float(F[c.LOST, row])
+
+
+# --- one device -----------------------------------------------------------------------------------------------------------
+def test_a_device_that_is_cordoned_is_kept_by_whom_has_it_and_had_by_nobody_else() -> None:
+    engine = engine_of(jobs(1, 1, 2), "2x2")
+    commit(engine, [Assignment(A, devices=(0,))])
+    t = engine.state.tables
+    for device in ("node0:0", "node0:1"):
+        engine.apply(NodeEvent(0.0, device, "drain"))
+    assert t.D[c.D_HOLDER].tolist() == [A, c.DOWN, c.FREE, c.FREE]
+    assert check_books(engine.state, engine.grants) == []
+    again = decode_snapshot(encode_snapshot(engine.state.snapshot()))
+    assert tables_behind(again).cordoned == {0, 1}
+    assert tables_behind(again).D[c.D_HOLDER].tolist() == t.D[c.D_HOLDER].tolist()
+    assert tables_behind(again).NI[c.N_FREE].tolist() == t.NI[c.N_FREE].tolist() == [0, 2]
+    engine.apply(JobWish(0.0, Wish.REQUEUE, "j0"))
+    engine.decide()
+    assert t.D[c.D_HOLDER].tolist() == [c.DOWN, c.DOWN, c.FREE, c.FREE], "free between two decisions: out of use before the next"
+    engine.apply(NodeEvent(0.0, "node0", "drain"))
+    engine.apply(NodeEvent(0.0, "node0", "up"))
+    assert t.NI[c.N_FREE].tolist() == [0, 2], "a node that comes back brings no device that was cordoned by itself"
+    engine.apply(NodeEvent(0.0, "node0:1", "up"))
+    assert t.D[c.D_HOLDER].tolist() == [c.DOWN, c.FREE, c.FREE, c.FREE]
+    assert check_books(engine.state, engine.grants) == []
+    for name, kind, told in (
+        ("node0:2", "drain", "no device 'node0:2'"),
+        ("node9:0", "drain", "no node"),
+        ("node0:1", "down", "cannot go"),
+    ):
+        with pytest.raises(GantlineError, match=told):
+            engine.inputs.check(NodeEvent(0.0, name, kind))
 
 
 # --- failures -------------------------------------------------------------------------------------------------------------

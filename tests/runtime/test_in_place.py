@@ -41,6 +41,7 @@ def test_a_job_that_can_goes_on_with_other_devices(tmp_path: Path) -> None:
         began, last = (tmp_path / "jobs" / job / "checkpoint" / "ended").read_text().split()
         assert began == "1", "it was never stopped"
         assert int(last) > 1, "and has switched to a later grant"
+        assert scheduler.view().counters["resizes"] == scheduler.view().jobs[job].resizes >= 1
         assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"]
 
 

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from tests.runtime.specs import end_all, ended, running, shell, state, until
 
+from gantline.core.errors import RefusedError
 from gantline.core.inputs import Wish
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.replay import replay_store
 from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.spec_file import spec_of
 from gantline.runtime.store import SqlStore
 
 
@@ -47,6 +49,26 @@ def test_what_still_runs_is_adopted(tmp_path: Path, every: int) -> None:
         second.wish([held_job], Wish.RELEASE)
         assert ended(second, held_job) == ["succeeded"]
         assert second.submit(shell("true")) == ["4"]
+
+
+def test_a_job_that_ended_before_the_last_checkpoint_comes_back_under_its_id(tmp_path: Path) -> None:
+    """The engine has forgotten it: it is submitted anew, with an epoch behind those that it had."""
+    store = MemoryStore()
+    first = begin(tmp_path, store, checkpoint_every=1)
+    (bad,) = first.submit(spec_of({"run": ["sh", "-c", "[ $GANTLINE_EPOCH -gt 1 ]"], "labels": {"a": "b"}}), "ann")
+    (good,) = first.submit(spec_of({"run": ["true"]}))
+    assert ended(first, bad, good) == ["failed", "succeeded"]
+    ended(first, *first.submit(shell("true")))  # and once more, so that a checkpoint covers all of it
+    first.stop()
+    with running(tmp_path, store=store, checkpoint_every=1) as second:
+        assert second.view().jobs[bad].row < 0
+        with pytest.raises(RefusedError, match=f"job '{good}' succeeded"):
+            second.wish([bad, good], Wish.REQUEUE)
+        assert state(second, bad) == "failed", "all of them, or none"
+        second.wish([bad], Wish.REQUEUE)
+        assert ended(second, bad) == ["succeeded"]
+        job = second.view().jobs[bad]
+        assert (job.user, job.epoch, dict(job.labels)) == ("ann", 2, {"a": "b"})
 
 
 def test_what_ended_meanwhile_is_known(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,8 @@ def test_hold_release_requeue_resize(owner: Client) -> None:
     before = owner.job(id)["epoch"]
     owner.requeue(id)
     until(lambda: (job := owner.job(id))["state"] == "running" and job["epoch"] > before)
+    assert owner.job(id)["resizes"] == 1
+    assert "gantline_resizes_total 1.0" in owner.metrics()
     with pytest.raises(RefusedError, match="more devices"):
         owner.resize(id, 9)
     owner.cancel(id)
@@ -195,6 +198,51 @@ def test_arrays_and_jobs_that_wait_for_others(owner: Client) -> None:
     assert jobs[vain] in ("failed", "cancelled")
     assert owner.job(vain)["reason"] == "dependency-failed"
     assert "".join(owner.logs(tasks[1])) == "task 1\n"
+
+
+def test_a_job_may_wait_for_another_to_start(owner: Client) -> None:
+    (server,) = owner.submit(SLEEP, name="server")
+    (worker,) = owner.submit(["true"], after=["started:server"])
+    (vain,) = owner.submit(SLEEP, resources={"gpus": 4})
+    (never,) = owner.submit(["true"], after=[{"job": vain, "when": "started"}])
+    assert owner.wait(worker, timeout=120)[0]["state"] == "succeeded"
+    assert state_of(owner, server) == "running"
+    owner.cancel(vain)
+    assert owner.wait(never, timeout=120)[0]["reason"] == "dependency-failed"
+    owner.cancel(server)
+
+
+def test_jobs_are_found_by_label_state_and_queue(owner: Client) -> None:
+    one, other = (owner.submit(["true"], labels={"team": team, "kind": "x"}, queue="found/here")[0] for team in ("nlp", "vision"))
+    owner.wait(one, other, timeout=120)
+    assert [job["id"] for job in owner.jobs(label=["team=nlp", "kind"])] == [one]
+    assert [job["id"] for job in owner.jobs(label=["kind=x"], queue="found", state=["succeeded"])] == [one, other]
+    assert owner.jobs(label=["team"], state=["failed"]) == owner.jobs(label=["nobody"]) == []
+    assert owner.jobs(id=[one])[0]["labels"] == {"team": "nlp", "kind": "x"}
+
+
+def test_a_job_that_was_resized_often_enough_keeps_its_size(owner: Client) -> None:
+    (id,) = owner.submit(SLEEP, resources={"gpus": "1:4"}, limits={"resizes": 1})
+    until(lambda: state_of(owner, id) == "running")
+    owner.hold(id)
+    owner.resize(id, 3, 1, 4)
+    owner.release(id)
+    kept = until(lambda: (job := owner.job(id))["resizes"] == 1 and job["min_gpus"] == 3 and job)
+    assert (kept["gpus"], kept["max_gpus"]) == (3, 3)
+    assert any(event["event"] == "resize-limit" for event in owner.events(job=id))
+    owner.cancel(id)
+
+
+def test_profiles_that_a_job_names_are_read_where_it_is_submitted(owner: Client, tmp_path: Path) -> None:
+    known = {"alone": [{"type": "cpu", "gpus": 1, "seconds": 0.5, "startup": 1.0}], "steps": 40}
+    file = tmp_path / "profiles.json"
+    file.write_text(json.dumps({"format": "gantline-profiles/1", "jobs": {"bert": known}}), encoding="utf-8")
+    told = owner.submission(["true"], dry_run=True, model={"family": "bert", "hint": str(file)})
+    assert (told["submit"]["estimate"], told["spec"]["model"]) == (20.0, {"family": "bert"})
+    with pytest.raises(NotFoundError, match="no such file"):
+        owner.submit(["true"], model={"family": "bert", "hint": "missing.json"})
+    with pytest.raises(UsageError, match="read where the job is submitted"):
+        owner._send("POST", "/v1/jobs", {"run": ["true"], "model": {"family": "bert", "hint": "/etc/passwd"}})
 
 
 def test_a_dependency_may_be_given_by_name(owner: Client) -> None:

@@ -34,6 +34,24 @@ def test_a_cordoned_node_takes_nobody_and_a_drained_one_keeps_nobody(owner: Clie
         owner.cordon("gpu0")
 
 
+def test_one_device_of_a_node_is_cordoned_or_drained_by_itself(owner: Client) -> None:
+    (first,) = owner.submit(SLEEP)
+    (device,) = until(lambda: (job := owner.job(first))["state"] == "running" and job["devices"])
+    owner.cordon("cpu:3")
+    (rest,) = owner.submit(SLEEP, resources={"gpus": 3})
+    assert owner.job(rest)["state"] == "pending", "two are free, and may be had"
+    assert owner.drain(device)["jobs"] == [first]
+    until(lambda: (job := owner.job(first))["state"] == "running" and job["devices"] != [device])
+    assert [one["state"] for one in owner.nodes()[0]["devices"]].count("cordoned") == 2
+    assert owner.nodes()[0]["state"] == "up"
+    owner.uncordon(device)
+    owner.uncordon("cpu:3")
+    until(lambda: owner.job(rest)["state"] == "running")
+    owner.cancel(first, rest)
+    with pytest.raises(NotFoundError, match="no node 'cpu:4'"):
+        owner.cordon("cpu:4")
+
+
 def test_a_queue_keeps_to_its_quota_until_it_may_have_more(owner: Client) -> None:
     owner.set_queue("small/one", quota=1)
     ids = [owner.submit(SLEEP, queue="small/one")[0] for _ in range(2)]
@@ -110,6 +128,9 @@ def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: P
     options = Options(Home(tmp_path / "home"), devices="cpu:2")
     first = Running(options).start()
     client = first.client()
+    (lost,) = client.submit(["sh", "-c", "[ $GANTLINE_EPOCH -gt 1 ]"])
+    (job,) = client.wait(lost, timeout=120)
+    assert job["state"] == "failed"
     done, running, waiting = (client.submit(command, resources={"gpus": 2})[0] for command in (["sleep", "0.1"], SLEEP, SLEEP))
     until(lambda: client.job(running)["state"] == "running")
     client.set_queue("kept", quota=3)
@@ -131,7 +152,9 @@ def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: P
     assert client.job(waiting)["state"] == "pending"
     assert client.status()["policy"] == "sjf"
     assert [(queue["name"], queue["quota"]) for queue in client.queues() if queue["quota"]] == [("kept", 3)]
+    client.requeue(lost)  # which failed in the life before
     client.cancel(running)
+    until(lambda: client.job(lost)["state"] == "succeeded", "a job comes back under its id, with an epoch of its own")
     until(lambda: client.job(waiting)["state"] == "running")
     second.stop()  # with its jobs
     third = Running(Options(Home(tmp_path / "home"), devices="cpu:3")).start()

@@ -32,7 +32,7 @@ __all__ = ["VERSION", "decode_plan", "decode_snapshot", "encode_plan", "encode_s
 
 VERSION = 1
 _HEAD = ("kind", "version", "now", "decision", "seed", "round", "regime", "memory", "learned", "reservations")
-_STATE = ("cluster", "down", "shared", "free", "jobs", "users", "queues", "apps", "models", "queue_tree")
+_STATE = ("cluster", "down", "cordoned", "shared", "free", "jobs", "users", "queues", "apps", "models", "queue_tree")
 _LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 
 

@@ -48,6 +48,7 @@ class Tables:
     metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
     waits_for_turn: set[int] = field(default_factory=set)  # rows whose time-shared group goes on without them
+    cordoned: set[int] = field(default_factory=set)  # devices that nobody new may have
     listed: Ints | None = None  # per row: its place in the file it was read from, where that is not the order of arrival
     performance: Any = None  # the performance model: how fast jobs are in other ways, and together (see gantline.performance.model)
     steps: Floats | None = None  # true training steps of each row, where a table of throughputs counts in steps

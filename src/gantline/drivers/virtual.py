@@ -110,6 +110,7 @@ class Simulation:
             or self.engine.grants.speeds.about_gangs
             or self.state.regime.tick
             or self.state.memory is not None
+            or self.state.tables.cordoned
         )
 
     # --- the stepping loop ----------------------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ from gantline.core.tables import Tables
 from gantline.engine import lists as ls
 from gantline.engine.advance import admit
 from gantline.engine.grants import Grants
-from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
+from gantline.engine.node_changes import cordon_device, drain_node, join_node, lose_node, return_node, uncordon_device
 from gantline.engine.ranks import leave
 from gantline.engine.state import State
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
 SUBMITTED = frozenset({"id", "options", "metrics", *NAMES, "priority", "weight", "deadline", "estimate", "checkpoint"})
-SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "consolidate"}
+SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "consolidate", "epoch"}
 _LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 #: what becomes of a job that somebody puts out, and why it is there
 _PUT_OUT = {
@@ -91,7 +91,7 @@ class Inputs:
                 self._may_requeue(phase, value.job)
         elif isinstance(value, SetQueue):
             Queue(value.name, value.weight, value.quota)
-        elif not isinstance(value, Report | Use) and value.kind != "join":
+        elif not isinstance(value, Report | Use) and value.kind != "join" and value.device(self.state.tables.cluster) is None:
             value.find(self.state.tables.cluster)
 
     # --- jobs -----------------------------------------------------------------------------------------------------------
@@ -267,6 +267,10 @@ class Inputs:
         if value.kind == "join":
             assert value.node is not None
             join_node(state, value.node)
+            return True
+        device = value.device(state.tables.cluster)
+        if device is not None:
+            (cordon_device if value.kind == "drain" else uncordon_device)(state, device)
             return True
         number = value.find(state.tables.cluster)
         up = state.tables.NI[c.N_UP, number] == 1

@@ -62,6 +62,32 @@ def return_node(state: State, node: int) -> None:
     devices[devices == c.DOWN] = c.FREE
     t.NI[c.N_UP, node] = 1
     t.NI[c.N_FREE, node] = int((devices == c.FREE).sum())
+    take_cordoned(state)
+
+
+def cordon_device(state: State, device: int) -> None:
+    """Nobody new may have the device; whoever has it keeps it."""
+    state.tables.cordoned.add(device)
+    take_cordoned(state)
+
+
+def take_cordoned(state: State) -> None:
+    """Devices that nobody new may have and that have become free are out of use from now on."""
+    t = state.tables
+    for device in t.cordoned:
+        if t.D[c.D_HOLDER, device] == c.FREE:
+            t.D[c.D_HOLDER, device] = c.DOWN
+            t.NI[c.N_FREE, t.D[c.D_NODE, device]] -= 1
+
+
+def uncordon_device(state: State, device: int) -> None:
+    """The device is usable again, if its node is."""
+    t = state.tables
+    node = int(t.D[c.D_NODE, device])
+    t.cordoned.discard(device)
+    if t.D[c.D_HOLDER, device] == c.DOWN and t.NI[c.N_UP, node] == 1:
+        t.D[c.D_HOLDER, device] = c.FREE
+        t.NI[c.N_FREE, node] += 1
 
 
 def join_node(state: State, node: Node) -> int:

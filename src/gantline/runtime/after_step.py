@@ -31,12 +31,12 @@ class Observer:
         self._seen: Ints = np.empty((len(_WATCHED), 0), dtype=np.int64)
         self._holds: dict[str, tuple[str, ...]] = {}
         self._views = Growing[str, JobView]({job.id: old_view(job) for job in scheduler.book})
-        self._fresh = True  # nothing has been seen yet
+        self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
 
     def submitted(self, job: Job) -> None:
         """A job is in the store; its row comes with the next step."""
-        self._views[job.id] = replace(old_view(job), state="held" if job.holds else "pending", reason="arrived", stop=False)
+        self._views[job.id] = replace(old_view(job), state="held" if job.holds else "pending", reason=job.reason or "arrived", stop=False)
         self.scheduler.publish()
 
     def look(self) -> None:
@@ -74,6 +74,12 @@ class Observer:
         ran = phase is Phase.RUNNING or phase is Phase.COMPLETED  # a short one may have ended before anybody looked
         if ran and math.isnan(job.started) and not math.isnan(t.F[c.FIRST_START, row]):
             job.started = float(t.F[c.FIRST_START, row])
+            scheduler.endings.started(job)
+        held = int(t.I[c.HELD, row])
+        if held and phase is Phase.RUNNING:
+            if self._sizes.setdefault(row, held) != held:
+                scheduler.endings.resized(job, row)
+            self._sizes[row] = held
         if job.ended and before not in ENDED:
             job.finished = float(t.F[c.FINISH, row]) if phase is Phase.COMPLETED else now
             job.exit_code = 0 if phase is Phase.COMPLETED else job.exit_code
@@ -115,7 +121,8 @@ class Observer:
             node = int(t.D[c.D_NODE, device])
             jobs = tuple(sorted(t.ids[row] for row in occupants.get(device, ())))
             name = t.cluster.nodes[node].name
-            devices.append(DeviceView(self._name(device), t.cluster.nodes[node].type, name, bool(t.NI[c.N_UP, node] == 1), jobs))
+            up = bool(t.NI[c.N_UP, node] == 1) and device not in t.cordoned
+            devices.append(DeviceView(self._name(device), t.cluster.nodes[node].type, name, up, jobs))
         counters = {
             **scheduler.counters, "active": len(state.rows), "waiting": len(state.waiting_rows), "orders": loop.reconciler.sent,
             "started": loop.engine.started, "stopped": loop.engine.stopped, "lost_turns": loop.engine.turns.total,

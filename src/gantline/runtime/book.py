@@ -25,7 +25,7 @@ ENDED = frozenset({"succeeded", "failed", "cancelled", "rejected", "timeout"})
 #: why a job is held although no policy and no person keeps it out
 HOLDS = {
     "held": "is held until it is released",
-    "dependency": "waits for another job to end",
+    "dependency": "waits for another job",
     "array-limit": "waits until fewer members of its array run",
     "backoff": "failed, and is tried again in a while",
 }
@@ -33,7 +33,7 @@ HOLDS = {
 ENDS = {
     "exit-code": "ended with an error, and may not be tried again",
     "time-limit": "ran longer than it may",
-    "dependency-failed": "waits for a job that did not end as it had to",
+    "dependency-failed": "waits for a job that did not start or end as it had to",
     "lost": "its processes were killed too often by something outside",
 }
 _LONGEST = 300.0  # seconds of back-off
@@ -66,6 +66,7 @@ class Job:
     ending: str = ""  # one of ENDS, once that is decided
     progress: dict[str, Any] = field(default_factory=dict)  # as it last told it
     asked: dict[str, float] = field(default_factory=dict)  # sizes and priority, as it was submitted
+    resizes: int = 0  # how often it went on with another number of devices
     served: float = 0.0  # seconds it had run when it ended
     saves_asked: int = 0  # how often it was asked to save and go on
     saves_done: int = 0
@@ -81,7 +82,8 @@ class Job:
         return {
             "id": self.id, "state": self.state, "reason": self.reason, "why": self.why, "holds": sorted(self.holds),
             "failures": self.failures, "lost": self.lost, "ended_epoch": self.ended_epoch, "exit_code": self.exit_code,
-            "lines": list(self.lines), "ending": self.ending, "progress": dict(self.progress), "served": self.served, **plain,
+            "lines": list(self.lines), "ending": self.ending, "progress": dict(self.progress), "served": self.served,
+            "resizes": self.resizes, **plain,
         }  # fmt: skip
 
     def first_record(self) -> dict[str, Any]:
@@ -112,6 +114,7 @@ class Job:
             "ending",
             "asked",
             "served",
+            "resizes",
         ):
             if name in value:
                 setattr(found, name, value[name])
@@ -182,9 +185,15 @@ class Book:
         verdict = ""
         for other, when in job.launch.after:
             known = self.jobs.get(other)
+            if when == "started" and known is not None and not math.isnan(known.started):
+                continue
             if known is None or not known.ended:
                 verdict = "dependency"
-            elif (when == "ok" and known.state != "succeeded") or (when == "failed" and known.state not in ("failed", "timeout")):
+            elif (
+                when == "started"
+                or (when == "ok" and known.state != "succeeded")
+                or (when == "failed" and known.state not in ("failed", "timeout"))
+            ):
                 return "dependency-failed"
         return verdict
 

@@ -124,6 +124,29 @@ class Endings:
         return Letter(open=open_, must=True)
 
     # --- others ---------------------------------------------------------------------------------------------------------
+    def started(self, job: Job) -> None:
+        """A job has started: those that waited for that may go on."""
+        book = self.scheduler.book
+        for name in sorted(book.waiting_for.get(job.id, ())):
+            if (job.id, "started") in book[name].launch.after:
+                self.scheduler.loop.post(self.release(book[name], "dependency"))
+
+    def resized(self, job: Job, row: int) -> None:
+        """It has another number of devices than before; if that was the last time that it may be so, it keeps them."""
+        job.resizes += 1
+        self.scheduler.counters["resizes"] += 1
+        if job.launch.resizes is None or job.resizes < job.launch.resizes:
+            return
+
+        def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+            held = int(self.scheduler.loop.state.tables.I[c.HELD, row])
+            if job.ended or not held:
+                return (), ()
+            note = Entry("event", {"time": at, "job": job.id, "event": "resize-limit", "why": f"has been resized {job.resizes} times"})
+            return [JobWish(at, Wish.RESIZE, job.id, held, held, held)], [Entry("job", job.record()), note]
+
+        self.scheduler.loop.post(Letter(open=open_, must=True))
+
     def ended(self, job: Job) -> None:
         """A job has come to its end: those that waited for it may go on."""
         book, loop = self.scheduler.book, self.scheduler.loop

@@ -32,11 +32,12 @@ class Launch:
     part: float = 1.0  # that part
     retries: int = 0  # how often it is tried again after an exit code other than zero
     backoff: float = 1.0  # before the first retry; doubled for each further one
+    resizes: int | None = None  # how often its number of devices may change; None: any number of times
     time_limit: float = math.inf  # running time of all incarnations together
     log_bytes: int = 64 << 20  # of output kept: the newest
     memory: float = 0.0  # GB; 0: no limit
     pids: int = 0  # processes and threads at once; 0: no limit of its own
-    after: tuple[tuple[str, str], ...] = ()  # (job, "ok" | "failed" | "ended"): what must have come of others before it may run
+    after: tuple[tuple[str, str], ...] = ()  # (job, "ok" | "failed" | "ended" | "started"): what must have come of others before it may run
     array: str = ""  # the array it belongs to
     array_index: int = -1
     parallel: int = 0  # how many of the array may be let in at once; 0: all

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from gantline.core.errors import RefusedError
+from gantline.files.bundles import read_bundle
 from gantline.performance.bundle import Bundle
 from gantline.runtime import amounts
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_parts import Way
+
+
+def hinted(spec: JobSpec) -> JobSpec:
+    """The same job with what the file that it names under `model.hint` knows of it; the name of the file is not told on."""
+    if spec.model is None or not spec.model.hint:
+        return spec
+    known = profiled(spec, read_bundle(spec.model.hint))
+    return known.model_copy(update={"model": spec.model.model_copy(update={"hint": ""})})
 
 
 def profiled(spec: JobSpec, bundle: Bundle, worst: float = 12.0) -> JobSpec:

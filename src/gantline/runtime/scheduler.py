@@ -63,7 +63,7 @@ class Scheduler:
         self.pending: list[Entry] = []  # to be written down at the next opportunity
         self.lines = 0  # of the journal since the last checkpoint
         self._known = KnownRows()  # what checkpoints have said of jobs that wait
-        self.counters: dict[str, float] = {"decisions": 0, "decision_seconds": 0.0, "store_failures": 0, "submitted": 0}
+        self.counters: dict[str, float] = {"decisions": 0, "decision_seconds": 0.0, "store_failures": 0, "submitted": 0, "resizes": 0}
         self._thread: threading.Thread | None = None
         self._thinking = ThreadPoolExecutor(1, "gantline-policy")  # decisions are made beside the loop, which answers meanwhile
         self._view = View(0.0, self.setup.policy, dict(self.setup.settings))
@@ -298,13 +298,29 @@ class Scheduler:
                     values.append(JobWish(at, wish, name, gpus, min_gpus, max_gpus))
                 notes.append(Entry("job", job.record()))
                 notes.append(Entry("event", {"time": at, "job": name, "event": wish.value, "user": user}))
-            gone = [value.job for value in values if self.loop.engine.inputs.row_of(value.job) is None]
-            if gone and wish is Wish.REQUEUE:
-                raise RefusedError(f"job '{gone[0]}' ended before the last restart", where="requeue", fix="submit it again")
-            return [value for value in values if value.job not in gone], notes
+            gone = {value.job for value in values if self.loop.engine.inputs.row_of(value.job) is None}
+            again = [self._again(self.book[name], at) for name in ids if name in gone] if wish is Wish.REQUEUE else []
+            return [*again, *(value for value in values if value.job not in gone)], notes
 
-        self._post(Letter((), lambda error: settle(future, error, None), open_, alone=True))
+        def done(error: BaseException | None) -> None:
+            if error is None and wish is Wish.REQUEUE:
+                for job in (self.book[name] for name in ids if self.book[name].ended):
+                    job.state, job.reason, job.finished = "pending", "requeued", math.nan  # whoever waits for it waits again
+                    self.observer.submitted(job)
+            settle(future, error, None)
+
+        self._post(Letter((), done, open_, alone=True))
         wait(future)
+
+    def _again(self, job: Job, at: float) -> Submit:
+        """A job that ended in an earlier life of the service comes back under its id, with epochs behind those that it had."""
+        from gantline.runtime.spec_file import spec_of
+
+        if job.state not in ("failed", "cancelled", "timeout"):
+            raise RefusedError(f"job '{job.id}' {job.state}", where="requeue", fix="submit it again")
+        told = self._told(spec_of(dict(job.spec)).to_submit(job.id, at), job)
+        job.holds.clear()
+        return replace(told, job={**told.job, "epoch": max(job.ended_epoch, 0)})
 
     def node(self, event: NodeEvent) -> None:
         """A node goes down, drains, comes back or joins."""

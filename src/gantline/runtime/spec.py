@@ -192,6 +192,7 @@ class JobSpec(Part):
             part=self.resources.share.fraction,
             retries=retries if limits.restarts is None else min(retries, limits.restarts),
             backoff=self.retry.backoff,
+            resizes=limits.resizes,
             time_limit=math.inf if limits.time is None else limits.time,
             log_bytes=int(limits.log * 1e9) if limits.log else _LOG,
             memory=limits.memory or 0.0,

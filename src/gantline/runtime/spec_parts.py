@@ -213,10 +213,11 @@ class Deadline(Part):
 
 
 class Limits(Part):
-    """What a job may not exceed: time on its devices, retries, memory, processes and threads, output that is kept."""
+    """What a job may not exceed: time on its devices, retries, changes of its size, memory, processes and threads, output that is kept."""
 
     time: Seconds | None = None
     restarts: Count | None = None
+    resizes: Count | None = None
     memory: Memory | None = None
     processes: Count | None = None
     log: Memory | None = None
@@ -244,9 +245,10 @@ class Progress(Part):
 
 
 class Model(Part):
-    """What is trained, for policies that know throughputs."""
+    """What is trained, for policies that know throughputs; `hint` is a file of profiles, read where the job is submitted."""
 
     family: Name
+    hint: Text = ""
 
 
 class Array(Part):
@@ -271,10 +273,10 @@ def _array(value: Any) -> str:
 
 
 class After(Part):
-    """Another job that must have ended first: well, badly, or either."""
+    """Another job that must have ended first (well, badly, or either), or at least have started."""
 
     job: Name
-    when: Literal["ok", "failed", "any"] = "ok"
+    when: Literal["ok", "failed", "any", "started"] = "ok"
 
 
 class Retry(Part):

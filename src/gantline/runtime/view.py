@@ -48,6 +48,8 @@ class JobView:
     stop: bool = False  # it has been told to give its devices up
     batch: int | None = None
     row: int = -1
+    resizes: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -123,7 +125,7 @@ def job_view(job: Job, tables: Tables, row: int, now: float, where: tuple[str, .
         estimate=float(F[c.ESTIMATE, row]) if math.isfinite(F[c.ESTIMATE, row]) else None,
         array=job.launch.array, held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)),
         stop=phase in (Phase.CHECKPOINTING, Phase.STOPPING, Phase.CANCELLED, Phase.HELD, Phase.FAILED),
-        batch=int(batch) if batch else None, row=row,
+        batch=int(batch) if batch else None, row=row, resizes=job.resizes, labels=job.spec.get("labels", {}),
     )  # fmt: skip
 
 
@@ -139,4 +141,5 @@ def old_view(job: Job) -> JobView:
         exit_code=job.exit_code, epoch=job.ended_epoch, restarts=0, failures=job.failures,
         service=job.served, work=job.served, estimate=None, array=job.launch.array,
         held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)), stop=True,
+        resizes=job.resizes, labels=spec.get("labels", {}),
     )  # fmt: skip

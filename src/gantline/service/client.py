@@ -115,18 +115,19 @@ class Client:
         **fields: Any,
     ) -> dict[str, Any]:
         """As `submit`, with all of the answer."""
+        from gantline.runtime.profiled import hinted
         from gantline.runtime.spec import JobSpec
         from gantline.runtime.spec_file import read_spec, spec_of
 
         if isinstance(job, (Path, str)):
             job = read_spec(Path(job))
         value = job.to_json() if isinstance(job, JobSpec) else dict(job) if isinstance(job, Mapping) else {"run": list(job)}
-        spec = spec_of({**value, **fields})
+        spec = hinted(spec_of({**value, **fields}))
         headers = {"Idempotency-Key": request or uuid.uuid4().hex}
         return self._send("POST", "/v1/jobs", spec.to_json(), headers=headers, params={"dry_run": dry_run})
 
     def jobs(self, **wanted: Any) -> list[dict[str, Any]]:
-        """Jobs, by `state`, `user`, `queue`, `id`; the newest `limit`."""
+        """Jobs, by `state`, `user`, `queue`, `id`, `label` (KEY=VALUE); the newest `limit`."""
         return list(self._get("/v1/jobs", **wanted)["jobs"])
 
     def job(self, id: str) -> dict[str, Any]:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.cli.live.sheets import WideForm, moment, show_jobs, show_rows
+from gantline.core.errors import NotFoundError, near
 
 app = App(
     name="get",
     help_epilogue="""Examples:
 
   gantline get jobs --state running -o wide
+  gantline get jobs -l team=nlp --watch
   gantline get jobs -o json
   gantline get nodes
   gantline get decisions --limit 10""",
 )
+STATES = ("held", "pending", "starting", "running", "resizing", "preempting", "suspended", "succeeded", "failed", "cancelled", "timeout")
+_CHANGES = ("id", "state", "reason", "gpus", "devices", "restarts", "exit_code")
+_LOOK = 0.5  # seconds between two looks at what is watched
 Limit = Annotated[int, Parameter(help="At most so many, the newest.")]
 After = Annotated[int, Parameter(help="Only those behind this number.")]
 
@@ -29,13 +36,30 @@ def jobs(
     home: HomeOption = None,
     state: Annotated[list[str] | None, Parameter(negative="", help="Only in this state; may be repeated.")] = None,
     user: Annotated[str, Parameter(help="Only of this user.")] = "",
-    queue: Annotated[str, Parameter(help="Only of this queue.")] = "",
+    queue: Annotated[str, Parameter(help="Only of this queue and those below it.")] = "",
+    label: Annotated[
+        list[str] | None, Parameter(name=["--label", "-l"], negative="", help="Only with this label, KEY=VALUE or KEY; may be repeated.")
+    ] = None,
+    watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative="", help="Show them again whenever one has changed.")] = False,
     limit: Limit = 10_000,
     output: WideForm = "table",
 ) -> None:
     """List jobs with their states and the reasons for them."""
+    for one in state or ():
+        if one not in STATES:
+            raise NotFoundError(f"no state '{one}'", where="--state", fix=near(one, STATES))
     with connect(home) as client:
-        show_jobs(client.jobs(id=list(ids), state=state, user=user, queue=queue, limit=limit), output)
+        seen: Any = None
+        while True:
+            found = client.jobs(id=list(ids), state=state, user=user, queue=queue, label=label, limit=limit)
+            now = [[job[name] for name in _CHANGES] for job in found]
+            if now != seen:
+                show_jobs(found, output)
+                sys.stdout.flush()
+            if not watch or (ids and all(job["ended"] is not None for job in found)):
+                return
+            seen = now
+            time.sleep(_LOOK)
 
 
 @app.command

@@ -1,4 +1,4 @@
-"""``gantline node cordon|drain|uncordon``: who may still come to a node."""
+"""``gantline node cordon|drain|uncordon``: who may still come to a node, or to one of its devices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, connect
 
 app = App(name="node")
-Name = Annotated[str, Parameter(help="A name from 'gantline get nodes'.")]
+Name = Annotated[str, Parameter(help="A name from 'gantline get nodes', or a device of it: cpu:2.")]
 
 
 @app.command

@@ -39,7 +39,7 @@ def submit(
     time: Annotated[str | None, Parameter(help="How long it may run: 90s, 2h, D-HH:MM:SS.")] = None,
     estimate: Annotated[str | None, Parameter(help="How long it will likely run.")] = None,
     array: Annotated[str | None, Parameter(help="Many of it: 0-9, 0-99%8 (eight at once).")] = None,
-    after: Annotated[list[str] | None, Parameter(negative="", help="ok:ID, failed:ID or any:ID; may be repeated.")] = None,
+    after: Annotated[list[str] | None, Parameter(negative="", help="ok:ID, failed:ID, any:ID or started:ID; may be repeated.")] = None,
     env: Annotated[list[str] | None, Parameter(negative="", help="A variable, NAME=VALUE; may be repeated.")] = None,
     retries: Annotated[int | None, Parameter(help="How often to try again after a failure.")] = None,
     cpus: Annotated[str | None, Parameter(help="CPUs beside the devices of a node.")] = None,

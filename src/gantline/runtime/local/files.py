@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 from typing import Any
 
 
 def write_json(path: str, value: Any) -> None:
     """Whole or not at all, and on the disk when it returns."""
-    fresh = f"{path}.{os.getpid()}"
+    fresh = f"{path}.{os.getpid()}.{threading.get_ident()}"  # threads may write the same file: the last one counts
     with open(fresh, "w", encoding="utf-8") as file:
         json.dump(value, file)
         file.flush()

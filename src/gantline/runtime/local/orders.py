@@ -50,9 +50,12 @@ class Writer:
         told = {
             "GANTLINE_URL": self.url, "GANTLINE_JOB_ID": task.job, "GANTLINE_CHECKPOINT": str(checkpoint),
             "GANTLINE_FOLDER": str(one.folder), "RESTART_COUNT": str(task.restarts), "JOB_ID": task.job,
+            "GPUS_PER_NODE": str(max(len(order.devices), 1)),
             **self._about(order, order.devices),
         }  # fmt: skip
         told |= (beside := self._beside(order, task))
+        if "CHECKPOINT_PATH" in launch.env:
+            told["CHECKPOINT_PATH"] = launch.env["CHECKPOINT_PATH"].replace("${JOB_ID}", task.job).replace("$JOB_ID", task.job)
         if launch.array_index >= 0:
             told["ARRAY_INDEX"] = str(launch.array_index)
         cuda, count = self.cuda(order.devices), launch.processes or max(len(order.devices), 1)

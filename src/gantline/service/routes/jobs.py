@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query, Request
@@ -57,6 +58,10 @@ def _submit(here: Context, body: bytes, dry_run: bool, key: str) -> dict[str, An
     if not isinstance(value, dict):
         raise UsageError("is not an object", where="body", fix="send the specification as a JSON object")
     spec = spec_of(value)
+    if spec.model is not None and spec.model.hint:
+        raise UsageError(
+            "a file is read where the job is submitted, not here", where="model.hint", fix="use gantline submit, or gantline profile apply"
+        )
     types = list(dict.fromkeys(device.type for device in here.scheduler.view().devices))
     after = [{"job": _resolved(here, one.job), "when": one.when} for one in spec.after]
     spec = spec_of({**spec.on(types, time.time()).to_json(), **({"after": after} if after else {}), "name": spec.title})
@@ -81,15 +86,29 @@ def list_jobs(
     user: str = "",
     queue: str = "",
     id: Annotated[list[str] | None, Query()] = None,
+    label: Annotated[list[str] | None, Query()] = None,
     limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
 ) -> dict[str, Any]:
-    """Jobs that the caller may see, in order of submission; of too many the newest."""
+    """Jobs that the caller may see, in order of submission; of too many the newest.
+
+    A queue means those below it, too; a label is KEY=VALUE, or KEY alone, and all of them must be there.
+    """
     found = [
         job
         for job in (here.named(id) if id else here.jobs().values())
-        if (not state or job.state in state) and user in ("", job.user) and queue in ("", job.queue)
+        if (not state or job.state in state) and user in ("", job.user) and _of_queue(job.queue, queue) and _labelled(job.labels, label)
     ]
     return {"jobs": [job_record(here.service, job) for job in found[-limit:]], "total": len(found)}
+
+
+def _of_queue(queue: str, wanted: str) -> bool:
+    return not wanted or queue == wanted or queue.startswith(f"{wanted}/")
+
+
+def _labelled(labels: Mapping[str, str], wanted: list[str] | None) -> bool:
+    """Whether all of these labels are there."""
+    pairs = [one.partition("=") for one in wanted or ()]
+    return all(key in labels and (not sign or labels[key] == value) for key, sign, value in pairs)
 
 
 @router.at("GET", "/v1/jobs/{id}", Role.VIEWER)

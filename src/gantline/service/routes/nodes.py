@@ -23,29 +23,29 @@ def list_nodes(here: Here) -> dict[str, Any]:
 
 
 def nodes_of(here: Context) -> dict[str, dict[str, Any]]:
-    """Nodes by name."""
+    """Nodes by name; one is cordoned when none of its devices may be used."""
     seen, found = here.jobs(), dict[str, dict[str, Any]]()
     for device in here.scheduler.view().devices:
         node = found.setdefault(
-            device.node, {"name": device.node, "type": device.type, "state": "up", "gpus": 0, "busy": 0, "jobs": [], "devices": []}
+            device.node, {"name": device.node, "type": device.type, "state": "cordoned", "gpus": 0, "busy": 0, "jobs": [], "devices": []}
         )
         names = [job if job in seen else "-" for job in device.jobs]
-        node["state"] = node["state"] if device.up else "cordoned"
+        node["state"] = "up" if device.up else node["state"]
         node["gpus"] += 1
         node["busy"] += bool(device.jobs)
         node["jobs"] = sorted({*node["jobs"], *names})
-        node["devices"].append({"name": device.name, "jobs": names})
+        node["devices"].append({"name": device.name, "state": "up" if device.up else "cordoned", "jobs": names})
     return found
 
 
 @router.at("POST", "/v1/nodes/{name}", Role.OPERATOR)
 def change_node(name: str, here: Here, action: Annotated[Literal["cordon", "drain", "uncordon"], Body(embed=True)]) -> dict[str, Any]:
-    """Cordon: nobody new comes. Drain: whoever is there also leaves, saved. Uncordon: as before."""
-    nodes = nodes_of(here)
-    if name not in nodes:
-        raise NotFoundError(f"no node '{name[:64]}'", where="node", fix=near(name[:64], nodes))
+    """Cordon: nobody new comes. Drain: whoever is there also leaves, saved. Uncordon: as before. For a node or a device."""
+    places = {**nodes_of(here), **{device["name"]: device for node in nodes_of(here).values() for device in node["devices"]}}
+    if name not in places:
+        raise NotFoundError(f"no node '{name[:64]}'", where="node", fix=near(name[:64], places))
     here.scheduler.node(NodeEvent(here.scheduler.clock.now(), name, "up" if action == "uncordon" else "drain"))
-    leaving = nodes[name]["jobs"] if action == "drain" else []
+    leaving = places[name]["jobs"] if action == "drain" else []
     if leaving:
         here.scheduler.wish(leaving, Wish.REQUEUE, here.caller.user)
     here.note(action, node=name)
