@@ -82,8 +82,8 @@ def test_the_least_size_that_is_in_time_is_reserved() -> None:
         from gantline.policies.elasticflow.desk import AdmissionDesk
 
         desk = AdmissionDesk(next(iter(pools(snapshot))), make_policy("elasticflow").settled(), [0], {})  # type: ignore[attr-defined]
-        plans = desk._replan(np.array([0]))
-        assert plans[0][1].tolist() == [size]
+        desk._replan(np.array([0]))
+        assert desk._plans(np.array([0]))[0][1].tolist() == [size]
 
 
 def test_a_refusal_offers_a_deadline_that_would_be_kept() -> None:
@@ -178,11 +178,10 @@ def test_a_plan_that_cannot_be_made_anew_is_kept(monkeypatch: pytest.MonkeyPatch
     kept = 0
     fresh = desk.AdmissionDesk._replan
 
-    def counted(self: Any, order: Any) -> Any:
+    def counted(self: Any, order: Any) -> None:
         nonlocal kept
-        plans = fresh(self, order)
-        kept += self.late[order].any() and len(plans) == len(order)
-        return plans
+        fresh(self, order)
+        kept += self.late[order].any() and len(self._plans(order)) == len(order)
 
     monkeypatch.setattr(desk.AdmissionDesk, "_replan", counted)
     for seed in range(12):

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.policies.lyra.slow_seating import SlowSeating
 
 from gantline import simulate
 from gantline.core.errors import UsageError
@@ -17,6 +18,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.policies.lyra.knapsack import best_extras
 from gantline.policies.lyra.loans import DayAndNight, Schedule
 from gantline.policies.lyra.reclaim import cheapest, consequences, fewest_jobs
+from gantline.policies.lyra.seating import Seating
 from gantline.policies.registry import make_policy
 
 TWO_POOLS = "gpu:1x4,gpu:3x4@inference"
@@ -26,12 +28,37 @@ TWO_POOLS = "gpu:1x4,gpu:3x4@inference"
 @given(st.lists(st.lists(st.integers(-3, 9), min_size=1, max_size=4), min_size=1, max_size=4), st.integers(0, 9))
 @settings(deadline=None, max_examples=150)
 def test_extra_workers_are_worth_as_much_as_they_can_be(values: list[list[int]], capacity: int) -> None:
-    extras = best_extras([np.array(each, dtype=np.float64) for each in values], capacity)
+    first = np.cumsum([0, *map(len, values)])
+    extra = np.concatenate([np.arange(1, len(each) + 1) for each in values])
+    extras = best_extras(first, extra, np.array([one for each in values for one in each], dtype=np.float64), capacity)
     worth = [[0.0, *each] for each in values]
     picks = itertools.product(*(range(len(each)) for each in worth))
     best = max(sum(worth[j][k] for j, k in enumerate(pick)) for pick in picks if sum(pick) <= capacity)
     assert extras.sum() <= capacity
     assert sum(worth[j][k] for j, k in enumerate(extras.tolist())) == pytest.approx(best)
+
+
+# --- seats --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(20))
+def test_seats_are_those_of_a_search_through_all_servers(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    nodes = np.repeat(np.arange(9), draw.integers(1, 9, 9))
+    lent, taken = [n for n in range(9) if draw.random() < 0.4], draw.choice(len(nodes), 4, replace=False).tolist()
+    quick, slow = Seating(nodes, range(8), lent, taken), SlowSeating(nodes, range(8), lent, taken)
+    mine: list[list[int]] = [[] for _ in range(4)]
+    for step in range(12):
+        if step == 6:
+            away = [device for one in mine for device in one][:3] + [d for free in quick.free for d in free[:1]]
+            shunned = [device for device in away if quick.is_free(device)]
+            quick.shun(shunned)
+            slow.shun(shunned)
+        job, count, extra = int(draw.integers(4)), int(draw.integers(1, 7)), bool(draw.random() < 0.5)
+        if count > quick.left():
+            break
+        found = quick.add(count, mine[job], extra)
+        assert found == slow.add(count, mine[job], extra)
+        mine[job] += found
+        assert quick.left() == slow.left()
 
 
 # --- reclaim ------------------------------------------------------------------------------------------------------------

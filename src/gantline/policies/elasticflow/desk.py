@@ -12,6 +12,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.policies.elastic.pools import Pool
+from gantline.policies.elasticflow.admission import admit_each
 from gantline.policies.elasticflow.booking import FULL, Book, book_all, book_more, earliest_end, follow
 from gantline.policies.elasticflow.settings import DeadlinePolicy
 from gantline.policies.elasticflow.spare import share_spare
@@ -75,7 +76,6 @@ class AdmissionDesk:
             np.empty((3, breakpoints)), np.empty((3, breakpoints), np.int64),
         )  # fmt: skip
         self.late = np.zeros(n, dtype=np.bool_)
-        self._kept: tuple[dict[int, Plan], dict[str, Any]] | None = None  # plans that were put into the book, and the book then
 
     def decide(self) -> Decided:
         """Admission, plans, spare GPUs."""
@@ -88,26 +88,15 @@ class AdmissionDesk:
     # --- ElasticFlow ----------------------------------------------------------------------------------------------------
     def _decide(self) -> Decided:
         known, newcomers = self._split()
-        plans = self._replan(known)
+        self._replan(known)
         decided = Decided(np.zeros(len(self.pool), dtype=np.int64), admitted=set(self.known))
-        groups = [newcomers] if newcomers else []  # who fits together with all others needs no look of his own
-        while groups:
-            group = groups.pop()
-            more = self._with(known, plans, group)
-            if more is not None:
-                known, plans = self._by_deadline([*known, *group]), more
-                decided.admitted.update(group)
-            elif len(group) > 1 and self.rules.admission == "single":
-                groups += [group[len(group) // 2 :], group[: len(group) // 2]]
-            else:
-                self._restore(plans)
-                decided.refused |= {job: max(float(earliest_end(self.book, job, self.now)), self.deadline[job]) for job in group}
-        if not self._restore(plans):
-            self._book(known)
-        plans = self._plans(known)  # from now on
+        if newcomers:
+            known, decided.refused = self._admit(known, newcomers)
+            decided.admitted.update(set(newcomers) - set(decided.refused))
+        planned = known[self.book.plan_count[known] > 0]
+        decided.gpus[planned] = self.book.plan_v[self.book.plan_first[planned]]
         order = self._by_deadline(sorted(decided.admitted))
         order = order[self.able[order]]
-        decided.gpus[[*plans]] = [int(plan[1][0]) for plan in plans.values()]
         if share_spare(self.book, order, self.now, self.rules.spare_order == "artifact", decided.gpus) == FULL:
             raise _TooSmall
         decided.plans = self._plans(order)
@@ -134,27 +123,46 @@ class AdmissionDesk:
             raise _TooSmall
         return int(self.late[order].sum())
 
-    def _replan(self, order: Ints) -> dict[int, Plan]:
-        """Plans made from nothing; where somebody would be late, the old ones if they still hold."""
+    def _replan(self, order: Ints) -> None:
+        """Plan from nothing; where somebody would be late, follow the old plans if they still hold."""
         if self._book(order) == 0:
-            return self._plans(order)
-        plans = self._plans(order)
+            return
         kept = {int(job): self.old[int(job)] for job in order if int(job) in self.old}
-        return kept if len(kept) > len(plans) and self._restore(kept) else plans
+        planned = int((self.book.plan_count[order] > 0).sum())
+        if len(kept) <= planned or not self._restore(kept):
+            self._book(order)
 
-    def _with(self, known: Ints, plans: dict[int, Plan], group: list[int]) -> dict[int, Plan] | None:
-        """Plans with more jobs, none of them and nobody else late for it; None: there are none."""
+    def _admit(self, known: Ints, newcomers: list[int]) -> tuple[Ints, dict[int, float]]:
+        """Who is let in by then, by deadline, and offers to those who are not: one by one, or all or none."""
+        if self.rules.admission == "group":
+            return self._admit_together(known, newcomers)
+        order = np.concatenate([known, np.zeros(len(newcomers), dtype=np.int64)])
+        offer = np.full(len(self.pool), np.nan)
+        count = int(admit_each(self.book, order, len(known), np.array(newcomers, dtype=np.int64), self.now, offer))
+        if count == FULL:
+            raise _TooSmall
+        return order[:count], {job: float(offer[job]) for job in newcomers if not math.isnan(offer[job])}
+
+    def _admit_together(self, known: Ints, group: list[int]) -> tuple[Ints, dict[int, float]]:
+        """All of a group, if none of them and nobody else is late for it."""
+        before = {name: getattr(self.book, name).copy() for name in _WRITTEN}
         order = self._by_deadline([*known.tolist(), *group])
-        self._book(order)
-        if not self.late[group].any() and len(order) - self.late[order].sum() >= len(plans) + len(group):
-            return self._plans(order)
-        self._restore(plans)
+        planned = int((self.book.plan_count[known] > 0).sum())
+        if len(order) - self._book(order) >= planned + len(group) and not self.late[group].any():
+            return order, {}
+        self._put_back(before)
         for job in group:
             if book_more(self.book, job, self.now, False, self.late) == FULL:
                 raise _TooSmall
-            if self.late[job]:
-                return None
-        return self._plans(np.array([*plans, *group], dtype=np.int64))
+        if not self.late[group].any():
+            return order, {}
+        self._put_back(before)
+        return known, {job: max(float(earliest_end(self.book, job, self.now)), self.deadline[job]) for job in group}
+
+    def _put_back(self, before: dict[str, Any]) -> None:
+        """The book as it was."""
+        for name, column in before.items():
+            getattr(self.book, name)[:] = column
 
     def _plans(self, order: Ints) -> dict[int, Plan]:
         book, found = self.book, {}
@@ -165,20 +173,14 @@ class AdmissionDesk:
         return found
 
     def _restore(self, plans: dict[int, Plan]) -> bool:
-        """Put exactly these plans into the book; False: they do not hold. Those of last time are copied back rather than followed again."""
+        """Put exactly these plans into the book; False: they do not hold."""
         book = self.book
-        if self._kept is not None and self._kept[0] is plans:
-            for name, column in self._kept[1].items():
-                getattr(book, name)[:] = column
-            return True
         book.plan_count[:] = 0
         book.free_t[0], book.free_v[0], book.used[0], book.used[1] = self.now, book.capacity, 1, 0
         need = sum(len(times) for times, _, _ in plans.values())
         if 2 * need + len(book.free_t) // 2 > len(book.plan_t) or 4 * need + 64 > len(book.free_t):
             raise _TooSmall
-        held = all(follow(book, job, self.now, times, gpus, end) for job, (times, gpus, end) in plans.items())
-        self._kept = (plans, {name: getattr(book, name).copy() for name in _WRITTEN}) if held else None
-        return held
+        return all(follow(book, job, self.now, times, gpus, end) for job, (times, gpus, end) in plans.items())
 
     # --- earliest deadline first ----------------------------------------------------------------------------------------
     def _decide_widest(self) -> Decided:

@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.policies.voda.ffdl import fill_choices
 
 
-def best_extras(values: Sequence[Floats], capacity: int) -> Ints:
-    """How many extra workers each job gets; `values[j][k]` is what k + 1 of them are worth to job j, and nobody has to have any.
+def best_extras(first: Ints, extra: Ints, worth: Floats, capacity: int) -> Ints:
+    """How many extra workers each job gets: `extra` of them are worth `worth` to the job whose entries they are; nobody has to have any.
 
-    A dynamic program over devices. Of equal values, later jobs get less.
+    The entries of job j are first[j] to first[j + 1], by rising numbers. A dynamic program; at equal values later jobs get less.
     """
-    extras = np.zeros(len(values), dtype=np.int64)
-    if capacity <= 0 or not len(values):
-        return extras
-    steps = [np.diff(each, prepend=0.0) for each in values]
-    if all((np.diff(each) <= 1e-9).all() for each in steps):
-        return _best_steps(steps, capacity)
-    choice = np.zeros((len(values), capacity + 1), dtype=np.int32)
-    best = np.zeros(capacity + 1)
-    for job, worth in enumerate(values):
-        before = best.copy()
-        for extra in range(1, min(len(worth), capacity) + 1):
-            if worth[extra - 1] <= 0.0:
-                continue
-            better = before[:-extra] + worth[extra - 1]
-            wins = better > best[extra:] + 1e-12
-            best[extra:][wins] = better[wins]
-            choice[job, extra:][wins] = extra
-    left = capacity
-    for job in range(len(values) - 1, -1, -1):
-        extras[job] = choice[job, left]
+    jobs = len(first) - 1
+    if capacity <= 0 or not len(extra):
+        return np.zeros(jobs, dtype=np.int64)
+    owner = np.repeat(np.arange(jobs), np.diff(first))
+    start = np.zeros(len(extra), dtype=bool)
+    start[first[:-1][np.diff(first) > 0]] = True
+    gain = worth - np.where(start, 0.0, np.roll(worth, 1))
+    single = extra == np.where(start, 1, np.roll(extra, 1) + 1)
+    falling = start | (gain - np.roll(gain, 1) <= 1e-9)
+    if single.all() and falling.all():
+        return _best_steps(owner, gain, jobs, capacity)
+    use = (worth > 0.0) & (extra <= capacity)
+    count = np.bincount(owner[use], minlength=jobs) + 1  # and none at all
+    begin = np.concatenate([[0], np.cumsum(count)])
+    numbers, values = np.zeros(begin[-1], dtype=np.int64), np.zeros(begin[-1])
+    places = np.flatnonzero(~np.isin(np.arange(begin[-1]), begin[:-1]))
+    numbers[places], values[places] = extra[use], worth[use]
+    choice = np.zeros((jobs, capacity + 1), dtype=np.int16)
+    fill_choices(begin, numbers, values, np.arange(jobs), capacity, choice)
+    extras, left = np.zeros(jobs, dtype=np.int64), capacity
+    for job in range(jobs - 1, -1, -1):
+        extras[job] = numbers[begin[job] + int(choice[job, left])]
         left -= int(extras[job])
     return extras
 
 
-def _best_steps(steps: Sequence[Floats], capacity: int) -> Ints:
+def _best_steps(owner: Ints, gain: Floats, jobs: int, capacity: int) -> Ints:
     """Where each further worker adds no more than the one before, the best steps of all are the answer, and much quicker to find."""
-    owner = np.repeat(np.arange(len(steps)), [len(each) for each in steps])
-    gain = np.concatenate(steps)
     best = np.argsort(-gain, kind="stable")[:capacity]
-    return np.bincount(owner[best[gain[best] > 0.0]], minlength=len(steps)).astype(np.int64)
+    return np.bincount(owner[best[gain[best] > 0.0]], minlength=jobs).astype(np.int64)

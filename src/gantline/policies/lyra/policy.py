@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gantline.core.arrays import Floats
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.core.plan import Assignment, Plan
+from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.pools import Pool, pools
@@ -76,8 +76,12 @@ class Lyra(Policy):
         found = list(pools(snapshot))
         cause = [snapshot.jobs.rows.tolist(), sorted(usable), [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found]]
         seats = memory["seats"] if memory.get("cause") == cause else [seat for pool in found for seat in self._pool(pool, usable, lent)]
-        rows = [Assignment(job, devices=tuple(devices), type=kind) for job, kind, devices in seats]
-        rows += [Assignment(job) for job in np.flatnonzero(snapshot.jobs.gpus == 0).tolist()]
+        on_cpus = np.flatnonzero(snapshot.jobs.gpus == 0).tolist()
+        rows = Assignments(
+            [*(seat[0] for seat in seats), *on_cpus],
+            type=[*(seat[1] for seat in seats), *[-1] * len(on_cpus)],
+            devices=[*(tuple(seat[2]) for seat in seats), *[()] * len(on_cpus)],
+        )
         return Plan.assign(rows, valid_until=until, memory={"lent": lent, "cause": cause, "seats": seats})
 
     def _away(self, snapshot: Snapshot, lent: list[int], count: int) -> list[int]:
@@ -91,10 +95,13 @@ class Lyra(Policy):
         """Sizes, then seats, for the jobs of one device type."""
         snapshot, curves, cluster = pool.snapshot, pool.curves, pool.snapshot.cluster
         mine = {n for n in usable if cluster.node_type[n] == pool.kind}
-        others = {d for job in set(range(len(snapshot.jobs))) - set(pool.jobs.tolist()) for d in snapshot.jobs.devices(job)}
+        holds = snapshot.jobs.held > 0
+        elsewhere = holds.copy()
+        elsewhere[pool.jobs] = False
+        others = {d for job in np.flatnonzero(elsewhere).tolist() for d in snapshot.jobs.devices(job)}
         seating = Seating(cluster.device_node, mine, lent, others)
         capacity = seating.left()
-        held = [[d for d in snapshot.jobs.devices(job) if int(cluster.device_node[d]) in mine] for job in pool.jobs.tolist()]
+        held = [[d for d in snapshot.jobs.devices(job) if seating.node_of[d] in mine] if holds[job] else [] for job in pool.jobs.tolist()]
         base = np.where(curves.count > 0, curves.least, 0)
         runs = np.array([len(devices) >= size > 0 for devices, size in zip(held, base.tolist())], dtype=bool)
         free = capacity - int(base[runs].sum())
@@ -106,20 +113,21 @@ class Lyra(Policy):
                 free -= int(base[place])
         extras = np.zeros(len(pool), dtype=np.int64)
         if self.elastic and free > 0:
-            growing = np.flatnonzero(runs)
-            extras[growing] = best_extras([self._values(pool, k, float(alone[k]), len(held[k])) for k in growing.tolist()], free)
+            first, extra, worth = self._values(pool, runs, alone, np.array([len(devices) for devices in held], dtype=np.int64))
+            extras = best_extras(first, extra, worth, free)
         size = np.where(runs, base + extras, 0)
         return _seated(pool, seating, held, base.tolist(), size.tolist())
 
-    def _values(self, pool: Pool, place: int, alone: float, held: int) -> Floats:
-        """Seconds that 1, 2, ... extra workers save a job, over its base size; what changes its size costs."""
+    def _values(self, pool: Pool, runs: Bools, alone: Floats, held: Ints) -> tuple[Ints, Ints, Floats]:
+        """Extra workers that jobs may have, and the seconds they save over the base size; what changes a job's size costs."""
         curves = pool.curves
-        own = slice(curves.first[place], curves.first[place + 1])
-        size, rate = curves.size[own], curves.rate[own]
-        worth = np.zeros(int(size[-1] - size[0]))
-        saved = alone * (1.0 - rate[0] / rate[1:])
-        worth[size[1:] - size[0] - 1] = saved - np.where(size[1:] != held, self.resize_cost if held else 0.0, 0.0)
-        return worth
+        owner = np.repeat(np.arange(len(pool)), curves.count)
+        base = curves.first[:-1][owner]
+        grown = runs[owner] & (np.arange(len(owner)) > base)
+        owner, base, size, rate = owner[grown], base[grown], curves.size[grown], curves.rate[grown]
+        cost = np.where((held[owner] > 0) & (size != held[owner]), self.resize_cost, 0.0)
+        first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(pool)))])
+        return first, size - curves.size[base], alone[owner] * (1.0 - curves.rate[base] / rate) - cost
 
 
 def _seated(pool: Pool, seating: Seating, held: list[list[int]], base: list[int], size: list[int]) -> list[Seat]:

@@ -28,7 +28,7 @@ def best_sum(curves: Curves, kept: Ints, capacity: int) -> Ints:
     if _all_concave(curves, kept):
         return _by_steps(curves, kept, capacity, grants)
     choice = np.zeros((len(kept), capacity + 1), dtype=np.int16)
-    _fill(curves.first, curves.size, curves.speedup, kept, capacity, choice)
+    fill_choices(curves.first, curves.size, curves.speedup, kept, capacity, choice)
     left = capacity
     for j in range(len(kept) - 1, -1, -1):
         entry = curves.first[kept[j]] + int(choice[j, left])
@@ -84,7 +84,7 @@ def relax(total: Any, before: Any, choice: NDArray[np.int16], gain: Any, mark: n
 
 
 @compiled
-def _fill(first: Ints, size: Ints, speedup: Floats, kept: Ints, capacity: int, choice: NDArray[np.int16]) -> None:
+def fill_choices(first: Ints, size: Ints, speedup: Floats, kept: Ints, capacity: int, choice: NDArray[np.int16]) -> None:
     """choice[j, k]: which size job j takes when the first j + 1 kept jobs share k devices; the smallest wins a tie."""
     before, now = np.zeros(capacity + 1), np.empty(capacity + 1)
     for j in range(kept.size):

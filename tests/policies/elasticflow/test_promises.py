@@ -1,0 +1,137 @@
+"""Promises under adverse settings: costs longer than a slot, odd sizes, best effort beside, faults; and what refusals offer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.policies.elasticflow.workloads import some_jobs
+
+from gantline import simulate
+from gantline.core.node_events import NodeEvent
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.policies.elastic.pools import pools
+from gantline.policies.elasticflow.booking import book_more
+from gantline.policies.elasticflow.desk import AdmissionDesk
+from gantline.policies.registry import make_policy
+from gantline.simulator.run import Run
+
+
+def late(run: Run) -> list[str]:
+    jobs = run.jobs.filter(pl.col("deadline").is_not_nan() & (pl.col("state") != "rejected"))
+    return jobs.filter(~(pl.col("finish") <= pl.col("deadline") + 1e-5))["job"].to_list()
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    load=st.sampled_from([0.5, 2.0, 5.0]),
+    cost=st.sampled_from(["", "7", "90", "start=200,resume=30,resize=70"]),
+    slot=st.sampled_from([None, 13.0, 60.0]),
+    cluster=st.sampled_from(["gpu:3x5", "gpu:1x7", "gpu:4x4", "gpu:2x3,gpu:1x6"]),
+    spare=st.sampled_from(["least_added", "artifact"]),
+)
+def test_no_admitted_job_is_late_whatever_the_setting(
+    seed: int, load: float, cost: str, slot: float | None, cluster: str, spare: str
+) -> None:
+    """Costs may be longer than a slot, nodes and largest sizes need not be powers of two, one job in five is best effort."""
+    jobs = some_jobs(seed, 14, load)
+    run = simulate(jobs, cluster, "elasticflow", costs=cost, round=slot, settings={"spare_order": spare})
+    assert late(run) == []
+    assert not run.incidents
+    assert set(run.jobs["state"].to_list()) <= {"completed", "rejected"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_node_that_nobody_was_promised_may_fail(seed: int) -> None:
+    """A fault that leaves the capacity that was planned with: the second node is away from the start, fails and comes back with no harm."""
+    jobs = some_jobs(seed, 14, 2.0)
+    events = [NodeEvent(0.0, "node1", "down")]
+    alone = simulate(jobs, "gpu:2x8", "elasticflow", costs="20", node_events=tuple(events))
+    assert late(alone) == []
+    small = simulate(jobs, "gpu:1x8", "elasticflow", costs="20")
+    assert alone.jobs["state"].to_list() == small.jobs["state"].to_list()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_jobs_on_two_types_keep_their_promises(seed: int) -> None:
+    jobs = some_jobs(seed, 20, 2.0)
+    for k, job in enumerate(jobs):
+        job["options"] = job["options"].replace("gpu:", "fast:" if k % 2 else "slow:")
+    run = simulate(jobs, "fast:1x8,slow:2x4", "elasticflow", costs="15", round=30)
+    assert late(run) == []
+
+
+def asked(seed: int, round: float) -> dict[str, Any]:
+    """An instant with running, promised and new jobs, more than fit."""
+    draw = np.random.default_rng(seed)
+    listed: list[dict[str, Any]] = []
+    for k in range(12):
+        top, work = int(draw.choice([1, 2, 4, 8])), float(60 * 10 ** draw.uniform(0.5, 2.0))
+        options = [{"gpus": g, "rate": g ** float(draw.uniform(0.6, 0.95))} for g in (1, 2, 4, 8) if g <= top]
+        job = {"id": f"j{k}", "arrival": 0.0, "gpus": 1, "max_gpus": top, "estimate": work, "options": options}
+        listed.append(job | {"deadline": 1000.0 + work * float(draw.uniform(0.3, 1.6))})
+    listed[0] |= {"devices": [0], "deadline": 1000.0 + 2 * listed[0]["estimate"], "gpus": 1}
+    return {"cluster": "gpu:1x8", "now": 1000.0, "round": round, "jobs": listed}
+
+
+def refused(told: dict[str, Any], costs: str) -> dict[str, float]:
+    snapshot = decode_snapshot(told)
+    plan = make_policy("elasticflow", {"overhead": costs}).decide(snapshot)
+    return {snapshot.jobs.ids[one.job]: one.offer["deadline"] for one in plan.refusals}
+
+
+@pytest.mark.parametrize(("round", "costs"), [(60.0, "0"), (60.0, "25"), (0.0, "25"), (10.0, "35")])
+def test_an_offer_is_accepted_when_asked_again_and_no_earlier_one_is(round: float, costs: str) -> None:
+    """One slot earlier (a second, where there are no slots), as long as that is later than what was asked for in vain."""
+    offers = earlier = 0
+    for seed in range(15):
+        told = asked(seed, round)
+        for name, due in refused(told, costs).items():
+            job = next(one for one in told["jobs"] if one["id"] == name)
+            wish, offers = job["deadline"], offers + 1
+            assert due > wish - 1e-6
+            job["deadline"] = due
+            assert name not in refused(told, costs)
+            if due - (round or 1.0) > wish:
+                earlier += 1
+                job["deadline"] = due - (round or 1.0)
+                assert name in refused(told, costs)
+            job["deadline"] = wish
+    assert offers > 20
+    assert earlier > 10
+
+
+def one_by_one(snapshot: Snapshot) -> tuple[set[int], set[int]]:
+    """Who is let in and who is not, said plainly: beside the plans that stand, or with everybody planned anew."""
+    desk = AdmissionDesk(next(iter(pools(snapshot))), make_policy("elasticflow").settled(), [], {})  # type: ignore[arg-type]
+    known, newcomers = desk._split()
+    desk._book(known)
+    inside, out = known.tolist(), set()
+    for job in newcomers:
+        book_more(desk.book, job, desk.now, False, desk.late)
+        if desk.late[job]:
+            before = {
+                name: getattr(desk.book, name).copy()
+                for name in ("free_t", "free_v", "plan_t", "plan_v", "plan_first", "plan_count", "used")
+            }
+            if desk._book(desk._by_deadline([*inside, job])):
+                desk._put_back(before)
+                out.add(job)
+                continue
+        inside.append(job)
+    return set(inside), out
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_admission_in_one_go_is_admission_one_by_one(seed: int) -> None:
+    snapshot = decode_snapshot(asked(seed, 0.0))
+    plan = make_policy("elasticflow").decide(snapshot)
+    inside, out = one_by_one(snapshot)
+    assert {one.job for one in plan.refusals} == out
+    assert {int(row) for row in plan.memory["admitted"]} >= inside
