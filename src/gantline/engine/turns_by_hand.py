@@ -156,6 +156,8 @@ class TurnsByHand:
 
     def _free(self, target: Holding, group: frozenset[int], home: Holding | None) -> bool:
         """Whether a place is there to be taken, and is not what shares of the time were promised."""
+        if not self.fluid.used.any():
+            return self.books.fits(target, group, home)
         fresh: dict[int, int] = {}
         for device in target.devices:
             if self.t.D[c.D_HOLDER, device] == c.FREE:
