@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core.lending import tables_behind
+from gantline.core.insiders import tables_behind
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
