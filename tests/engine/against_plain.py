@@ -18,20 +18,29 @@ from gantline.engine.engine import Engine
 from gantline.performance.costs import Costs
 
 JOBS, WORK = 7, 1e6
-CLUSTER = "a:2x2/3c,b:1x3/2c,c:1x0/6c"  # too few CPUs for all devices: many a trial fails
-NODES = [Place(0, (0, 1), 3.0), Place(0, (2, 3), 3.0), Place(1, (4, 5, 6), 2.0), Place(2, (), 6.0)]
+CLUSTER = "a:2x2/3c/6g,b:1x3/2c/4g,c:1x0/6c/4g,a:1x3/4c/6g"  # too few CPUs and too little memory for all devices: many a trial fails
+NODES = [
+    Place(0, (0, 1), 3.0, 6.0),
+    Place(0, (2, 3), 3.0, 6.0),
+    Place(1, (4, 5, 6), 2.0, 4.0),
+    Place(2, (), 6.0, 4.0),
+    Place(0, (7, 8, 9), 4.0, 6.0),
+]
 NAMES = "abc"
 
+MEMORY = st.sampled_from([0.0, 0.0, 0.0, 3.0])
+
 WAYS = st.one_of(
-    st.builds(Way, st.just(0), st.integers(1, 4), st.sampled_from([1.0, 2.0]), st.sampled_from([0.0, 1.0, 2.0])),
-    st.builds(Way, st.just(1), st.integers(1, 3), st.sampled_from([0.5, 4.0]), st.sampled_from([0.0, 1.0])),
-    st.builds(Way, st.just(2), st.just(0), st.just(0.25), st.sampled_from([2.0, 4.0])),
+    st.builds(Way, st.just(0), st.integers(1, 5), st.sampled_from([1.0, 2.0]), st.sampled_from([0.0, 1.0, 2.0]), MEMORY),
+    st.builds(Way, st.just(1), st.integers(1, 3), st.sampled_from([0.5, 4.0]), st.sampled_from([0.0, 1.0]), MEMORY),
+    st.builds(Way, st.just(2), st.just(0), st.just(0.25), st.sampled_from([2.0, 4.0]), MEMORY),
 )
 
 
 def text(way: Way) -> str:
-    cpus = f"/{way.cpus * max(way.gpus, 1):g}" if way.cpus else ""
-    return f"{NAMES[way.type]}:{way.gpus}{cpus}={WORK / way.rate:g}"
+    each = max(way.gpus, 1)
+    beside = f"/{way.cpus * each:g}/{way.memory * each:g}" if way.cpus or way.memory else ""
+    return f"{NAMES[way.type]}:{way.gpus}{beside}={WORK / way.rate:g}"
 
 
 def both(jobs: list[list[Way]], min_run: float, placement: str) -> tuple[Engine, PlainCommit]:
@@ -62,4 +71,5 @@ def assert_same(engine: Engine, plain: PlainCommit, where: str) -> None:
             assert max(t.F[c.SINCE, row], now) == pytest.approx(max(gang.since, now)), told
             done += rate * max(0.0, now - gang.since)
         assert t.F[c.DONE, row] + t.F[c.RATE, row] * elapsed(t.F, t.I, row, now) == pytest.approx(done), told
-    assert t.NF[c.N_CPUS].tolist() == pytest.approx(plain.cpus_free())
+    assert t.NF[c.N_CPUS].tolist() == pytest.approx(plain.left("cpus"))
+    assert t.NF[c.N_MEMORY].tolist() == pytest.approx(plain.left("memory"))

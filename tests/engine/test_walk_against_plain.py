@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.against_plain import JOBS, WAYS, WORK, assert_same, both, text
+from tests.engine.against_plain import JOBS, NODES, WAYS, WORK, assert_same, both, text
 from tests.engine.states import engine_of
 from tests.oracles.plain_walk import Way
 
@@ -16,23 +16,26 @@ from gantline.core import columns as c
 from gantline.core.plan import Assignment, Plan
 from gantline.core.reasons import Reason
 from gantline.engine.books import check_books
-from gantline.engine.node_changes import lose_node
+from gantline.engine.node_changes import drain_node, lose_node, return_node
 
 MANY = st.lists(st.lists(WAYS, min_size=1, max_size=3), min_size=JOBS, max_size=JOBS)
 RANKED = st.tuples(st.just("rank"), st.permutations(range(JOBS)))
 ASSIGNED = st.tuples(st.just("assign"), st.lists(st.tuples(st.integers(0, JOBS - 1), st.integers(0, 2)), unique_by=lambda one: one[0]))
 
 
+NODE = st.tuples(st.sampled_from(["lose", "drain", "bring back"]), st.integers(0, len(NODES) - 1))
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     jobs=MANY,
-    steps=st.lists(st.one_of(RANKED, ASSIGNED, ASSIGNED), min_size=1, max_size=6),
+    steps=st.lists(st.one_of(RANKED, ASSIGNED, ASSIGNED, NODE), min_size=1, max_size=7),
     min_run=st.sampled_from([0.0, 0.0, 15.0]),
     preempt=st.sampled_from([True, True, True, False]),
     placement=st.sampled_from(["first-free", "consolidated"]),
 )
 def test_rankings_and_assignments_end_as_a_plain_engine_has_them(
-    jobs: list[list[Way]], steps: list[tuple[str, list[Any]]], min_run: float, preempt: bool, placement: str
+    jobs: list[list[Way]], steps: list[tuple[str, Any]], min_run: float, preempt: bool, placement: str
 ) -> None:
     engine, plain = both(jobs, min_run, placement)
     for step, (kind, what) in enumerate(steps):
@@ -40,6 +43,15 @@ def test_rankings_and_assignments_end_as_a_plain_engine_has_them(
         if kind == "rank":
             engine.commit(Plan.rank(np.argsort(what).astype(np.float64), preempt=preempt))
             plain.rank(list(what), 10.0 * step, preempt)
+        elif kind == "lose":
+            lose_node(engine.grants, what)
+            plain.lose(what, 10.0 * step)
+        elif kind == "drain":
+            drain_node(engine.state, what)
+            plain.drain(what)
+        elif kind == "bring back":
+            return_node(engine.state, what)
+            plain.bring_back(what)
         else:
             plan = [(row, way) for row, way in what if way < len(jobs[row])]
             engine.commit(Plan.assign([Assignment(row, way) for row, way in plan]))
@@ -119,3 +131,22 @@ def test_a_gang_larger_than_the_nodes_that_are_left_takes_several_when_the_large
     engine.state.now = 10.0
     engine.commit(Plan.rank(np.array([1.0, 2.0, 0.0])))
     assert [engine.grants.devices(row) for row in range(3)] == [(), (), (4, 5, 6, 7)]
+
+
+@pytest.mark.parametrize(
+    ("options", "cluster", "ranks"),
+    [(("a:1", "a:2", "a:2/6"), "a:2x2/3c", (2, 1, 0)), (("c:0/2", "c:0/2", "c:0/3"), "c:2x0/3c", (2, 0, 1))],
+)
+def test_a_gang_on_a_node_that_drains_is_stopped_for_nobody_and_survives_a_trial(
+    options: tuple[str, ...], cluster: str, ranks: tuple[int, ...]
+) -> None:
+    """What it has on that node cannot help anybody, so the last of the three waits and the others stay as they are."""
+    told = {"arrival": 0.0, "duration": WORK, "gpus": 1}
+    engine = engine_of([{"job": f"j{k}", "options": f"{option}={WORK:g}", **told} for k, option in enumerate(options)], cluster)
+    engine.commit(Plan.rank(np.array([0.0, 1.0, np.inf])))
+    before = engine.state.tables.I[[c.HEAD, c.NODE, c.HELD, c.OPTION, c.PREEMPTIONS]].tolist()
+    drain_node(engine.state, 0)
+    engine.state.now = 10.0
+    engine.commit(Plan.rank(np.array(ranks, dtype=np.float64)))
+    assert engine.state.tables.I[[c.HEAD, c.NODE, c.HELD, c.OPTION, c.PREEMPTIONS]].tolist() == before
+    assert check_books(engine.state, engine.grants) == []

@@ -1,4 +1,4 @@
-"""A plan of assignments committed plainly: gangs of their own with options of several types, CPUs, rates, costs and a minimum run.
+"""A plan of assignments committed plainly: gangs of their own with options of several types, CPUs, memory, rates, costs and a minimum run.
 
 The order is that of the engine's README: who keeps what it has is left alone; whom the plan does not name stops; everybody else gives
 up what the plan takes away; turns, as the plan lists them. A gang that is refused gets back what it had, if nobody has taken it.
@@ -68,7 +68,7 @@ class PlainCommit(PlainWalk):
         elif gang.ways[way].gpus < len(gang.devices):
             self._settle(gang)
             gang.devices = gang.devices[: gang.ways[way].gpus]
-        elif gang.ways[way].gpus == len(gang.devices) and gang.ways[way].cpus <= gang.ways[gang.way].cpus:
+        elif gang.ways[way].gpus == len(gang.devices) and not self._more_beside(gang, gang.way, way):
             self._settle(gang)
             gang.way = way
 
@@ -89,7 +89,7 @@ class PlainCommit(PlainWalk):
         old = gang.way
         self._settle(gang)
         gang.way = way
-        if gang.ways[way].cpus > gang.ways[old].cpus and not self._sound(gang):
+        if self._more_beside(gang, old, way) and not self._sound(gang):
             gang.way = old
 
     def _go_on(self, gang: Gang, held: Held, way: int) -> None:
@@ -152,9 +152,14 @@ class PlainCommit(PlainWalk):
         return next(number for number, node in enumerate(self.nodes) if device in node.devices)
 
     def _sound(self, gang: Gang) -> bool:
-        """Whether the nodes of a gang have the CPUs that all gangs on them need."""
-        cpus = self.cpus_free()
-        return all(cpus[node] >= -1e-9 for node in self._nodes(gang)) or not gang.ways[gang.way].cpus
+        """Whether the nodes of a gang have the CPUs and the memory that all gangs on them need."""
+        way, cpus, memory = gang.ways[gang.way], self.left("cpus"), self.left("memory")
+        enough = all(cpus[node] >= -1e-9 for node in self._nodes(gang)) or not way.cpus
+        return enough and (all(memory[node] >= -1e-9 for node in self._nodes(gang)) or not way.memory)
+
+    @staticmethod
+    def _more_beside(gang: Gang, old: int, new: int) -> bool:
+        return gang.ways[new].cpus > gang.ways[old].cpus or gang.ways[new].memory > gang.ways[old].memory
 
     def _settle(self, gang: Gang) -> None:
         """Work done until now, at the speed until now."""

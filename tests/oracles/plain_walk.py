@@ -1,4 +1,4 @@
-"""A ranking walked plainly: several device types, options with rates and CPUs, costs and a minimum run, first-free or consolidated.
+"""A ranking walked plainly: several types, options with rates, CPUs and memory, costs, a minimum run, nodes that fail, drain and return.
 
 Lists and dictionaries only, no short cut and nothing undone: a trial is made on a copy and thrown away if it fails. It is the oracle
 for the compiled walk, which keeps one set of books and must restore them.
@@ -13,21 +13,23 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Way:
-    """Devices of a type at a speed, with CPUs per device (in all, if it needs no devices)."""
+    """Devices of a type at a speed, with CPUs and memory per device (in all, if it needs no devices)."""
 
     type: int
     gpus: int
     rate: float
     cpus: float
+    memory: float = 0.0
 
 
 @dataclass(frozen=True)
 class Place:
-    """A node: its type, its devices, its CPUs."""
+    """A node: its type, its devices, its CPUs, its memory."""
 
     type: int
     devices: tuple[int, ...]
     cpus: float
+    memory: float
 
 
 @dataclass
@@ -62,15 +64,35 @@ class PlainWalk:
     min_run: float = 0.0
     now: float = 0.0
     consolidated: bool = False  # else first-free
+    down: set[int] = field(default_factory=set)  # nodes that nothing new may use
     _home: dict[int, tuple[int, tuple[int, ...], int]] = field(default_factory=dict)  # what victims of this decision had
 
-    def cpus_free(self) -> list[float]:
-        free = [node.cpus for node in self.nodes]
+    def left(self, amount: str) -> list[float]:
+        """CPUs or memory that nobody has, per node."""
+        free = [float(getattr(node, amount)) for node in self.nodes]
         for gang in self.gangs:
             if gang.runs:
                 for node in self._nodes(gang):
-                    free[node] -= gang.ways[gang.way].cpus
+                    free[node] -= getattr(gang.ways[gang.way], amount)
         return free
+
+    # --- nodes ----------------------------------------------------------------------------------------------------------
+    def lose(self, node: int, now: float) -> None:
+        """Whoever has a stake in the node stops; all that was done is saved here, and nobody was preempted."""
+        self.now = now
+        self.down.add(node)
+        for gang in self.gangs:
+            if gang.runs and node in self._nodes(gang):
+                gang.done += gang.ways[gang.way].rate * max(0.0, now - gang.since)
+                gang.way, gang.devices, gang.node, gang.since = -1, (), -1, now
+
+    def drain(self, node: int) -> None:
+        self.down.add(node)
+
+    def bring_back(self, node: int) -> None:
+        self.down.discard(node)
+
+    # --- places ---------------------------------------------------------------------------------------------------------
 
     def _nodes(self, gang: Gang) -> list[int]:
         """A node for each device; for a way without devices its one node; none for a gang that has given up all it had."""
@@ -79,18 +101,21 @@ class PlainWalk:
 
     def room(self, way: Way) -> list[list[int]]:
         """Per node: the devices that it could give to a gang with this way to run, lowest first."""
-        cpus, taken = self.cpus_free(), {device for gang in self.gangs for device in gang.devices}
+        cpus, memory, taken = self.left("cpus"), self.left("memory"), {device for gang in self.gangs for device in gang.devices}
         found = []
         for number, node in enumerate(self.nodes):
-            free = [device for device in node.devices if device not in taken] if node.type == way.type else []
-            found.append(free[: int((cpus[number] + 1e-9) / way.cpus)] if way.cpus else free)
+            usable = node.type == way.type and number not in self.down
+            free = [device for device in node.devices if device not in taken] if usable else []
+            free = free[: int((cpus[number] + 1e-9) / way.cpus)] if way.cpus else free
+            found.append(free[: int((memory[number] + 1e-9) / way.memory)] if way.memory else free)
         return found
 
     def _fit(self, way: Way) -> tuple[tuple[int, ...], int] | None:
         """Where a gang would go now: its devices, or the node of a way without any."""
         if way.gpus == 0:
-            cpus = self.cpus_free()
-            fits = [k for k, node in enumerate(self.nodes) if node.type == way.type and cpus[k] + 1e-9 >= way.cpus]
+            cpus, memory = self.left("cpus"), self.left("memory")
+            fits = [k for k, node in enumerate(self.nodes) if node.type == way.type and k not in self.down]
+            fits = [k for k in fits if cpus[k] + 1e-9 >= way.cpus and memory[k] + 1e-9 >= way.memory]
             return ((), fits[0]) if fits else None
         found = self.pick(way, self.room(way), way.gpus)
         return None if found is None else (tuple(found), -1)
@@ -105,12 +130,13 @@ class PlainWalk:
             return min(fitting, key=len)[:need]  # the tightest, of several the first
         if need <= self._largest(way.type):
             return None
-        idle = [free for free, node in zip(room, self.nodes) if node.type == way.type and node.devices and len(free) == len(node.devices)]
+        up = [(free, node) for k, (free, node) in enumerate(zip(room, self.nodes)) if k not in self.down]
+        idle = [free for free, node in up if node.type == way.type and node.devices and len(free) == len(node.devices)]
         found = [device for free in idle for device in free][:need]
         return found if len(found) == need else None
 
     def _largest(self, type: int) -> int:
-        return max((len(node.devices) for node in self.nodes if node.type == type), default=0)
+        return max((len(node.devices) for k, node in enumerate(self.nodes) if node.type == type and k not in self.down), default=0)
 
     def rank(self, order: list[int], now: float, preempt: bool) -> None:
         """Everybody in order: who runs stays, who waits takes what is free or what those behind it hold."""
@@ -141,7 +167,7 @@ class PlainWalk:
         before, homes = deepcopy(self.gangs), dict(self._home)
         behind = [row for row in behind if self.gangs[row].runs and self.now >= self.gangs[row].last_start + self.min_run]
         behind = [row for row in behind if self.gangs[row].ways[self.gangs[row].way].type == way.type]
-        if self.consolidated and not way.cpus and 0 < way.gpus <= self._largest(way.type):
+        if self.consolidated and not way.cpus and not way.memory and 0 < way.gpus <= self._largest(way.type):
             target = self._first_cleared(way, behind)
             behind = [row for row in behind if target in self._nodes(self.gangs[row])]
         for row in reversed(behind):
@@ -160,7 +186,7 @@ class PlainWalk:
         for row in reversed(behind):
             for node in self._nodes(self.gangs[row]):
                 room[node] += 1
-                if room[node] >= way.gpus and self.nodes[node].type == way.type:
+                if room[node] >= way.gpus and self.nodes[node].type == way.type and node not in self.down:
                     return node
         return -1
 
@@ -172,7 +198,7 @@ class PlainWalk:
         if taken & set(devices):
             return False
         gang.way, gang.devices, gang.node = way, devices, node
-        if min(self.cpus_free()) < -1e-9:
+        if min(self.left("cpus") + self.left("memory")) < -1e-9:
             gang.way, gang.devices, gang.node = -1, (), -1
             return False
         return True

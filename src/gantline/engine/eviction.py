@@ -30,13 +30,13 @@ def movable(F: Floats, I: Ints, row: int, now: float, min_run: float) -> bool:
 
 @kernel
 def restore(t: Matrices, notes: Notes, v: int) -> bool:
-    """Give victim `v` its own devices back, if all are free."""
+    """Give victim `v` its own devices back, if nobody has taken them; nobody can on a node that drains."""
     I, NF, D = t.I, t.NF, t.D
     row, option, node, first = notes.victim[v], notes.option[v], notes.node[v], notes.offset[v]
     count, saved = I[c.HELD, row], notes.saved
     cpus, memory = t.OF[c.O_CPUS, option], t.OF[c.O_MEMORY, option]
     if count == 0:  # a grant of CPUs only
-        if NF[c.N_CPUS, node] + 1e-9 < cpus or NF[c.N_MEMORY, node] + 1e-9 < memory or t.NI[c.N_UP, node] == 0:
+        if NF[c.N_CPUS, node] + 1e-9 < cpus or NF[c.N_MEMORY, node] + 1e-9 < memory:
             return False
         NF[c.N_CPUS, node] -= cpus
         NF[c.N_MEMORY, node] -= memory
@@ -45,7 +45,7 @@ def restore(t: Matrices, notes: Notes, v: int) -> bool:
         return True
     for k in range(first, first + count):
         at, here = D[c.D_NODE, saved[k]], 1
-        if D[c.D_HOLDER, saved[k]] != c.FREE:
+        if D[c.D_HOLDER, saved[k]] != c.FREE and D[c.D_HOLDER, saved[k]] != c.DOWN:
             return False
         if cpus > 0.0 or memory > 0.0:  # what all of its devices on that node need
             for j in range(first, first + count):
@@ -56,9 +56,9 @@ def restore(t: Matrices, notes: Notes, v: int) -> bool:
     for k in range(first, first + count):
         device = saved[k]
         at = D[c.D_NODE, device]
+        t.NI[c.N_FREE, at] -= int(D[c.D_HOLDER, device] == c.FREE)
         D[c.D_HOLDER, device] = row
         D[c.D_NEXT, device] = -1
-        t.NI[c.N_FREE, at] -= 1
         NF[c.N_CPUS, at] -= cpus
         NF[c.N_MEMORY, at] -= memory
         if last < 0:
