@@ -11,6 +11,8 @@ from tests.runtime.specs import Spec, ended, running, state, until
 
 from gantline.core.inputs import Wish
 from gantline.runtime.launch import Launch
+from gantline.runtime.local.files import read_json
+from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.scheduler import Scheduler
 
@@ -97,6 +99,27 @@ def test_a_newcomer_that_fails_leaves_the_gang_as_it_is(tmp_path: Path) -> None:
     assert Counter(one for line in told for one in line.samples) == dict.fromkeys(range(SAMPLES), 30)
     (event,) = [one for one in store.told if one["event"] == "resize-refused"]
     assert "rank 2 ended with exit code 9" in event["why"]
+
+
+def test_a_service_that_dies_in_between_finds_the_gang_changing(tmp_path: Path) -> None:
+    """It comes back while a newcomer still prepares: the change goes on, and what is known of it is right."""
+    seen, store, go = tmp_path / "seen", MemoryStore(), tmp_path / "go"
+    first = Scheduler(store, LocalRunner(tmp_path, "cpu:2"), POLICY)
+    first.start()
+    waits = f'[ "$RANK" = 0 ] || while [ ! -e {go} ]; do sleep 0.02; done;'
+    (job,) = first.submit(gang(seen, 1, epochs=30, setup=waits))
+    until(lambda: lines(seen), "the first step")
+    resize(first, job, 2)
+    until(lambda: (tmp_path / "jobs" / job / "1" / "grant.json").exists(), "the change has begun")
+    first.stop()
+    with running(tmp_path, "cpu:2", POLICY, store) as scheduler:
+        assert state(scheduler, job) == "resizing"
+        go.touch()
+        until(lambda: state(scheduler, job) == "running", "it has changed")
+        assert read_json(str(tmp_path / "jobs" / job / "1" / "switched")) == 2
+        assert ended(scheduler, job) == ["succeeded"]
+    assert list(dict.fromkeys(sizes(seen))) == [1, 2]
+    assert Counter(one for line in lines(seen) for one in line.samples) == dict.fromkeys(range(SAMPLES), 30)
 
 
 def test_a_gang_that_breaks_while_it_changes_goes_on_from_its_checkpoint(tmp_path: Path) -> None:

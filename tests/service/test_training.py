@@ -57,6 +57,31 @@ def test_a_wish_of_the_job_itself_is_what_it_asks_for_from_then_on(owner: Client
     assert (job["state"], job["gpus"]) == ("succeeded", 2)
 
 
+def test_a_gang_makes_room_for_another_job_without_a_stop(owner: Client, tmp_path: Path) -> None:
+    """Four ranks, three while another job is there, four again: one life, and reports under every epoch of it are heard."""
+    gang, seen = str(Path(PLAIN).with_name("train_gang.py")), tmp_path / "seen"
+    before = owner.status()["policy"]
+    owner.use_policy("equal-share")
+    try:
+        run = [sys.executable, gang, "--samples", "40", "--batch", "10", "--epochs", "100000", "--pause", "0.02", "--seen", str(seen)]
+        (id,) = owner.submit({"run": run, "processes": "gpus", "elastic": {"min": 1, "max": 4, "live": True}, **SAVES})
+        until(lambda: len(owner.job(id)["devices"]) == 4 and owner.job(id)["state"] == "running" and seen.exists(), "all devices")
+        (other,) = owner.submit(["sleep", "1000"])
+        until(lambda: owner.job(other)["state"] == "running", "room for the other")
+        owner.cancel(other)
+        until(lambda: len(owner.job(id)["devices"]) == 4 and owner.job(id)["state"] == "running", "all devices again")
+        until(lambda: owner.job(id)["progress"].get("done"), "progress")
+        assert owner.job(id)["restarts"] == 0
+        owner.cancel(id)
+        owner.wait(id, timeout=120)
+    finally:
+        owner.use_policy(before)
+    ranks = [line.split()[1:4] for line in seen.read_text().splitlines()[:-1]]
+    assert list(dict.fromkeys(world for _, world, _ in ranks)) == ["4", "3"]
+    assert len({pid for rank, _, pid in ranks if rank == "0"}) == 1
+    assert len({pid for _, _, pid in ranks}) == 5, "one has left, and another one has come"
+
+
 def test_profiles_are_measured_in_idle_time(owner: Client, service: Running, tmp_path: Path) -> None:
     """The run waits for the job that is there; while it runs nobody comes; afterwards everything is as before."""
     go, file = tmp_path / "go", tmp_path / "profiles.json"

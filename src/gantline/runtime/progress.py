@@ -93,7 +93,7 @@ class Progress:
         job = self.scheduler.book[name]
         if int(t.I[c.EPOCH, row]) != epoch or int(t.I[c.PHASE, row]) != Phase.RUNNING:
             return (), ()
-        job.progress = {key: value for key, value in values.items() if math.isfinite(value)} | {"time": at}
+        job.progress = {**job.progress, **{key: value for key, value in values.items() if math.isfinite(value)}, "time": at}
         done, total = values.get("done", math.nan), values.get("total", math.nan)
         work = float(t.F[c.DONE, row]) + float(t.F[c.RATE, row]) * elapsed(t.F, t.I, row, at)
         whole = work * total / done if done > 0 and total > 0 else math.nan
