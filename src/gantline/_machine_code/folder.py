@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import pkgutil
 import sys
 import time
 from collections.abc import Iterator
@@ -33,7 +32,7 @@ def machine() -> str:
 
     digest = hashlib.blake2b(digest_size=8)
     for name in _RECIPE:
-        digest.update(pkgutil.get_data(__package__, name) or b"")
+        digest.update(Path(__file__).with_name(name).read_bytes())
     features = llvm.get_host_cpu_features().flatten()
     versions = f"{version('numba')}|{llvm.llvm_version_info}|{np.__version__}|{sys.implementation.cache_tag}"
     return f"{llvm.get_process_triple()}|{llvm.get_host_cpu_name()}|{features}|{versions}|{digest.hexdigest()}"

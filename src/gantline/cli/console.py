@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +56,9 @@ def say(message: str) -> None:
 
 def is_watched() -> bool:
     """Whether a person looks at stdout."""
-    return console().is_terminal
+    if any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")):
+        return console().is_terminal
+    return sys.stdout.isatty() and console().is_terminal  # rich is only loaded for a terminal
 
 
 def console() -> Console:

@@ -19,8 +19,6 @@ import math
 import re
 from typing import Any
 
-import yaml
-
 from gantline.core.bandwidths import Bandwidths
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import UsageError, near
@@ -119,6 +117,8 @@ def grown(text: str, share: float) -> str:
 
 def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
     """The cluster that a YAML document describes."""
+    import yaml  # a cluster in short form needs none
+
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:

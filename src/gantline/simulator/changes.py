@@ -52,7 +52,8 @@ def _spanning(simulation: Simulation, place: Any) -> int:
     falls = np.zeros(len(held), dtype=bool)
     np.less(held[1:], held[:-1], out=falls[1:])
     falls[first[count > 0]] = False  # that is another interval
-    disorderly = np.unique(np.searchsorted(begins, np.flatnonzero(falls), side="right") - 1)
+    disorderly = np.searchsorted(begins, np.flatnonzero(falls), side="right") - 1
+    disorderly = disorderly[np.diff(disorderly, prepend=-2) > 0]  # each once
     if (node[1:] < node[:-1]).any():
         disorderly = np.arange(len(wide))
     for at in disorderly[~spans[disorderly]].tolist():
