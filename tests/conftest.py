@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -10,6 +12,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("any-speed", settings.get_profile("search"), derandomize=True)
 settings.load_profile("any-speed")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests start need not translate every module anew
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -176,3 +176,28 @@ def test_a_kernel_sees_new_bundles_and_new_arrays_and_keeps_none_alive() -> None
     let_go()
     gc.collect()
     assert gone() is None
+
+
+def test_nobody_watches_numba_at_work_and_whoever_watched_goes_on_watching() -> None:
+    import gc
+    import sys
+
+    from gantline._machine_code.kernel import undisturbed
+
+    seen: list[str] = []
+
+    def watch(frame: object, event: str, called: object) -> None:
+        seen.append(event)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        with undisturbed():
+            quiet, collects = len(seen), gc.isenabled()
+            len("compiling")
+            assert len(seen) == quiet
+        assert sys.getprofile() is watch
+    finally:
+        sys.setprofile(before)
+    assert not collects
+    assert gc.isenabled()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 from gantline._machine_code.compiler import for_kernels, for_python
@@ -66,7 +68,7 @@ class Kernel(Source):
 
     def _make(self, key: str, args: tuple[Any, ...]) -> Entry | None:
         """Let Numba compile it, and store that, unless another process has done so meanwhile."""
-        with alone(entry_file(self, key)), no_collection():
+        with undisturbed(), alone(entry_file(self, key)):
             found = read_entry(self, key)
             if found is None:
                 types = _compile(self.callee, args)
@@ -76,8 +78,8 @@ class Kernel(Source):
 
     def _through_numba(self, args: tuple[Any, ...]) -> Any:
         """Call Numba's function, which is compiled by one process and read by the others."""
-        if not self.dispatcher.overloads:
-            with alone(name_file(self.full_name, self.fingerprint, "numba")), no_collection():
+        if self._dispatcher is None or not self._dispatcher.overloads:
+            with undisturbed(), alone(name_file(self.full_name, self.fingerprint, "numba")):
                 _compile(self.dispatcher, args)
         return self.dispatcher(*args)
 
@@ -98,12 +100,17 @@ def _compile(dispatcher: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @contextmanager
-def no_collection() -> Iterator[None]:
-    """Compiling makes many objects and hardly any garbage: looking for some would be a tenth of the time."""
-    collects = gc.isenabled()
+def undisturbed() -> Iterator[None]:
+    """Neither collector nor profile hook at work: compiling makes many objects but hardly any garbage, and calls millions of functions."""
+    collects, hook = gc.isenabled(), sys.getprofile()
+    watched = isinstance(hook, FunctionType)  # a profiler of another kind could not be put back
     gc.disable()
+    if watched:
+        sys.setprofile(None)
     try:
         yield
     finally:
+        if watched:
+            sys.setprofile(hook)
         if collects:
             gc.enable()
