@@ -39,13 +39,17 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 FORKS = "i=0; while [ $i -lt 60 ]; do sleep 30 & i=$((i + 1)); done; wait"
-EATS = "x = b'x' * (300 << 20); time.sleep(30)"  # more than it may have, alone
-EAT = "os.fork(); os.fork(); x = b'x' * (40 << 20); time.sleep(30)"  # no more than it may have each
+EATS = "import time; x = b'x' * (300 << 20); time.sleep(30)"  # more than it may have, alone
+EAT = """import os, sys, time
+for _ in range(3):
+    if os.fork() == 0:
+        x = b'x' * (40 << 20); time.sleep(30); os._exit(0)
+sys.exit(os.wait()[1] != 0)"""  # each of them no more than it may have
 
 
 @pytest.mark.parametrize("job", [FORKS, EATS, EAT], ids=["forks", "eats", "eat together"])
 def test_who_wants_more_than_it_may_have_is_contained(tmp_path: Path, way: str, job: str) -> None:
-    line = job if job is FORKS else f'{sys.executable} -S -c "import os, time; {job}"'
+    line = job if job is FORKS else f'{sys.executable} -S -c "{job}"'
     with running(tmp_path) as scheduler:
         (name,) = scheduler.submit(shell(line, pids=12, memory=0.1))
         (beside,) = scheduler.submit(shell("true", pids=12, memory=0.1))

@@ -15,7 +15,7 @@ from gantline.core.inputs import Input, JobWish, News, Report, Wish
 from gantline.drivers.live import Letter
 from gantline.engine.in_flight import HOLDS
 from gantline.runtime.book import Job
-from gantline.runtime.local.runner import Ending
+from gantline.runtime.local.news import Ending
 from gantline.runtime.records import Entry
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,21 +17,15 @@ from gantline.train.hooks import Hook
 from gantline.train.loops import Batch, walk_data, walk_steps
 from gantline.train.membership import Membership
 from gantline.train.noise import NoiseMeter
-from gantline.train.orders import Orders, Sum
+from gantline.train.orders import Sum
+from gantline.train.rank import FLUSH, Rank
 from gantline.train.rates import RULES, BatchState
 from gantline.train.sampler import Position
-from gantline.train.signals import Flags
 from gantline.train.store import MODEL, Checkpoints
 from gantline.train.switch import Switchboard
 from gantline.train.trial import Trial
-from gantline.train.wire import Answer
 
 Item = TypeVar("Item")
-
-#: how a process ends that was asked to: what a shell says of one that SIGTERM ended
-STOPPED = 143
-_FLUSH = 2.0  # seconds to tell the last words
-FIELDS = frozenset(("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance", "wish"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +39,7 @@ class Kept:
     loops: bool = False  # whether loops save by themselves
 
 
-class Job:
+class Job(Rank):
     """One rank of a job; made by `gantline.train.join`."""
 
     def __init__(
@@ -59,11 +52,6 @@ class Job:
         save_every: float = 0.0,
         interval: float = 1.0,
     ) -> None:
-        if gang is not None and sum_over_ranks is not None:
-            raise ValueError("a gang sums over its ranks itself: give one of gang and sum_over_ranks")
-        if member.is_joining and gang is None:
-            raise ValueError("this process is to join a gang that runs: give train.join a gang, or leave elastic.live out")
-        self.member, self.gang = member, gang
         self.board = Switchboard(member.home)
         self.after_switch: list[Callable[[Job], object]] = []
         self.hooks = list(hooks)
@@ -76,8 +64,6 @@ class Job:
         self.progress = 0.0  # steps at the base batch that all steps so far are worth
         self.step_seconds = 0.0  # how long the last step took, and how many samples it had
         self.step_samples = 0
-        self.wished_gpus: int | None = None
-        self._interval = interval
         self._plan, self._batch = BatchPlan(1), 1
         self.asked_batch: int | None = None
         self.kept = Kept()
@@ -93,76 +79,10 @@ class Job:
         if kept:
             record.resume(self, kept)
             self._saved = self.done
-        self._orders = Orders(member, gang.sum if gang is not None else sum_over_ranks, save_every, interval)
-        if gang is not None and not self._joins:
-            gang.form(member)
+        super().__init__(member, gang, sum_over_ranks, save_every, interval)
         if self._saved is not None:
             self.report(step=self.step, done=self.done, saved=self._saved)
         atexit.register(self.close)
-
-    # who it is
-
-    @property
-    def rank(self) -> int:
-        return self.member.rank
-
-    @property
-    def world(self) -> int:
-        """Ranks in all."""
-        return self.member.world
-
-    @property
-    def gpus(self) -> int:
-        """Devices that the job holds."""
-        return self.member.gpus
-
-    @property
-    def flags(self) -> Flags:
-        """What signals have asked for."""
-        return self._orders.flags
-
-    @property
-    def answer(self) -> Answer:
-        """What the service said last."""
-        return self._orders.answer
-
-    # what it is asked for
-
-    def should_stop(self) -> bool:
-        """Whether to save and leave: by SIGTERM, by the service, or because a newer incarnation has taken over."""
-        return self._orders.stop
-
-    def should_checkpoint(self) -> bool:
-        """Whether a checkpoint is due: asked for by SIGUSR1 or the service, by time, or because the job shall stop."""
-        return self._orders.save
-
-    def resize_pending(self) -> int | None:
-        """How many devices the job is to have soon, where that differs from what it holds."""
-        told = self.answer.gpus
-        return told if told and told != self.gpus else None
-
-    def sum(self, values: list[float]) -> list[float]:
-        """Numbers summed over all ranks; every rank must call it at the same place."""
-        return self._orders.sum(values)
-
-    # what it tells
-
-    def report(self, **fields: Any) -> None:
-        """Tell the service something: ``loss``, or any other field of a progress report. Costs no time."""
-        unknown = sorted(set(fields) - FIELDS)
-        if unknown:
-            raise ValueError(f"no field '{unknown[0]}' of a progress report: there are {', '.join(sorted(FIELDS))}")
-        if self._orders.wire:  # a loss that is no number any more is not told: JSON has none
-            told = {name: value for name, value in fields.items() if not isinstance(value, float) or math.isfinite(value)}
-            self._orders.wire.report({name: value for name, value in told.items() if value is not None})
-
-    def wish(self, *, gpus: int, min_gpus: int | None = None, max_gpus: int | None = None) -> None:
-        """Ask the scheduler for other devices; it may grant that, now, later or never."""
-        if gpus < 1:
-            raise ValueError(f"a job cannot wish for {gpus} devices")
-        self.wished_gpus = gpus
-        bounds = {"gpus": gpus, "min_gpus": min_gpus, "max_gpus": max_gpus}
-        self.report(wish={name: value for name, value in bounds.items() if value is not None})
 
     # batch and learning rate
 
@@ -295,16 +215,6 @@ class Job:
         self._saved = self.done
         self._orders.saved({"step": self.step, "done": self.done, "saved": self.done})
 
-    def leave(self) -> None:
-        """End this process as one that was asked to."""
-        self.close()
-        raise SystemExit(STOPPED)
-
-    def close(self) -> None:
-        """Tell the last words and give the signals back; a finished or leaving process needs not call it."""
-        atexit.unregister(self.close)
-        self._orders.close(_FLUSH)
-
     # what loops call
 
     def settle(self) -> None:
@@ -355,7 +265,7 @@ class Job:
             self.checkpoint()
         self._tell(time.monotonic())
         if self._orders.wire:
-            self._orders.wire.flush(_FLUSH)
+            self._orders.wire.flush(FLUSH)
 
     def _tell(self, now: float) -> None:
         noise = {"gradient_square": self.noise.square, "gradient_variance": self.noise.variance} if self.noise.is_known else {}

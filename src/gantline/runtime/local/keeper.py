@@ -9,7 +9,6 @@ is; written here, whole or not at all), ``lock`` (held while the keeper lives), 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import selectors
@@ -20,10 +19,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gantline.runtime.local.bounds import Bounds
 from gantline.runtime.local.files import children_of, read_json, started_at, write_json
 from gantline.runtime.local.output import Lines, Log
 from gantline.runtime.local.ranks import Ranks
+from gantline.runtime.local.spawning import HEARD, Spawner
 from gantline.runtime.local.turns import is_on
 
 _ROOT = str(Path(__file__).parents[3])
@@ -32,9 +31,7 @@ KEEPER = (
     sys.executable, "-S", "-E", "-c",
     f"import sys; sys.path[0] = {_ROOT!r}; from gantline.runtime.local.keeper import Keeper; sys.exit(Keeper(sys.argv[1]).run())",
 )  # fmt: skip
-_SUBREAPER, _PARENT_DEATH = 36, 1  # prctl
 _TICK = 0.5  # seconds between looks at what no signal tells
-_HEARD = (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 
 
 class Keeper:
@@ -42,9 +39,7 @@ class Keeper:
         self.folder = os.path.abspath(folder)
         self.order: dict[str, Any] = {}
         self.ranks = Ranks(self.folder)
-        self.groups: list[str] = []
-        self.bounds = Bounds({})
-        self.limits = "none"
+        self.spawner = Spawner()
         self.state: dict[str, Any] = {"phase": "starting", "pid": os.getpid(), "born": started_at(os.getpid()), "revision": 0, "saves": 0}
         self.asked_stop = 0.0  # when the stop signal went out
         self.next_count = 0.0  # when limits that nobody else holds are looked at again
@@ -52,7 +47,6 @@ class Keeper:
         self.suspended = False
         self.off_turn = False  # it stands still until its next turn
         self.selector = selectors.DefaultSelector()
-        self.libc = ctypes.CDLL(None)
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -77,10 +71,10 @@ class Keeper:
             return 3  # another keeper is at work
         if os.path.exists(self.path("over")):
             return 4  # too late: the service has given this incarnation up
-        self.libc.prctl(_SUBREAPER, 1, 0, 0, 0)  # whoever leaves the process group is still ours to end
+        self.spawner.adopt_orphans()
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        for number in _HEARD:
+        for number in HEARD:
             signal.signal(number, lambda *_: None)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # the service has started us so
         self.selector.register(wake_read, selectors.EVENT_READ, "wake")
@@ -110,7 +104,7 @@ class Keeper:
         self.log = Log(self.path("log"), self.order.get("log_bytes", 64 << 20))
         self.lines = Lines(self.log, self.ranks.rank_of)
         self.lines.numbered = len(self.order["ranks"]) > 1
-        self.enter_groups()
+        self.spawner.enter(self.order)
         try:
             for extra in self.order["ranks"]:
                 self.ranks.gang.append(self.start_one({**self.order["env"], **extra}))
@@ -120,62 +114,17 @@ class Keeper:
             self.kill()
             self.tell(phase="over", cause="failed", exit=127, ended=time.time(), why=f"cannot run {program!r}: {error}")
             return False
-        told = {"group": self.ranks.group, "ranks": self.processes(), "limits": self.limits, "revision": self.revision()}
+        told = {"group": self.ranks.group, "ranks": self.processes(), "limits": self.spawner.limits, "revision": self.revision()}
         self.tell(phase="running", started=time.time(), **told)
         return True
 
     def start_one(self, env: dict[str, str]) -> int:
         """Start one process of the job; its number."""
-        order = self.order
-        command = ["/bin/sh", "-c", order["command"][0]] if order.get("shell") else list(order["command"])
-        read_end, write_end = os.pipe2(os.O_CLOEXEC)
-        try:
-            process = subprocess.Popen(
-                command,
-                cwd=order.get("cwd") or self.folder,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=write_end,
-                process_group=self.ranks.group,
-                preexec_fn=self.before_exec,
-            )
-        except (OSError, ValueError, subprocess.SubprocessError):
-            os.close(read_end)
-            raise
-        finally:
-            os.close(write_end)
-        os.set_blocking(read_end, False)
+        process, output = self.spawner.start(self.order, env, self.folder, self.ranks.group)
         self.ranks.processes.append(process)
         number = len(self.ranks.processes) - 1
-        self.selector.register(read_end, selectors.EVENT_READ, number)
+        self.selector.register(output, selectors.EVENT_READ, number)
         return number
-
-    def before_exec(self) -> None:
-        self.libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
-        for number in _HEARD:
-            signal.signal(number, signal.SIG_DFL)
-        self.bounds.bind()
-        for group in self.groups:
-            with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
-                file.write(str(os.getpid()))
-
-    def enter_groups(self) -> None:
-        """Control groups with the limits, where the system lets us make them; ``limits`` says what holds."""
-        self.bounds = Bounds(self.order.get("bounds", {}))
-        held = ["rlimit"] if self.bounds else []
-        for group, files in self.order.get("groups", ()):
-            try:
-                os.makedirs(group, exist_ok=True)
-                for name, value in files.items():
-                    with open(os.path.join(group, name), "w", encoding="ascii") as target:
-                        target.write(value)
-            except OSError as error:
-                held.append(f"none ({error.strerror})")
-            else:
-                self.groups.append(group)
-                held.append("cgroup")
-        self.limits = ", ".join(sorted(set(held))) or "none"
 
     def processes(self) -> list[dict[str, int]]:
         """The process of each rank."""
@@ -249,7 +198,7 @@ class Keeper:
     def until_next(self) -> float:
         if self.asked_stop and not self.killed:
             return max(0.0, min(_TICK, self.asked_stop + float(self.order.get("grace", 10.0)) - time.monotonic()))
-        return min(_TICK, self.bounds.pause if self.bounds else _TICK, self.take_turns() + 0.001)
+        return min(_TICK, self.spawner.bounds.pause if self.spawner.bounds else _TICK, self.take_turns() + 0.001)
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -260,11 +209,7 @@ class Keeper:
         self.killed = True
         if self.ranks:
             self.signal(signal.SIGKILL)
-        for group in self.groups:
-            with contextlib.suppress(OSError), open(os.path.join(group, "cgroup.procs"), encoding="ascii") as file:
-                for pid in file.read().split():
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.kill(int(pid), signal.SIGKILL)
+        self.spawner.kill_groups()
 
     # --- what is --------------------------------------------------------------------------------------------------------
     def read(self, pipe: int) -> bool:
@@ -291,9 +236,9 @@ class Keeper:
 
     def count(self) -> None:
         """Limits that no control group holds."""
-        if self.bounds and not self.killed and time.monotonic() >= self.next_count:
-            why = self.bounds.exceeded(os.getpid())
-            self.next_count = time.monotonic() + self.bounds.pause
+        if self.spawner.bounds and not self.killed and time.monotonic() >= self.next_count:
+            why = self.spawner.bounds.exceeded(os.getpid())
+            self.next_count = time.monotonic() + self.spawner.bounds.pause
             if why:
                 self.log.write(f"gantline: ended: it {why}\n".encode())
                 self.state["why"] = why
@@ -326,6 +271,4 @@ class Keeper:
             self.state["why"] = f"rank {self.ranks.rank_of(self.ranks.first_failed or 0)} failed while the gang changed"
         lost = self.log.lost if self.ranks else 0
         self.tell(phase="over", cause=cause, exit=bad, forced=forced, ended=time.time(), lost=lost)
-        for group in self.groups:
-            with contextlib.suppress(OSError):
-                os.rmdir(group)
+        self.spawner.leave()

@@ -7,7 +7,6 @@ may be carried out.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import os
@@ -28,21 +27,12 @@ from gantline.runtime.local.files import write_json
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
+from gantline.runtime.local.news import Ending, report_of
 from gantline.runtime.local.orders import Task, Writer
-from gantline.runtime.local.turns import share_out
+from gantline.runtime.local.turns import let_take_turns
 
 _LOG = logging.getLogger("gantline.runtime")
 _BUSY, _CALM = 0.02, 1.0  # seconds between looks: while somebody starts or stops, and otherwise; exits are noticed at once
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How an incarnation ended, beyond what a report says."""
-
-    exit: int | None = None
-    why: str = ""
-    lines: tuple[str, ...] = ()  # the last ones of its output
-    forced: bool = False
 
 
 @dataclass
@@ -157,20 +147,7 @@ class LocalRunner:
                     self._try(self._look, one)
             for order in list(self._waiting.values()):
                 self._try(self._start, order)
-            self._share_out()
-
-    def _share_out(self) -> None:
-        """Who needs a part of a device and is on it with others like it takes turns with them."""
-        there: dict[int, dict[str, float]] = {}
-        for job, one in self._known.items():
-            if not one.over and one.order.get("part") and len(one.devices) == 1:
-                there.setdefault(one.devices[0], {})[job] = one.order["part"]
-        for parts in there.values():
-            for job, turn in share_out(parts).items():
-                told = None if turn is None else list(turn)
-                if self._known[job].order.get("turn") != told:
-                    with contextlib.suppress(OSError):  # a full disk: later, then
-                        self._known[job].write_order(turn=told)
+            let_take_turns(self._known.values())
 
     def _try(self, act: Callable[[Any], None], what: Any) -> None:
         """One that goes wrong must not stop the others; orders are repeated until they are answered."""
@@ -306,24 +283,7 @@ class LocalRunner:
             self._say({"finished": News.FINISHED, "stopped": News.STOPPED}.get(str(cause), News.FAILED), one)
 
     def _say(self, news: News, one: Incarnation) -> None:
-        done, where = one.resumed, one.devices if not one.over else ()
-        if news is News.SAVED and one.saved is not None:
-            done = one.saved
-        if news is News.STOPPED and one.order.get("resumes") and not one.state.get("forced"):
-            done = one.believed
-        elif news in (News.STOPPED, News.FAILED):
-            saved = self._about(one.row).saved
-            done = saved if not math.isnan(saved) else (one.resumed if one.order.get("resumes") else 0.0)
-        wall = one.state.get("started") if news is News.STARTED else one.state.get("ended")
-        now = self._clock.now()
-        at = self._clock.at(float(wall)) if wall is not None and hasattr(self._clock, "at") else now
-        revision = max(0, int(one.state.get("revision", 0)) - int(one.order.get("base", 0)))
-        report = Report(news, one.row, one.epoch, now if news is News.SAVED else at, done, where, revision=revision)
-        ending = None
-        if one.over:
-            code = one.state.get("exit")
-            lines = tuple(one.last_lines()) if news is News.FAILED else ()
-            ending = Ending(code, str(one.state.get("why", "")), lines, bool(one.state.get("forced")))
+        report, ending = report_of(one, news, self._about(one.row).saved, self._clock)
         if self._tell is not None:
             self._tell(report, ending)
         else:

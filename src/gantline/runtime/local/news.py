@@ -1,0 +1,40 @@
+"""What the runner says of an incarnation: reports as the engine hears them, and how one ended."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gantline.drivers.live import Clock
+from gantline.engine.executor import News, Report
+from gantline.runtime.local.incarnation import Incarnation
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an incarnation ended, beyond what a report says."""
+
+    exit: int | None = None
+    why: str = ""
+    lines: tuple[str, ...] = ()  # the last ones of its output
+    forced: bool = False
+
+
+def report_of(one: Incarnation, news: News, saved: float, clock: Clock) -> tuple[Report, Ending | None]:
+    """The report, and how it ended if it has; `saved` is the work that the job has said to be saved (NaN: it says nothing of that)."""
+    done, where = one.resumed, one.devices if not one.over else ()
+    if news is News.SAVED and one.saved is not None:
+        done = one.saved
+    if news is News.STOPPED and one.order.get("resumes") and not one.state.get("forced"):
+        done = one.believed
+    elif news in (News.STOPPED, News.FAILED):
+        done = saved if not math.isnan(saved) else (one.resumed if one.order.get("resumes") else 0.0)
+    wall = one.state.get("started") if news is News.STARTED else one.state.get("ended")
+    now = clock.now()
+    at = clock.at(float(wall)) if wall is not None and hasattr(clock, "at") else now
+    revision = max(0, int(one.state.get("revision", 0)) - int(one.order.get("base", 0)))
+    report = Report(news, one.row, one.epoch, now if news is News.SAVED else at, done, where, revision=revision)
+    if not one.over:
+        return report, None
+    lines = tuple(one.last_lines()) if news is News.FAILED else ()
+    return report, Ending(one.state.get("exit"), str(one.state.get("why", "")), lines, bool(one.state.get("forced")))

@@ -1,0 +1,93 @@
+"""Starting a job's processes: in one process group, within their limits, with their output in a pipe. Keepers import this."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+from typing import Any
+
+from gantline.runtime.local.bounds import Bounds
+
+_SUBREAPER, _PARENT_DEATH = 36, 1  # prctl
+#: signals that a keeper hears, and that its children hear as anybody does
+HEARD = (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
+
+
+class Spawner:
+    """Knows the limits of one incarnation; `limits` says what holds them."""
+
+    def __init__(self) -> None:
+        self.groups: list[str] = []
+        self.bounds = Bounds({})
+        self.limits = "none"
+        self._libc = ctypes.CDLL(None)
+
+    def adopt_orphans(self) -> None:
+        """Whoever leaves the process group is still ours to end."""
+        self._libc.prctl(_SUBREAPER, 1, 0, 0, 0)
+
+    def enter(self, order: dict[str, Any]) -> None:
+        """Make control groups with the limits, where the system lets us; what they cannot hold is held otherwise."""
+        self.bounds = Bounds(order.get("bounds", {}))
+        held = ["rlimit"] if self.bounds else []
+        for group, files in order.get("groups", ()):
+            try:
+                os.makedirs(group, exist_ok=True)
+                for name, value in files.items():
+                    with open(os.path.join(group, name), "w", encoding="ascii") as target:
+                        target.write(value)
+            except OSError as error:
+                held.append(f"none ({error.strerror})")
+            else:
+                self.groups.append(group)
+                held.append("cgroup")
+        self.limits = ", ".join(sorted(set(held))) or "none"
+
+    def start(self, order: dict[str, Any], env: dict[str, str], folder: str, group: int) -> tuple[subprocess.Popen[bytes], int]:
+        """Start one process, and the end of the pipe from which its output is read."""
+        command = ["/bin/sh", "-c", order["command"][0]] if order.get("shell") else list(order["command"])
+        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=order.get("cwd") or folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=write_end,
+                process_group=group,
+                preexec_fn=self._before_exec,
+            )
+        except (OSError, ValueError, subprocess.SubprocessError):
+            os.close(read_end)
+            raise
+        finally:
+            os.close(write_end)
+        os.set_blocking(read_end, False)
+        return process, read_end
+
+    def _before_exec(self) -> None:
+        self._libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
+        for number in HEARD:
+            signal.signal(number, signal.SIG_DFL)
+        self.bounds.bind()
+        for group in self.groups:
+            with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(os.getpid()))
+
+    def kill_groups(self) -> None:
+        """Everything in the control groups ends."""
+        for group in self.groups:
+            with contextlib.suppress(OSError), open(os.path.join(group, "cgroup.procs"), encoding="ascii") as file:
+                for pid in file.read().split():
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(int(pid), signal.SIGKILL)
+
+    def leave(self) -> None:
+        """Nobody is there any more."""
+        for group in self.groups:
+            with contextlib.suppress(OSError):
+                os.rmdir(group)
