@@ -1,0 +1,40 @@
+"""Answers that somebody waits for: they come from the thread that owns the engine, as results of futures."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from gantline.core.errors import RefusedError, UnreachableError
+
+Answer = TypeVar("Answer")
+_LONGEST_WAIT = 60.0  # seconds that somebody waits for an answer
+
+
+def settle(future: Future[Any], error: BaseException | None, value: Any) -> None:
+    """Give a future its end."""
+    if error is None:
+        future.set_result(value)
+    elif isinstance(error, OSError):
+        future.set_exception(RefusedError(f"the store cannot be written: {error}", where="store", fix="is the disk full?"))
+    else:
+        future.set_exception(error)
+
+
+def copy_result(source: Future[Any], target: Future[Any]) -> None:
+    """End one future as the other has."""
+    error = source.exception()
+    if error is not None:
+        target.set_exception(error)
+    else:
+        target.set_result(source.result())
+
+
+def wait(future: Future[Answer]) -> Answer:
+    """The result, if it comes in time."""
+    try:
+        return future.result(_LONGEST_WAIT)
+    except TimeoutError:
+        raise UnreachableError(
+            "the scheduler has not answered in time", where="scheduler", fix="ask again; requests with an id are safe"
+        ) from None

@@ -1,0 +1,40 @@
+"""The end of a service that takes its jobs with it: they stop, saved where they can be, and go on in the next life."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from gantline.core import columns as c
+from gantline.core.inputs import JobWish, Wish
+from gantline.core.node_events import NodeEvent
+from gantline.drivers.live import Letter
+from gantline.runtime.answers import settle, wait
+
+if TYPE_CHECKING:
+    from gantline.runtime.scheduler import Scheduler
+
+
+def drain(scheduler: Scheduler, timeout: float) -> None:
+    """Stop all jobs, saved where they can be, and decide nothing more; those that did not stop in time are left running."""
+    nodes = [node.name for node, up in scheduler.ask(lambda: _nodes_up(scheduler)) if up]
+    running = scheduler.ask(lambda: [scheduler.loop.state.tables.ids[row] for row in scheduler.loop.state.running_rows.tolist()])
+    scheduler.send([NodeEvent(0.0, name, "drain") for name in nodes] + [JobWish(0.0, Wish.REQUEUE, name) for name in running])
+    end = time.monotonic() + timeout
+    while scheduler.ask(lambda: len(scheduler.loop.reconciler.live)) and time.monotonic() < end:
+        time.sleep(0.02)
+    future: Future[None] = Future()
+
+    def finish(error: BaseException | None) -> None:
+        scheduler.loop.stop()  # before the next decision: that is for the next life
+        settle(future, error, None)
+
+    scheduler.loop.post(Letter([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
+    wait(future)
+    scheduler.runner.mps.quit()
+
+
+def _nodes_up(scheduler: Scheduler) -> list[tuple[Any, bool]]:
+    t = scheduler.loop.state.tables
+    return [(node, bool(t.NI[c.N_UP, k] == 1)) for k, node in enumerate(t.cluster.nodes)]

@@ -1,0 +1,145 @@
+"""What people want of jobs: that they come in (numbered, once for each request), and whatever they wish of them later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gantline.core.errors import NotFoundError, RefusedError, near
+from gantline.core.inputs import Input, JobWish, Submit, Wish
+from gantline.drivers.live import Letter
+from gantline.runtime.answers import copy_result, settle, wait
+from gantline.runtime.book import Job
+from gantline.runtime.launch import Submittable
+from gantline.runtime.records import Entry
+
+if TYPE_CHECKING:
+    from gantline.runtime.scheduler import Scheduler
+
+
+class Requests:
+    """Takes jobs in and wishes up, from any thread."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.next_id = scheduler.book.newest
+        self._requests: dict[tuple[str, str], Future[list[str]]] = {}
+
+    def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
+        """Take a job (or an array of them) in; the ids. The same request of the same user again is answered alike, and does nothing."""
+        members = list(spec.expand())
+        future: Future[list[str]] = Future()
+        entered: list[Job] = []
+
+        def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+            known = self._requests.get((user, request)) if request else None
+            if request and (user, request) in self._scheduler.book.requests:
+                future.set_result(list(self._scheduler.book.requests[(user, request)]))
+                return (), ()
+            if known is not None:
+                known.add_done_callback(lambda other: copy_result(other, future))
+                return (), ()
+            if request:
+                self._requests[(user, request)] = future
+            values, jobs = self._numbered(members, user, request, at)
+            entered.extend(jobs)
+            notes = [Entry("event", {"time": at, "event": "submitted", "job": job.id, "user": user}) for job in jobs]
+            return values, [*(Entry("job", job.first_record()) for job in jobs), *notes]
+
+        def done(error: BaseException | None) -> None:
+            if entered or error is not None:
+                self._requests.pop((user, request), None)
+            if error is None:
+                for job in entered:
+                    self._scheduler.book.enter(job)
+                    self._scheduler.observer.submitted(job)
+                self._scheduler.counters["submitted"] += len(entered)
+            if not future.done() and (entered or error is not None):
+                settle(future, error, [job.id for job in entered])
+
+        self._scheduler.post(Letter((), done, open_))
+        return wait(future)
+
+    def check(self, spec: Submittable) -> None:
+        """Raise what `submit` would, and take nothing in."""
+
+        def check() -> None:
+            for member in spec.expand():
+                self._scheduler.loop.engine.inputs.check(member.to_submit("-", self._scheduler.loop.state.now))
+
+        self._scheduler.ask(check)
+
+    def _numbered(self, members: Sequence[Submittable], user: str, request: str, at: float) -> tuple[list[Input], list[Job]]:
+        self.next_id += 1
+        number = str(self.next_id)
+        values: list[Input] = []
+        jobs: list[Job] = []
+        for place, member in enumerate(members):
+            launch = member.launch()
+            name = f"{number}_{launch.array_index}" if launch.array_index >= 0 else (number if len(members) == 1 else f"{number}_{place}")
+            if launch.array_index >= 0 or len(members) > 1:
+                launch = replace(launch, array=number)
+            job = Job(name, member.to_json(), launch, user, request, at)
+            told = self._told(member.to_submit(name, at), job)
+            job.asked = {key: told.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority") if key in told.job}
+            values.append(told)
+            unknown = [other for other, _ in launch.after if other not in self._scheduler.book]
+            if unknown:
+                raise NotFoundError(f"no job '{unknown[0]}'", where="after", fix=near(unknown[0], self._scheduler.book.jobs))
+            if self._scheduler.book.waits_for_others(job):
+                job.holds.add("dependency")
+            if launch.parallel and sum(1 for one in jobs if "array-limit" not in one.holds) >= launch.parallel:
+                job.holds.add("array-limit")
+            jobs.append(job)
+        return [*values, *(JobWish(at, Wish.HOLD, job.id) for job in jobs if job.holds)], jobs
+
+    def _told(self, value: Submit, job: Job) -> Submit:
+        """With its user, and with an estimate where the specification has none: what such jobs took, else the time limit."""
+        value = replace(value, job={**value.job, "user": job.user}) if job.user else value
+        if "estimate" in value.job:
+            return value
+        guess = self._scheduler.book.typical_seconds(job.user, str(job.spec.get("name", "")))
+        guess = job.launch.time_limit if math.isnan(guess) else guess
+        return replace(value, job={**value.job, "estimate": guess}) if math.isfinite(guess) and guess > 0 else value
+
+    def wish(self, ids: Sequence[str], wish: Wish, user: str, gpus: int, min_gpus: int, max_gpus: int) -> None:
+        """Cancel, hold, release, requeue or resize jobs: all of them, or none if one cannot be."""
+        future: Future[None] = Future()
+
+        def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+            for name in ids:
+                if name not in self._scheduler.book:
+                    raise NotFoundError(f"no job '{name}'", where=wish.value, fix=near(name, self._scheduler.book.jobs))
+            values, notes = [], []
+            for name in ids:
+                job = self._scheduler.book[name]
+                if self._scheduler.endings.wished(job, wish):
+                    values.append(JobWish(at, wish, name, gpus, min_gpus, max_gpus))
+                notes.append(Entry("job", job.record()))
+                notes.append(Entry("event", {"time": at, "job": name, "event": wish.value, "user": user}))
+            gone = {value.job for value in values if self._scheduler.loop.engine.inputs.row_of(value.job) is None}
+            again = [self._again(self._scheduler.book[name], at) for name in ids if name in gone] if wish is Wish.REQUEUE else []
+            return [*again, *(value for value in values if value.job not in gone)], notes
+
+        def done(error: BaseException | None) -> None:
+            if error is None and wish is Wish.REQUEUE:
+                for job in (self._scheduler.book[name] for name in ids if self._scheduler.book[name].ended):
+                    job.state, job.reason, job.finished = "pending", "requeued", math.nan  # whoever waits for it waits again
+                    self._scheduler.observer.submitted(job)
+            settle(future, error, None)
+
+        self._scheduler.post(Letter((), done, open_, alone=True))
+        wait(future)
+
+    def _again(self, job: Job, at: float) -> Submit:
+        """A job that ended in an earlier life of the service comes back under its id, with epochs behind those that it had."""
+        from gantline.runtime.spec_file import spec_of
+
+        if job.state not in ("failed", "cancelled", "timeout"):
+            raise RefusedError(f"job '{job.id}' {job.state}", where="requeue", fix="submit it again")
+        told = self._told(spec_of(dict(job.spec)).to_submit(job.id, at), job)
+        job.holds.clear()
+        return replace(told, job={**told.job, "epoch": max(job.ended_epoch, 0)})
