@@ -96,8 +96,10 @@ class Seating:
         mine = np.append(rows[self.jobs], c.FREE)
         usable = (cluster.node_type == self.kind) & cluster.node_up
         found: dict[int, list[int]] = {int(node): [] for node in np.flatnonzero(usable)}
-        for device in np.flatnonzero(usable[cluster.device_node] & np.isin(cluster.device_holder, mine)).tolist():
-            found[int(cluster.device_node[device])].append(device)
+        node_of = cluster.device_node
+        devices = np.flatnonzero(usable[node_of] & np.isin(cluster.device_holder, mine))
+        for device, node in zip(devices.tolist(), node_of[devices].tolist()):
+            found[node].append(device)
         return found
 
     def _now(self, nodes: Sequence[int], held: Seats) -> Layout:
