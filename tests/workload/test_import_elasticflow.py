@@ -79,3 +79,12 @@ def test_without_a_table_it_says_so(home: Path) -> None:
         import_trace("elasticflow", home / "made.csv")
     with pytest.raises(GantlineError, match="slack is 'x'"):
         read(home, "raw.csv", slack="x")
+
+
+def test_only_the_first_jobs_or_only_the_sizes_they_ask_for(home: Path) -> None:
+    assert read(home, "made.csv", first=1).frame["job"].to_list() == ["y"]
+    rigid = read(home, "made.csv", rigid=True).frame
+    assert rigid["throughputs"].to_list() == ["8=3.0", "2=3.5"]
+    assert rigid.select("min_gpus", "max_gpus").rows() == [(8, 8), (2, 2)]
+    with pytest.raises(GantlineError, match="first is -1"):
+        read(home, "made.csv", first=-1)

@@ -51,6 +51,8 @@ def read(
     type: Annotated[str, "device type of that table; empty: as the file is called (A100.csv: a100)"] = "",
     seed: Annotated[int, "seed of what raw jobs are given: model, batch and deadline"] = 0,
     slack: Annotated[str, "deadlines of raw jobs, in durations: LOW:HIGH"] = "0.5:1.5",
+    first: Annotated[int, "only so many jobs, the first by submission; 0: all"] = 0,
+    rigid: Annotated[bool, "only the size that a job asks for, not all of its table"] = False,
 ) -> Trace:
     """The jobs of a trace of ElasticFlow; `work` is the number of iterations, `scale_limit` the most GPUs its elastic policies give."""
     if throughputs is None:
@@ -74,11 +76,18 @@ def read(
         }
     )
     sieve = Sieve(frame, raw)
+    if first < 0:
+        raise UsageError(f"first is {first}", where="format 'elasticflow'", fix="0 for all, or how many jobs")
+    if first:
+        sieve.frame = sieve.frame.with_columns(pl.col("arrival").rank("ordinal").alias("_nth"))
     if generated <= set(raw.frame.columns):
         _read_generated(sieve, raw)
     else:
         _draw(sieve, table, kind, seed, _range(slack))
-    _add_sizes(sieve, table, kind, raw)
+    if first:
+        sieve.drop(pl.col("_nth") > first, f"not among the first {first}")
+        sieve.frame = sieve.frame.drop("_nth")
+    _add_sizes(sieve, table, kind, raw, rigid)
     return sieve.finish(from_zero=False)
 
 
@@ -144,13 +153,13 @@ def _draw(sieve: Sieve, table: Table, kind: str, seed: int, slack: tuple[float, 
     sieve.frame = sieve.frame.with_columns(pl.Series(name, values) for name, values in columns.items())
 
 
-def _add_sizes(sieve: Sieve, table: Table, kind: str, raw: RawTable) -> None:
+def _add_sizes(sieve: Sieve, table: Table, kind: str, raw: RawTable, rigid: bool) -> None:
     """The sizes a job may have, its speed at each, and the most that it is given."""
     options, speeds, least, most, limits = [], [], [], [], []
     columns = sieve.frame.select("_row", "model", "batch_size", "work", "gpus")
     for row, model, batch, work, gpus in columns.iter_rows():
         curve = table.get((model, int(batch)))
-        usable = {size: speed for size, speed in (curve or {}).items() if size <= batch}
+        usable = {size: speed for size, speed in (curve or {}).items() if size <= batch and (not rigid or size == gpus)}
         if not usable:
             known = ", ".join(sorted({f"{name} {size}" for name, size in table}))
             raise raw.error(f"no speed of '{model}' at batch size {int(batch)}", row=row, field="model_name", fix=f"the table has {known}")
