@@ -89,3 +89,22 @@ def test_a_grant_that_nobody_asked_for_is_stopped_and_its_devices_are_not_given_
     assert executor.orders.index(again[0]) > executor.orders.index(stop)
     assert loop.state.tables.I[c.PHASE, 0] == Phase.STARTING
     assert loop.state.now >= 60.0
+
+
+def test_what_is_said_of_another_grant_of_the_same_job_is_no_news_of_this_one() -> None:
+    said = [Report(News.STOPPED, 0, 5, 30.0, 0.0), Report(News.STARTED, 0, 5, 31.0, 0.0, (0, 1))]
+    loop, executor = restarted(Report(News.STARTED, 0, 1, 21.0, 0.0, (0, 1)), *said, Report(News.FINISHED, 0, 1, 100.0, 100.0))
+    loop.run()
+
+    assert loop.state.tables.F[c.FINISH, 0] == 100.0
+    assert loop.state.tables.I[c.RESTARTS, 0] == 0
+    assert Order(Verb.STOP, 0, 5) in executor.orders
+
+
+def test_who_has_started_is_stopped_to_save_where_it_cannot_save_and_go_on() -> None:
+    loop, executor = restarted(Report(News.STARTED, 0, 1, 20.0, 0.0, (0, 1)))
+    loop.reconciler.follow()
+    loop.state.asked_saves[0] = 1
+    loop.reconciler.follow()
+
+    assert [(order.verb, order.epoch) for order in executor.orders] == [(Verb.START, 1), (Verb.STOP, 1)]

@@ -21,17 +21,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.gather import elapsed
-from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING, Phase
+from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING
 from gantline.engine.executor import Executor, News, Order, Report, Verb
-from gantline.engine.gang import complete, set_due
+from gantline.engine.gang import set_due
 from gantline.engine.grants import Grants
 from gantline.engine.in_flight import HOLDS, InFlight
 from gantline.engine.in_place import InPlace
 from gantline.engine.log import L_END, L_START
 from gantline.engine.node_changes import fail_gang
-from gantline.engine.ranks import leave
-from gantline.engine.reality import LiveGang, Promise, Reality
+from gantline.engine.reality import LiveGang, Reality
+from gantline.engine.report_effects import complete_row, correct, note_progress, start_late
 from gantline.engine.state import State
 
 
@@ -213,36 +212,18 @@ class Reconciler:
         if moved:
             t.F[c.DONE, row] = t.F[c.SAFE, row] = report.done
         if report.time > promise.decided:
-            self._start_late(row, report.time, promise)
+            start_late(self.grants, row, report.time, promise)
         elif moved:
             set_due(t.F, row)
         return True
 
     def _progress(self, live: LiveGang, report: Report) -> bool:
-        """It says how far it is: what is saved is safe, and how much is left is known better than before."""
-        t, row, now = self.state.tables, live.row, self.state.now
-        if not self._wanted(live) or int(t.I[c.PHASE, row]) != RUNNING:
+        """It says how far it is."""
+        if not self._wanted(live) or int(self.state.tables.I[c.PHASE, live.row]) != RUNNING:
             return False
-        live.next_try = now + self.silence
-        t.F[c.SAFE, row] = max(float(t.F[c.SAFE, row]), report.done)
-        for name, value in report.metrics.items():
-            t.metric(name)[row] = value
-        if report.total > float(t.F[c.DONE, row]):
-            t.F[c.ESTIMATE, row] = report.total
-            set_due(t.F, row)
+        live.next_try = self.state.now + self.silence
+        note_progress(self.state, live.row, report)
         return True
-
-    def _start_late(self, row: int, when: float, promise: Promise) -> None:
-        """It runs since then, and not since it was decided."""
-        t, grant = self.state.tables, self.state.tables.granted.get(row)
-        t.F[c.SINCE, row], t.F[c.LAST_START, row] = when + promise.pause, when
-        if grant is not None:
-            if math.isfinite(grant.assignment.limit):
-                t.F[c.UNTIL, row] = min(grant.assignment.until, when + grant.assignment.limit)
-            if grant.fluid:
-                self.grants.fluid.start(row)
-            self.grants.refresh()  # who is beside it may have changed since
-        set_due(t.F, row)
 
     def _suspended(self, live: LiveGang, report: Report) -> bool:
         """It stands still: others of its group may use its devices."""
@@ -261,7 +242,7 @@ class Reconciler:
             return
         live.saved = True
         if not self._wanted(live):
-            self._correct(live, report)
+            correct(self.state, live.row, report)
             if self.state.tables.I[c.PHASE, live.row] == CHECKPOINTING:
                 self.state.tables.I[c.PHASE, live.row] = STOPPING
 
@@ -275,7 +256,7 @@ class Reconciler:
             fail_gang(self.grants, row, keep=report.done)
             self.grants.refresh()
             return True
-        self._correct(live, report)
+        correct(self.state, live.row, report)
         if int(I[c.PHASE, row]) in (CHECKPOINTING, STOPPING):
             I[c.PHASE, row] = PENDING
         return True
@@ -303,30 +284,9 @@ class Reconciler:
             self.state.rebuild()
 
     def _complete(self, row: int, at: float) -> bool:
-        state, F, I = self.state, self.state.tables.F, self.state.tables.I
-        phase = Phase(int(I[c.PHASE, row]))
-        if not (phase.active or state.withheld.get(row) is Phase.HELD):
-            return False
-        state.withheld.pop(row, None)  # whoever finishes while he is told to wait has finished
-        if math.isinf(F[c.WORK, row]):  # nobody knew how much work it was: now it is known
-            F[c.WORK, row] = F[c.DONE, row] + F[c.RATE, row] * elapsed(F, I, row, at)
-        interval = int(I[c.INTERVAL, row])
-        unsent = row in self.promises and row not in self.live
-        complete(state.matrices, row, at, state.log.columns)
-        if unsent and interval >= 0:
-            state.log.LF[L_START, interval] = at
-        self.in_flight.forget(row)
-        if phase.active:
-            leave(state.lists, row)
-        self.finished += 1
-        return True
-
-    def _correct(self, live: LiveGang, report: Report) -> None:
-        """What was settled when it was told to stop is corrected by what the executor says."""
-        F, row = self.state.tables.F, live.row
-        if report.news is News.FAILED:
-            F[c.LOST, row] += max(0.0, float(F[c.DONE, row]) - report.done)
-        F[c.DONE, row] = F[c.SAFE, row] = report.done
+        done = complete_row(self.state, self.in_flight, row, at, unsent=row in self.promises and row not in self.live)
+        self.finished += int(done)
+        return done
 
     def _unknown(self, report: Report) -> bool:
         """Somebody runs who was not asked to: he is stopped, and until he is gone nobody else gets his devices."""

@@ -18,7 +18,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.policies.lyra.knapsack import best_extras
 from gantline.policies.lyra.loans import DayAndNight, Schedule
 from gantline.policies.lyra.reclaim import cheapest, consequences, fewest_jobs
-from gantline.policies.lyra.seating import Seating
+from gantline.policies.lyra.seating import LyraSeating
 from gantline.policies.registry import make_policy
 
 TWO_POOLS = "gpu:1x4,gpu:3x4@inference"
@@ -44,7 +44,7 @@ def test_seats_are_those_of_a_search_through_all_servers(seed: int) -> None:
     draw = np.random.default_rng(seed)
     nodes = np.repeat(np.arange(9), draw.integers(1, 9, 9))
     lent, taken = [n for n in range(9) if draw.random() < 0.4], draw.choice(len(nodes), 4, replace=False).tolist()
-    quick, slow = Seating(nodes, range(8), lent, taken), SlowSeating(nodes, range(8), lent, taken)
+    quick, slow = LyraSeating(nodes, range(8), lent, taken), SlowSeating(nodes, range(8), lent, taken)
     mine: list[list[int]] = [[] for _ in range(4)]
     for step in range(12):
         if step == 6:

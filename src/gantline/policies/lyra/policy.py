@@ -17,7 +17,7 @@ from gantline.policies.elastic.pools import Pool, pools
 from gantline.policies.lyra.knapsack import best_extras
 from gantline.policies.lyra.loans import DayAndNight, Schedule
 from gantline.policies.lyra.reclaim import at_random, cheapest, fewest_jobs
-from gantline.policies.lyra.seating import Seating
+from gantline.policies.lyra.seating import LyraSeating
 
 _RECLAIM = ("cheapest", "fewest", "random")
 Seat = list[Any]  # position of the job, device type, devices: a plain value that can be remembered
@@ -99,7 +99,7 @@ class Lyra(Policy):
         elsewhere = holds.copy()
         elsewhere[pool.jobs] = False
         others = {d for job in np.flatnonzero(elsewhere).tolist() for d in snapshot.jobs.devices(job)}
-        seating = Seating(cluster.device_node, mine, lent, others)
+        seating = LyraSeating(cluster.device_node, mine, lent, others)
         capacity = seating.left()
         held = [[d for d in snapshot.jobs.devices(job) if seating.node_of[d] in mine] if holds[job] else [] for job in pool.jobs.tolist()]
         base = np.where(curves.count > 0, curves.least, 0)
@@ -130,7 +130,7 @@ class Lyra(Policy):
         return first, size - curves.size[base], alone[owner] * (1.0 - curves.rate[base] / rate) - cost
 
 
-def _seated(pool: Pool, seating: Seating, held: list[list[int]], base: list[int], size: list[int]) -> list[Seat]:
+def _seated(pool: Pool, seating: LyraSeating, held: list[list[int]], base: list[int], size: list[int]) -> list[Seat]:
     """Base workers stay or find a place, own servers first; then extra ones stay if nobody has taken theirs, or find another.
 
     The plan lists jobs that shrink first, then those that start, then those that grow.

@@ -48,7 +48,7 @@ class Rooms:
         return -1
 
 
-class Seating:
+class LyraSeating:
     """Free devices by server while seats are given out; `shunned` ones are extra workers' that have not been taken from them yet."""
 
     def __init__(self, device_node: Ints, usable: Iterable[int], lent: Iterable[int], taken: Iterable[int]) -> None:
