@@ -9,10 +9,11 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.simulator.references import reference
 
-from gantline.core.arrays import Floats
+from gantline.core.arrays import Bools, Floats
 from gantline.files.throughputs import read_throughputs
 from gantline.imitations.shockwave.jobs import ShockwaveJob, fairness, mean_contention
 from gantline.imitations.shockwave.loop import ShockwaveRounds
@@ -20,7 +21,7 @@ from gantline.imitations.shockwave.models import profile, steps_per_epoch
 from gantline.imitations.shockwave.planner import Planner
 from gantline.imitations.shockwave.shares import RULES
 from gantline.imitations.shockwave.turns import Turns
-from gantline.policies.shockwave.window import PlanningWindow, plan_counts
+from gantline.policies.shockwave.window import PlanningWindow, plan_counts, plan_window
 from gantline.simulator.simulate import simulate
 from gantline.workload.importers.registry import import_trace
 
@@ -173,6 +174,27 @@ def test_the_window_reaches_the_optimum_that_the_artifacts_model_has() -> None:
         _, window, _ = plans_of_the_recorded_run()[int(row["round"])]
         _, value = plan_counts(replace(window, gap=1e-6))
         assert value == pytest.approx(float(row["objective_optimum"]), abs=1e-4)
+
+
+def worst_after(number: int, plan: Bools) -> float:
+    """The ratio to the fair finish time of the job that is latest after a plan, if what is left is done on an equal share."""
+    jobs, window, more = plans_of_the_recorded_run()[number]
+    share, turns = min(1.0, 32 / len(jobs)), np.arange(1, window.rounds + 1)
+    left = np.maximum(0.0, window.remaining - np.minimum(plan.sum(axis=1) * window.length, (window.epochs - window.done) * window.duration))
+    end = window.length * np.where(left > 0.0, number + window.rounds, number + (plan * turns).max(axis=1))
+    return float(((end + left / share) / more["target"]).max())
+
+
+def test_plans_leave_the_latest_job_as_late_as_the_recorded_schedule_does() -> None:
+    schedule = {int(row["round"]): {int(word) for word in row["job_indices"].split()} for row in rows("runs/planning_schedule.csv")}
+    ours, theirs = [], []
+    for number in (32, 48, 64, 79, 96, 106, 118, 133, 144):
+        jobs, window, _ = plans_of_the_recorded_run()[number]
+        ours.append(worst_after(number, plan_window(window)))
+        followed = [[job.index in schedule.get(number + at, ()) for at in range(window.rounds)] for job in jobs]
+        theirs.append(worst_after(number, np.array(followed)))
+    assert 1.4 < min(ours) < max(ours) < 2.0
+    assert np.mean(ours) == pytest.approx(np.mean(theirs), rel=0.05)
 
 
 @pytest.mark.parametrize("tag", ["120_100", "220_100", "460_100", "900_100", "900_1000"])

@@ -22,15 +22,18 @@ from gantline.imitations.sia.reading import classes_of, read_jobs
 from gantline.imitations.sia.recorded import RecordedScheduler
 from gantline.imitations.sia.result import write_result
 from gantline.imitations.sia.rounds import RoundScheduler, SiaRounds
+from gantline.imitations.sia.tuned import ShockwaveScheduler, ThemisScheduler
+from gantline.policies.gavel.finish_policies import FinishTimeFairness
 from gantline.policies.gavel.sum_policies import MaxSumThroughputPerf
 from gantline.policies.pollux.policy import Pollux
 from gantline.policies.recorded import Recorded
+from gantline.policies.shockwave.policy import Shockwave
 from gantline.policies.sia.configurations import Configurations, NodeClass
 from gantline.policies.sia.policy import FITS, Sia
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime sia"
-_KNOWN = ("gavel.max_sum_throughput_perf", "pollux", "recorded", "sia")
+_KNOWN = ("gavel.finish_time_fairness", "gavel.max_sum_throughput_perf", "pollux", "recorded", "shockwave", "sia")
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
@@ -42,13 +45,13 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     if fitter.method not in FITS:
         raise UsageError(f"parameter 'fit' is '{fitter.method}'", where=f"policy '{policy.name}'", fix=near(fitter.method, FITS))
     classes = classes_of(state.tables.cluster)
-    tuned = isinstance(policy, MaxSumThroughputPerf)
+    tuned = isinstance(policy, (MaxSumThroughputPerf, FinishTimeFairness, Shockwave))
     unaware = isinstance(policy, Pollux)
     jobs = read_jobs(trace, profiles, classes, fitter, getattr(policy, "restart", 30.0), tuned=tuned, unaware=unaware)
     rounds = SiaRounds(
         jobs,
         classes,
-        _scheduler(policy, jobs, classes, state.seed),
+        _scheduler(policy, jobs, classes, state.seed, state.regime.round),
         interval=state.regime.round,
         sticky=getattr(policy, "placement", "sticky") == "sticky",
         until=simulation.until,
@@ -71,7 +74,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     return summary | fitter.summary() | told_of(simulation)
 
 
-def _scheduler(policy: Policy, jobs: list[SiaJob], classes: tuple[NodeClass, ...], seed: int) -> RoundScheduler:
+def _scheduler(policy: Policy, jobs: list[SiaJob], classes: tuple[NodeClass, ...], seed: int, length: float) -> RoundScheduler:
     if isinstance(policy, Recorded):
         return RecordedScheduler(policy.table, jobs, classes)
     if isinstance(policy, Pollux):
@@ -82,6 +85,10 @@ def _scheduler(policy: Policy, jobs: list[SiaJob], classes: tuple[NodeClass, ...
         )
     if isinstance(policy, MaxSumThroughputPerf):
         return GavelScheduler(classes)
+    if isinstance(policy, FinishTimeFairness):
+        return ThemisScheduler(classes)
+    if isinstance(policy, Shockwave):
+        return ShockwaveScheduler(classes, policy, length)
     if isinstance(policy, Sia):
         sizes = [job.asked.gpus for job in jobs if job.asked.kind == "rigid"]
         sizes += [job.asked.reserved[1] for job in jobs if job.asked.reserved is not None]
