@@ -15,7 +15,7 @@ from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.placement.migration import pack, release
-from gantline.policies.elastic.layouts import LAYOUTS, Seating
+from gantline.policies.elastic.layouts import LAYOUTS, TypeLayout
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 
@@ -57,7 +57,7 @@ def test_devices_are_as_many_as_granted_apart_and_moved_as_little_as_can_be(
     nodes, size, held, grants = moment
     snapshot = instant(size, nodes, held, len(grants) - len(held))
     pinned = np.array([bool(bits >> (place % 3) & 1) for place in range(len(grants))])
-    named = Seating(snapshot, 0, np.arange(len(grants)), np.array(grants, dtype=np.int64), pinned).devices(layout, "5")
+    named = TypeLayout(snapshot, 0, np.arange(len(grants)), np.array(grants, dtype=np.int64), pinned).devices(layout, "5")
     before = [*held, *([[]] * (len(grants) - len(held)))]
     stays = [len(old) == grant for old, grant in zip(before, grants)]
     if not named:

@@ -106,9 +106,13 @@ class Gangs:
         """What they train."""
         return [self._name(row)[1] for row in self.rows.tolist()]
 
+    def seats(self, at: int) -> tuple[int, ...]:
+        """The node of each device of one gang, in rank order."""
+        return tuple(int(self.cluster.device_node[device]) for device in self._devices(int(self.rows[at])))
+
     def places(self, at: int) -> tuple[int, ...]:
         """The nodes of one gang, each once."""
-        return tuple(dict.fromkeys(int(self.cluster.device_node[device]) for device in self._devices(int(self.rows[at]))))
+        return tuple(dict.fromkeys(self.seats(at)))
 
     def __getitem__(self, at: int) -> Gang:
         row, grant = int(self.rows[at]), self.grants[at]

@@ -3,7 +3,8 @@
     asynchronous:  f(p, w) = w / (t0 + t1 w / p + t2 w + t3 p)
     synchronous:   f(p, w) = 1 / (t0 M / w + t1 + t2 w / p + t3 w + t4 p)          M: batch of a step over all workers
 
-Both are linear in t >= 0 as w / f and 1 / f, so that samples of (p, w, f) are fitted by non-negative least squares.
+Both are linear in t >= 0 as w / f and 1 / f, so that samples of (p, w, f) are fitted by non-negative least squares. Where the cluster has
+bandwidths, the term in w / p speaks of nodes of one rack, and grows or shrinks with the links between a job's servers and workers.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from gantline.core.grant import Grant
 from gantline.core.rng import stream
 from gantline.performance.convergence import LossCurve
 from gantline.performance.model import Gangs, Observed, PerformanceModel
+from gantline.performance.server_seats import NO_STRAGGLERS, SERVER, WORKER, Seated, Straggling, left_of
 
-SERVER, WORKER = "ps", "worker"
 TERMS = {"sync": 5, "async": 4}
 PROFILED = ((1, 1), (1, 2), (2, 1), (2, 4), (4, 2), (4, 4))  # servers and workers of the short runs before a job starts
 _KEPT_LOSSES = 60
@@ -43,11 +44,12 @@ class ServerSpeed:
         if not self.batch > 0.0:
             raise UsageError(f"a batch of {self.batch:g}", where="scaling", fix="batch=M, above zero")
 
-    def speed(self, servers: int, workers: int) -> float:
-        """Steps per second; zero without a server or a worker."""
+    def speed(self, servers: int, workers: int, crossed: float = 1.0) -> float:
+        """Steps per second; zero without a server or a worker. `crossed`: how many times longer exchanges take than in a rack."""
         if servers < 1 or workers < 1:
             return 0.0
         time = sum(term * part for term, part in zip(self.terms, _parts(self.mode, servers, workers, self.batch)))
+        time += self.terms[1 if self.mode == "async" else 2] * workers / servers * (crossed - 1.0)
         return (workers if self.mode == "async" else 1.0) / max(time, 1e-12)
 
 
@@ -75,8 +77,11 @@ class ServerJob:
     speed: ServerSpeed
     epochs: float
     loss: LossCurve
+    slow: Straggling = NO_STRAGGLERS
 
     def __post_init__(self) -> None:
+        if not 0.0 <= self.slow.chance <= 1.0 or not 0.0 < self.slow.speed <= 1.0:
+            raise UsageError(f"slow={'/'.join(f'{part:g}' for part in self.slow)}", where="scaling", fix="chance and speed: slow=0.05/0.3")
         if not self.epochs > 0.0 or not self.loss.slope > 0.0 or not self.loss.start > 0.0 or self.loss.floor < 0.0:
             raise UsageError("epochs and loss say no training", where="scaling", fix="for instance epochs=40;loss=0.5/1/0.1")
 
@@ -88,7 +93,7 @@ class ServerJob:
     @staticmethod
     def parse(text: str) -> ServerJob:
         """From ``sync=1.02/2.78/4.92/0/0.02;batch=20;epochs=40;loss=0.5/1/0.1`` (or ``async=`` with four numbers)."""
-        known = ("sync", "async", "batch", "epochs", "loss")
+        known = ("sync", "async", "batch", "epochs", "loss", "slow")
         values: dict[str, tuple[float, ...]] = {}
         for part in text.split(";"):
             name, _, amount = (piece.strip() for piece in part.partition("="))
@@ -103,12 +108,16 @@ class ServerJob:
             raise UsageError(f"loss has {len(loss)} numbers", where="scaling", fix="slope, start and floor: loss=0.5/1/0.1")
         mode = "async" if "async" in values else "sync"
         speed = ServerSpeed(mode, values.get(mode, ()), values.get("batch", (1.0,))[0])
-        return ServerJob(speed, values.get("epochs", (40.0,))[0], LossCurve(*loss))
+        slow = values.get("slow", (0.0, 1.0))
+        if len(slow) != 2:
+            raise UsageError(f"slow has {len(slow)} numbers", where="scaling", fix="chance and speed: slow=0.05/0.3")
+        return ServerJob(speed, values.get("epochs", (40.0,))[0], LossCurve(*loss), Straggling(*slow))
 
     def __str__(self) -> str:
         told = "/".join(f"{term:g}" for term in self.speed.terms)
         loss = "/".join(f"{value:g}" for value in self.loss)
-        return f"{self.speed.mode}={told};batch={self.speed.batch:g};epochs={self.epochs:g};loss={loss}"
+        slow = f";slow={self.slow.chance:g}/{self.slow.speed:g}" if self.slow.chance else ""
+        return f"{self.speed.mode}={told};batch={self.speed.batch:g};epochs={self.epochs:g};loss={loss}{slow}"
 
 
 class DeclaredFactors(NamedTuple):
@@ -124,7 +133,8 @@ class DeclaredFactors(NamedTuple):
 class ServerModel(PerformanceModel):
     """Jobs with parameter servers. A gang of its own has a server for every worker; `noise` is the error of what is measured.
 
-    What is learned of a job: its mean speed at each (servers, workers) that it has run with, and its loss after each epoch.
+    What is learned of a job: its speed at each (servers, workers) that it has run with, its loss after each epoch, node and speed of its
+    workers.
     """
 
     jobs: Mapping[str, ServerJob]
@@ -143,8 +153,14 @@ class ServerModel(PerformanceModel):
         rate = gangs.listed.copy()
         for at, job in enumerate(gangs.jobs):
             if job in self.jobs:
-                rate[at] = self._speed(job, *_held(gangs.grants[at], int(gangs.gpus[at]))) / self.unit[job]
+                rate[at] = self._true(gangs, at, job) / self.unit[job]
         return rate, np.full(len(gangs), np.inf)
+
+    def _true(self, gangs: Gangs, at: int, job: str) -> float:
+        """Steps per second of a gang where it sits."""
+        seated, truth = Seated.of(gangs, at), self.jobs[job]
+        alone = truth.speed.speed(*_held(gangs.grants[at], int(gangs.gpus[at])), seated.crossed(gangs.cluster))
+        return alone * left_of(seated.speeds(job, truth.slow), truth.speed.mode)
 
     def rate(self, job: str, type: int, gpus: int) -> float | None:
         return self._speed(job, gpus, gpus) / self.unit[job] if job in self.jobs else None
@@ -173,18 +189,22 @@ class ServerModel(PerformanceModel):
         for at, job in enumerate(gangs.jobs):
             if job not in self.jobs:
                 continue
-            before = known.get(job, {"speeds": [], "losses": []})
+            before = known.get(job, {"speeds": [], "losses": [], "workers": []})
             servers, workers = _held(gangs.grants[at], int(gangs.gpus[at]))
             speeds, losses = before["speeds"], before["losses"]
-            if gangs.listed[at] > 0.0 and gangs.since[at] <= gangs.now and not any([p, w] == [servers, workers] for p, w, _ in speeds):
-                value = self._measured(job, self._speed(job, servers, workers), servers, workers)
+            works, seated = gangs.listed[at] > 0.0 and gangs.since[at] <= gangs.now, Seated.of(gangs, at)
+            each = seated.speeds(job, self.jobs[job].slow)
+            fresh_size = not any([p, w] == [servers, workers] for p, w, _ in speeds)
+            if works and fresh_size and min(each, default=1.0) == 1.0:  # with a straggler it would speak of the straggler
+                value = self._measured(job, self._true(gangs, at, job), servers, workers)
                 speeds = [*speeds, [servers, workers, value]]
             reached, last = int(self.progress(job, float(gangs.done[at]))), int(losses[-1][0]) if losses else 0
             fresh = range(max(last + 1, reached - _KEPT_LOSSES), reached + 1)
             truth = self.jobs[job].loss
             losses = [*losses, *([float(k), self._measured(job, truth.loss(k), -k)] for k in fresh)][-_KEPT_LOSSES:]
             known.pop(job, None)
-            known[job] = {"speeds": speeds, "losses": losses}
+            reports = [[node, speed] for node, speed in zip(seated.workers, each)] if works else []
+            known[job] = {"speeds": speeds, "losses": losses, "workers": reports}
         return Observed(learned=dict(list(known.items())[-_KEPT_JOBS:]))  # those who ran last
 
 

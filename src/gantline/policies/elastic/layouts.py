@@ -29,7 +29,7 @@ LAYOUTS = {
 }
 LAYOUT = "which nodes: " + "; ".join(f"'{name}' {told}" for name, told in LAYOUTS.items())
 MOVE_COST = "seconds that a move costs, for layout=defragmented; 'auto': as --costs"
-Seats = dict[int, tuple[int, ...]]
+NamedDevices = dict[int, tuple[int, ...]]
 
 
 def check_layout(layout: str, move_cost: str, policy: str) -> None:
@@ -45,7 +45,7 @@ def check_layout(layout: str, move_cost: str, policy: str) -> None:
 
 
 @dataclass(frozen=True)
-class Seating:
+class TypeLayout:
     """The jobs of one device type, how many devices each gets, and who may not be moved."""
 
     snapshot: Snapshot
@@ -54,7 +54,7 @@ class Seating:
     grants: Ints
     pinned: Bools | None = None
 
-    def devices(self, layout: str, move_cost: str = "auto") -> Seats:
+    def devices(self, layout: str, move_cost: str = "auto") -> NamedDevices:
         """The devices, in rank order, of those who change or move, by their place among `jobs`; empty: the engine places."""
         if layout == "engine" or not self._simple():
             return {}
@@ -102,7 +102,7 @@ class Seating:
             found[node].append(device)
         return found
 
-    def _now(self, nodes: Sequence[int], held: Seats) -> Layout:
+    def _now(self, nodes: Sequence[int], held: NamedDevices) -> Layout:
         at, node_of = {node: place for place, node in enumerate(nodes)}, self.snapshot.cluster.device_node
         now: Layout = [{} for _ in nodes]
         for place, devices in held.items():
@@ -178,7 +178,7 @@ class Seating:
         return float(OF[c.O_RATE if few else c.O_RATE_SPREAD, same[0]])
 
     # --- devices --------------------------------------------------------------------------------------------------------
-    def _named(self, layout: Layout, rooms: Sequence[Sequence[int]], held: Seats) -> Seats:
+    def _named(self, layout: Layout, rooms: Sequence[Sequence[int]], held: NamedDevices) -> NamedDevices:
         """Counts per node as devices: those that a job has there already, then others that nobody keeps."""
         kept: dict[int, list[int]] = {place: [] for place in range(len(self.jobs))}
         fresh: dict[int, list[int]] = {place: [] for place in range(len(self.jobs))}

@@ -7,7 +7,7 @@ from typing import Self
 
 from gantline.core.arrays import Ints
 from gantline.core.policy import Policy
-from gantline.policies.elastic.layouts import LAYOUT, MOVE_COST, Seating, Seats, check_layout
+from gantline.policies.elastic.layouts import LAYOUT, MOVE_COST, NamedDevices, TypeLayout, check_layout
 from gantline.policies.elastic.pools import Pool, SeatsOf
 
 
@@ -30,5 +30,5 @@ class LaysOut(Policy):
         """Who finds the devices of those who change or move; None: the engine."""
         return None if self.layout == "engine" else self._seats
 
-    def _seats(self, pool: Pool, grants: Ints) -> Seats:
-        return Seating(pool.snapshot, pool.kind, pool.jobs, grants).devices(self.layout, self.move_cost)
+    def _seats(self, pool: Pool, grants: Ints) -> NamedDevices:
+        return TypeLayout(pool.snapshot, pool.kind, pool.jobs, grants).devices(self.layout, self.move_cost)

@@ -11,7 +11,7 @@ import numpy as np
 from gantline.core.arrays import Ints
 from gantline.core.plan import Plan, Refusal, Reservation
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.layouts import Seating
+from gantline.policies.elastic.layouts import TypeLayout
 from gantline.policies.elastic.pools import Pool, SeatsOf, plan_of, pools
 from gantline.policies.elasticflow.desk import AdmissionDesk, Decided, plain, restored
 from gantline.policies.elasticflow.settings import DeadlinePolicy
@@ -79,7 +79,7 @@ class _Deadlines(DeadlinePolicy):
             jobs = pool.snapshot.jobs
             promised = np.isin(pool.of(jobs.rows), admitted) & np.isfinite(pool.of(jobs.deadline))
             pinned = promised if self.seconds > 0.0 else None
-            return Seating(pool.snapshot, pool.kind, pool.jobs, grants, pinned).devices(layout, repr(self.seconds))
+            return TypeLayout(pool.snapshot, pool.kind, pool.jobs, grants, pinned).devices(layout, repr(self.seconds))
 
         return seats
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from gantline.core.snapshot import Snapshot
 from gantline.performance.convergence import epochs_left
 from gantline.performance.parameter_servers import ServerSpeed, fit_speed
 from gantline.policies.elastic.pools import Pool
@@ -21,6 +24,18 @@ class Belief:
     def time(self, servers: int, workers: int) -> float:
         """How long it would take to the end, up to a factor of the job."""
         return self.left / (self.measured.get((servers, workers)) or self.fitted.speed(servers, workers))
+
+
+def slow_nodes(snapshot: Snapshot, rows: list[str], before: dict[str, list[int]]) -> dict[str, list[int]]:
+    """Nodes that jobs shun, by row: those before, and those where a worker has less than half the median speed of its job's workers."""
+    learned, found = snapshot.learned or {}, dict(before)
+    for row, job in zip(rows, snapshot.jobs.ids):
+        workers = learned.get(job, {}).get("workers", [])
+        if len(workers) > 1:
+            middle = float(np.median([speed for _, speed in workers]))
+            slow = {int(node) for node, speed in workers if speed < 0.5 * middle}
+            found |= {row: sorted(slow | set(found.get(row, ())))} if slow else {}
+    return found
 
 
 def read_beliefs(pool: Pool) -> list[Belief]:

@@ -1,7 +1,11 @@
-"""Which nodes: the fewest, with equal numbers of servers and of workers on each (Optimus, EuroSys 2018, section 4.2, theorem 1)."""
+"""Which nodes: the fewest, with equal numbers of servers and of workers on each (Optimus, EuroSys 2018, section 4.2, theorem 1).
+
+Beside it the placement of its baseline: task by task on the node with most room, as Kubernetes balances load unless told otherwise.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -59,8 +63,16 @@ def free_room(pool: Pool) -> Room:
     return Room(nodes, free)
 
 
-def deal(task: JointTask, demand: JointDemand, room: Room, kind: int) -> Seats | None:
-    """Seats on the fewest nodes, those with most CPUs (then GPUs) free first, dealt round; else as many as fit; None: nothing."""
+def deal(task: JointTask, demand: JointDemand, room: Room, kind: int, shunned: Collection[int] = ()) -> Seats | None:
+    """Seats on the fewest nodes, those with most CPUs (then GPUs) free first, dealt round; else as many as fit; None: nothing.
+
+    On `shunned` nodes only where it cannot be helped.
+    """
+    if len(shunned):
+        elsewhere = Room(room.nodes, np.where(np.isin(room.nodes, list(shunned))[:, None], 0.0, room.free))
+        found = deal(task, demand, elsewhere, kind)
+        if found is not None and found.task == task and room.take(found, demand):
+            return found
     order = np.lexsort((-room.free[:, 0], -room.free[:, 1]))
     server, worker = np.array(demand.server), np.array(demand.worker)
     for count in range(1, len(order) + 1):
@@ -75,6 +87,22 @@ def deal(task: JointTask, demand: JointDemand, room: Room, kind: int) -> Seats |
         if count >= sum(task):
             break
     return _first_fit(task, server, worker, room, kind)
+
+
+def balance(task: JointTask, demand: JointDemand, room: Room, kind: int) -> Seats | None:
+    """Workers and servers in turn, each on the node with most CPUs (then GPUs) free, until one finds none; a job needs one of both."""
+    before, seats = room.free.copy(), Seats(kind, [], [])
+    for turn in range(max(task)):
+        for amounts, where, wanted in ((demand.worker, seats.workers, task.workers), (demand.server, seats.servers, task.servers)):
+            fits = np.flatnonzero((room.free + 1e-9 >= np.array(amounts)).all(axis=1)) if turn < wanted else np.zeros(0, dtype=np.int64)
+            if len(fits):
+                best = int(fits[np.lexsort((fits, -room.free[fits, 0], -room.free[fits, 1]))[0]])
+                room.free[best] -= amounts
+                where.append(int(room.nodes[best]))
+    if seats.servers and seats.workers:
+        return seats
+    room.free[:] = before
+    return None
 
 
 def _first_fit(task: JointTask, server: Floats, worker: Floats, room: Room, kind: int) -> Seats | None:

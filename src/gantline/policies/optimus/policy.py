@@ -14,9 +14,9 @@ from gantline.core.snapshot import Snapshot
 from gantline.performance.parameter_servers import SERVER, WORKER
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.elastic.pools import Pool, plan_of, pools
-from gantline.policies.optimus.beliefs import read_beliefs
+from gantline.policies.optimus.beliefs import read_beliefs, slow_nodes
 from gantline.policies.optimus.by_size import marginal_gains
-from gantline.policies.optimus.dealing import Seats, deal, free_room
+from gantline.policies.optimus.dealing import Seats, balance, deal, free_room
 from gantline.policies.optimus.jointly import JointDemand, JointTask, by_gain, by_share
 
 
@@ -25,8 +25,17 @@ class ServersAndWorkers(Policy):
     """Decides every `interval` seconds; in between nothing moves, and newcomers wait, as in Optimus' own controller."""
 
     interval: float = field(default=600.0, metadata={"help": "seconds between decisions, where jobs train with parameter servers"})
+    seats: str = field(
+        default="blocks", metadata={"help": "'blocks': fewest nodes, equal numbers of servers and workers on each; 'spread': balanced"}
+    )
+    stragglers: str = field(
+        default="replace", metadata={"help": "'replace': a job leaves nodes where workers have less than half the median speed; 'keep'"}
+    )
 
     def __post_init__(self) -> None:
+        for name, words in (("seats", ("blocks", "spread")), ("stragglers", ("replace", "keep"))):
+            if getattr(self, name) not in words:
+                raise UsageError(f"{name} is '{getattr(self, name)}'", where=f"policy '{self.name}'", fix=f"use {' or '.join(words)}")
         if not self.interval > 0.0:
             raise UsageError(f"interval is {self.interval}", where=f"policy '{self.name}'", fix="seconds above zero")
 
@@ -41,30 +50,35 @@ class ServersAndWorkers(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
         if not hasattr(snapshot.performance, "profiled"):
             return plan_of(snapshot, [(pool, self.sizes(pool)) for pool in pools(snapshot)])
-        memory: dict[str, Any] = snapshot.memory or {"until": -1.0, "seats": {}}
+        memory: dict[str, Any] = snapshot.memory or {"until": -1.0, "seats": {}, "shunned": {}}
         seats = {row: Seats(*known) for row, known in memory["seats"].items()}
-        until = memory["until"]
+        until, rows = memory["until"], [str(row) for row in snapshot.jobs.rows.tolist()]
+        shunned = {row: memory["shunned"][row] for row in rows if row in memory["shunned"]}
         if snapshot.now >= until:
             until = snapshot.now + self.interval
-            seats = {row: found for pool in pools(snapshot) for row, found in self._seats(pool, seats).items()}
-        rows = [str(row) for row in snapshot.jobs.rows.tolist()]
+            shunned = slow_nodes(snapshot, rows, shunned) if self.stragglers == "replace" else {}
+            seats = {row: found for pool in pools(snapshot) for row, found in self._seats(pool, seats, shunned).items()}
         seats = {row: seats[row] for row in rows if row in seats}
         plan = [Assignment(place, parts=_parts(snapshot, seats[row])) for place, row in enumerate(rows) if row in seats]
-        return Plan.assign(plan, valid_until=until, memory={"until": until, "seats": {row: list(found) for row, found in seats.items()}})
+        remembered = {"until": until, "seats": {row: list(found) for row, found in seats.items()}, "shunned": shunned}
+        return Plan.assign(plan, valid_until=until, memory=remembered)
 
-    def _seats(self, pool: Pool, before: dict[str, Seats]) -> dict[str, Seats]:
-        """Where everybody of the pool sits: who keeps its size stays, the others are dealt out anew, the smallest first."""
+    def _seats(self, pool: Pool, before: dict[str, Seats], shunned: dict[str, list[int]]) -> dict[str, Seats]:
+        """Where everybody of the pool sits: who keeps its size without a straggler stays, others are dealt out anew, the smallest first."""
         demand, room = JointDemand.of(pool), free_room(pool)
         tasks = self.tasks(pool, demand, pool.curves.most.tolist())
         rows = [str(row) for row in pool.of(pool.snapshot.jobs.rows).tolist()]
         found: dict[str, Seats] = {}
         for row, task in zip(rows, tasks):
             old = before.get(row)
-            if old is not None and old.task == task and old.type == pool.kind and room.take(old, demand):
+            slow = old is not None and set(old.workers) & set(shunned.get(row, ()))
+            if old is not None and old.task == task and old.type == pool.kind and not slow and room.take(old, demand):
                 found[row] = old
         for row, task in sorted(zip(rows, tasks), key=lambda entry: sum(entry[1])):
-            if row not in found and task.workers > 0 and (dealt := deal(task, demand, room, pool.kind)) is not None:
-                found[row] = dealt
+            if row not in found and task.workers > 0:
+                apart = self.seats == "spread"
+                dealt = balance(task, demand, room, pool.kind) if apart else deal(task, demand, room, pool.kind, shunned.get(row, ()))
+                found |= {} if dealt is None else {row: dealt}
         return found
 
 

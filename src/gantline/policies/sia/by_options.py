@@ -11,7 +11,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.layouts import Seating, Seats
+from gantline.policies.elastic.layouts import NamedDevices, TypeLayout
 from gantline.policies.sia.configurations import Configurations
 from gantline.policies.sia.matrix import costs, normalised, restart_factor
 from gantline.policies.sia.program import choose_configurations
@@ -39,7 +39,7 @@ def decide(snapshot: Snapshot, p: float, idle: float, restart: float, layout: st
     return Plan.assign(Assignments(runs, option=picked, devices=[seats.get(job, ()) for job in runs.tolist()]))
 
 
-def _seats(snapshot: Snapshot, option: Ints, runs: Ints, layout: str, move_cost: str) -> Seats:
+def _seats(snapshot: Snapshot, option: Ints, runs: Ints, layout: str, move_cost: str) -> NamedDevices:
     """Devices of those who change or move, by job; those who are stopped, or go to another type, leave theirs to the others."""
     jobs, found = snapshot.jobs, dict[int, tuple[int, ...]]()
     kind, gpus = np.full(len(jobs), -1, dtype=np.int64), np.zeros(len(jobs), dtype=np.int64)
@@ -47,7 +47,7 @@ def _seats(snapshot: Snapshot, option: Ints, runs: Ints, layout: str, move_cost:
     settled = (jobs.phase == PENDING) | (jobs.phase == STARTING) | (jobs.phase == RUNNING)
     for one in range(len(snapshot.cluster.types)):
         mine = np.flatnonzero(settled & ((kind == one) | (jobs.running & (jobs.type == one))))
-        seats = Seating(snapshot, one, mine, np.where(kind[mine] == one, gpus[mine], 0), jobs.locked[mine]).devices(layout, move_cost)
+        seats = TypeLayout(snapshot, one, mine, np.where(kind[mine] == one, gpus[mine], 0), jobs.locked[mine]).devices(layout, move_cost)
         found |= {int(mine[place]): devices for place, devices in seats.items()}
     return found
 
