@@ -11,7 +11,7 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Assignment, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.performance.parameter_servers import SERVER, WORKER
+from gantline.performance.server_seats import SERVER, WORKER
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.elastic.pools import Pool, plan_of, pools
 from gantline.policies.optimus.beliefs import read_beliefs, slow_nodes
