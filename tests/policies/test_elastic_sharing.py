@@ -12,6 +12,7 @@ from gantline import simulate
 from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.elastic.policies import equal_sizes
+from gantline.policies.elastic.pools import plan_of, pools
 from gantline.policies.registry import make_policy
 from gantline.simulator.outcome import carry_out
 
@@ -28,6 +29,18 @@ def job(name: str, estimate: float, speeds: tuple[float, ...], **more: Any) -> d
 def sizes(snapshot: Any, name: str, **settings: Any) -> dict[str, int]:
     plan = make_policy(name, settings).decide(snapshot)
     return dict.fromkeys(snapshot.jobs.ids, 0) | {snapshot.jobs.ids[item.job]: item.gpus for item in plan.assignments or ()}
+
+
+def test_a_plan_is_carried_out_as_voda_does_halt_scale_in_start_scale_out() -> None:
+    """Four devices: one job is halted, one gives two up, one starts and one grows; the plan lists them in an order that always fits."""
+    speeds = (1.0, 2.0, 3.0)
+    held = [job("halted", 10, speeds, devices=[0]), job("grows", 10, speeds, devices=[1]), job("shrinks", 10, speeds, devices=[2, 3, 4])]
+    snapshot = instant(*held, job("starts", 10, speeds, arrival=900.0), gpus=5)
+    (pool,) = pools(snapshot)
+    plan = plan_of(snapshot, [(pool, np.array([0, 3, 1, 1]))])
+    assert [snapshot.jobs.ids[item.job] for item in plan.assignments or ()] == ["shrinks", "starts", "grows"]
+    after = {one.job: len(one.devices) for one in carry_out(snapshot, plan)}
+    assert after == {"halted": 0, "grows": 3, "shrinks": 1, "starts": 1}
 
 
 def test_everybody_gets_as_much_as_everybody_else() -> None:

@@ -58,7 +58,11 @@ def test_rigid_jobs_within_nodes_change_nothing() -> None:
 
 def test_deadlines_met_are_a_share_of_those_decided() -> None:
     jobs = [job("in time", deadline=1500.0), job("late", deadline=900.0), job("none")]
-    assert measure(simulate(jobs, "gpu:1x4", "fifo"))["deadline_satisfaction"] == 0.5
+    run = simulate(jobs, "gpu:1x4", "fifo")
+    assert measure(run)["deadline_satisfaction"] == run.summary["deadline_satisfaction"] == 0.5
+    cut = simulate([*jobs, job("open", deadline=5000.0)], "gpu:1x2", "fifo", until=950.0)  # two run, one waits, one deadline is to come
+    assert measure(cut)["deadline_satisfaction"] == cut.summary["deadline_satisfaction"] == 0.0
+    assert "deadline_satisfaction" not in simulate([job("none")], "gpu:1x4", "fifo").summary
 
 
 def test_a_model_with_costs_of_its_own_is_not_guessed_at() -> None:

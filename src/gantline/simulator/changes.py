@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.phases import COMPLETED, FUTURE
 from gantline.core.reasons import Reason
 from gantline.engine import log as g
 from gantline.performance.model import overrides
@@ -30,9 +31,23 @@ def changes_of(simulation: Simulation) -> dict[str, Any]:
     }
     if len(state.tables.cluster.racks) > 1:
         found["cross_rack_jobs"] = _spanning(simulation, state.tables.NI[c.N_RACK])
+    if (met := _deadlines_met(simulation)) is not None:
+        found["deadline_satisfaction"] = met
     told_elsewhere = overrides(state.tables.performance, "cost") or engine.grants.used_sharing or engine.grants.fluid.device_seconds
     found["time_lost"] = None if told_elsewhere else _paid(simulation, row, reason, count, log.LF[g.L_START, :n], log.LF[g.L_END, :n])
     return found
+
+
+def _deadlines_met(simulation: Simulation) -> float | None:
+    """The share of deadlines that were met, of those met or missed by the end of the run; None: there are none."""
+    state = simulation.state
+    F, phase = state.tables.F, state.tables.I[c.PHASE]
+    due, ended = F[c.DEADLINE], phase == COMPLETED
+    met = ended & (F[c.FINISH] <= due)
+    there = ~np.isnan(due) & (phase != FUTURE)
+    missed = there & ~met & (ended | (phase > COMPLETED) | (due < max(state.now, np.nanmax(F[c.FINISH], initial=0.0))))
+    judged = int((there & met).sum() + missed.sum())
+    return float((there & met).sum() / judged) if judged else None
 
 
 def _spanning(simulation: Simulation, place: Any) -> int:
