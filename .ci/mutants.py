@@ -168,24 +168,29 @@ def survives(mutant: Mutant, tree: Path) -> bool:
     if at < 0 or not text.startswith(old, at):
         raise SystemExit(f"{mutant.file} has no {mutant.old!r} any more: change the list")
     file.write_bytes(text[:at] + new + text[at + len(old) :])
-    paths = [str(tree / "src"), *([str(ROOT / ".ci")] if mutant.plain else [])]
-    plugin = ["-p", "plain_kernels"] if mutant.plain else []
     try:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *plugin, *mutant.tests.split()]
+        return _passes(mutant.tests, mutant.plain, tree)
+    finally:
+        file.write_bytes(text)
+
+
+def _passes(tests: str, plain: bool, tree: Path) -> bool:
+    """Whether these tests pass on those sources."""
+    paths = [str(tree / "src"), *([str(ROOT / ".ci")] if plain else [])]
+    plugin = ["-p", "plain_kernels"] if plain else []
+    try:
         found = subprocess.run(
-            command,
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *plugin, *tests.split()],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             timeout=LIMIT,
             capture_output=True,
             check=False,
-            preexec_fn=_bound if mutant.plain else None,
+            preexec_fn=_bound if plain else None,
         )
         return found.returncode == 0
     except subprocess.TimeoutExpired:
         return False
-    finally:
-        file.write_bytes(text)
 
 
 def _bound() -> None:
@@ -214,6 +219,9 @@ def main(rooms: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         tree = Path(name)
         shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        for tests, plain in dict.fromkeys((mutant.tests, mutant.plain) for mutant in chosen):
+            if not _passes(tests, plain, tree):  # else everything would count as found
+                raise SystemExit(f"without any defect these fail already: {tests}")
         for number, mutant in enumerate(chosen, start=1):
             lives = survives(mutant, tree)
             alive += [mutant] if lives else []

@@ -12,7 +12,7 @@ from gantline.core import columns as c
 from gantline.core.cluster import Node
 from gantline.core.errors import GantlineError
 from gantline.core.inputs import JobWish, Wish
-from gantline.core.lending import tables_behind
+from gantline.core.insiders import tables_behind
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part

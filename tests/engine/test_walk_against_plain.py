@@ -20,10 +20,19 @@ from gantline.engine.node_changes import drain_node, lose_node, return_node
 
 MANY = st.lists(st.lists(WAYS, min_size=1, max_size=3), min_size=JOBS, max_size=JOBS)
 RANKED = st.tuples(st.just("rank"), st.permutations(range(JOBS)))
-ASSIGNED = st.tuples(st.just("assign"), st.lists(st.tuples(st.integers(0, JOBS - 1), st.integers(0, 2)), unique_by=lambda one: one[0]))
+EXACT = st.one_of(st.none(), st.none(), st.permutations([device for node in NODES for device in node.devices]))
+GIVEN = st.tuples(st.integers(0, JOBS - 1), st.integers(0, 2), EXACT)
+ASSIGNED = st.tuples(st.just("assign"), st.lists(GIVEN, unique_by=lambda one: one[0]))
 
 
 NODE = st.tuples(st.sampled_from(["lose", "drain", "bring back"]), st.integers(0, len(NODES) - 1))
+
+
+def named(way: Way, order: list[int] | None) -> tuple[int, ...]:
+    """The first of its type in that order, as many as it needs; none: the rule chooses."""
+    types = {device: node.type for node in NODES for device in node.devices}
+    found = tuple(device for device in order or () if types[device] == way.type)[: way.gpus]
+    return found if len(found) == way.gpus else ()
 
 
 @settings(max_examples=150, deadline=None)
@@ -53,8 +62,8 @@ def test_rankings_and_assignments_end_as_a_plain_engine_has_them(
             return_node(engine.state, what)
             plain.bring_back(what)
         else:
-            plan = [(row, way) for row, way in what if way < len(jobs[row])]
-            engine.commit(Plan.assign([Assignment(row, way) for row, way in plan]))
+            plan = [(row, way, named(jobs[row][way], order)) for row, way, order in what if way < len(jobs[row])]
+            engine.commit(Plan.assign([Assignment(row, way, devices=devices) for row, way, devices in plan]))
             plain.assign(plan, 10.0 * step)
         assert_same(engine, plain, f"step {step}")
 

@@ -1,4 +1,4 @@
-"""A plan of assignments committed plainly: gangs of their own with options of several types, CPUs, memory, rates, costs and a minimum run.
+"""A plan of assignments committed plainly: gangs of their own, placed by the rule or as the plan names devices.
 
 The order is that of the engine's README: who keeps what it has is left alone; whom the plan does not name stops; everybody else gives
 up what the plan takes away; turns, as the plan lists them. A gang that is refused gets back what it had, if nobody has taken it.
@@ -26,19 +26,29 @@ class PlainCommit(PlainWalk):
 
     resize: float = 0.0
 
-    def assign(self, plan: list[tuple[int, int]], now: float) -> None:
-        """(row, its way to run), in the order of turns."""
+    def assign(self, plan: list[tuple[int, int, tuple[int, ...]]], now: float) -> None:
+        """(row, its way to run, its devices if the plan names them), in the order of turns."""
         self.now = now
-        named = {row for row, _ in plan}
+        named = {row for row, _, _ in plan}
         for row, gang in enumerate(self.gangs):
             if gang.runs and row not in named and self._may_leave(gang):
                 self._stop(gang)
-        turns = [(self.gangs[row], way) for row, way in plan if self.gangs[row].way != way]
-        before = [Held(gang.way, gang.devices, gang.node) for gang, _ in turns]
-        for gang, way in turns:
-            self._give_up(gang, way)
-        for (gang, way), held in zip(turns, before):
-            if held.way < 0:
+        turns = []
+        for row, way, devices in plan:
+            gang = self.gangs[row]
+            exact = devices if devices != gang.devices else ()  # who is where it is named may stay like any other
+            if gang.way != way or exact:
+                turns.append((gang, way, exact))
+        before = [Held(gang.way, gang.devices, gang.node) for gang, _, _ in turns]
+        for gang, way, exact in turns:
+            if exact:
+                self._part_with(gang, exact)
+            else:
+                self._give_up(gang, way)
+        for (gang, way, exact), held in zip(turns, before):
+            if exact:
+                self._take_exactly(gang, held, way, exact)
+            elif held.way < 0:
                 self._start(gang, way)
             elif self._alike(gang, held, way) and gang.ways[way].gpus == len(held.devices):
                 self._restyle(gang, way)
@@ -72,7 +82,36 @@ class PlainCommit(PlainWalk):
             self._settle(gang)
             gang.way = way
 
+    def _part_with(self, gang: Gang, devices: tuple[int, ...]) -> None:
+        """Other devices are named: what is not among them is free before anybody's turn comes."""
+        common = tuple(device for device in gang.devices if device in devices)
+        if gang.runs and (common or self._may_leave(gang)):
+            self._settle(gang)
+            gang.devices, gang.node = common, -1
+
     # --- turns ----------------------------------------------------------------------------------------------------------
+    def _take_exactly(self, gang: Gang, held: Held, way: int, devices: tuple[int, ...]) -> None:
+        """The devices that the plan names, all or none; a node that drains only lets those stay who are there."""
+        keeps = bool(set(held.devices) & set(devices))
+        if held.way >= 0 and not keeps and not self._may_leave(gang):
+            return
+        gang.way, gang.devices, gang.node = -1, (), -1
+        taken = {device for other in self.gangs for device in other.devices}
+        there = all(self._node_of(device) not in self.down or device in held.devices for device in devices)
+        gang.way, gang.devices = way, devices
+        if taken & set(devices) or not there or not self._sound(gang):
+            self._back_or_out(gang, held)
+            return
+        if held.way < 0:
+            gang.since = self.now + (self.start if gang.first_start != gang.first_start else self.resume)
+            gang.restarts += int(gang.first_start == gang.first_start)
+            gang.first_start = self.now if gang.first_start != gang.first_start else gang.first_start
+        else:
+            resized = len(held.devices) != len(devices) and gang.ways[held.way].type == gang.ways[way].type
+            gang.since = self.now + (self.resize if resized else self.move)
+            gang.restarts += int(not keeps)
+        gang.last_start = gang.last_start if keeps else self.now
+
     def _start(self, gang: Gang, way: int) -> None:
         found = self._fit(gang.ways[way])
         if found is not None:
@@ -140,8 +179,10 @@ class PlainCommit(PlainWalk):
         gang.last_start, gang.since = self.now, self.now + (self.resize if resized else self.move)
 
     def _back_or_out(self, gang: Gang, held: Held) -> None:
-        """What it had is still there, or it stops."""
+        """What it had is still there, or it stops; whoever had nothing waits."""
         gang.way, gang.devices, gang.node = -1, (), -1
+        if held.way < 0:
+            return
         taken = {device for other in self.gangs for device in other.devices}
         gang.way, gang.devices, gang.node = held
         if taken & set(held.devices) or not self._sound(gang):
