@@ -24,6 +24,9 @@ def test_a_job_that_waits_is_explained_to_its_owner(service: Running) -> None:
     assert ("gpus", 1) in [(change["what"], change["value"]) for change in told["changes"]]
     assert told["expected"]["start_p50"] is not None
     found = client.forecast(samples=4)
+    assert found["over"].endswith("nobody new")
+    with pytest.raises(RefusedError, match="too few to say how others come"):
+        client.forecast(samples=4, newcomers=True)
     assert {one["job"] for one in found["jobs"]} >= {ahead, waits}
 
     with pytest.raises(NotFoundError):

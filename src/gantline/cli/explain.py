@@ -31,4 +31,4 @@ def explain(
     from gantline.cli.live.connection import connect
 
     with connect(options.home) as client:
-        return show_answer(client.explain(job, samples=options.samples, sigma=options.sigma), options.output)
+        return show_answer(client.explain(job, **options.asked()), options.output)

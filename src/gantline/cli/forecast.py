@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -12,10 +13,12 @@ from gantline.core.errors import UsageError
 
 app = App(
     name="forecast",
-    help_epilogue="""The present is rolled forward under the policy in force, each time with other amounts of work; nobody new arrives.
+    help_epilogue="""The present is rolled forward under the policy in force, each time with other amounts of work. Nobody new arrives,
+unless --newcomers says how; the last line tells which it was.
 Half of the starts should lie before the P50, nine of ten before the P90; see the page on questions for how that is checked. Examples:
 
   gantline forecast
+  gantline forecast --newcomers past
   gantline forecast big small --snapshot now.json --present srtf
   gantline forecast --check jobs.csv --cluster 4x8 --present fifo --estimates noisy:0.3""",
 )
@@ -38,7 +41,7 @@ def forecast(
     from gantline.cli.live.connection import connect
 
     with connect(options.home) as client:
-        return show_answer(client.forecast(*jobs, samples=options.samples, sigma=options.sigma), options.output)
+        return show_answer(client.forecast(*jobs, **options.asked()), options.output)
 
 
 def _checked(trace: str, cluster: str, estimates: str, settings: list[str] | None, options: QuestionOptions) -> dict[str, object]:
@@ -51,5 +54,7 @@ def _checked(trace: str, cluster: str, estimates: str, settings: list[str] | Non
         raise UsageError("a table of jobs does not say where and how it runs", where="--check", fix="add --cluster and --present")
     policy = load_policy(options.present, settings_of(settings))
     setup = Setup(options.placement, uncertainty=Uncertainty(options.sigma), samples=options.samples)
-    found = check_forecasts(trace, cluster, policy, setup, estimates=estimates)
-    return {**found.as_json(), "lines": found.lines()}
+    coming = (replace(options, newcomers=trace) if options.newcomers == "past" else options).coming() if options.newcomers else ()
+    found = check_forecasts(trace, cluster, policy, setup, coming=coming, estimates=estimates)
+    told = "with newcomers as in the table" if coming else "nobody new"
+    return {**found.as_json(), "lines": [*found.lines(), f"note: {told}"]}

@@ -30,6 +30,9 @@ class QuestionOptions:
     sigma: Annotated[
         float, Parameter(help="How far work may be from its estimate: sigma of a log-normal, where nothing better is known.")
     ] = 0.5
+    newcomers: Annotated[
+        str, Parameter(help="Let others come: 'past', as those that have ended came; or as in this table of jobs.", show_default=False)
+    ] = ""
     home: HomeOption = None
     output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text"
 
@@ -43,8 +46,24 @@ class QuestionOptions:
             raise UsageError("a file does not say which policy is in force", where="--snapshot", fix="add --present NAME")
         document = read_json(self.snapshot)
         instant = document.get("snapshot", document) if isinstance(document, dict) else document
+        if self.newcomers:
+            more["newcomers"] = self.coming()
         question = {"ask": ask, "snapshot": instant, "policy": self.present, "settings": settings_of(settings), "placement": self.placement}
         return answer({**question, "samples": self.samples, "sigma": self.sigma, **more})
+
+    def coming(self) -> list[dict[str, Any]]:
+        """The jobs of the table like which others may come."""
+        from gantline.workload.trace import Trace
+
+        if self.newcomers == "past":
+            raise UsageError("a file does not tell of the past", where="--newcomers", fix="name a table of jobs")
+        return list(Trace.load(self.newcomers).frame.iter_rows(named=True))
+
+    def asked(self) -> dict[str, Any]:
+        """What the service is told of how to answer."""
+        if self.newcomers not in ("", "past"):
+            raise UsageError("the service knows its own past only", where="--newcomers", fix="write --newcomers past")
+        return {"samples": self.samples, "sigma": self.sigma, "newcomers": bool(self.newcomers)}
 
 
 NOTHING_SAID = QuestionOptions()

@@ -48,7 +48,7 @@ def what_if(
     with connect(options.home) as client:
         if past:
             return show_answer(client.past_what_if(policy, add=add, lose=lose or (), replicas=min(options.samples, 20)), options.output)
-        return show_answer(client.what_if(policy, add=add, lose=lose or (), samples=options.samples, sigma=options.sigma), options.output)
+        return show_answer(client.what_if(policy, add=add, lose=lose or (), **options.asked()), options.output)
 
 
 def _about_past(

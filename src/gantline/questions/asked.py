@@ -1,14 +1,15 @@
 """Questions and answers as plain JSON: what the command line asks of a file, and the service of its scheduler in another process.
 
 A question is ``{"ask": "explain" | "forecast" | "what-if", "snapshot", "policy", "settings", ...}``, or ``"past"`` with ``jobs`` (rows of a
-trace) and ``cluster`` in place of the snapshot; an answer has the values and, under ``lines``, the same in words.
+trace) and ``cluster`` in place of the snapshot; ``newcomers`` are jobs of the past like
+which others may come. An answer has the values and, under ``lines``, the same in words.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from gantline.core.cluster_json import decode_cluster
@@ -22,13 +23,14 @@ from gantline.files.policies import load_policy
 from gantline.performance.costs import Costs
 from gantline.questions.explain import explain
 from gantline.questions.forecast import SAMPLES, Forecast, Setup, forecast
+from gantline.questions.newcomers import like_the_past
 from gantline.questions.past import REPLICAS, past_what_if
 from gantline.questions.uncertainty import Uncertainty
 from gantline.questions.what_if import what_if
 from gantline.workload.trace import Trace
 
 MOST_SAMPLES = 1000
-_HEAD = ("ask", "snapshot", "policy", "settings", "placement", "costs", "samples", "sigma", "ratios", "horizon", "seed")
+_HEAD = ("ask", "snapshot", "policy", "settings", "placement", "costs", "samples", "sigma", "ratios", "horizon", "seed", "newcomers")
 _OWN = {"explain": ("job",), "forecast": ("jobs",), "what-if": ("other", "other_settings", "add", "lose")}
 _OWN["past"] = ("jobs", "cluster", "replicas", *_OWN["what-if"])
 
@@ -44,7 +46,12 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "past":
         return _past(reader, policy)
     snapshot = decode_snapshot(reader.raw("snapshot"))
-    return _ANSWERS[kind](reader, snapshot, policy, setup_of(reader))
+    setup = setup_of(reader)
+    coming = reader.raw("newcomers")
+    if coming is not None:
+        how: dict[str, Any] = {"placement": setup.placement, "costs": setup.costs, "horizon": setup.horizon}
+        setup = replace(setup, newcomers=like_the_past(coming, snapshot, policy, setup.uncertainty.sigma, **how))
+    return _ANSWERS[kind](reader, snapshot, policy, setup)
 
 
 def setup_of(reader: Reader) -> Setup:
@@ -71,7 +78,8 @@ def _explain(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -
 def _forecast(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:
     wanted = reader.raw("jobs")
     found = forecast(snapshot, policy, wanted or None, setup)
-    return {"now": snapshot.now, "over": setup.uncertainty.source, "jobs": [one.as_json() for one in found], "lines": _lines(found)}
+    lines = [*_lines(found), f"note: {setup.samples} draws of {setup.over}"]
+    return {"now": snapshot.now, "over": setup.over, "jobs": [one.as_json() for one in found], "lines": lines}
 
 
 def _what_if(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:

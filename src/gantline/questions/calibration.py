@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.journal import Journal
 from gantline.questions.forecast import Forecast, Setup, forecast
+from gantline.questions.newcomers import like_the_past
 from gantline.simulator.simulate import simulate
 
 _TIE = 1e-6  # seconds: a start on the very instant of the forecast counts as in time
@@ -52,9 +53,9 @@ class Calibration:
 class Forecasting(Journal):
     """A journal that forecasts every job when it is first seen waiting, up to so many."""
 
-    def __init__(self, policy: Policy, setup: Setup, most: int = 60) -> None:
-        super().__init__()
-        self._policy, self._setup, self._most = policy, setup, most
+    def __init__(self, policy: Policy, setup: Setup, most: int = 60, coming: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(whole=False)
+        self._policy, self._setup, self._most, self._coming = policy, setup, most, coming
         self._known: set[str] = set()
         self.made: list[Forecast] = []
 
@@ -64,7 +65,11 @@ class Forecasting(Journal):
         fresh = [name for name, runs in zip(ids, running) if name not in self._known and not runs]
         self._known.update(ids)
         if fresh and len(self.made) < self._most:
-            self.made += forecast(snapshot, self._policy, fresh, self._setup)
+            setup = self._setup
+            if self._coming:
+                how: dict[str, Any] = {"placement": setup.placement, "costs": setup.costs, "horizon": setup.horizon}
+                setup = replace(setup, newcomers=like_the_past(self._coming, snapshot, self._policy, setup.uncertainty.sigma, **how))
+            self.made += forecast(snapshot, self._policy, fresh, setup)
 
 
 def calibration(made: list[Forecast], happened: Mapping[str, tuple[float, float]]) -> Calibration:
@@ -87,8 +92,13 @@ def calibration(made: list[Forecast], happened: Mapping[str, tuple[float, float]
     )
 
 
-def check_forecasts(trace: Any, cluster: Any, policy: Policy, setup: Setup, most: int = 60, **options: Any) -> Calibration:
-    """Replay a table of jobs, forecast each when it is first seen waiting, and count how many forecasts came true."""
-    watching = Forecasting(policy, setup, most)
+def check_forecasts(
+    trace: Any, cluster: Any, policy: Policy, setup: Setup, most: int = 60, *, coming: Sequence[Mapping[str, Any]] = (), **options: Any
+) -> Calibration:
+    """Replay a table of jobs, forecast each when it is first seen waiting, and count how many forecasts came true.
+
+    `coming`: jobs like which others are expected to come.
+    """
+    watching = Forecasting(policy, setup, most, coming)
     run = simulate(trace, cluster, policy, record=watching, placement=setup.placement, **options)
     return calibration(watching.made, {row["job"]: (row["first_start"], row["finish"]) for row in run.jobs.iter_rows(named=True)})

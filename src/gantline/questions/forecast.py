@@ -35,6 +35,11 @@ class Setup:
     samples: int = SAMPLES
     seed: int = 0
 
+    @property
+    def over(self) -> str:
+        """What varies from draw to draw, in words."""
+        return f"work by {self.uncertainty.source}" + (", with newcomers as in the past" if self.newcomers is not None else ", nobody new")
+
     def draws(self, snapshot: Snapshot, policy: Policy, inputs: Sequence[Input] = ()) -> list[Rolled]:
         """The snapshot rolled forward `samples` times; the same seed draws the same work, whatever the policy."""
         found = []

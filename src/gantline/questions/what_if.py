@@ -113,9 +113,8 @@ def _compare(snapshot: Snapshot, here: list[Rolled], there: list[Rolled], now_ca
         differences.append(Contrast(metric, float(np.mean(one)), float(np.mean(two)), means, low, high))
     slower = np.median(after, axis=0) > np.median(before, axis=0) + 1e-6 if len(ids) else np.zeros(0, dtype=bool)
     unended = np.array([~np.isfinite(one.finish) for one in (*here, *there)]).reshape(len(here) + len(there), len(ids)).any(axis=0)
-    over = f"work by {setup.uncertainty.source}" + (", with newcomers as in the past" if setup.newcomers is not None else ", nobody new")
     later = tuple(ids[k] for k in np.flatnonzero(slower))
-    return WhatIf(now_called, called, len(ids), len(here), over, tuple(differences), int(unended.sum()), later)
+    return WhatIf(now_called, called, len(ids), len(here), setup.over, tuple(differences), int(unended.sum()), later)
 
 
 def _metric(metric: str, snapshot: Snapshot, runs: list[Rolled], end: float) -> Floats:

@@ -155,6 +155,7 @@ class Book:
         self.waiting_for: dict[str, set[str]] = {}  # job -> those that wait for it
         self.newest = 0
         self._took: dict[tuple[str, str], deque[float]] = {}
+        self.ratios: deque[float] = deque(maxlen=200)  # of the last ones that succeeded: how long they ran over what was expected
         for record in records:
             job = Job.from_record(record)
             self.enter(job)
@@ -207,7 +208,9 @@ class Book:
         return kept[: max(0, members[0].launch.parallel - inside)]
 
     def took(self, job: Job) -> None:
-        """A job has succeeded: others of its user and name will likely take as long."""
+        """A job has succeeded: others of its user and name will likely take as long, and estimates are likely as far off."""
+        if job.asked.get("estimate", 0.0) > 0.0 and job.served > 0.0:
+            self.ratios.append(job.served / job.asked["estimate"])
         if job.finished >= job.started:
             self._took.setdefault((job.user, str(job.spec.get("name", ""))), deque(maxlen=25)).append(job.finished - job.started)
 

@@ -84,7 +84,7 @@ class Requests:
                 launch = replace(launch, array=number)
             job = Job(name, member.to_json(), launch, user, request, at)
             told = self._told(member.to_submit(name, at), job)
-            job.asked = {key: told.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority") if key in told.job}
+            job.asked = {key: told.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority", "estimate") if key in told.job}
             values.append(told)
             unknown = [other for other, _ in launch.after if other not in self._scheduler.book]
             if unknown:

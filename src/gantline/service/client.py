@@ -71,17 +71,27 @@ class Client:
         return self._get("/v1/snapshot")
 
     # --- questions --------------------------------------------------------------------------------------------------------
-    def explain(self, id: str, *, samples: int = 40, sigma: float = 0.5) -> dict[str, Any]:
+    def explain(self, id: str, *, samples: int = 40, sigma: float = 0.5, newcomers: bool = False) -> dict[str, Any]:
         """Why a job waits, who is ahead of it, which change would start it, when it is expected to start and end."""
-        return self._get(f"/v1/jobs/{_part(id)}/explain", samples=samples, sigma=sigma)
+        return self._get(f"/v1/jobs/{_part(id)}/explain", samples=samples, sigma=sigma, newcomers=newcomers)
 
-    def forecast(self, *jobs: str, samples: int = 40, sigma: float = 0.5) -> dict[str, Any]:
-        """When jobs are expected to start and to end."""
-        return self._get("/v1/forecast", job=list(jobs), samples=samples, sigma=sigma)
+    def forecast(self, *jobs: str, samples: int = 40, sigma: float = 0.5, newcomers: bool = False) -> dict[str, Any]:
+        """When jobs are expected to start and to end; `newcomers`: others come, as they came in the past."""
+        return self._get("/v1/forecast", job=list(jobs), samples=samples, sigma=sigma, newcomers=newcomers)
 
-    def what_if(self, other: str = "", *, add: str = "", lose: Sequence[str] = (), samples: int = 40, sigma: float = 0.5) -> dict[str, Any]:
+    def what_if(
+        self,
+        other: str = "",
+        *,
+        add: str = "",
+        lose: Sequence[str] = (),
+        samples: int = 40,
+        sigma: float = 0.5,
+        newcomers: bool = False,
+    ) -> dict[str, Any]:
         """The present queue under another policy, with nodes added or lost."""
-        return self._get("/v1/what-if", other=other, add=add, lose=list(lose), samples=samples, sigma=sigma)
+        asked = {"samples": samples, "sigma": sigma, "newcomers": newcomers}
+        return self._get("/v1/what-if", other=other, add=add, lose=list(lose), **asked)
 
     def past_what_if(self, other: str = "", *, add: str = "", lose: Sequence[str] = (), replicas: int = 20) -> dict[str, Any]:
         """The jobs that have ended under another policy, with nodes added or lost."""

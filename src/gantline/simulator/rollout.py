@@ -73,6 +73,7 @@ def rollout(
     state.rebuild()
     engine = Engine(state, policy)
     run = _FromHere(engine, until=copy.now + horizon, node_events=tuple(sorted(inputs, key=lambda value: value.time)))
+    run.watched = rows if run.node_events else None
     run.agenda.answered()  # appointments count from here
     run.agenda.touch()
     held = np.array([Phase(int(phase)).holds_devices for phase in I[c.PHASE, rows]], dtype=bool)
@@ -90,10 +91,15 @@ def rollout(
 
 
 class _FromHere(Simulation):
-    """The compiled loops begin with an empty cluster; this run begins in the middle."""
+    """The compiled loops begin with an empty cluster; this run begins in the middle, and ends when those who are watched have ended."""
+
+    watched: Ints | None = None
 
     def _needs_no_python(self) -> bool:
         return False
+
+    def _tracked_done(self) -> bool:
+        return self.watched is not None and not np.isnan(self.state.tables.F[c.FINISH, self.watched]).any()
 
 
 def _settle_flights(state: State, rows: Ints) -> None:

@@ -18,26 +18,33 @@ router = Router(tags=["questions"])
 
 Samples = Annotated[int, Query(ge=1, le=1000)]
 Sigma = Annotated[float, Query(ge=0, le=10)]
+Newcomers = Annotated[bool, Query(description="Let others come as those of the past came.")]
 _RUNS_OR_WAITS = ("pending", "starting", "running", "resizing", "preempting")
 
 
 @router.at("GET", "/v1/jobs/{id}/explain", Role.VIEWER)
-def explain_job(here: Here, id: str, samples: Samples = 40, sigma: Sigma = 0.5) -> dict[str, Any]:
+def explain_job(here: Here, id: str, samples: Samples = 40, sigma: Sigma = 0.5, newcomers: Newcomers = False) -> dict[str, Any]:
     """Why the job waits, who is ahead of it, which change would start it, when it is expected to start and end."""
     job = here.job(id)
     if job.state not in _RUNS_OR_WAITS:
         return {"job": id, "act": job.state, "why": job.why, "lines": [f"{id} is {job.state}" + (f": {job.why}" if job.why else "")]}
-    return _ask(here, "explain", samples=samples, sigma=sigma, job=id)
+    return _ask(here, "explain", newcomers, samples=samples, sigma=sigma, job=id)
 
 
 @router.at("GET", "/v1/forecast", Role.VIEWER)
-def forecast(here: Here, job: Annotated[list[str] | None, Query()] = None, samples: Samples = 40, sigma: Sigma = 0.5) -> dict[str, Any]:
+def forecast(
+    here: Here,
+    job: Annotated[list[str] | None, Query()] = None,
+    samples: Samples = 40,
+    sigma: Sigma = 0.5,
+    newcomers: Newcomers = False,
+) -> dict[str, Any]:
     """When jobs are expected to start and to end; by default all that the caller may see and that wait or run."""
     seen = here.jobs()
     wanted = [here.job(name).id for name in job or ()] or [name for name, one in seen.items() if one.state in _RUNS_OR_WAITS]
     if not wanted:
         return {"jobs": [], "lines": ["nobody waits or runs"]}
-    return _ask(here, "forecast", samples=samples, sigma=sigma, jobs=wanted)
+    return _ask(here, "forecast", newcomers, samples=samples, sigma=sigma, jobs=wanted)
 
 
 @router.at("GET", "/v1/what-if", Role.OPERATOR)
@@ -48,9 +55,10 @@ def what_if(
     lose: Annotated[list[str] | None, Query()] = None,
     samples: Samples = 40,
     sigma: Sigma = 0.5,
+    newcomers: Newcomers = False,
 ) -> dict[str, Any]:
     """The present queue under another policy, with nodes added or lost: both futures from the same draws."""
-    return _ask(here, "what-if", samples=samples, sigma=sigma, **_change(other, add, lose))
+    return _ask(here, "what-if", newcomers, samples=samples, sigma=sigma, **_change(other, add, lose))
 
 
 @router.at("GET", "/v1/history", Role.VIEWER)
@@ -75,8 +83,11 @@ def past_what_if(
     return here.service.asker.ask({**question, "jobs": rows, "cluster": cluster, "replicas": replicas, **_change(other, add, lose)})
 
 
-def _ask(here: Context, ask: str, **more: Any) -> dict[str, Any]:
+def _ask(here: Context, ask: str, newcomers: bool, **more: Any) -> dict[str, Any]:
     setup = here.scheduler.setup
+    more["ratios"] = here.scheduler.ask(lambda: list(here.scheduler.book.ratios))
+    if newcomers:
+        more["newcomers"] = history_rows(here.scheduler.view().jobs.values())
     head = {"ask": ask, "policy": setup.policy, "settings": dict(setup.settings), "placement": setup.placement, "costs": setup.costs}
     return here.service.asker.ask({**head, "snapshot": here.scheduler.snapshot(), **more})
 

@@ -1,0 +1,74 @@
+"""Jobs that may still come: as those of the past came, in blocks of consecutive ones, each with the gap before it.
+
+The moving-block bootstrap of `past.py`, from now on instead of over again. They come for twice as long as the present queue would take by
+itself, so that nobody of it sees the end of them; what policies are told of their work is as far off as estimates are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gantline.core.errors import RefusedError
+from gantline.core.inputs import Submit
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.simulator.rollout import rollout
+
+FEWEST = 10  # jobs of the past, to know how others will come
+MOST = 300  # newcomers of one future
+_FIX = f"ask again when {FEWEST} have ended"
+_TOLD = ("user", "queue", "model", "priority", "min_gpus", "max_gpus")
+
+
+@dataclass(frozen=True)
+class LikeThePast:
+    """Called with a source of chance, it gives the newcomers of one future, from `now` on for `span` seconds."""
+
+    jobs: tuple[Mapping[str, Any], ...]  # in order of arrival: arrival, gpus, duration, and what else is known
+    now: float
+    span: float
+    largest: int  # a job that asks for more devices than there are would be refused, now as then
+    sigma: float = 0.0
+
+    def __call__(self, random: np.random.Generator) -> list[Submit]:
+        arrival = np.array([float(job["arrival"]) for job in self.jobs])
+        gaps = np.diff(arrival, prepend=arrival[0])
+        gaps[0] = float(np.mean(gaps[1:]))
+        size = max(1, round(math.sqrt(len(self.jobs))))
+        found: list[Submit] = []
+        at = self.now
+        while len(found) < MOST:
+            first = int(random.integers(0, len(self.jobs) - size + 1))
+            for place in range(first, first + size):
+                at += float(gaps[place])
+                if at > self.now + self.span or len(found) >= MOST:
+                    return found
+                found.append(self._one(self.jobs[place], at, len(found), random))
+        return found
+
+    def _one(self, job: Mapping[str, Any], at: float, number: int, random: np.random.Generator) -> Submit:
+        work, gpus = float(job["duration"]), min(int(job.get("gpus", 1)), self.largest)
+        told = {key: job[key] for key in _TOLD if job.get(key) not in (None, "")}
+        for key in ("min_gpus", "max_gpus"):
+            if key in told:
+                told[key] = min(int(told[key]), self.largest)
+        estimate = work * math.exp(-self.sigma * float(random.standard_normal()))
+        return Submit(at, {"id": f"newcomer-{number}", "gpus": gpus, "estimate": max(estimate, 1e-3), **told}, work)
+
+
+def like_the_past(jobs: Sequence[Mapping[str, Any]], snapshot: Snapshot, policy: Policy, sigma: float, **how: Any) -> LikeThePast:
+    """Newcomers for the queue of a snapshot; `how` is what a roll forward needs to know besides."""
+    known = sorted(jobs, key=lambda job: float(job["arrival"]))
+    if len(known) < FEWEST:
+        raise RefusedError(f"only {len(known)} jobs are known, too few to say how others come", where="newcomers", fix=_FIX)
+    if not float(known[-1]["arrival"]) > float(known[0]["arrival"]):
+        raise RefusedError("all jobs of the past came at once", where="newcomers", fix="leave it out")
+    ends = rollout(snapshot, policy, None, **how).finish
+    span = 2.0 * float(np.max(ends[np.isfinite(ends)], initial=snapshot.now) - snapshot.now)
+    largest = max((int(node.gpus) for node in snapshot.cluster.description.nodes), default=1)
+    return LikeThePast(tuple(known), snapshot.now, span, largest, sigma)

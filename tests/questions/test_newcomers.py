@@ -1,0 +1,70 @@
+"""Others may come, as they came in the past: a forecast says whether it counts on that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gantline.cli.main import main
+from gantline.core.errors import RefusedError
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.policies.registry import make_policy
+from gantline.questions.asked import answer
+from gantline.questions.newcomers import like_the_past
+
+PAST = [{"job": str(k), "arrival": 20.0 * k, "gpus": 2, "duration": 10.0, "user": "ann"} for k in range(12)]  # half of the machine's time
+NOW = {"now": 1000, "cluster": "1x2", "jobs": [{"id": "long", "gpus": 2, "estimate": 400, "service": 0, "devices": [0, 1]}]}
+ASK: dict[str, Any] = {"ask": "forecast", "snapshot": NOW, "settings": {}, "sigma": 0.0, "samples": 3}
+
+
+def finish(policy: str, **more: Any) -> float:
+    return float(answer({**ASK, "policy": policy, **more})["jobs"][0]["finish_p50"])
+
+
+def test_newcomers_pass_a_long_job_where_the_policy_lets_them() -> None:
+    assert finish("srtf") == finish("fifo") == pytest.approx(1400.0)
+    assert finish("fifo", newcomers=PAST) == pytest.approx(1400.0), "whoever comes later waits"
+    # every 20 s somebody of 10 s passes, until what is left is less than that
+    assert finish("srtf", newcomers=PAST) == pytest.approx(1400.0 + 10.0 * 40, abs=30.0)
+
+
+def test_an_answer_says_which_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answer({**ASK, "policy": "fifo"})["over"] == "work by estimates taken as true, nobody new"
+    told = answer({**ASK, "policy": "fifo", "newcomers": PAST})
+    assert "with newcomers as in the past" in told["over"]
+    assert told["lines"][-1].endswith("with newcomers as in the past")
+    (tmp_path / "now.json").write_text(json.dumps(NOW), encoding="utf-8")
+    (tmp_path / "past.csv").write_text(
+        "job,arrival,gpus,duration\n" + "".join(f"{one['job']},{one['arrival']},2,10\n" for one in PAST), encoding="utf-8"
+    )
+    asked = ["--snapshot", str(tmp_path / "now.json"), "--present", "srtf", "--samples", "2"]
+    for verb in (["forecast"], ["what-if", "--policy", "fifo"]):
+        assert main([*verb, *asked, "--newcomers", str(tmp_path / "past.csv")]) == 0
+        assert "with newcomers as in the past" in capsys.readouterr().out
+    assert main(["forecast", *asked, "--newcomers", "past"]) == 2
+    assert "name a table of jobs" in capsys.readouterr().err
+
+
+def test_they_come_in_blocks_with_the_gaps_that_there_were() -> None:
+    """Bursts stay bursts: gaps of one second within, of a hundred between."""
+    burst = [{"job": str(k), "arrival": 100.0 * (k // 4) + k % 4, "gpus": 8, "duration": 5.0 + k} for k in range(16)]
+    coming = like_the_past(burst, decode_snapshot(NOW), make_policy("fifo"), 0.3)
+    assert coming.span == pytest.approx(800.0)
+    found = coming(np.random.default_rng(1))
+    times = [one.time for one in found]
+    assert times == sorted(times)
+    assert 1000.0 < times[0] <= times[-1] <= 1800.0
+    assert {round(gap) for gap in np.diff(times)} <= {1, 20, 97}, "the first has the mean of all gaps before it"
+    assert {one.job["gpus"] for one in found} == {2}, "as many as there are"
+    assert all(one.work != one.job["estimate"] for one in found)
+    assert [one.time for one in coming(np.random.default_rng(1))] == times
+
+
+@pytest.mark.parametrize(("past", "told"), [(PAST[:9], "only 9 jobs are known"), ([{**one, "arrival": 5.0} for one in PAST], "at once")])
+def test_a_past_that_says_nothing_is_refused(past: list[dict[str, Any]], told: str) -> None:
+    with pytest.raises(RefusedError, match=told):
+        finish("fifo", newcomers=past)
