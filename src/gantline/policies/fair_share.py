@@ -62,13 +62,16 @@ class FairShare(Policy):
         memory: dict[str, Any] = snapshot.memory or {"usage": {}, "charged": {}, "at": snapshot.now}
         fade = 1.0 if math.isinf(self.half_life) else 0.5 ** ((snapshot.now - memory["at"]) / self.half_life)
         usage = {name: value * fade for name, value in memory["usage"].items() if value * fade > 1e-6}
-        charged: dict[str, float] = {}
-        jobs = snapshot.jobs
-        for row, user, queue, spent in zip(jobs.rows.tolist(), jobs.user.tolist(), jobs.queue.tolist(), jobs.attained_gpu.tolist()):
-            fresh = spent - memory["charged"].get(str(row), 0.0)
-            charged[str(row)] = spent
+        before, charged = memory["charged"], {}
+        jobs, users, queues = snapshot.jobs, snapshot.users, snapshot.queues
+        ran = np.flatnonzero(jobs.attained_gpu > 0.0)  # most of those who wait have never run
+        columns = (column[ran].tolist() for column in (jobs.rows, jobs.user, jobs.queue, jobs.attained_gpu))
+        for row, user, queue, spent in zip(*columns):
+            job = str(row)
+            fresh = spent - before.get(job, 0.0)
+            charged[job] = spent
             if fresh > 0.0:
-                for account in (f"user:{snapshot.users[user]}", f"queue:{snapshot.queues[queue]}"):
+                for account in (f"user:{users[user]}", f"queue:{queues[queue]}"):
                     usage[account] = usage.get(account, 0.0) + fresh
         return usage, charged
 
