@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from tests.runtime.specs import Spec, ended, running, state, until
 
 from gantline.core.inputs import Wish
 from gantline.runtime.launch import Launch
-from gantline.runtime.local.files import read_json
+from gantline.runtime.local.files import read_json, say_first, write_json
+from gantline.runtime.local.ranks import Ranks
 from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.local.switching import seats
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.scheduler import Scheduler
 
@@ -81,10 +85,12 @@ def test_a_gang_grows_and_shrinks_and_nobody_starts_again(tmp_path: Path) -> Non
     assert f"after {30 * SAMPLES // BATCH} steps" in log
 
 
-def test_a_newcomer_that_fails_leaves_the_gang_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("fate", "why"), [("exit 9", "rank 2 ended with exit code 9"), ("sleep 1000", "not ready within 1 s")])
+def test_a_newcomer_that_fails_leaves_the_gang_as_it_is(tmp_path: Path, fate: str, why: str) -> None:
     seen, store = tmp_path / "seen", MemoryStore()
     with running(tmp_path, "cpu:3", POLICY, store) as scheduler:
-        (job,) = scheduler.submit(gang(seen, 2, epochs=30, setup='[ "$RANK" != 2 ] || exit 9;'))
+        scheduler.runner.join_limit = 1.0
+        (job,) = scheduler.submit(gang(seen, 2, epochs=30, setup=f'[ "$RANK" != 2 ] || {fate};'))
         until(lambda: lines(seen), "the first step")
         resize(scheduler, job, 3)
         until(lambda: scheduler.view().jobs[job].max_gpus == 2, "it stays as it is")
@@ -98,7 +104,54 @@ def test_a_newcomer_that_fails_leaves_the_gang_as_it_is(tmp_path: Path) -> None:
     assert len({line.pid for line in told}) == 2
     assert Counter(one for line in told for one in line.samples) == dict.fromkeys(range(SAMPLES), 30)
     (event,) = [one for one in store.told if one["event"] == "resize-refused"]
-    assert "rank 2 ended with exit code 9" in event["why"]
+    assert why in event["why"]
+
+
+def test_devices_are_given_up_by_those_who_are_gone(tmp_path: Path) -> None:
+    ranks = Ranks(str(tmp_path))
+    ranks.processes = [subprocess.Popen(["sleep", "1000"]) for _ in range(3)]
+    ranks.gang = [0, 1]
+    ranks.begin_change({"epoch": 2, "members": [1]}, [2])
+    assert ranks.follow_change() is None, "nobody has decided"
+    assert say_first(str(tmp_path / "switch.2"), {"epoch": 2}) == {"epoch": 2}
+    assert say_first(str(tmp_path / "switch.2"), {"epoch": 2, "refused": "late"}) == {"epoch": 2}, "the first word counts"
+    assert ranks.follow_change() is None, "the new gang does not stand yet"
+    write_json(str(tmp_path / "switched"), 2)
+    assert ranks.follow_change() is None, "rank 0 is still there"
+    ranks.processes[0].kill()
+    ranks.processes[0].wait()
+    ranks.processes[0].returncode = 0  # as if it had left by itself
+    assert not ranks.reap(asked_stop=False)
+    assert ranks.follow_change() == {"gang": 2}
+    assert (ranks.gang, ranks.rank_of(2)) == ([1, 2], 1)
+    for process in ranks.processes[1:]:
+        process.kill()
+        process.wait()
+    assert ranks.reap(asked_stop=False), "one rank has failed: all must end"
+    assert ranks.finished
+
+
+def test_a_newcomer_that_was_lost_when_the_others_took_it_in_breaks_the_change(tmp_path: Path) -> None:
+    ranks = Ranks(str(tmp_path))
+    ranks.processes = [subprocess.Popen(["sleep", "1000"]), subprocess.Popen(["true"])]
+    ranks.gang = [0]
+    ranks.begin_change({"epoch": 2, "members": [0]}, [1])
+    ranks.processes[1].wait()
+    assert not ranks.reap(asked_stop=False), "it is nobody yet"
+    say_first(str(tmp_path / "switch.2"), {"epoch": 2})  # the first rank was quicker than who could refuse
+    assert ranks.follow_change() == {"broken": 2}
+    assert ranks.follow_change() is None
+    assert ranks.failed_changing
+    ranks.processes[0].kill()
+    ranks.processes[0].wait()
+
+
+def test_a_rank_stays_with_its_gpu_and_any_slot_is_as_good_as_another() -> None:
+    assert seats((0, 1, 2), (2, 4, 0), alike=False) == ((0, 2), (0, 2, 4))
+    assert seats((0, 1), (1,), alike=False) == ((1,), (1,))
+    assert seats((0, 1), (1,), alike=True) == ((0,), (1,))
+    assert seats((0,), (1, 2), alike=True) == ((0,), (1, 2))
+    assert seats((0,), (1, 2), alike=False)[0] == (), "nobody stays: then it must be stopped"
 
 
 def test_a_service_that_dies_in_between_finds_the_gang_changing(tmp_path: Path) -> None:
@@ -111,6 +164,8 @@ def test_a_service_that_dies_in_between_finds_the_gang_changing(tmp_path: Path) 
     until(lambda: lines(seen), "the first step")
     resize(first, job, 2)
     until(lambda: (tmp_path / "jobs" / job / "1" / "grant.json").exists(), "the change has begun")
+    made = len(lines(seen))
+    until(lambda: len(lines(seen)) > made + 3, "the others train on meanwhile")
     first.stop()
     with running(tmp_path, "cpu:2", POLICY, store) as scheduler:
         assert state(scheduler, job) == "resizing"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from tests.runtime.specs import ended, running, shell, state, until
+from tests.runtime.specs import Spec, ended, running, shell, state, until
+
+import gantline
+from gantline.runtime.launch import Launch
 
 POLICIES = Path(__file__).parents[1] / "engine" / "assigning.py"
 
@@ -42,6 +46,32 @@ def test_a_job_that_can_goes_on_with_other_devices(tmp_path: Path) -> None:
         assert began == "1", "it was never stopped"
         assert int(last) > 1, "and has switched to a later grant"
         assert scheduler.view().counters["resizes"] == scheduler.view().jobs[job].resizes >= 1
+        assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"]
+
+
+TRAINS = """
+import time
+from gantline import train
+job = train.join()
+job.keep()
+seen = []
+for _ in job.steps(10**9):
+    time.sleep(0.02)
+    if job.gpus not in seen:
+        seen.append(job.gpus)
+    if len(seen) == 3:
+        break
+(job.folder / 'seen').write_text(f'{job.member.restarts} {len(job.member.devices) == job.gpus} {seen[0] != seen[1]}')
+"""
+
+
+def test_a_training_loop_hears_of_its_devices_without_a_stop(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:3", f"{POLICIES}:Breathers", settings={"pace": 0.7}) as scheduler:
+        env = {"PYTHONPATH": str(Path(gantline.__file__).parents[1])}
+        launch = Launch((sys.executable, "-S", "-c", TRAINS), env=env, changes=("devices",), resumes=True)
+        (job,) = scheduler.submit(Spec(launch, job={"gpus": 3}))
+        assert ended(scheduler, job) == ["succeeded"]
+        assert (tmp_path / "jobs" / job / "checkpoint" / "seen").read_text() == "0 True True"
         assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"]
 
 

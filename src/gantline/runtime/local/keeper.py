@@ -185,6 +185,8 @@ class Keeper:
         news = self.ranks.follow_change()
         if news is not None:
             self.tell(ranks=self.processes(), **news)
+            if "broken" in news:
+                self.kill()
 
     def take_turns(self) -> float:
         """Stand still while others on the same device have their turn; seconds until that changes."""
@@ -266,7 +268,7 @@ class Keeper:
         bad = self.ranks.exit
         cause = "stopped" if self.asked_stop or not self.ranks else ("failed" if bad else "finished")
         forced = bool(self.asked_stop) and self.killed and any(code == -signal.SIGKILL for code in self.ranks.codes)
-        if self.ranks.failed_changing and cause == "failed":  # the checkpoint is there still
+        if self.ranks.failed_changing and not self.asked_stop:  # the checkpoint is there still
             cause, forced = "stopped", True
             self.state["why"] = f"rank {self.ranks.rank_of(self.ranks.first_failed or 0)} failed while the gang changed"
         lost = self.log.lost if self.ranks else 0

@@ -101,7 +101,11 @@ class Ranks:
             return {"refused": {"epoch": epoch, "why": str(decision["refused"])}}
         self.decided = True
         if read_json(os.path.join(self.folder, "switched")) != epoch:
-            return None
+            lost = next((number for number in self.newcomers if number in self.exits), None)
+            if lost is None or self.first_failed is not None:
+                return None
+            self.first_failed, self.failed_changing = lost, True  # it had ended when the others decided to take it in
+            return {"broken": epoch}
         stays = [self.gang[rank] for rank in change["members"]] + self.newcomers
         if not all(process in self.exits for process in self.gang if process not in stays):
             return None  # devices are given up by those who are gone

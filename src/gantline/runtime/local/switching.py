@@ -37,6 +37,10 @@ def go_on(one: Incarnation, order: Order, task: Task, writer: Writer) -> None:
     one.target = order.devices
     if task.launch.processes == 0:
         members, one.target = seats(one.devices, order.devices, slots)
+        if not members:  # nobody would be left who knows the job's state: a refusal may have left it where the engine does not think it is
+            one.believed = order.done
+            one.write_order(**about, want="stop", believed=order.done)
+            return
         change = writer.change(order, members, one.target)
         grant = writer.grant(order, one.target) | {"members": list(members), "world": len(one.target)}
     one.switching = time.monotonic()
