@@ -54,7 +54,7 @@ from gantline.workload.write_blocks import write_blocks
 
 BLOCK = 250_000
 _KNOWN = frozenset({"placement", "admission", "regime", "round", "costs", "min_run", "seed", "budget"})
-_FLOATS = (c.ARRIVAL, c.FIRST_START, c.FINISH, c.MARK, c.SERVICE, c.GPUTIME)
+_FLOATS = (c.ARRIVAL, c.DEADLINE, c.FIRST_START, c.FINISH, c.MARK, c.SERVICE, c.GPUTIME)
 _INTS = (c.PHASE, c.PREEMPTIONS, c.RESTARTS, c.MIN_GPUS, c.MAX_GPUS)
 
 
@@ -164,7 +164,7 @@ class _Kept:
     def __init__(self, folder: Path) -> None:
         self.credit = 0.0
         self.log = SpooledLog(folder)
-        self.F = ColumnFiles(folder, "f", dict.fromkeys(_FLOATS, np.float64), np.float64)
+        self.F = ColumnFiles(folder, "f", dict.fromkeys(_FLOATS, np.float64), np.float64, zero=(c.LOST,))
         self.I = ColumnFiles(folder, "i", dict.fromkeys(_INTS, np.int32), np.int64)
 
     def take(self, block: Tables) -> None:

@@ -20,12 +20,15 @@ _SHARE = 1 << 24  # bytes read at once
 
 
 class ColumnFiles:
-    """A matrix (column, line) in files, read as the tables are: ``files[column]`` and ``files[column, low:high]``."""
+    """A matrix (column, line) in files, read as the tables are: ``files[column]`` and ``files[column, low:high]``.
 
-    def __init__(self, folder: Path, name: str, kinds: Mapping[int, Any], read_as: Any = None) -> None:
+    Columns of which nothing happens (`zero`) take no room; any other that is not kept is a mistake of the reader.
+    """
+
+    def __init__(self, folder: Path, name: str, kinds: Mapping[int, Any], read_as: Any = None, zero: tuple[int, ...] = ()) -> None:
         self._path = {column: folder / f"{name}{column}" for column in kinds}
         self._kind = {column: np.dtype(kind) for column, kind in kinds.items()}
-        self._read_as = read_as
+        self._read_as, self._zero = read_as, zero
         self._lines = 0
         for path in self._path.values():
             path.touch()
@@ -49,7 +52,7 @@ class ColumnFiles:
 
     def __getitem__(self, wanted: Any) -> NDArray[Any]:
         column, lines = wanted if isinstance(wanted, tuple) else (wanted, slice(None))
-        if column not in self._path:
+        if column in self._zero:
             return np.zeros(self._lines, dtype=self._read_as)[lines]
         low, high, _ = lines.indices(self._lines)
         kind = self._kind[column]
