@@ -31,6 +31,7 @@ POLICIES: list[tuple[str, dict[str, Any]]] = [
     *((f"voda.{name}", {}) for name in VODA),
     *((f"voda.{name}", {"compat": "voda"}) for name in VODA),
     ("afs", {}),
+    ("afs", {"layout": "packed"}),
     ("equal-share", {}),
     ("ffdl", {}),
     ("optimus", {}),

@@ -67,6 +67,8 @@ def test_racks_and_links_that_cannot_be_meant_are_told(text: str, told: str) -> 
 def test_bandwidths_of_a_file_need_all_three_levels() -> None:
     with pytest.raises(UsageError, match="needs 'node', 'rack' and 'cluster'"):
         parse_cluster_yaml("nodes: [{gpus: 8}]\nbandwidths: {node: 300}")
+    with pytest.raises(UsageError, match=r"links\[0\]: no node or rack 'rack9'"):
+        parse_cluster_yaml("nodes: [{gpus: 8, count: 2, per_rack: 1}]\nlinks: [{a: rack0, b: rack9, bandwidth: 3}]")
     with pytest.raises(UsageError, match="racks of no node"):
         parse_cluster_yaml("nodes: [{gpus: 8, count: 2, per_rack: 0}]")
 

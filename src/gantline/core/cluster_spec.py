@@ -154,11 +154,15 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
                 )
             )
     links: list[Link] = []
+    places = {node.name for node in nodes} | {node.rack for node in nodes if node.rack}
     for number, entry in enumerate(document.get("links") or []):
         place = f"{where}: links[{number}]"
         if not isinstance(entry, dict) or "a" not in entry or "b" not in entry:
             raise UsageError("needs 'a' and 'b'", where=place, fix="write {a: rack1, b: rack2, bandwidth: 12.5}")
         _only(entry, _LINK_KEYS, place)
+        for end in ("a", "b"):
+            if str(entry[end]).partition(":")[0] not in places:
+                raise UsageError(f"no node or rack '{entry[end]}'", where=place, fix=near(str(entry[end]), places))
         links.append(Link(str(entry["a"]), str(entry["b"]), _number(entry, "bandwidth", place, 0), str(entry.get("kind", "network"))))
     return Cluster(tuple(nodes), tuple(links), spec=str(document.get("name", where)), bandwidths=_bandwidths(document, where))
 
