@@ -120,8 +120,10 @@ MUTANTS = [
     *_of("reconciler", "engine/reconcile.py", "tests/engine/test_faulty_stories.py tests/drivers/test_restart.py",
         ("report.epoch <= self.reality.over.get(row, -1)", "report.epoch < self.reality.over.get(row, -1)"),
         ("live is None or live.epoch != report.epoch", "live is None"),
-        ("live.next_try = state.now + self.patience", "live.next_try = math.inf"),
         ("live.started = True", "live.started = False"),
+    ),
+    *_of("reconciler", "engine/ordering.py", "tests/engine/test_faulty_stories.py tests/drivers/test_restart.py",
+        ("live.next_try = state.now + self.patience", 'live.next_try = float("inf")'),
     ),
 ]  # fmt: skip
 MUTANTS += [

@@ -1,4 +1,4 @@
-"""Making intent and reality agree: which orders are due, and what reports mean.
+"""Making intent and reality agree: what reports mean. Which orders are due is told in `ordering.py`.
 
 A commit changes the tables as if every order were carried out at once, whoever drives; that is the intent. Beside it stand what is known of
 reality (`reality.py`) and what is in flight between the two (`in_flight.py`). A grant that the executor has not acknowledged makes no
@@ -15,7 +15,7 @@ changes nothing but the time it takes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,10 +25,10 @@ from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STAR
 from gantline.engine.executor import Executor, News, Order, Report, Verb
 from gantline.engine.gang import set_due
 from gantline.engine.grants import Grants
-from gantline.engine.in_flight import HOLDS, InFlight
-from gantline.engine.in_place import InPlace
-from gantline.engine.log import L_END, L_START
+from gantline.engine.in_flight import HOLDS
+from gantline.engine.log import L_END
 from gantline.engine.node_changes import fail_gang
+from gantline.engine.ordering import Ordering
 from gantline.engine.reality import LiveGang, Reality
 from gantline.engine.report_effects import complete_row, correct, note_progress, start_late
 from gantline.engine.state import State
@@ -41,24 +41,27 @@ class Reconciler:
     state: State
     grants: Grants
     executor: Executor
-    patience: float = 30.0  # seconds before an order is repeated
     silence: float = 120.0  # seconds without a word from a grant that runs, after which it is asked
     apply: Callable[[Report], bool] | None = None  # how reports are taken in, if not by `absorb` directly
     reality: Reality = field(default_factory=Reality)
     finished: int = 0  # rows that have finished, counted by who likes to know
     surprises: int = 0  # reports that were no answer to an order
-    sent: int = 0  # orders so far
 
     def __post_init__(self) -> None:
         self.books, self.live = self.grants.holdings, self.reality.live
-        self.in_flight = InFlight(self.state, self.books, self.reality)
+        self.orders = Ordering(self.state, self.books, self.executor, self.reality)
+        self.in_flight, self.in_place = self.orders.in_flight, self.orders.in_place
         self.promises = self.in_flight.promises
-        self.in_place = InPlace(self.state, self.books, self.reality, self.in_flight, self.executor, self._mates)
         self._ended: list[Report] = []  # finishes that the regime does not see before the boundary
         rows, I = self.state.rows, self.state.tables.I
         for row in rows[np.isin(I[c.PHASE][rows], HOLDS)].tolist():  # what still runs after a restart of the loop is adopted
             self.in_flight.adopt(row)
-            self._live(row, int(I[c.EPOCH, row]), int(I[c.INTERVAL, row])).revision = 1  # to order its start again is to ask after it
+            self.orders.enter(row, int(I[c.EPOCH, row]), int(I[c.INTERVAL, row])).revision = 1  # ordering its start again asks after it
+
+    @property
+    def sent(self) -> int:
+        """Orders so far."""
+        return self.orders.sent
 
     # --- intent has changed ---------------------------------------------------------------------------------------------
     def follow(self) -> bool:
@@ -68,7 +71,6 @@ class Reconciler:
         self.catch_up()
         return self.surprises > surprises
 
-    # --- orders ---------------------------------------------------------------------------------------------------------
     def next_time(self) -> float:
         """When an unanswered order will be repeated, or a silent grant asked."""
         return min((live.next_try for live in self.live.values()), default=math.inf)
@@ -77,7 +79,7 @@ class Reconciler:
         """Send every order that is due and take in every report that is there; whether a policy could see a difference."""
         seen, now = False, self.state.now
         while True:
-            self._send_due()
+            self.orders.send_due()
             reports = self.executor.receive(now)
             if not reports:
                 break
@@ -89,89 +91,6 @@ class Reconciler:
             self.in_flight.mark()
         self.state.rebuild()
         return seen
-
-    def _send_due(self) -> None:
-        state, t = self.state, self.state.tables
-        for row in [row for row in sorted(self.promises) if row not in self.live]:
-            self._begin(row)
-        for live in list(self.live.values()):
-            if self._rests_easy(live):
-                continue
-            stays = self.in_place.carry_over(live)
-            if self._wanted(live) and live.started and self.in_place.needs_restart(live):
-                self.in_place.restart(live)
-            rest = not stays and self.in_place.rests(live)
-            wanted = Verb.START if stays or rest or self._wanted(live) else Verb.STOP
-            if wanted is not live.asked:
-                live.asked, live.next_try = wanted, state.now
-            if rest is not live.rest or (live.started and wanted is Verb.START and state.asked_saves.get(live.row, 0) > live.saves):
-                live.rest, live.suspended, live.next_try = rest, False, state.now
-                live.saves = state.asked_saves.get(live.row, 0)
-                live.revision += 1
-            if not self._wanted(live) and wanted is Verb.START and live.next_try > state.now:
-                continue  # it waits for others to make room, or stands still
-            if self._wanted(live) and (live.rate != t.F[c.RATE, live.row] or live.grant != t.granted.get(live.row)):
-                live.rate, live.grant, live.next_try = float(t.F[c.RATE, live.row]), t.granted.get(live.row), state.now
-                live.revision += 1
-            if live.next_try <= state.now:
-                live.next_try = state.now + self.patience
-                self._send(self._order(live))
-
-    def _rests_easy(self, live: LiveGang) -> bool:
-        """Whether it runs as the tables want it, nothing about it has changed and it need not be asked: the usual case, told quickly."""
-        state, t, row = self.state, self.state.tables, live.row
-        return (
-            live.next_try > state.now
-            and live.started
-            and live.asked is Verb.START
-            and not live.rest
-            and row not in self.promises
-            and not state.asked_saves
-            and live.grant is t.granted.get(row)
-            and bool(live.rate == t.F[c.RATE, row])
-            and self._wanted(live)
-        )
-
-    def _send(self, order: Order) -> None:
-        self.sent += 1
-        self.executor.send(order, self.state.now)
-
-    def _wanted(self, live: LiveGang) -> bool:
-        I = self.state.tables.I
-        return int(I[c.EPOCH, live.row]) == live.epoch and int(I[c.PHASE, live.row]) in HOLDS
-
-    def _begin(self, row: int) -> None:
-        """A promise becomes real, unless somebody is still on its devices who is not to share them with it."""
-        promise = self.promises[row]
-        devices = self.books.of(row).devices
-        if not all(self.in_place.may_be_beside(row, other, devices) for other in self.reality.on(devices)):
-            return
-        live = self._live(row, promise.epoch, promise.interval)
-        live.pause = promise.pause
-        if promise.interval >= 0:
-            self.state.log.LF[L_START, promise.interval] = self.state.now
-
-    def _live(self, row: int, epoch: int, interval: int) -> LiveGang:
-        """From now on the grant may be on its devices."""
-        t, held = self.state.tables, self.books.of(row)
-        nodes = frozenset((*self.books.nodes(held.devices), *(node for node, _, _ in held.side), held.node)) - {-1}
-        rate, grant = float(t.F[c.RATE, row]), t.granted.get(row)
-        asked = self.state.asked_saves.get(row, 0)  # it begins with all that is saved
-        now = self.state.now
-        live = LiveGang(row, epoch, held.devices, held.node, nodes, interval, rate, grant, next_try=now, saves=asked, saves_done=asked)
-        return self.reality.enter(live)
-
-    def _mates(self, row: int, devices: Iterable[int]) -> frozenset[int]:
-        """Rows that shall be on these devices too."""
-        return frozenset(other for device in devices for other in self.books.tenants.get(device, ())) - {row}
-
-    def _order(self, live: LiveGang) -> Order:
-        done = float(self.state.tables.F[c.DONE, live.row])
-        there = self.reality.on(live.devices)  # was let in beside it, or it beside them
-        mates = self._mates(live.row, live.devices) | (there - {live.row})
-        devices = live.devices if live.target is None else live.target
-        terms = (live.rate, live.node, mates, live.grant, live.pause, live.revision, live.onto, live.rest, live.saves)
-        return Order(live.asked, live.row, live.epoch, devices, done, *terms)
 
     # --- reports --------------------------------------------------------------------------------------------------------
     def absorb(self, report: Report) -> bool:
@@ -219,7 +138,7 @@ class Reconciler:
 
     def _progress(self, live: LiveGang, report: Report) -> bool:
         """It says how far it is."""
-        if not self._wanted(live) or int(self.state.tables.I[c.PHASE, live.row]) != RUNNING:
+        if not self.orders.wanted(live) or int(self.state.tables.I[c.PHASE, live.row]) != RUNNING:
             return False
         live.next_try = self.state.now + self.silence
         note_progress(self.state, live.row, report)
@@ -235,20 +154,20 @@ class Reconciler:
 
     def _saved(self, live: LiveGang, report: Report) -> None:
         F = self.state.tables.F
-        if self._wanted(live) and live.asked is Verb.START:  # it was asked to, and goes on
+        if self.orders.wanted(live) and live.asked is Verb.START:  # it was asked to, and goes on
             F[c.SAFE, live.row] = max(float(F[c.SAFE, live.row]), report.done)
             if report.revision >= live.revision:
                 live.saves_done = live.saves
             return
         live.saved = True
-        if not self._wanted(live):
+        if not self.orders.wanted(live):
             correct(self.state, live.row, report)
             if self.state.tables.I[c.PHASE, live.row] == CHECKPOINTING:
                 self.state.tables.I[c.PHASE, live.row] = STOPPING
 
     def _gone(self, live: LiveGang, report: Report) -> bool:
         """It has stopped or failed, as it should or not."""
-        I, row, wanted = self.state.tables.I, live.row, self._wanted(live)
+        I, row, wanted = self.state.tables.I, live.row, self.orders.wanted(live)
         self._clear(live)
         if wanted:
             self.surprises += 1
@@ -297,7 +216,7 @@ class Reconciler:
             nodes = frozenset(self.books.nodes(report.devices))
             self.reality.enter(LiveGang(report.row, report.epoch, report.devices, -1, nodes, asked=Verb.STOP, next_try=self.state.now))
         else:
-            self._send(Order(Verb.STOP, report.row, report.epoch))
+            self.orders.send(Order(Verb.STOP, report.row, report.epoch))
         return False
 
     # --- nodes ----------------------------------------------------------------------------------------------------------

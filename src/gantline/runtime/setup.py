@@ -103,7 +103,7 @@ def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, e
     engine = Engine(state, find_policy(Use(now, setup.policy, setup.settings), way.name))
     engine.find_policy = lambda use: find_policy(use, way.name)
     loop = Live(engine, find_admission(setup.admission), executor=executor, clock=clock)
-    loop.reconciler.patience = setup.patience
+    loop.reconciler.orders.patience = setup.patience
     if saved is not None:
         _restore_loop(loop, saved)
     return loop
