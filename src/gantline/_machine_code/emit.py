@@ -38,12 +38,26 @@ def object_code(made: Any) -> tuple[bytes, list[tuple[int, str]]] | None:
         if not function.is_declaration and function.name != _ENTRY:
             function.linkage = llvm.Linkage.internal
     machine = target_machine()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
-    builder.getModulePassManager().run(module, builder)
+    _optimise(module, machine)
     unknown = [f.name for f in module.functions if f.is_declaration and f.name.startswith(_NRT)]
     if unknown:
         return None
     return machine.emit_object(module), returns
+
+
+def _optimise(module: Any, machine: Any) -> None:
+    import llvmlite.binding as llvm
+
+    if hasattr(llvm, "create_pass_builder"):
+        builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+        builder.getModulePassManager().run(module, builder)
+    else:  # before llvmlite 0.44
+        older: Any = llvm
+        settings, passes = older.create_pass_manager_builder(), older.create_module_pass_manager()
+        settings.opt_level, settings.loop_vectorize, settings.inlining_threshold = 3, True, 225
+        machine.add_analysis_passes(passes)
+        settings.populate(passes)
+        passes.run(module)
 
 
 def _returns(kind: Any) -> list[tuple[int, str]] | None:

@@ -25,7 +25,7 @@ class LateLibrary(JITCodeLibrary):
         for library in self._linking_libraries:
             if library not in seen:
                 seen.add(library)
-                self._reload_init.update(library._reload_init)
+                _prepare(self, getattr(library, "_reload_init", ()))
                 self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalize_dynamic_globals()
         self._finalized = True
@@ -55,6 +55,11 @@ class LateCompiler(Compiler):
         return made
 
 
+def _prepare(library: Any, steps: Any) -> None:
+    """Remember what must be done before code that was stored can run; older versions of Numba know no such thing."""
+    getattr(library, "_reload_init", set()).update(steps)
+
+
 def _badge() -> Any:
     """What Numba knows a function by, which must be of the kind that Python could call."""
     return object().__dir__
@@ -74,7 +79,7 @@ def put_together(target_context: Any, pieces: Any) -> Any:
         initialise()
     library = LateLibrary(target_context.codegen(), name)
     library._final_module = llvm.parse_bitcode(code)
-    library._reload_init.update(reload_init)
+    _prepare(library, reload_init)
     library.finalize()
     return compile_result(
         typing_context=target_context.typing_context,
