@@ -19,7 +19,7 @@ def read_bundle(given: Bundle | str | Path) -> Bundle:
         return given
     path = Path(given)
     if not path.is_file():
-        raise NotFoundError("no such file", where=f"profiles {path}", fix=f"make one: gantline profile run NAME -o {path} -- COMMAND")
+        raise NotFoundError("no such file", where=f"profiles {path}", fix=f"make one: gantline profile run NAME --file {path} -- COMMAND")
     return parse_bundle(read_text(path), str(path))
 
 

@@ -33,11 +33,11 @@ def describe_job(
     print("\nspecification")
     show_object(told["spec"], "table")
     print("\nhistory")
-    show(Sheet.of("time event state why user", [_line(event) for event in told["history"]]), "table")
+    show(Sheet.of("time event state reason why user", [_line(event) for event in told["history"]]), "table")
     if told["lines"]:
         print("\nlast lines")
         print("\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in told["lines"]))
 
 
 def _line(event: dict[str, Any]) -> list[Any]:
-    return [moment(event["time"]), event.get("event", ""), event.get("state", ""), event.get("why", ""), event.get("user", "")]
+    return [moment(event["time"]), *(event.get(key, "") for key in ("event", "state", "reason", "why", "user"))]

@@ -10,6 +10,7 @@ from gantline.cli.arguments import time_of
 from gantline.cli.console import Form, say
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.cli.live.sheets import show_jobs
+from gantline.core.units import human_seconds
 
 app = App(name="wait")
 _ENDED = ("succeeded", "failed", "cancelled", "rejected", "timeout")
@@ -30,7 +31,7 @@ def wait(
     late = [job["id"] for job in jobs if job["state"] not in _ENDED]
     bad = [job["id"] for job in jobs if job["state"] in _ENDED and job["state"] != "succeeded"]
     if late:
-        say(f"error: {', '.join(late)} {'has' if len(late) == 1 else 'have'} not ended after {timeout}")
+        say(f"error: {', '.join(late)} {'has' if len(late) == 1 else 'have'} not ended after {human_seconds(limit or 0.0)}")
         return 4
     if bad:
         say(f"error: {', '.join(bad)} did not succeed")
