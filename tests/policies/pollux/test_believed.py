@@ -36,8 +36,8 @@ def shipped(count: int) -> Trace:
     return Trace(trace.frame.head(count), trace.source)
 
 
-@pytest.mark.parametrize(("gpus", "batch"), [(1, 64), (4, 512), (8, 1024)])
-def test_a_rigid_job_takes_what_was_measured_to_the_last_epoch(gpus: int, batch: int) -> None:
+@pytest.mark.parametrize(("policy", "gpus", "batch"), [("sia", 1, 64), ("sia", 4, 512), ("sia", 8, 1024), ("pollux", 4, 512)])
+def test_a_rigid_job_takes_what_was_measured_to_the_last_epoch(policy: str, gpus: int, batch: int) -> None:
     app = example_profiles()["vision"]
     training, local = app.training, batch // gpus
     steps = -(-local // 128) - 1
@@ -46,7 +46,9 @@ def test_a_rigid_job_takes_what_was_measured_to_the_last_epoch(gpus: int, batch:
     for epoch, edge in enumerate(training.edges.tolist()):
         seconds += (edge - before) * (step + steps * (step - sync)) / gain(*training.noise(batch, epoch), batch / training.base)
         before = edge
-    found = run([job("a", 5.0, gpus, batch=batch, kind="rigid")])
+    found = run(
+        [job("a", 5.0, gpus, batch=batch, kind="rigid")], policy, settings={"size": 40, "generations": 20} if policy == "pollux" else {}
+    )
     assert found.jobs["finish"][0] - found.jobs["first_start"][0] == pytest.approx(seconds, rel=1e-9)
     assert found.allocations["gpus"].to_list() == [gpus]
 

@@ -115,6 +115,7 @@ def _believed(pool: Pool, devices: int, listed: Floats) -> tuple[Floats, Ints]:
         told = goodputs(pool.snapshot.learned, pool.snapshot.jobs.ids[job], pool.kind, sizes)
         least = int(pool.curves.least[place])
         both[place, :, 1:] = sizes if told is None else told
+        both[place, :, :least] = 0.0  # who needs more has nothing of them
         most[place] = least if told is None else max(min(int(most[place]), int(np.flatnonzero(told.any(axis=0))[-1:].sum()) + 1), least)
     return both, most
 
