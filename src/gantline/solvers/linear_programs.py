@@ -46,10 +46,21 @@ class Solution:
 
 
 def solve(
-    program: LinearProgram, method: Method = "simplex", *, second: Floats | None = None, budget: int = 1_000_000, gap: float = 0.0
+    program: LinearProgram,
+    method: Method = "simplex",
+    *,
+    second: Floats | None = None,
+    budget: int = 1_000_000,
+    gap: float = 0.0,
+    nodes: int | None = None,
 ) -> Solution:
-    """Solve from scratch; with ``second`` maximise that among the optimal answers. ``gap``: how far from the optimum *mip* may stop."""
+    """Solve from scratch; with ``second`` maximise that among the optimal answers.
+
+    *mip* may stop within ``gap`` of the optimum, and gives up after so many ``nodes``.
+    """
     solver = _load(program, method, budget, gap)
+    if nodes is not None:
+        solver.setOptionValue("mip_max_nodes", nodes)
     found = _run(solver, method)
     if second is None or found.status != "optimal":
         return found

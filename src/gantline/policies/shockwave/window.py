@@ -23,6 +23,7 @@ _KNOTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _NOTHING = 1e-6  # stands for no progress at all, whose logarithm is not finite
 _URGENT = 1e4  # priorities above this are served first, in their order; as weights they would drown all others in rounding
 _RANKED = 1e5  # largest weight in the ranking
+_NODES = 100  # of branch and bound in the ranking: published runs need a few, while wide gangs that cannot be packed take for ever
 
 
 @dataclass(frozen=True)
@@ -180,11 +181,12 @@ def rank_rounds(w: PlanningWindow, counts: Ints) -> Bools | None:
         np.ones(len(cells)),
         np.ones(len(cells)),
     )
-    found = solve(program, "mip", gap=w.gap)
+    found = solve(program, "mip", gap=w.gap, nodes=_NODES)
     if not len(found.x):
         return None
     plan[chosen] = (found.x > 0.5).reshape(jobs, rounds)
-    return plan
+    fits = (plan.sum(axis=1) == counts).all() and (w.gang @ plan <= w.gpus).all()  # given up, it may have nothing that does
+    return plan if fits else None
 
 
 def pack_rounds(w: PlanningWindow, counts: Ints) -> Bools:
