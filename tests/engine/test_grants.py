@@ -256,3 +256,10 @@ def test_a_ranking_gives_everybody_a_gang_of_its_own_again() -> None:
 
     assert [running(engine, k) for k in range(3)] == [True, True, False] or [running(engine, k) for k in range(3)] == [True, False, True]
     assert not engine.grants
+
+
+def test_a_share_of_the_time_has_a_lease_too() -> None:
+    told = {"arrival": 0.0, "gpus": 1, "duration": 1000.0, "options": "a:1=1000|b:1=500"}
+    engine = engine_of([{"job": "a", **told}], "a:1x1,b:1x1")
+    commit(engine, [Assignment(0, 0, share=0.5, until=50.0), Assignment(0, 1, share=0.5, until=50.0)])
+    assert engine.state.tables.F[c.UNTIL, 0] == 50.0

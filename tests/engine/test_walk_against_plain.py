@@ -17,6 +17,7 @@ from gantline.core.plan import Assignment, Plan
 from gantline.core.reasons import Reason
 from gantline.engine.books import check_books
 from gantline.engine.node_changes import drain_node, lose_node, return_node
+from gantline.engine.ranks import sort_rows
 
 MANY = st.lists(st.lists(WAYS, min_size=1, max_size=3), min_size=JOBS, max_size=JOBS)
 RANKED = st.tuples(st.just("rank"), st.permutations(range(JOBS)))
@@ -159,3 +160,12 @@ def test_a_gang_on_a_node_that_drains_is_stopped_for_nobody_and_survives_a_trial
     engine.commit(Plan.rank(np.array(ranks, dtype=np.float64)))
     assert engine.state.tables.I[[c.HEAD, c.NODE, c.HELD, c.OPTION, c.PREEMPTIONS]].tolist() == before
     assert check_books(engine.state, engine.grants) == []
+
+
+def test_rows_that_are_far_out_of_order_are_sorted_as_well() -> None:
+    """Insertion gives up on them; of equal keys the lower row comes first."""
+    keys = np.array([(k * 7919) % 101 for k in range(300)], dtype=np.float64)
+    table, rows = np.zeros((c.KEY + 1, 300)), np.arange(300)
+    table[c.KEY] = keys
+    sort_rows(table, rows, 300)
+    assert rows.tolist() == np.lexsort((np.arange(300), keys)).tolist()
