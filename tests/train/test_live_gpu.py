@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gantline.core.errors import NotFoundError
-from gantline.files.bundles import default_bundle
+from gantline.files.bundles import default_bundle, read_bundle
 from gantline.files.policies import load_policy
 
 PLACE = Path(__file__).parents[2] / "examples" / "live_gpu"
@@ -33,6 +33,9 @@ def test_the_published_errors_follow_from_the_published_measurements(parts: Any,
     found = {policy: round(error, 3) for policy, error in errors.items()}
     assert found == {"fifo": -0.006, "allox": -0.018, "srtf": -0.042, "packed": 0.038, "las": 0.118}
     assert "4.4% on average, 11.8% at worst" in capsys.readouterr().out
+    second = PLACE / "measured_over_http"
+    parts.compare(read_bundle(second / "profiles.json"), json.loads((second / "live.json").read_text()))
+    assert "15.0% on average, 29.6% at worst" in capsys.readouterr().out
 
 
 def test_the_default_profiles_are_measured_and_usable() -> None:
