@@ -12,6 +12,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("any-speed", settings.get_profile("search"), derandomize=True)
 settings.load_profile("any-speed")
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # our systems are small, and threads that wait for work on busy cores cost more than they do
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests start need not translate every module anew
 
 
