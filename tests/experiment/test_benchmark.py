@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from gantline.cli.main import main
 from gantline.core.errors import NotFoundError
-from gantline.experiment.benchmark import SEEDS, SLOW, all_policies, benchmark_cases, obstacle, tables_of
+from gantline.experiment.benchmark import FREE, SEEDS, SLOW, all_policies, benchmark_cases, obstacle, tables_of
 from gantline.experiment.benchmark_page import benchmark_page, table_section
 from gantline.experiment.grid import Case, PolicyChoice
 from gantline.experiment.sweep import run_sweep
@@ -45,8 +46,8 @@ def test_the_page_has_no_stale_rows(workload: str) -> None:
 
 def test_every_policy_meets_every_workload_with_every_seed() -> None:
     cases = benchmark_cases([PolicyChoice("fifo"), PolicyChoice("las")])
-    assert len(cases) == len({case.hash for case in cases}) == 2 * 5 * len(SEEDS)
-    assert {case.setting.costs for case in cases} == {"30"}
+    assert len(cases) == len({case.hash for case in cases}) == 2 * 2 * 5 * len(SEEDS)
+    assert {case.setting.costs for case in cases} == {"30", "0"}
 
 
 def test_policies_meet_the_workloads_they_are_made_for() -> None:
@@ -59,9 +60,12 @@ def test_policies_meet_the_workloads_they_are_made_for() -> None:
         "gavel.gandiva": set(),
     }
     slow = benchmark_cases([PolicyChoice(name) for name in SLOW], ["mixed"], suited=True)
-    assert [case.setting.seed for case in slow] == [SEEDS[0]] * len(SLOW)
+    assert [case.setting.seed for case in slow] == [SEEDS[0]] * 2 * len(SLOW)
     assert "throughputs" in obstacle("gavel.gandiva", "mixed")
     assert "one" in obstacle("drf-ext", "steady")
+    assert "grow" in obstacle("voda.afs_l", "steady")
+    assert "deadlines" in obstacle("elasticflow", "swarm")
+    assert not obstacle("elasticflow", "mixed") + obstacle("pollux", "mixed")
     assert not obstacle("fair-share", "steady")
 
 
@@ -81,6 +85,14 @@ def test_a_policy_of_ones_own_stands_in_the_table(tmp_path: Path, capsys: pytest
     assert main(["benchmark", *arguments]) == 0
     rows = rows_of(capsys.readouterr().out, "gangs")
     assert rows["fifo"] == rows["Mine"]
+
+
+def test_free_stops_stand_beside_stops_that_cost(tmp_path: Path) -> None:
+    results = run_sweep(benchmark_cases([PolicyChoice("las")], ["swarm"]), tmp_path).results
+    paid = {costs: results.filter(pl.col("costs") == costs)["jct_mean"].mean() for costs in ("30", "0")}
+    [table] = tables_of(results)
+    assert table.rows.select("jct_mean", FREE).rows() == [(paid["30"], paid["0"])]
+    assert table.rows[FREE].item() < table.rows["jct_mean"].item()
 
 
 def test_an_unknown_workload_is_refused() -> None:

@@ -16,6 +16,7 @@ from gantline.experiment.source import TraceSource
 from gantline.files.clusters import read_cluster
 from gantline.report.doubts import MARK
 from gantline.report.metrics import BY_KEY
+from gantline.report.metrics.catalogue import Metric
 from gantline.report.numbers import UNKNOWN, best_of, spell
 
 SEEDS = (0, 1, 2)
@@ -23,10 +24,18 @@ RULES = {"placement": "consolidated:preferred", "costs": "30"}
 OWN_RULES: dict[str, dict[str, Any]] = {"mixed": {"round": 300.0, "prices": "v100=0.74,p100=0.43,k80=0.135"}}
 """Where there are device types to choose from, decisions are few enough for policies that solve a program each time."""
 ROUND = 60.0
-SLOW = tuple(f"gavel.max_min_fairness_{way}" for way in ("strategy_proof", "water_filling", "water_filling_perf"))
-"""Policies that solve a program per job at every decision; one seed must do for them."""
+SLOW = (
+    *(f"gavel.max_min_fairness_{way}" for way in ("strategy_proof", "water_filling", "water_filling_perf")),
+    *("pollux", "adaptdl", "sia", "heet-like", "shockwave"),
+)
+"""Policies that search or solve programs at length at every decision; one seed must do for them."""
 CHOOSERS = ("gavel.", "allox", "drf", "es", "fs")
 """How the names of policies begin that are about choosing between device types or between CPUs and GPUs."""
+ELASTIC = ("voda", "afs", "equal-share", "ffdl", "lyra", "optimus", "pollux", "adaptdl", "sia", "heet-like")
+"""How the names of policies begin that are about jobs which grow and shrink."""
+OF_DEADLINES = ("edf", "elasticflow")
+FREE = "jct_free"
+"""The mean JCT of the same policy where stops cost nothing: what it owes to costs that nobody has charged."""
 METRICS = ("jct_mean", "jct_p95", "slowdown_mean", "makespan", "utilisation", "preemptions", "jain_users")
 MORE_METRICS = ("deadline_misses", "money")
 """Shown where they say something."""
@@ -51,9 +60,16 @@ def obstacle(policy: str, workload: str) -> str:
         return "it makes no decisions, but follows recorded ones"
     if "pairs" in make_policy(policy).needs:
         return "they need measured throughputs of jobs that share a device: `--throughputs`, with a trace that names rows of it"
-    if policy.startswith(CHOOSERS[0]) or policy.split(".")[0].split("-")[0] in CHOOSERS:
-        kinds = read_cluster(benchmark_traces()[workload].cluster).types
-        return "" if len(kinds) > 1 else "they are about choosing between device types, and here there is one"
+    made = benchmark_traces()[workload]
+    family = policy.split(".")[0]
+    if policy.startswith(CHOOSERS[0]) or family.split("-")[0] in CHOOSERS:
+        return "" if len(read_cluster(made.cluster).types) > 1 else "they are about choosing between device types, and here there is one"
+    if family in ELASTIC:
+        return "" if made.settings.elastic_share else "they are about jobs that grow and shrink, and here none does"
+    if family in OF_DEADLINES:
+        return "" if made.settings.deadline_share else "they are about deadlines, and here there are none"
+    if policy == "sharing":
+        return "they are about jobs that need a part of a GPU, and here each needs whole ones"
     return ""
 
 
@@ -70,7 +86,7 @@ def benchmark_cases(policies: Sequence[PolicyChoice], workloads: Sequence[str] =
         able = tuple(choice for choice in policies if not (suited and obstacle(choice.policy, name)))
         if not able:
             continue
-        grid = Grid(base, able, seeds=SEEDS)
+        grid = Grid(base, able, seeds=SEEDS, vary={"costs": (RULES["costs"], "0")})
         made = [case for case in grid.cases() if case.setting.seed == SEEDS[0] or case.setting.policy not in SLOW]
         cases += [replace(case, axes={"workload": name, **case.axes}) for case in made]
     return cases
@@ -82,10 +98,10 @@ def rules_of(workload: str) -> dict[str, Any]:
 
 
 def all_policies() -> tuple[PolicyChoice, ...]:
-    """Every registered policy with its defaults."""
+    """Every registered policy with its defaults, and AlloX as it was before others filled behind its gangs."""
     from gantline.policies.registry import policy_names
 
-    return tuple(PolicyChoice(name) for name in policy_names())
+    return (*(PolicyChoice(name) for name in policy_names()), PolicyChoice("allox", {"fill": "false"}))
 
 
 def hopeless(results: pl.DataFrame) -> set[tuple[str, str]]:
@@ -98,31 +114,36 @@ def tables_of(results: pl.DataFrame) -> list[BenchmarkTable]:
     found = []
     for (workload,), group in results.group_by("workload", maintain_order=True):
         done = group.filter(pl.col("state") == "done")
-        whole = done.group_by("policy", maintain_order=True).agg(
+        charged, free = (done.filter(pl.col("costs") == costs) for costs in (RULES["costs"], "0"))
+        unpaid = free.group_by("policy").agg(pl.col("jct_mean").mean().alias(FREE))
+        whole = charged.group_by("policy", maintain_order=True).agg(
             pl.len().alias("runs"),
             pl.col("doubts").filter(pl.col("doubts") != "").first().fill_null("").alias("doubts"),
             *(pl.col(key).mean() for key in (*METRICS, *MORE_METRICS)),
         )
         enough = (pl.col("runs") == len(SEEDS)) | pl.col("policy").is_in(SLOW)
-        counted = whole.filter(enough).sort("jct_mean", "policy").drop("runs")
+        counted = whole.filter(enough).join(unpaid, on="policy", how="left").sort("jct_mean", "policy").drop("runs")
         failed = group.filter(pl.col("state") == "failed").unique("policy", keep="first", maintain_order=True)
         found.append(BenchmarkTable(str(workload), counted, tuple(failed.select("policy", "message").rows())))
     return found
 
 
-def shown_metrics(table: BenchmarkTable) -> list[str]:
+def shown_metrics(table: BenchmarkTable) -> list[Metric]:
     """The metrics worth a column: deadlines and money only where there are some."""
-    return [*METRICS, *(key for key in MORE_METRICS if (table.rows[key].fill_nan(0.0) > 0).any())]
+    more = [BY_KEY[key] for key in MORE_METRICS if (table.rows[key].fill_nan(0.0) > 0).any()]
+    charged, *others = (BY_KEY[key] for key in METRICS)
+    return [charged, replace(charged, key=FREE, title="Mean JCT if stops were free"), *others, *more]
 
 
 def row_texts(table: BenchmarkTable) -> dict[str, list[str]]:
     """Each policy's row as it is printed; what is best in a column is bold."""
-    keys = shown_metrics(table)
+    metrics = shown_metrics(table)
     doubtful = [index for index, told in enumerate(table.rows["doubts"]) if told]
-    best = {key: best_of(BY_KEY[key], table.rows[key].to_list(), doubtful) for key in keys}
+    best = [best_of(metric, table.rows[metric.key].fill_null(math.nan).to_list(), doubtful) for metric in metrics]
     texts = {}
     for index, row in enumerate(table.rows.iter_rows(named=True)):
-        cells = [UNKNOWN if not math.isfinite(row[key]) else spell(BY_KEY[key], row[key]) for key in keys]
+        values = [math.nan if row[metric.key] is None else row[metric.key] for metric in metrics]
+        cells = [spell(metric, value) if math.isfinite(value) else UNKNOWN for metric, value in zip(metrics, values)]
         name = row["policy"] + (MARK if row["doubts"] else "")
-        texts[name] = [f"**{cell}**" if index in best[key] else cell for key, cell in zip(keys, cells)]
+        texts[name] = [f"**{cell}**" if index in winners else cell for winners, cell in zip(best, cells)]
     return texts

@@ -16,7 +16,6 @@ from gantline.experiment.benchmark import (
     row_texts,
     shown_metrics,
 )
-from gantline.report.metrics import BY_KEY
 from gantline.workload.generators.benchmark import benchmark_traces
 
 _HEAD = """\
@@ -40,10 +39,10 @@ $ gantline benchmark --also ./mine.py:Mine
 prints the tables with a row for a policy of yours. `--workload swarm` runs one of them.
 
 Rules: a decision every {round:g} s (`mixed`: {longer:g} s), placement `{placement}`, {costs} s lost at every start, resume, resize
-and move, true durations known to policies that ask for them (`--estimates oracle`), in `mixed` prices of {prices}
-per device-hour. Numbers are means over the seeds {seeds}; the best of a column is bold. Metrics are defined in
-[Metrics](metrics.md). Policies differ in what they need and in what they are for: one that is made for fairness or for deadlines
-should not be judged by its mean JCT.
+and move (in one column nothing is lost: what a policy owes to stops that nobody has charged for), true durations known to policies that
+ask for them (`--estimates oracle`), in `mixed` prices of {prices} per device-hour. Numbers are means over the seeds {seeds}; the best of a
+column is bold. Metrics are defined in [Metrics](metrics.md). Policies differ in what they need and in what they are for: one that is made
+for fairness or for deadlines should not be judged by its mean JCT.
 """
 
 
@@ -58,13 +57,13 @@ def benchmark_page(tables: Sequence[BenchmarkTable]) -> str:
 def table_section(table: BenchmarkTable) -> str:
     """One workload: what it is, the table, who could not run."""
     made = benchmark_traces()[table.workload]
-    titles = [BY_KEY[key].title for key in shown_metrics(table)]
+    titles = [metric.title for metric in shown_metrics(table)]
     lines = [f"## {made.name}", "", f"{made.summary[:1].upper()}{made.summary[1:]}. Cluster `{made.cluster}`.", ""]
     lines += ["| policy | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
     lines += [benchmark_row(policy, cells) for policy, cells in row_texts(table).items()]
     slow = [f"`{policy}`" for policy in SLOW if policy in table.rows["policy"]]
     if slow:
-        lines += ["", f"Of seed {SEEDS[0]} alone, because they solve a program per job at every decision: {', '.join(slow)}."]
+        lines += ["", f"Of seed {SEEDS[0]} alone, because they search or solve programs at length at every decision: {', '.join(slow)}."]
     doubts: dict[str, list[str]] = {}
     for policy, told in table.rows.select("policy", "doubts").rows():
         doubts.setdefault(told, []).append(f"`{policy}`")
