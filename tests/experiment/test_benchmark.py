@@ -65,7 +65,8 @@ def test_policies_meet_the_workloads_they_are_made_for() -> None:
     assert "one" in obstacle("drf-ext", "steady")
     assert "grow" in obstacle("voda.afs_l", "steady")
     assert "deadlines" in obstacle("elasticflow", "swarm")
-    assert not obstacle("elasticflow", "mixed") + obstacle("pollux", "mixed")
+    assert "on request" in obstacle("pollux", "mixed")
+    assert not obstacle("elasticflow", "mixed") + obstacle("themis", "mixed")
     assert not obstacle("fair-share", "steady")
 
 

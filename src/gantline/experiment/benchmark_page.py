@@ -63,7 +63,7 @@ def table_section(table: BenchmarkTable) -> str:
     lines += [benchmark_row(policy, cells) for policy, cells in row_texts(table).items()]
     slow = [f"`{policy}`" for policy in SLOW if policy in table.rows["policy"]]
     if slow:
-        lines += ["", f"Of seed {SEEDS[0]} alone, because they search or solve programs at length at every decision: {', '.join(slow)}."]
+        lines += ["", f"Of seed {SEEDS[0]} alone and only with stops that cost, because their decisions take long: {', '.join(slow)}."]
     doubts: dict[str, list[str]] = {}
     for policy, told in table.rows.select("policy", "doubts").rows():
         doubts.setdefault(told, []).append(f"`{policy}`")
