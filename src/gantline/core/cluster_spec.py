@@ -2,7 +2,7 @@
 
 The short form is a comma-separated list of groups ``[type:]nodes x gpus[/CPUs c][/memory g][@rack]``; ``type:N`` without ``x`` is N nodes
 with one device each, which is how Gavel counts servers; ``64x8@16/rack`` are racks of sixteen nodes. ``links:300/25/6`` as one more group
-are GB/s in a node, in a rack and across racks. YAML has the same words spelled out:
+are GB/s in a node, in a rack and across racks. YAML has the same words spelled out::
 
     nodes:
       - {count: 4, type: v100, gpus: 8, cpus: 96, memory: 512, rack: r1, pool: training}
