@@ -14,6 +14,7 @@ from gantline.engine.gang import give_back
 from gantline.engine.state import State
 
 Side = tuple[tuple[int, float, float], ...]
+_NOTHING = (0.0, 0.0)  # neither CPUs nor memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,10 @@ class Holdings:
         found: dict[int, tuple[float, float]] = {}
         per_device = (float(t.options.F[c.O_CPUS, held.option]), float(t.options.F[c.O_MEMORY, held.option]))
         where = [] if held.shared else ([held.node] if held.node >= 0 else [int(t.D[c.D_NODE, d]) for d in held.devices])
+        if not held.side and per_device == _NOTHING:  # as for most: gangs of thousands of jobs pass here at every decision
+            return dict.fromkeys(where, _NOTHING)
         for node, cpus, memory in [*((node, *per_device) for node in where), *held.side]:
-            had = found.get(node, (0.0, 0.0))
+            had = found.get(node, _NOTHING)
             found[node] = (had[0] + cpus, had[1] + memory)
         return found
 
@@ -118,8 +121,9 @@ class Holdings:
         """Enter what the row holds from now on; it held nothing, and `fits` said yes."""
         t = self.state.tables
         for node, (cpus, memory) in self.demand(held).items():
-            t.NF[c.N_CPUS, node] -= cpus
-            t.NF[c.N_MEMORY, node] -= memory
+            if cpus or memory:
+                t.NF[c.N_CPUS, node] -= cpus
+                t.NF[c.N_MEMORY, node] -= memory
         t.I[c.OPTION, row], t.I[c.NODE, row], t.I[c.HEAD, row] = held.option, held.node, -1
         t.I[c.HELD, row] = len(held.devices)
         t.I[c.SPREAD, row] = len(self.nodes(held.devices)) if held.devices else int(held.node >= 0)
