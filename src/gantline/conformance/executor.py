@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
+from unittest import SkipTest
 
 from gantline.engine.executor import Can, Executor, News, Order, Report, Verb
 
@@ -42,8 +43,12 @@ class _Trial(ABC):
     def bench(self) -> Bench:
         """A fresh executor on its bench."""
 
-    def begin(self) -> Bench:
+    def begin(self, *needed: Can) -> Bench:
+        """A fresh bench; a test of what the executor says it cannot do is skipped, and seen to be."""
         self._bench, self._heard, self._newest = self.bench(), [], {}
+        for ability in needed:
+            if ability not in self._bench.executor.can(0):
+                raise SkipTest(f"the executor does not say that it can do this: {ability.name}")
         return self._bench
 
     _heard: list[Report]
@@ -81,9 +86,7 @@ class InPlaceContract(_Trial):
     """Promises of an executor that gives a gang other devices while it runs (`Can.DEVICES`), one test each."""
 
     def test_it_goes_on_with_other_devices(self) -> None:
-        bench = self.begin()
-        if Can.DEVICES not in bench.executor.can(0):
-            return
+        self.begin(Can.DEVICES)
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.STARTED, 0, 1)
         self.order(Verb.START, 0, 2, (0, 1), onto=1)
@@ -93,9 +96,7 @@ class InPlaceContract(_Trial):
         self.news(News.STOPPED, 0, 2)
 
     def test_who_has_ended_does_not_go_on(self) -> None:
-        bench = self.begin()
-        if Can.DEVICES not in bench.executor.can(0):
-            return
+        bench = self.begin(Can.DEVICES)
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.STARTED, 0, 1)
         bench.finish(0)
@@ -106,9 +107,7 @@ class InPlaceContract(_Trial):
         assert not [r for r in self.quiet() if r.news is News.STARTED]
 
     def test_what_it_gives_up_can_be_used_when_it_has_switched(self) -> None:
-        bench = self.begin()
-        if Can.DEVICES not in bench.executor.can(0):
-            return
+        self.begin(Can.DEVICES)
         self.order(Verb.START, 0, 1, (0, 1))
         self.news(News.STARTED, 0, 1)
         self.order(Verb.START, 0, 2, (0,), onto=1)
@@ -118,9 +117,7 @@ class InPlaceContract(_Trial):
         self.news(News.STARTED, 1, 1)
 
     def test_who_is_stopped_while_it_changes_is_gone(self) -> None:
-        bench = self.begin()
-        if Can.DEVICES not in bench.executor.can(0):
-            return
+        self.begin(Can.DEVICES)
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.STARTED, 0, 1)
         self.order(Verb.START, 0, 2, (0, 1), onto=1)
@@ -201,9 +198,7 @@ class ExecutorContract(InPlaceContract):
         self.news(News.STARTED, 1, 1)
 
     def test_a_rest_is_acknowledged_and_ends(self) -> None:
-        bench = self.begin()
-        if Can.SUSPEND not in bench.executor.can(0):
-            return
+        self.begin(Can.SUSPEND)
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.STARTED, 0, 1)
         self.order(Verb.START, 0, 1, (0,), revision=1, suspended=True)
@@ -213,9 +208,7 @@ class ExecutorContract(InPlaceContract):
         self.until(lambda r: r.news is News.STARTED and r.revision == 2, "it did not go on")
 
     def test_who_rests_can_be_stopped_and_can_go_on_as_another_epoch(self) -> None:
-        bench = self.begin()
-        if Can.SUSPEND not in bench.executor.can(0):
-            return
+        self.begin(Can.SUSPEND)
         for row in (0, 1):
             self.order(Verb.START, row, 1, (row,))
             self.news(News.STARTED, row, 1)
@@ -227,9 +220,7 @@ class ExecutorContract(InPlaceContract):
         self.news(News.STARTED, 1, 2)
 
     def test_a_save_is_acknowledged_and_it_goes_on(self) -> None:
-        bench = self.begin()
-        if Can.SAVE not in bench.executor.can(0):
-            return
+        self.begin(Can.SAVE)
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.STARTED, 0, 1)
         self.order(Verb.START, 0, 1, (0,), revision=1, saves=1, done=5.0)

@@ -105,14 +105,16 @@ def test_pollux_beats_both_on_the_shipped_jobs_and_is_the_same_for_the_same_seed
 
 
 def test_interference_slows_jobs_that_span_a_shared_node_down_and_avoidance_keeps_them_apart() -> None:
-    found = {}
-    for avoid, slower in ((True, 0.0), (True, 0.9), (False, 0.0), (False, 0.9)):
+    def found(avoid: bool, slower: float, seed: int = 0) -> dict[str, Any]:
         how = {"avoid": avoid, "interference": slower, **small("pollux")}
-        found[avoid, slower] = simulate(
-            EXAMPLES / "goodput_jobs.csv", "small:8x2", "pollux", settings=how, regime="pollux", profiles=PROFILES
+        return simulate(
+            EXAMPLES / "goodput_jobs.csv", "small:8x2", "pollux", settings=how, regime="pollux", profiles=PROFILES, seed=seed
         ).summary
-    assert found[True, 0.0]["log_hash"] == found[True, 0.9]["log_hash"]
-    assert found[False, 0.9]["average_jct"] > found[False, 0.0]["average_jct"]
+
+    assert found(True, 0.0)["log_hash"] == found(True, 0.9)["log_hash"]
+    seeds = range(4)  # what the search finds differs from seed to seed by as much as the slowdown
+    slow, fast = (sum(found(False, slower, seed)["average_jct"] for seed in seeds) for slower in (0.9, 0.0))
+    assert slow > 1.02 * fast
 
 
 def test_both_fits_serve() -> None:
