@@ -16,7 +16,8 @@ from gantline.core.inputs import Input
 from gantline.core.node_events import NodeEvent
 from gantline.core.tables import Tables
 from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.faulty import Faults, FaultyExecutor
+from gantline.drivers.faults import Faults
+from gantline.drivers.faulty import FaultyExecutor
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can
 from gantline.engine.regime import Regime

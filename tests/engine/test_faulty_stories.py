@@ -9,7 +9,7 @@ from tests.engine.stories import jobs_of, tell
 
 from gantline import simulate
 from gantline.core import columns as c
-from gantline.drivers.faulty import Faults
+from gantline.drivers.faults import Faults
 from gantline.engine import log as g
 
 

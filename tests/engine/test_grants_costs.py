@@ -13,7 +13,8 @@ from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.faulty import Faults, FaultyExecutor
+from gantline.drivers.faults import Faults
+from gantline.drivers.faulty import FaultyExecutor
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State

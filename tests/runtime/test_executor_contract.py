@@ -17,7 +17,8 @@ from gantline.conformance.executor import Bench, ExecutorContract, InPlaceContra
 from gantline.core import columns as c
 from gantline.core.phases import RUNNING
 from gantline.drivers.acknowledged import Prompt
-from gantline.drivers.faulty import Faults, FaultyExecutor
+from gantline.drivers.faults import Faults
+from gantline.drivers.faulty import FaultyExecutor
 from gantline.engine.executor import Can, Report
 from gantline.runtime.clock import WallClock
 from gantline.runtime.launch import Launch

@@ -16,7 +16,8 @@ from gantline.core import columns as c
 from gantline.core.node_events import NodeEvent
 from gantline.core.policy import Policy
 from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.faulty import Faults, FaultyExecutor
+from gantline.drivers.faults import Faults
+from gantline.drivers.faulty import FaultyExecutor
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State

@@ -8,7 +8,8 @@ from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.rng import stream
 from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.faulty import Faults, FaultyExecutor
+from gantline.drivers.faults import Faults
+from gantline.drivers.faulty import FaultyExecutor
 from gantline.drivers.measured import MeasuredExecutor
 from gantline.drivers.virtual import Simulation
 from gantline.engine.engine import Engine

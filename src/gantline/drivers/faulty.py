@@ -13,50 +13,11 @@ from dataclasses import dataclass, field
 
 from gantline.core.arrays import Floats
 from gantline.core.rng import stream
+from gantline.drivers.faults import Faults, span
+from gantline.drivers.incarnation import Incarnation, uses
 from gantline.engine.executor import Can, News, Order, Report, Verb
 
 _BEATS = 64  # heartbeats for which machines remember to mention what is over
-
-
-@dataclass(frozen=True)
-class Faults:
-    """How bad the world is."""
-
-    delay: tuple[float, float] = (0.0, 0.0)  # of messages, seconds, uniform
-    loss: float = 0.0  # chance that a message is lost
-    doubled: float = 0.0  # chance that a message arrives twice
-    start: tuple[float, float] = (0.0, 0.0)  # seconds to start a gang
-    stop: tuple[float, float] = (0.0, 0.0)  # seconds until it has saved, when it is told to stop
-    release: tuple[float, float] = (0.0, 0.0)  # seconds from there until its devices are free
-    heartbeat: float = 20.0  # how often machines repeat what they last said, all in one message
-    checkpoint: float = math.inf  # seconds between saves while running
-
-
-@dataclass(eq=False)
-class _Incarnation:
-    row: int
-    epoch: int
-    devices: tuple[int, ...]
-    base: float  # work at `runs_from`
-    rate: float
-    runs_from: float  # since when it progresses at this rate
-    mates: frozenset[int] = frozenset()
-    node: int = -1
-    pause: float = 0.0  # seconds from its start to its first progress
-    revision: int = 0
-    saves: int = 0  # how often it was asked to save
-    suspended: bool = False
-    up: float = 0.0  # when it was started
-    resumed: float = 0.0  # from how much work
-    state: str = "starting"  # starting, running, stopping, stopped, finished, failed
-    saved: bool = False
-    done: float = 0.0  # final work, once it is saved or over
-    safe: float = 0.0  # work at the last save before `runs_from`
-    ended: float = 0.0
-    beats: int = 0  # heartbeats since it ended
-
-    def work(self, now: float, total: float) -> float:
-        return min(total, self.base + self.rate * max(0.0, now - self.runs_from))
 
 
 @dataclass
@@ -76,10 +37,10 @@ class FaultyExecutor:
         self._events: list[tuple[float, int, str, object]] = []  # what happens inside, by time
         self._inbox: list[tuple[float, int, Report]] = []
         self._count = 0
-        self._last: dict[int, _Incarnation] = {}  # by row: the newest
-        self._alive: dict[int, _Incarnation] = {}  # those of them that hold devices
-        self._over: dict[int, _Incarnation] = {}  # those that ended not long ago
-        self._holders: dict[int, list[_Incarnation]] = {}
+        self._last: dict[int, Incarnation] = {}  # by row: the newest
+        self._alive: dict[int, Incarnation] = {}  # those of them that hold devices
+        self._over: dict[int, Incarnation] = {}  # those that ended not long ago
+        self._holders: dict[int, list[Incarnation]] = {}
         self._saved: dict[int, float] = {}
         self._beating = False
         self._now = 0.0
@@ -91,7 +52,7 @@ class FaultyExecutor:
         return self.able
 
     def send(self, order: Order, now: float) -> None:
-        for at in self._deliveries(now):
+        for at in self.faults.arrivals(now, self._rng):
             self._push(at, "order", order)
 
     def next_time(self) -> float:
@@ -120,7 +81,7 @@ class FaultyExecutor:
         assert isinstance(order, Order)
         last = self._last.get(order.row)
         if last is not None and order.onto == last.epoch < order.epoch:
-            if last.state not in _ALIVE:
+            if not last.alive:
                 self._repeat(last)  # it has ended before it could go on
                 return
             last.epoch, last.revision = order.epoch, -1  # it goes on as this one
@@ -144,26 +105,26 @@ class FaultyExecutor:
                 self._repeat(last)
         else:  # told to stop what never came: remember it, so that a late start is refused
             saved = self._saved.get(order.row, 0.0)
-            ghost = _Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved, ended=self._now)
+            ghost = Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved, ended=self._now)
             self._last[order.row] = self._over[order.row] = ghost
             self._say(News.STOPPED, ghost)
 
-    def _saving(self, inc: _Incarnation) -> float:
+    def _saving(self, inc: Incarnation) -> float:
         """Seconds until one that is told to stop has saved."""
-        return self._span(self.faults.stop)
+        return span(self.faults.stop, self._rng)
 
-    def _leaving(self, inc: _Incarnation) -> float:
+    def _leaving(self, inc: Incarnation) -> float:
         """Seconds from there until its devices are free."""
-        return self._span(self.faults.release)
+        return span(self.faults.release, self._rng)
 
     def _begin(self, order: Order) -> None:
         base = self._saved.get(order.row, 0.0)  # a job resumes from its newest checkpoint, whatever the order believes
-        up = self._now + self._span(self.faults.start)
-        inc = _Incarnation(order.row, order.epoch, order.devices, base, order.rate, up + order.pause, order.mates, order.node)
+        up = self._now + span(self.faults.start, self._rng)
+        inc = Incarnation(order.row, order.epoch, order.devices, base, order.rate, up + order.pause, order.mates, order.node)
         inc.pause, inc.revision, inc.up, inc.resumed, inc.safe = order.pause, order.revision, up, base, base
         inc.saves = order.saves
         live = self._last.get(order.row)
-        if live is not None and live.state in _ALIVE:
+        if live is not None and live.alive:
             self.breaches.append(f"t={self._now:g}: job {order.row} started as epoch {order.epoch} while epoch {live.epoch} lives")
         self._take(inc, order)
         self._last[order.row] = self._alive[order.row] = inc
@@ -173,7 +134,7 @@ class FaultyExecutor:
             self._beating = True
             self._push(self._now + self.faults.heartbeat, "heartbeat", None)
 
-    def _take(self, inc: _Incarnation, order: Order) -> None:
+    def _take(self, inc: Incarnation, order: Order) -> None:
         """The gang is on its devices from now on: nobody may be there but its mates."""
         for device in order.devices:
             for other in self._holders.get(device, ()):
@@ -184,7 +145,7 @@ class FaultyExecutor:
             if inc not in self._holders.setdefault(device, []):
                 self._holders[device].append(inc)
 
-    def _move(self, inc: _Incarnation, order: Order) -> None:
+    def _move(self, inc: Incarnation, order: Order) -> None:
         """It goes on with other devices, or on its own after a rest."""
         now = self._now
         inc.safe = self._safe(inc)
@@ -201,7 +162,7 @@ class FaultyExecutor:
         if inc.state == "running":
             self._foresee(inc)
 
-    def _change(self, inc: _Incarnation, order: Order) -> None:
+    def _change(self, inc: Incarnation, order: Order) -> None:
         """It goes on as the order says; an older one that was overtaken says nothing new."""
         if inc.state not in {"starting", "running"} or order.revision <= inc.revision:
             return
@@ -222,27 +183,22 @@ class FaultyExecutor:
             if inc.state == "running":
                 self._foresee(inc)
 
-    def _asked_to_save(self, inc: _Incarnation) -> None:
+    def _asked_to_save(self, inc: Incarnation) -> None:
         if inc.state == "running":
             self.in_place[Can.SAVE] += 1
             inc.safe = max(self._safe(inc), inc.work(self._now, float(self.work[inc.row])))
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), inc.safe)
 
-    def _safe(self, inc: _Incarnation) -> float:
-        """Work that survives: saves are counted from the first progress."""
-        interval, first = self.faults.checkpoint, inc.up + inc.pause
-        last = first + math.floor((self._now - first) / interval + 1e-9) * interval if math.isfinite(interval) else -math.inf
-        if inc.saved or last <= first or last < inc.runs_from:
-            return inc.done if inc.saved else inc.safe
-        return min(float(self.work[inc.row]), inc.base + inc.rate * (last - inc.runs_from))
+    def _safe(self, inc: Incarnation) -> float:
+        return inc.safe_work(self._now, float(self.work[inc.row]), self.faults.checkpoint)
 
-    def _foresee(self, inc: _Incarnation) -> None:
+    def _foresee(self, inc: Incarnation) -> None:
         """When it will finish at its present speed."""
         if inc.rate > 0.0:
             self._push(inc.runs_from + (float(self.work[inc.row]) - inc.base) / inc.rate, "finished", inc)
 
     def _on_running(self, what: object) -> None:
-        assert isinstance(what, _Incarnation)
+        assert isinstance(what, Incarnation)
         if what.state != "starting":
             return
         what.state = "running"
@@ -250,14 +206,14 @@ class FaultyExecutor:
         self._foresee(what)
 
     def _on_finished(self, what: object) -> None:
-        assert isinstance(what, _Incarnation)
+        assert isinstance(what, Incarnation)
         total = float(self.work[what.row])
         if what.state == "running" and what.work(self._now, math.inf) >= total * (1.0 - 1e-12):  # else its speed has changed meanwhile
             self._end(what, "finished", total)
             self._say(News.FINISHED, what)
 
     def _on_saved(self, what: object) -> None:
-        assert isinstance(what, _Incarnation)
+        assert isinstance(what, Incarnation)
         if what.state == "stopping":
             what.saved, what.done = True, what.work(self._now, float(self.work[what.row]))
             self._saved[what.row] = max(self._saved.get(what.row, 0.0), what.done)
@@ -265,7 +221,7 @@ class FaultyExecutor:
             self._push(self._now + self._leaving(what), "stopped", what)
 
     def _on_stopped(self, what: object) -> None:
-        assert isinstance(what, _Incarnation)
+        assert isinstance(what, Incarnation)
         if what.state == "stopping":
             self._end(what, "stopped", what.done)
             self._say(News.STOPPED, what)
@@ -274,9 +230,9 @@ class FaultyExecutor:
         """A machine is gone at once. Gangs fall back to their last checkpoint; survivors of a gang on other machines say so."""
         assert isinstance(what, tuple)
         node, devices = what
-        self._events = [event for event in self._events if not (isinstance(event[3], Order) and _uses(event[3], node, devices))]
+        self._events = [event for event in self._events if not (isinstance(event[3], Order) and uses(event[3], node, devices))]
         heapq.heapify(self._events)  # orders on their way to the machine are lost with it
-        hit = [inc for inc in self._alive.values() if _uses(inc, node, devices)]
+        hit = [inc for inc in self._alive.values() if uses(inc, node, devices)]
         for inc in hit:
             self._end(inc, "failed", self._safe(inc))
             if not set(inc.devices) <= devices:
@@ -288,7 +244,7 @@ class FaultyExecutor:
         All of it travels together, but each line of it can get lost. What is over is repeated after 1, 2, 4, ... beats, and then no more:
         whoever has not heard of it by then will ask.
         """
-        at = self._now + self._span(self.faults.delay)
+        at = self._now + span(self.faults.delay, self._rng)
         for inc in self._alive.values():
             self._repeat(inc, at)
         for inc in list(self._over.values()):
@@ -302,7 +258,7 @@ class FaultyExecutor:
         else:
             self._beating = False
 
-    def _end(self, inc: _Incarnation, state: str, done: float) -> None:
+    def _end(self, inc: Incarnation, state: str, done: float) -> None:
         inc.state, inc.done, inc.ended = state, done, self._now
         if self._alive.get(inc.row) is inc:
             self._over[inc.row] = self._alive.pop(inc.row)
@@ -312,41 +268,21 @@ class FaultyExecutor:
         if state in {"stopped", "failed"}:
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), done)
 
-    def _repeat(self, inc: _Incarnation, at: float | None = None) -> None:
-        news = {"running": News.STARTED, "stopped": News.STOPPED, "finished": News.FINISHED, "failed": News.FAILED}.get(inc.state)
-        if inc.state == "running" and inc.suspended:
-            news = News.SUSPENDED
-        if inc.state == "stopping" and inc.saved:
-            news = News.SAVED
+    def _repeat(self, inc: Incarnation, at: float | None = None) -> None:
+        news = inc.news()
         if news is not None:
             self._say(news, inc, at)
 
-    def _say(self, news: News, inc: _Incarnation, at: float | None = None, saved: float | None = None) -> None:
+    def _say(self, news: News, inc: Incarnation, at: float | None = None, saved: float | None = None) -> None:
         """Send a report, or a line of the message that arrives at that instant."""
         runs = news in (News.STARTED, News.SUSPENDED)
         done, when = (inc.resumed, inc.up) if runs else (inc.done if saved is None else saved, inc.ended if inc.ended else self._now)
         where = inc.devices if news in (News.STARTED, News.SAVED, News.SUSPENDED) else ()
         report = Report(news, inc.row, inc.epoch, when, done, where, revision=max(inc.revision, 0))
-        for arrival in self._deliveries(self._now) if at is None else [at] * self._copies():
+        for arrival in self.faults.arrivals(self._now, self._rng) if at is None else [at] * self.faults.copies(self._rng):
             self._count += 1
             heapq.heappush(self._inbox, (arrival, self._count, report))
-
-    def _deliveries(self, now: float) -> list[float]:
-        return [now + self._span(self.faults.delay) for _ in range(self._copies())]
-
-    def _copies(self) -> int:
-        return 0 if self._rng.random() < self.faults.loss else (2 if self._rng.random() < self.faults.doubled else 1)
-
-    def _span(self, bounds: tuple[float, float]) -> float:
-        return bounds[0] if bounds[0] == bounds[1] else float(self._rng.uniform(*bounds))
 
     def _push(self, at: float, kind: str, what: object) -> None:
         self._count += 1
         heapq.heappush(self._events, (at, self._count, kind, what))
-
-
-_ALIVE = frozenset({"starting", "running", "stopping"})
-
-
-def _uses(gang: Order | _Incarnation, node: int, devices: frozenset[int]) -> bool:
-    return gang.node == node or not devices.isdisjoint(gang.devices)

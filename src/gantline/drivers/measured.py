@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats
-from gantline.drivers.faulty import Faults, FaultyExecutor, _Incarnation
+from gantline.drivers.faults import Faults
+from gantline.drivers.faulty import FaultyExecutor
+from gantline.drivers.incarnation import Incarnation
 from gantline.engine.state import State
 
 Leave = Callable[[int, tuple[int, ...]], float]  # of a row on these devices
@@ -39,8 +41,8 @@ class MeasuredExecutor(FaultyExecutor):
 
         return cls(truth, leave=leave)
 
-    def _saving(self, inc: _Incarnation) -> float:
+    def _saving(self, inc: Incarnation) -> float:
         return max(0.0, inc.up + inc.pause - self._now)
 
-    def _leaving(self, inc: _Incarnation) -> float:
+    def _leaving(self, inc: Incarnation) -> float:
         return self.leave(inc.row, inc.devices)
