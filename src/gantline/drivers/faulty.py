@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from gantline.core.arrays import Floats
 from gantline.core.rng import stream
 from gantline.drivers.faults import Faults, span
-from gantline.drivers.incarnation import Incarnation, uses
+from gantline.drivers.gang_life import GangLife, uses
 from gantline.engine.executor import Can, News, Order, Report, Verb
 
 _BEATS = 64  # heartbeats for which machines remember to mention what is over
@@ -37,10 +37,10 @@ class FaultyExecutor:
         self._events: list[tuple[float, int, str, object]] = []  # what happens inside, by time
         self._inbox: list[tuple[float, int, Report]] = []
         self._count = 0
-        self._last: dict[int, Incarnation] = {}  # by row: the newest
-        self._alive: dict[int, Incarnation] = {}  # those of them that hold devices
-        self._over: dict[int, Incarnation] = {}  # those that ended not long ago
-        self._holders: dict[int, list[Incarnation]] = {}
+        self._last: dict[int, GangLife] = {}  # by row: the newest
+        self._alive: dict[int, GangLife] = {}  # those of them that hold devices
+        self._over: dict[int, GangLife] = {}  # those that ended not long ago
+        self._holders: dict[int, list[GangLife]] = {}
         self._saved: dict[int, float] = {}
         self._beating = False
         self._now = 0.0
@@ -105,22 +105,22 @@ class FaultyExecutor:
                 self._repeat(last)
         else:  # told to stop what never came: remember it, so that a late start is refused
             saved = self._saved.get(order.row, 0.0)
-            ghost = Incarnation(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved, ended=self._now)
+            ghost = GangLife(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved, ended=self._now)
             self._last[order.row] = self._over[order.row] = ghost
             self._say(News.STOPPED, ghost)
 
-    def _saving(self, inc: Incarnation) -> float:
+    def _saving(self, inc: GangLife) -> float:
         """Seconds until one that is told to stop has saved."""
         return span(self.faults.stop, self._rng)
 
-    def _leaving(self, inc: Incarnation) -> float:
+    def _leaving(self, inc: GangLife) -> float:
         """Seconds from there until its devices are free."""
         return span(self.faults.release, self._rng)
 
     def _begin(self, order: Order) -> None:
         base = self._saved.get(order.row, 0.0)  # a job resumes from its newest checkpoint, whatever the order believes
         up = self._now + span(self.faults.start, self._rng)
-        inc = Incarnation(order.row, order.epoch, order.devices, base, order.rate, up + order.pause, order.mates, order.node)
+        inc = GangLife(order.row, order.epoch, order.devices, base, order.rate, up + order.pause, order.mates, order.node)
         inc.pause, inc.revision, inc.up, inc.resumed, inc.safe = order.pause, order.revision, up, base, base
         inc.saves = order.saves
         live = self._last.get(order.row)
@@ -134,7 +134,7 @@ class FaultyExecutor:
             self._beating = True
             self._push(self._now + self.faults.heartbeat, "heartbeat", None)
 
-    def _take(self, inc: Incarnation, order: Order) -> None:
+    def _take(self, inc: GangLife, order: Order) -> None:
         """The gang is on its devices from now on: nobody may be there but its mates."""
         for device in order.devices:
             for other in self._holders.get(device, ()):
@@ -145,7 +145,7 @@ class FaultyExecutor:
             if inc not in self._holders.setdefault(device, []):
                 self._holders[device].append(inc)
 
-    def _move(self, inc: Incarnation, order: Order) -> None:
+    def _move(self, inc: GangLife, order: Order) -> None:
         """It goes on with other devices, or on its own after a rest."""
         now = self._now
         inc.safe = self._safe(inc)
@@ -162,7 +162,7 @@ class FaultyExecutor:
         if inc.state == "running":
             self._foresee(inc)
 
-    def _change(self, inc: Incarnation, order: Order) -> None:
+    def _change(self, inc: GangLife, order: Order) -> None:
         """It goes on as the order says; an older one that was overtaken says nothing new."""
         if inc.state not in {"starting", "running"} or order.revision <= inc.revision:
             return
@@ -183,22 +183,22 @@ class FaultyExecutor:
             if inc.state == "running":
                 self._foresee(inc)
 
-    def _asked_to_save(self, inc: Incarnation) -> None:
+    def _asked_to_save(self, inc: GangLife) -> None:
         if inc.state == "running":
             self.in_place[Can.SAVE] += 1
             inc.safe = max(self._safe(inc), inc.work(self._now, float(self.work[inc.row])))
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), inc.safe)
 
-    def _safe(self, inc: Incarnation) -> float:
+    def _safe(self, inc: GangLife) -> float:
         return inc.safe_work(self._now, float(self.work[inc.row]), self.faults.checkpoint)
 
-    def _foresee(self, inc: Incarnation) -> None:
+    def _foresee(self, inc: GangLife) -> None:
         """When it will finish at its present speed."""
         if inc.rate > 0.0:
             self._push(inc.runs_from + (float(self.work[inc.row]) - inc.base) / inc.rate, "finished", inc)
 
     def _on_running(self, what: object) -> None:
-        assert isinstance(what, Incarnation)
+        assert isinstance(what, GangLife)
         if what.state != "starting":
             return
         what.state = "running"
@@ -206,14 +206,14 @@ class FaultyExecutor:
         self._foresee(what)
 
     def _on_finished(self, what: object) -> None:
-        assert isinstance(what, Incarnation)
+        assert isinstance(what, GangLife)
         total = float(self.work[what.row])
         if what.state == "running" and what.work(self._now, math.inf) >= total * (1.0 - 1e-12):  # else its speed has changed meanwhile
             self._end(what, "finished", total)
             self._say(News.FINISHED, what)
 
     def _on_saved(self, what: object) -> None:
-        assert isinstance(what, Incarnation)
+        assert isinstance(what, GangLife)
         if what.state == "stopping":
             what.saved, what.done = True, what.work(self._now, float(self.work[what.row]))
             self._saved[what.row] = max(self._saved.get(what.row, 0.0), what.done)
@@ -221,7 +221,7 @@ class FaultyExecutor:
             self._push(self._now + self._leaving(what), "stopped", what)
 
     def _on_stopped(self, what: object) -> None:
-        assert isinstance(what, Incarnation)
+        assert isinstance(what, GangLife)
         if what.state == "stopping":
             self._end(what, "stopped", what.done)
             self._say(News.STOPPED, what)
@@ -258,7 +258,7 @@ class FaultyExecutor:
         else:
             self._beating = False
 
-    def _end(self, inc: Incarnation, state: str, done: float) -> None:
+    def _end(self, inc: GangLife, state: str, done: float) -> None:
         inc.state, inc.done, inc.ended = state, done, self._now
         if self._alive.get(inc.row) is inc:
             self._over[inc.row] = self._alive.pop(inc.row)
@@ -268,12 +268,12 @@ class FaultyExecutor:
         if state in {"stopped", "failed"}:
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), done)
 
-    def _repeat(self, inc: Incarnation, at: float | None = None) -> None:
+    def _repeat(self, inc: GangLife, at: float | None = None) -> None:
         news = inc.news()
         if news is not None:
             self._say(news, inc, at)
 
-    def _say(self, news: News, inc: Incarnation, at: float | None = None, saved: float | None = None) -> None:
+    def _say(self, news: News, inc: GangLife, at: float | None = None, saved: float | None = None) -> None:
         """Send a report, or a line of the message that arrives at that instant."""
         runs = news in (News.STARTED, News.SUSPENDED)
         done, when = (inc.resumed, inc.up) if runs else (inc.done if saved is None else saved, inc.ended if inc.ended else self._now)

@@ -14,7 +14,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
-from gantline.drivers.incarnation import Incarnation
+from gantline.drivers.gang_life import GangLife
 from gantline.engine.state import State
 
 Leave = Callable[[int, tuple[int, ...]], float]  # of a row on these devices
@@ -41,8 +41,8 @@ class MeasuredExecutor(FaultyExecutor):
 
         return cls(truth, leave=leave)
 
-    def _saving(self, inc: Incarnation) -> float:
+    def _saving(self, inc: GangLife) -> float:
         return max(0.0, inc.up + inc.pause - self._now)
 
-    def _leaving(self, inc: Incarnation) -> float:
+    def _leaving(self, inc: GangLife) -> float:
         return self.leave(inc.row, inc.devices)

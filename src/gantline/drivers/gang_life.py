@@ -9,7 +9,7 @@ from gantline.engine.executor import News, Order
 
 
 @dataclass(eq=False)
-class Incarnation:
+class GangLife:
     """One life of a job on machines, from the order that starts it until its devices are free."""
 
     row: int
@@ -61,6 +61,6 @@ _ALIVE = frozenset({"starting", "running", "stopping"})
 _AT_THE_END = {"stopped": News.STOPPED, "finished": News.FINISHED, "failed": News.FAILED}
 
 
-def uses(gang: Order | Incarnation, node: int, devices: frozenset[int]) -> bool:
+def uses(gang: Order | GangLife, node: int, devices: frozenset[int]) -> bool:
     """Whether a gang, running or on its way, needs that machine."""
     return gang.node == node or not devices.isdisjoint(gang.devices)
