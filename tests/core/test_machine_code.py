@@ -13,7 +13,7 @@ PROGRAM = """
 import sys
 from typing import NamedTuple
 import numpy as np
-from gantline.core.jit import compiled, kernel
+from gantline.core.jit import compiled, kernel, variant
 
 
 class Bundle(NamedTuple):
@@ -45,6 +45,24 @@ def corner(table):
     table[0, 0] = 7.0
 
 
+WIDE = True
+
+
+@kernel
+def impossible(values):
+    return values.no_such_thing
+
+
+@kernel
+def either(values):
+    if WIDE:
+        return impossible(values)
+    return values[0]
+
+
+slim = variant(either, "slim", WIDE=False)  # what cannot be compiled is not
+
+
 @compiled
 def fresh(count):
     return np.ones(count)
@@ -57,7 +75,7 @@ print(look(values, 1), look(np.arange(4), 1), look(values[::2], 1), look(np.arra
 table = np.zeros((2, 3))
 corner(table)
 corner(table.T)
-print(table.tolist(), values.tolist())
+print(table.tolist(), values.tolist(), slim(values))
 print("numba" in sys.modules, file=sys.stderr)
 if len(sys.argv) > 1:
     try:

@@ -8,6 +8,7 @@ machine code is stored, so that later processes call it without importing Numba 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from gantline._machine_code import Kernel
@@ -18,6 +19,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def kernel(function: Function) -> Function:
     """Compile a function that allocates nothing."""
     return cast(Function, Kernel(function, {"_nrt": False}, storable=True))
+
+
+def variant(function: Function, name: str, **known: Any) -> Function:
+    """A kernel once more, under another name, with other values for names that it reads in its module.
+
+    Branches that these values rule out are not compiled: ``if PREEMPTS:`` with ``PREEMPTS=False``.
+    """
+    told: Any = function
+    plain = told.py_func
+    twin = FunctionType(plain.__code__, {**plain.__globals__, **known}, name, plain.__defaults__, plain.__closure__)
+    twin.__module__, twin.__doc__ = plain.__module__, plain.__doc__
+    return cast(Function, Kernel(twin, told.options, storable=True))
 
 
 def compiled(function: Function) -> Function:

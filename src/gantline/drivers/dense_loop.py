@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel, variant
 from gantline.core.phases import HELD_BACK, PENDING
 from gantline.core.reasons import Reason
 from gantline.drivers import loop_clock as lc
@@ -28,9 +28,10 @@ from gantline.engine.dense.keys import Key, key_at, key_of, next_level, slope
 from gantline.engine.dense.low_ranks import Pass, rank_key
 from gantline.engine.dense.queues import Lanes, enter, key_behind
 from gantline.engine.dense.records import Records
-from gantline.engine.dense.walk import walk
+from gantline.engine.dense.walk import walk, walk_without_stops
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
+PREEMPTS, PROMISES = True, False  # whether gangs may be stopped, whether there is backfilling; known when it is compiled (`variant`)
 DEMAND = 7  # one more place of `number`, whose others are those of `engine.lists`: devices that those inside ask for
 
 
@@ -53,7 +54,7 @@ def _finish(
         # its estimate was too low. Mean residual life of a heavy tail: as long again
         f[row, r.ESTIMATE] = 2.0 * (f[row, r.DONE] + f[row, r.RATE] * max(0.0, now - f[row, r.SINCE]))
         set_due(jobs, h, row)
-        if setting.SI[s.S_PREEMPT] == 1:
+        if PREEMPTS:
             put(h, RANK, row, rank_key(jobs, row, key, work, now))
 
 
@@ -162,7 +163,7 @@ def _tracked_done(jobs: Records, low: int, high: int) -> bool:
 
 
 @kernel
-def run_dense(
+def _run(
     jobs: Records,
     h: Heaps,
     qs: Lanes,
@@ -175,11 +176,10 @@ def run_dense(
     number: Ints,
     clock: LoopClock,
 ) -> int:
-    """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
+    """The loop itself."""
     time, count = clock.time, clock.number
     rows, room = jobs.f.shape[0], work.line.shape[1] + 64
-    length, preempt = time[lc.ROUND], setting.SI[s.S_PREEMPT] == 1
-    levels = preempt and key.thresholds.shape[0] > 0
+    length, levels = time[lc.ROUND], key.thresholds.shape[0] > 0
     while True:
         if log.LN[0] + room > log.LI.shape[1] or log.LN[1] + room > log.LD.shape[0]:
             return NEED_LOG
@@ -209,16 +209,44 @@ def run_dense(
         # 4. order, 5. walk; nothing to decide while nobody waits
         if qs.waiting[0] > 0:
             count[lc.DECISIONS] += 1
-            if levels:
+            if PREEMPTS and levels:
                 _change_levels(jobs, h, key, work, now)
-            if plan.promises > 0.0:
+            if PROMISES:
                 fill_gaps(jobs, h, qs, ds, log, setting, work, plan, number[ls.HELD], now)
             else:
                 walk(jobs, h, qs, ds, log, setting, key, work, now)
         # 6. when to look again
         wake = h.key[DUE, 0] if h.size[DUE] > 0 else np.inf
-        if preempt and qs.waiting[0] > 0:
+        if PREEMPTS and qs.waiting[0] > 0:
             wake = min(wake, _next_look(jobs, h, qs, setting, key, work, now, length, time[lc.QUANTUM]))
         if number[ls.HELD] < number[ls.NEXT] and length > 0.0 and number[ls.ADMITTED] > 0:
             wake = min(wake, now + length)
         time[lc.WAKE] = wake
+
+
+# A run compiles only what it can reach: stopping and backfilling are most of the code, and many policies do neither.
+_finish_without_ranks = variant(_finish, "_finish_without_ranks", PREEMPTS=False)
+_run_in_order = variant(_run, "_run_in_order", PREEMPTS=False, walk=walk_without_stops, _finish=_finish_without_ranks)
+_run_with_promises = variant(_run, "_run_with_promises", PREEMPTS=False, PROMISES=True, _finish=_finish_without_ranks)
+_run_with_both = variant(_run, "_run_with_both", PROMISES=True)
+
+
+def run_dense(
+    jobs: Records,
+    h: Heaps,
+    qs: Lanes,
+    ds: Devices,
+    log: LoopLog,
+    setting: LoopSetting,
+    key: Key,
+    work: Pass,
+    plan: Promises,
+    number: Ints,
+    clock: LoopClock,
+) -> int:
+    """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
+    if setting.SI[s.S_PREEMPT] == 1:
+        loop = _run_with_both if plan.promises > 0.0 else _run
+    else:
+        loop = _run_with_promises if plan.promises > 0.0 else _run_in_order
+    return loop(jobs, h, qs, ds, log, setting, key, work, plan, number, clock)

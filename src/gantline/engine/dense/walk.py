@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel, variant
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
 from gantline.engine.dense import devices as d
@@ -45,34 +45,35 @@ _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY = (
     int(reason) for reason in (Reason.PREEMPTED, Reason.MOVED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY)
 )
 _STOP = 1
+PREEMPTS = True  # whether gangs may be stopped; known when a loop is compiled (`variant`)
 
 
 @kernel
 def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting: LoopSetting, key: Key, work: Pass, now: float) -> None:
     """Start and stop gangs as the ranks at this instant say."""
     SI, n = setting.SI, work.number
-    preempt, rule, whole, min_run = SI[s.S_PREEMPT] == 1, SI[s.S_RULE], SI[s.S_WHOLE] == 1, setting.SF[s.S_MIN_RUN]
+    rule, whole, min_run = SI[s.S_RULE], SI[s.S_WHOLE] == 1, setting.SF[s.S_MIN_RUN]
     n[AT_LOW], n[AT_VICTIMS], n[AT_TURNS], n[AT_BEGUN], n[BACK], n[SEARCHING] = 0, 0, 0, 0, 0, 0
     in_order = SI[s.S_MISFIT] == _STOP  # nobody passes one that does not fit
     tried, tried_all = 1 << 60, 1 << 60  # gang sizes from which on nothing was found: among free devices, and at all
     # where nodes differ, what a gang that must sit on one of them finds tells nothing about those that take several idle ones
     apart, tried_one = ds.total[d.APART] if rule == CONSOLIDATED else 0, 1 << 60
     while True:
-        hope = tried_all - 1 if preempt or in_order else min(tried_all - 1, ds.total[d.FREE_IN_ALL])
+        hope = tried_all - 1 if PREEMPTS or in_order else min(tried_all - 1, ds.total[d.FREE_IN_ALL])
         lane = first_lane(qs, hope, tried_one, apart)
         row, mark = -1, np.inf
         if lane >= 0:
             at = qs.lane[q.BASE, lane] + qs.lane[q.HEAD, lane]
             row, mark = qs.row[at], qs.key[at]
         again = False
-        if n[AT_TURNS] > 0:
+        if PREEMPTS and n[AT_TURNS] > 0:
             other = work.line[TURNS, n[AT_TURNS] - 1]
             if row < 0 or jobs.f[other, r.KEY] < mark or (jobs.f[other, r.KEY] == mark and other < row):
                 again, row, mark = True, other, jobs.f[other, r.KEY]
         if row < 0:
             break
         n[LOOKED] += 1
-        if again:
+        if PREEMPTS and again:
             n[AT_TURNS] -= 1
             if reclaim(ds, jobs.i[row, r.SEGMENT]):
                 jobs.i[row, r.VICTIM] = 0
@@ -84,7 +85,7 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
             link = find_free(ds, need, rule, whole)
             if link < 0 and not on_one:
                 tried = min(tried, need)
-        if link < 0 and preempt and hopeful:
+        if PREEMPTS and link < 0 and hopeful:
             if n[SEARCHING] == 0:
                 search(jobs, h, key, work, now)
             if rule != CONSOLIDATED:
@@ -100,13 +101,13 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
                 tried_one = min(tried_one, need)
             else:
                 tried_all = min(tried_all, need)
-            why = _FRAGMENTED if enough else (_PRIORITY if preempt else _RESOURCES)
+            why = _FRAGMENTED if enough else (_PRIORITY if PREEMPTS else _RESOURCES)
             jobs.i[row, r.WHY] = why
             qs.lane[q.WHY, jobs.i[row, r.LANE]] = why
             if in_order:
                 break
             continue
-        if again:
+        if PREEMPTS and again:
             halt(jobs, ds, log, row, now, _MOVED)
             n[STOPPED] += 1
             jobs.i[row, r.VICTIM] = 0
@@ -116,11 +117,12 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
         n[STARTED] += 1
         work.line[BEGUN, n[AT_BEGUN]] = row
         n[AT_BEGUN] += 1
-    _afterwards(jobs, h, qs, ds, log, key, work, now, preempt)
+    if PREEMPTS:
+        _afterwards(jobs, h, qs, ds, log, key, work, now)
 
 
 @kernel
-def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, key: Key, work: Pass, now: float, preempt: bool) -> None:
+def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, key: Key, work: Pass, now: float) -> None:
     """Those who have lost their devices for good wait again; those who have begun get their ranks."""
     n = work.number
     for place in range(h.size[FRONT]):
@@ -136,10 +138,12 @@ def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, k
             drop(h, RANK, row)
             drop(h, LEVEL, row)
             enter(qs, jobs.i[row, r.LANE], jobs.f[row, r.KEY], row, 0.0)
-    if preempt:
-        levels = key.thresholds.shape[0] > 0
-        for place in range(n[AT_BEGUN]):
-            row = work.line[BEGUN, place]
-            put(h, RANK, row, rank_key(jobs, row, key, work, now))
-            if levels:
-                put(h, LEVEL, row, next_level(jobs, row, key, now))
+    levels = key.thresholds.shape[0] > 0
+    for place in range(n[AT_BEGUN]):
+        row = work.line[BEGUN, place]
+        put(h, RANK, row, rank_key(jobs, row, key, work, now))
+        if levels:
+            put(h, LEVEL, row, next_level(jobs, row, key, now))
+
+
+walk_without_stops = variant(walk, "walk_without_stops", PREEMPTS=False)
