@@ -87,7 +87,7 @@ def test_every_column_is_read_only(kind: type) -> None:
         value = getattr(owner, name)
         with pytest.raises(ValueError, match="read-only"):
             value[...] = 0
-    derived = {"capacity", "free_of_type", "node_up"}  # computed anew at every reading
+    derived = {"capacity", "device_open", "free_of_type", "node_up"}  # computed anew at every reading
     assert [name for name, value in arrays.items() if value.flags.writeable and name not in derived] == []
 
 

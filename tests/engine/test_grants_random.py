@@ -55,7 +55,9 @@ def assignments(draw: st.DrawFn, job: int) -> list[Assignment]:
 
 @st.composite
 def steps(draw: st.DrawFn) -> tuple[str, Any]:
-    act = draw(st.sampled_from(["plan", "plan", "plan", "plan", "wait", "rank", "lose", "drain", "return", "lock"]))
+    act = draw(
+        st.sampled_from(["plan", "plan", "plan", "plan", "wait", "rank", "lose", "drain", "return", "lock", "cordon", "cordon", "uncordon"])
+    )
     if act == "plan":
         chosen = draw(st.lists(st.integers(0, JOBS - 1), unique=True, max_size=JOBS))
         return act, [item for job in chosen for item in draw(assignments(job))]
@@ -63,7 +65,7 @@ def steps(draw: st.DrawFn) -> tuple[str, Any]:
         return act, draw(st.sampled_from([0.5, 7.0, 40.0, 300.0]))
     if act == "rank":
         return act, draw(st.permutations(range(JOBS)))
-    return act, draw(st.integers(0, NODES - 1))
+    return act, draw(st.integers(0, (DEVICES if act.endswith("cordon") else NODES) - 1))
 
 
 def pass_time(engine: Engine, until: float) -> None:
@@ -94,6 +96,8 @@ def take(engine: Engine, act: str, what: Any) -> None:
         drain_node(state, what)
     elif act == "return" and t.NI[c.N_UP, what] == 0:
         return_node(state, what)
+    elif act.endswith("cordon"):
+        t.cordon(what, closed=act == "cordon")
     elif act == "lock":
         t.I[c.LOCKED, what] = 1 - t.I[c.LOCKED, what]
 
@@ -108,10 +112,14 @@ def test_whatever_is_asked_the_books_agree(story: list[tuple[str, Any]], min_run
     done = t.F[c.DONE].copy()
     for act, what in story:
         safe = t.F[c.SAFE].copy()
+        had = {row: {*engine.grants.devices(row)} for row in range(JOBS)}
+        may = [engine.grants.holdings.is_open(device) for device in range(DEVICES)]
         take(engine, act, what)
         assert check_books(engine.state, engine.grants, shares=act in ("plan", "rank")) == [], act
         engine.state.decision += 1
         assert (t.F[c.SAFE] >= safe - 1e-9).all(), "saved work was lost"
+        new = {device for row in range(JOBS) for device in {*engine.grants.devices(row)} - had[row]}
+        assert all(may[device] for device in new), "somebody new got a device that is cordoned or whose node drains"
         if act not in ("lose", "drain"):
             assert (t.F[c.DONE] >= done - 1e-9).all(), "work was lost without a failure"
         done = t.F[c.DONE].copy()

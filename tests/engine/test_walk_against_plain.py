@@ -27,6 +27,7 @@ ASSIGNED = st.tuples(st.just("assign"), st.lists(GIVEN, unique_by=lambda one: on
 
 
 NODE = st.tuples(st.sampled_from(["lose", "drain", "bring back"]), st.integers(0, len(NODES) - 1))
+DEVICE = st.tuples(st.sampled_from(["cordon", "cordon", "uncordon"]), st.integers(0, sum(len(node.devices) for node in NODES) - 1))
 
 
 def named(way: Way, order: list[int] | None) -> tuple[int, ...]:
@@ -39,7 +40,7 @@ def named(way: Way, order: list[int] | None) -> tuple[int, ...]:
 @settings(max_examples=150, deadline=None)
 @given(
     jobs=MANY,
-    steps=st.lists(st.one_of(RANKED, ASSIGNED, ASSIGNED, NODE), min_size=1, max_size=7),
+    steps=st.lists(st.one_of(RANKED, RANKED, ASSIGNED, ASSIGNED, NODE, DEVICE), min_size=1, max_size=8),
     min_run=st.sampled_from([0.0, 0.0, 15.0]),
     preempt=st.sampled_from([True, True, True, False]),
     placement=st.sampled_from(["first-free", "consolidated"]),
@@ -62,6 +63,9 @@ def test_rankings_and_assignments_end_as_a_plain_engine_has_them(
         elif kind == "bring back":
             return_node(engine.state, what)
             plain.bring_back(what)
+        elif kind in ("cordon", "uncordon"):
+            engine.state.tables.cordon(what, closed=kind == "cordon")
+            (plain.closed.add if kind == "cordon" else plain.closed.discard)(what)
         else:
             plan = [(row, way, named(jobs[row][way], order)) for row, way, order in what if way < len(jobs[row])]
             engine.commit(Plan.assign([Assignment(row, way, devices=devices) for row, way, devices in plan]))

@@ -97,7 +97,7 @@ class PlainCommit(PlainWalk):
             return
         gang.way, gang.devices, gang.node = -1, (), -1
         taken = {device for other in self.gangs for device in other.devices}
-        there = all(self._node_of(device) not in self.down or device in held.devices for device in devices)
+        there = all((self._node_of(device) not in self.down and device not in self.closed) or device in held.devices for device in devices)
         gang.way, gang.devices = way, devices
         if taken & set(devices) or not there or not self._sound(gang):
             self._back_or_out(gang, held)

@@ -65,6 +65,7 @@ class PlainWalk:
     now: float = 0.0
     consolidated: bool = False  # else first-free
     down: set[int] = field(default_factory=set)  # nodes that nothing new may use
+    closed: set[int] = field(default_factory=set)  # devices that nobody new may have
     _home: dict[int, tuple[int, tuple[int, ...], int]] = field(default_factory=dict)  # what victims of this decision had
 
     def left(self, amount: str) -> list[float]:
@@ -105,7 +106,7 @@ class PlainWalk:
         found = []
         for number, node in enumerate(self.nodes):
             usable = node.type == way.type and number not in self.down
-            free = [device for device in node.devices if device not in taken] if usable else []
+            free = [device for device in node.devices if device not in taken | self.closed] if usable else []
             free = free[: int((cpus[number] + 1e-9) / way.cpus)] if way.cpus else free
             found.append(free[: int((memory[number] + 1e-9) / way.memory)] if way.memory else free)
         return found
@@ -184,8 +185,8 @@ class PlainWalk:
         """The node that would have room first if gangs were stopped one after the other, last first; -1: none ever has."""
         room = [len(free) for free in self.room(way)]
         for row in reversed(behind):
-            for node in self._nodes(self.gangs[row]):
-                room[node] += 1
+            for device, node in zip(self.gangs[row].devices, self._nodes(self.gangs[row])):
+                room[node] += device not in self.closed
                 if room[node] >= way.gpus and self.nodes[node].type == way.type and node not in self.down:
                     return node
         return -1

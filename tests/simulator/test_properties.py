@@ -85,6 +85,39 @@ def test_device_time_adds_up(world):
         assert inside.filter(pl.col("start") > events[0].time + 60.0).is_empty()
 
 
+@settings(CALM, max_examples=50)
+@given(
+    worlds(),
+    st.sampled_from(["srtf", "las", "gandiva", "sharing", "allox.srpt", "themis", "afs"]),
+    st.lists(st.tuples(st.sampled_from([5.0, 60.0, 300.0]), st.integers(0, 15), st.booleans()), min_size=1, max_size=4),
+)
+def test_nobody_new_gets_a_device_that_is_cordoned_or_whose_node_drains(world, policy, cordons):
+    cluster, jobs, _, how = world
+    nodes, per = map(int, cluster.split("x"))
+    events, shut, end = [], [], 2000.0
+    for at, place, whole in cordons:
+        node = place % nodes
+        name, devices = (
+            (f"node{node}", range(node * per, node * per + per)) if whole else (f"node{node}:{place % per}", [node * per + place % per])
+        )
+        events += [NodeEvent(at, name, "drain"), NodeEvent(end, name, "up")]
+        shut += [(device, at) for device in devices]
+    how = {
+        **how,
+        "node_events": sorted(events, key=lambda event: event.time),
+        "round": None,
+    }  # changes are seen at once, not at the next round
+    run = simulate(jobs, cluster, policy, **how)
+    assert run.summary["completed"] == len(jobs)
+    before: dict[str, dict] = {}
+    for row in run.allocations.sort("start").iter_rows(named=True):
+        last = before.get(row["job"], {"end": -1.0, "devices": []})
+        kept = last["devices"] if last["end"] == row["start"] else []
+        for device, at in shut:
+            assert not (at <= row["start"] < end and device in row["devices"] and device not in kept), f"{row['job']} got {device}"
+        before[row["job"]] = row
+
+
 @CALM
 @given(worlds())
 def test_work_done_is_work_asked_for_and_saved_work_is_never_lost(world):

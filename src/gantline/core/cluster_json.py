@@ -71,8 +71,9 @@ def encode_nodes(tables: Tables) -> dict[str, Any]:
     down = np.flatnonzero(tables.NI[c.N_UP] == 0)
     if len(down):
         found["down"] = [names[node] for node in down]
-    if tables.cordoned:
-        found["cordoned"] = sorted(tables.cordoned)
+    cordoned = sorted(tables.cordoned)
+    if cordoned:
+        found["cordoned"] = cordoned
     shared = np.flatnonzero(tables.D[c.D_HOLDER] == c.SHARED)
     if len(shared):
         found["shared"] = shared.tolist()
@@ -102,9 +103,7 @@ def decode_nodes(reader: Reader, tables: Tables) -> None:
     for device in reader.wholes("cordoned"):
         if device >= tables.D.shape[1]:
             raise UsageError(f"names device {device} of {tables.D.shape[1]}", where=reader.at("cordoned"))
-        tables.cordoned.add(device)
-        if tables.D[c.D_HOLDER, device] == c.FREE:
-            tables.D[c.D_HOLDER, device] = c.DOWN
+        tables.cordon(device)
     idle = tables.D[c.D_NODE][tables.D[c.D_HOLDER] == c.FREE]
     tables.NI[c.N_FREE] = np.bincount(idle, minlength=tables.NI.shape[1])
     if "free" in reader:

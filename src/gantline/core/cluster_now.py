@@ -92,9 +92,14 @@ class ClusterNow:
         return self._lent.device_ints(c.D_HOLDER)
 
     @property
+    def device_open(self) -> Bools:
+        """Whether new gangs may have each device: its node is up, and neither of them is cordoned."""
+        return np.asarray(self.node_up[self.device_node] & (self._lent.device_ints(c.D_CLOSED) == 0))
+
+    @property
     def gpus(self) -> int:
-        """Devices on nodes that are up."""
-        return int(self.node_gpus[self.node_up].sum())
+        """Devices in use or to be had: on nodes that are up, less those that are cordoned and held by nobody."""
+        return int(self.capacity.sum())
 
     @property
     def free(self) -> int:
@@ -103,8 +108,12 @@ class ClusterNow:
 
     @property
     def capacity(self) -> Ints:
-        """Devices per type on nodes that are up."""
-        return np.bincount(self.node_type, weights=self.node_gpus * self.node_up, minlength=len(self.types)).astype(np.int64)
+        """Devices per type on nodes that are up, less those that are cordoned and held by nobody."""
+        there: Ints = self.node_gpus * self.node_up
+        if self._lent.node_ints(c.N_CLOSED).any():
+            out = (self.device_holder == c.DOWN) & self.node_up[self.device_node]
+            there = there - np.bincount(self.device_node[out], minlength=self.nodes)
+        return np.bincount(self.node_type, weights=there, minlength=len(self.types)).astype(np.int64)
 
     @property
     def free_of_type(self) -> Ints:

@@ -96,13 +96,15 @@ N_FIRST: Final = 3  # its devices are [first, first + gpus)
 N_UP: Final = 4  # 1: usable
 N_RACK: Final = 5
 N_RECLAIM: Final = 6  # scratch of the walk: devices that lower-ranked gangs would give up
-NI_COLUMNS: Final = 7
+N_CLOSED: Final = 7  # its devices that are cordoned, held or not
+NI_COLUMNS: Final = 8
 
 # --- device table: D (int) ---------------------------------------------------------------------------------------------
 D_HOLDER: Final = 0  # row that holds it (-1: free, -2: down, -3: shared, see engine.sharing)
 D_NEXT: Final = 1  # next device of the same gang (-1: last)
 D_NODE: Final = 2
-D_COLUMNS: Final = 3
+D_CLOSED: Final = 3  # 1: cordoned, nobody new may have it
+D_COLUMNS: Final = 4
 FREE: Final = -1
 DOWN: Final = -2
 SHARED: Final = -3

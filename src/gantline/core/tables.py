@@ -48,13 +48,29 @@ class Tables:
     metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
     waits_for_turn: set[int] = field(default_factory=set)  # rows whose time-shared group goes on without them
-    cordoned: set[int] = field(default_factory=set)  # devices that nobody new may have
     listed: Ints | None = None  # per row: its place in the file it was read from, where that is not the order of arrival
     performance: Any = None  # the performance model: how fast jobs are in other ways, and together (see gantline.performance.model)
     steps: Floats | None = None  # true training steps of each row, where a table of throughputs counts in steps
 
     def __post_init__(self) -> None:
         self.lent: Lent = lend(self)  # what snapshots may read
+
+    @property
+    def cordoned(self) -> set[int]:
+        """Devices that nobody new may have."""
+        return set(np.flatnonzero(self.D[c.D_CLOSED] == 1).tolist())
+
+    def cordon(self, device: int, closed: bool = True) -> None:
+        """Nobody new may have the device from now on, or everybody again; whoever has it keeps it."""
+        node, was = int(self.D[c.D_NODE, device]), int(self.D[c.D_CLOSED, device])
+        self.D[c.D_CLOSED, device] = int(closed)
+        self.NI[c.N_CLOSED, node] += int(closed) - was
+        if closed and self.D[c.D_HOLDER, device] == c.FREE:
+            self.D[c.D_HOLDER, device] = c.DOWN
+            self.NI[c.N_FREE, node] -= 1
+        elif not closed and self.D[c.D_HOLDER, device] == c.DOWN and self.NI[c.N_UP, node] == 1:
+            self.D[c.D_HOLDER, device] = c.FREE
+            self.NI[c.N_FREE, node] += 1
 
     def add_row(self, name: str) -> int:
         """A blank row for a new job; the matrices grow by doubling, and blank rows never arrive."""
@@ -118,4 +134,5 @@ def _cluster_tables(cluster: Cluster) -> tuple[Floats, Ints, Ints]:
     NI[c.N_RACK] = cluster.node_rack
     D = np.full((c.D_COLUMNS, cluster.gpus), -1, dtype=np.int64)
     D[c.D_NODE] = cluster.device_node
+    D[c.D_CLOSED] = 0
     return NF, NI, D

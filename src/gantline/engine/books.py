@@ -56,19 +56,20 @@ def _devices(state: State, grants: Grants) -> Iterator[str]:
             yield f"row {row} holds a device twice: {held.devices}"
     for device in range(t.D.shape[1]):
         holder, owners = int(t.D[c.D_HOLDER, device]), claims.get(device, [])
-        up = t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1
-        cordoned = up and device in t.cordoned and holder == c.DOWN
+        up = books.is_open(device)
         if holder == c.SHARED:
             if sorted(books.tenants.get(device, ())) != sorted(owners) or not owners:
                 yield f"device {device} is shared by {books.tenants.get(device)}, but {owners} claim it"
         elif holder >= 0:
             if owners != [holder]:
                 yield f"device {device} belongs to {holder}, but {owners} claim it"
-        elif owners or device in books.tenants or ((holder == c.FREE) != up and not cordoned):
-            yield f"device {device} has holder {holder} on a node that is {'up' if up else 'down'}, {owners} claim it"
+        elif owners or device in books.tenants or (holder == c.FREE) != up:
+            yield f"device {device} has holder {holder} that is {'up' if up else 'down or cordoned'}, {owners} claim it"
     for node in range(t.NI.shape[1]):
         first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
         free = int((t.D[c.D_HOLDER, first : first + count] == c.FREE).sum())
+        if t.NI[c.N_CLOSED, node] != t.D[c.D_CLOSED, first : first + count].sum():
+            yield f"node {node} counts {t.NI[c.N_CLOSED, node]} cordoned devices"
         if t.NI[c.N_FREE, node] != free:
             yield f"node {node} counts {t.NI[c.N_FREE, node]} free devices, {free} are"
 

@@ -29,7 +29,7 @@ from gantline.engine.commit import commit_assignments
 from gantline.engine.grants import Grants
 from gantline.engine.inputs import Inputs
 from gantline.engine.lost_turns import Incident, LostTurns, OverBudgetError, told
-from gantline.engine.node_changes import drain_node, take_cordoned
+from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
 from gantline.engine.ranks import leave
 from gantline.engine.state import State
@@ -105,8 +105,6 @@ class Engine:
         state = self.state
         state.decision += 1
         self.decisions += 1
-        if state.tables.cordoned:
-            take_cordoned(state)
         if self.grants.minds_changes:
             self.stopped += self.grants.before_decision()
         snapshot = state.snapshot()

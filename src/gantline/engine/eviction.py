@@ -85,7 +85,7 @@ def evict(t: Matrices, notes: Notes, row: int) -> None:
         notes.saved[saved] = device
         saved += 1
         if number[w.BY_NODE] == 1:
-            t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] -= 1
+            t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] -= 1 - t.D[c.D_CLOSED, device]
         device = t.D[c.D_NEXT, device]
     give_back(t, row)
     notes.free[kind] += I[c.HELD, row]
@@ -108,7 +108,7 @@ def undo(t: Matrices, notes: Notes) -> None:
     notes.reclaim[kind] += I[c.HELD, row]
     device = I[c.HEAD, row]
     while device >= 0:
-        t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] += 1
+        t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] += 1 - t.D[c.D_CLOSED, device]
         device = t.D[c.D_NEXT, device]
     number[w.VICTIMS] = v
     number[w.SAVED] = notes.offset[v]
@@ -125,7 +125,7 @@ def count_reclaim(t: Matrices, lists: Lists, notes: Notes, now: float, min_run: 
         if t.I[c.FLAGS, row] == 0 and movable(t.F, t.I, row, now, min_run):
             device = t.I[c.HEAD, row]
             while device >= 0:
-                t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] += 1
+                t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] += 1 - t.D[c.D_CLOSED, device]
                 device = t.D[c.D_NEXT, device]
     notes.number[w.BY_NODE] = 1
 
@@ -145,10 +145,10 @@ def node_to_clear(t: Matrices, lists: Lists, notes: Notes, kind: int, need: int,
         if I[c.FLAGS, row] != 0 or not movable(t.F, I, row, now, min_run):
             continue
         device = I[c.HEAD, row]
-        alone = I[c.SPREAD, row] == 1  # on one node: no need to go through its devices
+        alone = I[c.SPREAD, row] == 1 and NI[c.N_CLOSED, D[c.D_NODE, device]] == 0  # no need to go through its devices
         while device >= 0:
             node = D[c.D_NODE, device]
-            gain[node] += I[c.HELD, row] if alone else 1
+            gain[node] += I[c.HELD, row] if alone else 1 - D[c.D_CLOSED, device]
             if NI[c.N_FREE, node] + gain[node] >= need and NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1:
                 return int(node)
             device = -1 if alone else D[c.D_NEXT, device]
@@ -163,6 +163,18 @@ def sits_on(I: Ints, D: Ints, row: int, node: int) -> bool:
         if D[c.D_NODE, device] == node:
             return True
         device = D[c.D_NEXT, device] if I[c.SPREAD, row] > 1 else -1
+    return False
+
+
+@kernel
+def leaves_some(t: Matrices, row: int) -> bool:
+    """Whether others may have a device that the gang would leave, or its CPUs: not if all are cordoned, or their nodes drain."""
+    option, device = t.I[c.OPTION, row], t.I[c.HEAD, row]
+    beside = t.OF[c.O_CPUS, option] > 0.0 or t.OF[c.O_MEMORY, option] > 0.0
+    while device >= 0:
+        if t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and (beside or t.D[c.D_CLOSED, device] == 0):
+            return True
+        device = t.D[c.D_NEXT, device]
     return False
 
 
@@ -210,6 +222,8 @@ def _stop_until_it_fits(t: Matrices, lists: Lists, rules: EngineRules, notes: No
             continue
         if not keep and t.OI[c.O_TYPE, I[c.OPTION, other]] != kind:
             continue  # its devices cannot help
+        if not keep and need > 0 and not leaves_some(t, other):
+            continue
         if target >= 0 and not sits_on(I, t.D, other, target):
             continue
         evict(t, notes, other)

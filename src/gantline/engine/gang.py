@@ -59,7 +59,7 @@ def take(t: Matrices, row: int, option: int, nodes: Ints, counts: Ints, used: in
 
 @kernel
 def give_back(t: Matrices, row: int) -> None:
-    """Free what the row holds; its progress columns stay as they are."""
+    """Free what the row holds; its progress columns stay as they are. Devices that are cordoned go to nobody."""
     I, OF, NF, NI, D = t.I, t.OF, t.NF, t.NI, t.D
     option = I[c.OPTION, row]
     if option >= 0 and I[c.NODE, row] >= 0:
@@ -70,7 +70,7 @@ def give_back(t: Matrices, row: int) -> None:
     while device >= 0:
         following = D[c.D_NEXT, device]
         node = D[c.D_NODE, device]
-        if NI[c.N_UP, node] == 1:
+        if NI[c.N_UP, node] == 1 and D[c.D_CLOSED, device] == 0:
             D[c.D_HOLDER, device] = c.FREE
             NI[c.N_FREE, node] += 1
         else:

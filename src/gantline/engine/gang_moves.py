@@ -64,7 +64,7 @@ def free_device(t: Matrices, device: int, option: int) -> None:
     """One device of a gang with that option is nobody's any more."""
     OF, NF, NI, D = t.OF, t.NF, t.NI, t.D
     node = D[c.D_NODE, device]
-    if NI[c.N_UP, node] == 1:
+    if NI[c.N_UP, node] == 1 and D[c.D_CLOSED, device] == 0:
         D[c.D_HOLDER, device] = c.FREE
         NI[c.N_FREE, node] += 1
     else:

@@ -99,10 +99,15 @@ class Holdings:
         NI = self.state.tables.NI
         return int(NI[c.N_FREE][NI[c.N_TYPE] == kind].sum())
 
+    def is_open(self, device: int) -> bool:
+        """Whether somebody new may have the device: its node is up, and neither of them is cordoned."""
+        t = self.state.tables
+        return bool(t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 and t.D[c.D_CLOSED, device] == 0)
+
     def fits(self, held: Holding, group: frozenset[int], home: Holding | None = None) -> bool:
         """Whether a row that holds nothing could take this: devices free, or shared within its group; CPUs and memory there.
 
-        What it held until now (`home`) may lie on a node that drains: whoever is there may stay.
+        What it held until now (`home`) may be cordoned or lie on a node that drains: whoever is there may stay.
         """
         t = self.state.tables
         mine = set(home.devices) if home is not None else set()
@@ -110,7 +115,7 @@ class Holdings:
         for device in held.devices:
             holder = int(t.D[c.D_HOLDER, device])
             together = held.shared and holder == c.SHARED and group.issuperset(self.tenants[device])
-            if not (holder == c.FREE or together or (holder == c.DOWN and device in mine)):
+            if not (holder == c.FREE or (together and (device in mine or self.is_open(device))) or (holder == c.DOWN and device in mine)):
                 return False
         return all(
             (t.NI[c.N_UP, node] == 1 or node in places) and t.NF[c.N_CPUS, node] + 1e-9 >= cpus and t.NF[c.N_MEMORY, node] + 1e-9 >= memory
@@ -156,10 +161,9 @@ class Holdings:
             users.remove(row)
             if not users:
                 del self.tenants[device]
-                node = int(t.D[c.D_NODE, device])
-                up = bool(t.NI[c.N_UP, node] == 1)
-                t.D[c.D_HOLDER, device] = c.FREE if up else c.DOWN
-                t.NI[c.N_FREE, node] += int(up)
+                free = self.is_open(device)
+                t.D[c.D_HOLDER, device] = c.FREE if free else c.DOWN
+                t.NI[c.N_FREE, t.D[c.D_NODE, device]] += int(free)
         give_back(self.state.matrices, row)
         return held
 

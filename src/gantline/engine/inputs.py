@@ -19,7 +19,7 @@ from gantline.core.tables import Tables
 from gantline.engine import lists as ls
 from gantline.engine.advance import admit
 from gantline.engine.grants import Grants
-from gantline.engine.node_changes import cordon_device, drain_node, join_node, lose_node, return_node, uncordon_device
+from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
 from gantline.engine.ranks import leave
 from gantline.engine.state import State
 
@@ -270,7 +270,7 @@ class Inputs:
             return True
         device = value.device(state.tables.cluster)
         if device is not None:
-            (cordon_device if value.kind == "drain" else uncordon_device)(state, device)
+            state.tables.cordon(device, closed=value.kind == "drain")
             return True
         number = value.find(state.tables.cluster)
         up = state.tables.NI[c.N_UP, number] == 1

@@ -55,39 +55,13 @@ def drain_node(state: State, node: int) -> None:
 
 
 def return_node(state: State, node: int) -> None:
-    """The node is usable again."""
+    """The node is usable again, but for devices that were cordoned by themselves."""
     t = state.tables
     first, count = int(t.NI[c.N_FIRST, node]), int(t.NI[c.N_GPUS, node])
-    devices = t.D[c.D_HOLDER, first : first + count]
-    devices[devices == c.DOWN] = c.FREE
+    devices, closed = t.D[c.D_HOLDER, first : first + count], t.D[c.D_CLOSED, first : first + count]
+    devices[(devices == c.DOWN) & (closed == 0)] = c.FREE
     t.NI[c.N_UP, node] = 1
     t.NI[c.N_FREE, node] = int((devices == c.FREE).sum())
-    take_cordoned(state)
-
-
-def cordon_device(state: State, device: int) -> None:
-    """Nobody new may have the device; whoever has it keeps it."""
-    state.tables.cordoned.add(device)
-    take_cordoned(state)
-
-
-def take_cordoned(state: State) -> None:
-    """Devices that nobody new may have and that have become free are out of use from now on."""
-    t = state.tables
-    for device in t.cordoned:
-        if t.D[c.D_HOLDER, device] == c.FREE:
-            t.D[c.D_HOLDER, device] = c.DOWN
-            t.NI[c.N_FREE, t.D[c.D_NODE, device]] -= 1
-
-
-def uncordon_device(state: State, device: int) -> None:
-    """The device is usable again, if its node is."""
-    t = state.tables
-    node = int(t.D[c.D_NODE, device])
-    t.cordoned.discard(device)
-    if t.D[c.D_HOLDER, device] == c.DOWN and t.NI[c.N_UP, node] == 1:
-        t.D[c.D_HOLDER, device] = c.FREE
-        t.NI[c.N_FREE, node] += 1
 
 
 def join_node(state: State, node: Node) -> int:

@@ -65,8 +65,8 @@ class Pools:
         """Devices for a member: the least crowded ones of the group, and free ones where it has too few."""
         t = self.state.tables
         need, kind = int(t.options.I[c.O_GPUS, w.option]), int(t.options.I[c.O_TYPE, w.option])
-        good = (t.NI[c.N_UP] == 1) & (t.NI[c.N_TYPE] == kind)
-        usable = [d for d in self._pools.get(w.group, ()) if good[t.D[c.D_NODE, d]]]
+        mine = [d for d in self._pools.get(w.group, ()) if t.NI[c.N_TYPE, t.D[c.D_NODE, d]] == kind]
+        usable = [d for d in mine if self.holdings.is_open(d)]
         if w.item.nodes:
             usable = [d for d in usable if int(t.D[c.D_NODE, d]) in w.item.nodes]
         if w.item.size > len(usable):

@@ -188,7 +188,7 @@ def _keeps_its_devices(t: Matrices, rules: EngineRules, notes: Notes, row: int, 
             if number[w.BY_NODE] == 1:
                 device = I[c.HEAD, row]
                 while device >= 0:
-                    t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] -= 1
+                    t.NI[c.N_RECLAIM, t.D[c.D_NODE, device]] -= 1 - t.D[c.D_CLOSED, device]
                     device = t.D[c.D_NEXT, device]
         return True
     number[w.UNDECIDED] -= 1

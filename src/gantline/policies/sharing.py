@@ -76,7 +76,7 @@ class _Desk:
             held[devices] = True
             self.behind[devices] += self.demand[job]
             self._take(job, self._ways(job)[self._option(job)], devices, -1.0)
-        self.usable: Bools = cluster.node_up[self.node] & (held | (cluster.device_holder == c.FREE))
+        self.usable: Bools = cluster.device_open & (held | (cluster.device_holder == c.FREE))  # for newcomers
 
     def serve(self, ranking: Ranking) -> list[Assignment]:
         """Who gets what, in the order of the ranking; ties fall to those who came first."""
@@ -121,7 +121,7 @@ class _Desk:
     def _stay(self, job: int) -> tuple[int, list[int]] | None:
         """Where it runs, if nobody before it has taken that."""
         devices, way = self._devices(job), self._option(job)
-        free = self.usable[devices] & (self.given[devices] + self.demand[job] <= 1.0 + _SLACK)
+        free = self.given[devices] + self.demand[job] <= 1.0 + _SLACK
         if self.fixed[job] or (free.all() and self._room(self._ways(job)[way], devices)):
             return way, devices
         return None

@@ -121,7 +121,7 @@ class Observer:
             node = int(t.D[c.D_NODE, device])
             jobs = tuple(sorted(t.ids[row] for row in occupants.get(device, ())))
             name = t.cluster.nodes[node].name
-            up = bool(t.NI[c.N_UP, node] == 1) and device not in t.cordoned
+            up = bool(t.NI[c.N_UP, node] == 1 and t.D[c.D_CLOSED, device] == 0)
             devices.append(DeviceView(self._name(device), t.cluster.nodes[node].type, name, up, jobs))
         counters = {
             **scheduler.counters, "active": len(state.rows), "waiting": len(state.waiting_rows), "orders": loop.reconciler.sent,

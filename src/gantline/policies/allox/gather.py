@@ -91,7 +91,7 @@ def vacate(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, leaving
         device = I[c.HEAD, row]
         while device >= 0:
             node = D[c.D_NODE, device]
-            NI[c.N_FREE, node] += NI[c.N_UP, node]
+            NI[c.N_FREE, node] += NI[c.N_UP, node] * (1 - D[c.D_CLOSED, device])
             NF[c.N_CPUS, node] += OF[c.O_CPUS, option]
             NF[c.N_MEMORY, node] += OF[c.O_MEMORY, option]
             device = D[c.D_NEXT, device]

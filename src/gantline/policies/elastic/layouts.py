@@ -62,8 +62,10 @@ class TypeLayout:
         nodes = sorted(rooms)
         held = {place: self.snapshot.jobs.devices(int(job)) for place, job in enumerate(self.jobs) if self._runs[place]}
         capacity = [len(rooms[node]) for node in nodes]
-        leaving = {node for devices in held.values() for node in self.snapshot.cluster.device_node[list(devices)].tolist()} - set(nodes)
-        if leaving or self.grants.sum() > sum(capacity):  # a node is about to go, or more is given than there is: the engine sees to it
+        stays = self.snapshot.cluster.device_open[[device for devices in held.values() for device in devices]].all()
+        if not stays or self.grants.sum() > sum(
+            capacity
+        ):  # a node or a device is about to go, or more is given than there is: the engine sees to it
             return {}
         now = self._now(nodes, held)
         if not self._spread(now, capacity) and self._fall_into_place(now, capacity):
@@ -97,7 +99,7 @@ class TypeLayout:
         usable = (cluster.node_type == self.kind) & cluster.node_up
         found: dict[int, list[int]] = {int(node): [] for node in np.flatnonzero(usable)}
         node_of = cluster.device_node
-        devices = np.flatnonzero(usable[node_of] & np.isin(cluster.device_holder, mine))
+        devices = np.flatnonzero(usable[node_of] & cluster.device_open & np.isin(cluster.device_holder, mine))
         for device, node in zip(devices.tolist(), node_of[devices].tolist()):
             found[node].append(device)
         return found

@@ -79,10 +79,10 @@ def rooms(pool: Pool) -> dict[int, list[int]]:
     """Per node of the pool's type the devices that its jobs may share: free ones and their own."""
     cluster, jobs = pool.snapshot.cluster, pool.snapshot.jobs
     mine = {int(jobs.rows[place]) for place in pool.jobs}
-    node_type, node_up = cluster.node_type, cluster.node_up
+    node_type, is_open = cluster.node_type, cluster.device_open
     found: dict[int, list[int]] = {}
     for device, (node, holder) in enumerate(zip(cluster.device_node.tolist(), cluster.device_holder.tolist())):
-        if node_type[node] == pool.kind and node_up[node] and (holder == -1 or holder in mine):
+        if node_type[node] == pool.kind and is_open[device] and (holder == -1 or holder in mine):
             found.setdefault(node, []).append(device)
     return found
 
