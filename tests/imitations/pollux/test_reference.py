@@ -15,7 +15,7 @@ from gantline.files.profiles import read_profiles
 from gantline.performance.goodput.measured import Profiles
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.workload.generators.pollux import pollux
+from gantline.workload.generators.pollux import PolluxSettings, draw, read_rows
 from gantline.workload.importers.pollux import read
 
 FOLDERS = {"0.5": "workloads-0.5", "1.0": "workloads", "1.5": "workloads-1.5", "2.0": "workloads-2.0"}
@@ -54,10 +54,10 @@ def test_pollux_comes_close_to_the_published_average_with_a_quarter_of_the_gener
     assert run.summary["belief_error_seen"] < run.summary["belief_error_elsewhere"] < 0.5
 
 
-@pytest.mark.parametrize("folder", JOBS)
-def test_the_generator_gives_the_published_workloads(folder: str) -> None:
-    given = {"jobs": JOBS[folder], "table": str(reference("pollux/philly_jobs.csv.gz")), "realistic": folder.endswith("realistic")}
-    for number in (1, 8):
-        columns = ["job", "arrival", "app", "gpus", "batch_size"]
-        published = read(reference("pollux") / folder / f"workload-{number}.csv").frame
-        assert pollux(number, given).frame.select(columns).rows() == published.select(columns).rows()
+def test_the_generator_gives_all_forty_published_workloads() -> None:
+    rows, columns = read_rows(reference("pollux/philly_jobs.csv.gz")), ["job", "arrival", "app", "gpus", "batch_size"]
+    for folder, jobs in JOBS.items():
+        for number in range(1, 9):
+            made = draw(number, PolluxSettings(jobs=jobs, realistic=folder.endswith("realistic")), rows).frame
+            published = read(reference("pollux") / folder / f"workload-{number}.csv").frame
+            assert made.select(columns).rows() == published.select(columns).rows(), (folder, number)

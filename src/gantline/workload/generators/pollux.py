@@ -70,6 +70,11 @@ def pollux(seed: int, given: Mapping[str, object]) -> Trace:
     """The workload of a seed; the original's workload-6 is seed 6."""
     settings = PolluxSettings(**read_given(given, _READERS))
     rows = read_rows(Path(settings.table)) if settings.table else _own_rows(seed, settings.jobs)
+    return draw(seed, settings, rows)
+
+
+def draw(seed: int, settings: PolluxSettings, rows: Rows) -> Trace:
+    """The workload of a seed from rows that were read before."""
     if len(rows.submit) < settings.jobs:
         raise fault("jobs", f"{settings.jobs} of {len(rows.submit)} rows cannot be drawn", "give fewer jobs, or a longer table")
     first, second, third = (random.Random(seed + offset) for offset in (0, 3, 4))
