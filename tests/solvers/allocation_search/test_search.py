@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from hashlib import sha256
 from itertools import product
 
 import numpy as np
@@ -11,10 +13,11 @@ from hypothesis import strategies as st
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
-from gantline.solvers.allocation_search.fronts import crowding, find_fronts, group_by_front, sort_by_objectives
+from gantline.solvers.allocation_search.fronts import crowding, find_fronts, group_by_front, merge_by_objectives, sort_by_objectives
 from gantline.solvers.allocation_search.search import Demand, search
-from gantline.solvers.allocation_search.variation import Rules, Scratch, jumps, repair
-from gantline.solvers.allocation_search.words import fields_for, pack, unpack
+from gantline.solvers.allocation_search.settling import Problem, settle_one
+from gantline.solvers.allocation_search.variation import Rules, jumps, scratch_for
+from gantline.solvers.allocation_search.words import layout_for, pack, unpack
 
 
 def demand(jobs: int, nodes: int, per_node: int, *, power: float = -1.0, seed: int = 0, present: Ints | None = None) -> Demand:
@@ -53,8 +56,8 @@ def is_possible(rows: Ints, capacity: Ints, most: Ints, avoid: bool) -> bool:
 @settings(deadline=None)
 def test_rows_survive_being_packed(nodes: int, most: int, seed: int) -> None:
     rows = np.random.default_rng(seed).integers(0, most + 1, (3, 5, nodes))
-    fields = fields_for(nodes, most)
-    assert (unpack(pack(rows, fields), fields) == rows).all()
+    layout = layout_for(nodes, most)
+    assert (unpack(pack(rows, layout), layout) == rows).all()
 
 
 @given(st.integers(1, 9), st.integers(1, 20), st.sampled_from([1, 4, 5, 6, 8]), st.booleans(), st.integers(0, 10_000))
@@ -64,12 +67,12 @@ def test_repair_makes_any_allocation_possible_and_adds_nothing(jobs: int, nodes:
     capacity = rng.integers(1, per_node + 1, nodes)
     rows = np.minimum(rng.integers(0, per_node + 1, (jobs, nodes)) * rng.integers(0, 2, (jobs, nodes)), capacity)
     most = rng.integers(1, nodes * per_node + 1, jobs)
-    fields = fields_for(nodes, per_node)
-    words = pack(rows, fields)
-    room = [np.zeros(nodes, dtype=np.int64) for _ in range(2)]
-    scratch = Scratch(np.zeros((jobs, fields.words), dtype=np.uint64), *room, np.zeros(fields.words, dtype=np.uint64), jumps(jobs))
-    repair(np.array([seed], dtype=np.uint64), fields, Rules(avoid, 16), words, pack(capacity, fields), most, scratch)
-    after = unpack(words, fields)
+    layout = layout_for(nodes, per_node)
+    words, present = pack(rows, layout), np.zeros((jobs, layout.words), dtype=np.uint64)
+    speedup = np.ones((jobs, 2, nodes * per_node + 1))
+    problem = Problem(pack(capacity, layout), present, most, speedup, np.ones(jobs), 1.0, -1.0, False, nodes > 16)
+    settle_one(seed, layout, Rules(avoid, 16), problem, words, scratch_for(jobs, layout))
+    after = unpack(words, layout)
     assert is_possible(after, capacity, most, avoid)
     assert (after <= rows).all()
     assert (after.sum() == 0) == (rows.sum() == 0)
@@ -98,6 +101,19 @@ def test_answers_are_possible_and_depend_on_the_seed_alone(nodes: int, per_node:
     assert found.objective[0] == pytest.approx(plain_objective(world, found.best))
 
 
+@pytest.mark.parametrize(
+    ("nodes", "per_node", "jobs", "told"),
+    [(16, 4, 12, "dbed77c2adfa"), (5, 8, 9, "748201c4b148"), (20, 4, 30, "a1f2410d1c6e")],
+)
+def test_a_seed_means_the_same_search_from_one_version_to_the_next(nodes: int, per_node: int, jobs: int, told: str) -> None:
+    capacity, counts = np.full(nodes, per_node), np.arange(nodes * per_node + 1.0)
+    speedup = np.stack([[counts / (1.0 + counts / (4 + job)), counts / (1.5 + counts / (4 + job))] for job in range(jobs)])
+    world = replace(demand(jobs, nodes, per_node), speedup=speedup)  # numbers that are the same on every machine
+    found = search(world, capacity, 5, size=30, generations=20)
+    found = search(replace(world, present=found.best), capacity, 6, start=found.front, size=30, generations=20)
+    assert sha256(found.front.astype("<i8").tobytes()).hexdigest()[:12] == told
+
+
 def test_a_search_goes_on_where_the_last_one_ended() -> None:
     capacity, world = np.full(8, 4), demand(10, 8, 4)
     first = search(world, capacity, 1, size=30, generations=10)
@@ -114,18 +130,22 @@ def test_one_job_with_one_device_ends_when_all_ways_are_known() -> None:
 
 def test_nodes_that_are_too_large_are_refused() -> None:
     with pytest.raises(UsageError, match="a node has 64 devices"):
-        fields_for(2, 64)
+        layout_for(2, 64)
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40))
 @settings(deadline=None)
 def test_fronts_are_those_of_the_definition(points: list[tuple[int, int]]) -> None:
-    objective = np.array(points, dtype=np.float64)
+    first, second = np.array(points, dtype=np.float64).T.copy()
     n = len(points)
-    order, rank, room = np.arange(n), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    sort_by_objectives(objective, order, n)
-    assert [points[i] for i in order] == sorted(points)
-    find_fronts(objective, order, n, rank, room)
+    half = n // 2
+    rank, room, keys = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros((2, n))
+    order, others = np.arange(n), np.arange(half, n)
+    sort_by_objectives(first, second, order, half, keys[0], room)
+    sort_by_objectives(first, second, others, n - half, keys[0], room)
+    merge_by_objectives(first, second, order, half, others, n - half, room)
+    assert order.tolist() == sorted(range(n), key=lambda i: (points[i], i))
+    find_fronts(first, second, order, n, rank, keys)
     left, front = set(range(n)), 0
     while left:
         free = {
@@ -136,17 +156,17 @@ def test_fronts_are_those_of_the_definition(points: list[tuple[int, int]]) -> No
 
 
 def test_the_ends_of_a_front_are_never_crowded_and_copies_always() -> None:
-    objective = np.array([(0.0, 4.0), (1.0, 2.0), (1.0, 2.0), (2.0, 1.0), (4.0, 0.0)])
+    first, second = np.array([0.0, 1.0, 1.0, 2.0, 4.0]), np.array([4.0, 2.0, 2.0, 1.0, 0.0])
     distance = np.zeros(5)
-    crowding(objective, np.arange(5), distance, np.zeros(5, dtype=np.int64))
+    crowding(first, second, np.arange(5), 0, 5, distance, np.zeros(5, dtype=np.int64))
     assert distance.tolist() == [np.inf, 2 / 4 + 3 / 4, 0.0, 3 / 4 + 2 / 4, np.inf]
 
 
 def test_sorting_by_front_keeps_the_order_within_each() -> None:
     order, rank = np.array([4, 0, 3, 1, 2]), np.array([1, 0, 1, 2, 0])
-    begin, room = np.zeros(6, dtype=np.int64), np.zeros(5, dtype=np.int64)
-    group_by_front(order, 5, rank, 3, begin, room)
-    assert order.tolist() == [4, 1, 0, 2, 3]
+    begin, grouped = np.zeros(6, dtype=np.int64), np.zeros(5, dtype=np.int64)
+    group_by_front(order, 5, rank, 3, begin, grouped)
+    assert grouped.tolist() == [4, 1, 0, 2, 3]
     assert begin[:4].tolist() == [0, 2, 4, 5]
 
 

@@ -13,56 +13,82 @@ from gantline.core.jit import kernel
 
 
 @kernel
-def sort_by_objectives(objective: Floats, order: Ints, count: int) -> None:
-    """Sort the first ``count`` of ``order`` by (first, second) objective; equals keep their order (shell sort with a tie rule)."""
-    gap = 1
-    while gap < count // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, count):
-            mine = order[i]
-            a, b = objective[mine, 0], objective[mine, 1]
-            j = i
-            while j >= gap:
-                other = order[j - gap]
-                c, d = objective[other, 0], objective[other, 1]
-                if c < a or (c == a and (d < b or (d == b and other < mine))):
-                    break
-                order[j] = other
-                j -= gap
-            order[j] = mine
-        gap //= 3
+def sort_by(value: Floats, order: Ints, begin: int, end: int, keys: Floats, room: Ints) -> None:
+    """Sort a stretch of ``order`` by a number of each; equals keep their order.
+
+    Each is put where it belongs by counting who comes before it: for hundreds this is quicker than sorting, because no step depends on how
+    a comparison ends, and several are made at once.
+    """
+    count = end - begin
+    for i in range(count):
+        keys[i], room[i] = value[order[begin + i]], order[begin + i]
+    for i in range(count):
+        mine, before = keys[i], begin
+        for j in range(i):
+            before += keys[j] <= mine
+        for j in range(i + 1, count):
+            before += keys[j] < mine
+        order[before] = room[i]
 
 
 @kernel
-def dominates(objective: Floats, a: int, b: int) -> bool:
-    """Whether one is nowhere worse and somewhere better."""
-    x, y, u, v = objective[a, 0], objective[a, 1], objective[b, 0], objective[b, 1]
-    return bool(x <= u and y <= v and (x < u or y < v))
+def sort_by_objectives(first: Floats, second: Floats, order: Ints, count: int, keys: Floats, room: Ints) -> None:
+    """Sort the first ``count`` of ``order`` by (first, second) objective; equals keep their order."""
+    sort_by(first, order, 0, count, keys, room)
+    for i in range(1, count):
+        one = order[i]
+        j = i
+        while j > 0 and first[order[j - 1]] == first[one] and second[order[j - 1]] > second[one]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = one
 
 
 @kernel
-def find_fronts(objective: Floats, order: Ints, count: int, rank: Ints, last: Ints) -> int:
-    """The front of each of ``order`` (sorted by objectives) into ``rank``; how many fronts there are. ``last`` is room to work."""
+def merge_by_objectives(first: Floats, second: Floats, order: Ints, count: int, others: Ints, more: int, room: Ints) -> None:
+    """Merge two sorted lists into ``order``, equals by their numbers."""
+    for i in range(count):
+        room[i] = order[i]
+    i = j = 0
+    while i < count and j < more:
+        one, two = room[i], others[j]
+        a, b, c, d = first[one], second[one], first[two], second[two]
+        mine = (a < c) | ((a == c) & ((b < d) | ((b == d) & (one < two))))
+        order[i + j] = one if mine else two
+        i += 1 if mine else 0
+        j += 0 if mine else 1
+    while i < count:
+        order[i + j] = room[i]
+        i += 1
+    while j < more:
+        order[i + j] = others[j]
+        j += 1
+
+
+@kernel
+def find_fronts(first: Floats, second: Floats, order: Ints, count: int, rank: Ints, keys: Floats) -> int:
+    """The front of each of ``order`` (sorted by objectives) into ``rank``; how many fronts there are."""
     found = 0
+    x, y = keys[0], keys[1]  # the last member of each front
     for i in range(count):
         one = order[i]
-        low, high = 0, found  # the first front whose last member does not dominate this one
-        while low < high:
-            middle = (low + high) // 2
-            if dominates(objective, last[middle], one):
-                low = middle + 1
-            else:
-                high = middle
+        a, b = first[one], second[one]
+        low, left = 0, found  # the first front whose last member does not dominate this one
+        while left > 0:
+            half = left >> 1
+            middle = low + half
+            dominated = (y[middle] < b) | ((y[middle] == b) & (x[middle] < a))
+            low = middle + 1 if dominated else low
+            left = left - half - 1 if dominated else half
         rank[one] = low
-        last[low] = one
+        x[low], y[low] = a, b
         found = max(found, low + 1)
     return found
 
 
 @kernel
-def group_by_front(order: Ints, count: int, rank: Ints, fronts: int, begin: Ints, room: Ints) -> None:
-    """Sort the first ``count`` of ``order`` by front, each front in the order it had; where each begins goes into ``begin``."""
+def group_by_front(order: Ints, count: int, rank: Ints, fronts: int, begin: Ints, grouped: Ints) -> None:
+    """The first ``count`` of ``order`` by front, each front in the order it had; where each begins goes into ``begin``."""
     for front in range(fronts + 1):
         begin[front] = 0
     for i in range(count):
@@ -71,39 +97,36 @@ def group_by_front(order: Ints, count: int, rank: Ints, fronts: int, begin: Ints
         begin[front + 1] += begin[front]
     for i in range(count):
         front = rank[order[i]]
-        room[begin[front]] = order[i]
+        grouped[begin[front]] = order[i]
         begin[front] += 1
     for front in range(fronts, 0, -1):
         begin[front] = begin[front - 1]
     begin[0] = 0
-    for i in range(count):
-        order[i] = room[i]
 
 
 @kernel
-def crowding(objective: Floats, front: Ints, distance: Floats, distinct: Ints) -> None:
-    """Crowding distances within a front that is sorted by objectives. Repeated objectives count 0, the ends infinity."""
-    size, count = front.size, 0
-    for i in range(size):
-        one = front[i]
-        distance[one] = np.inf if size <= 2 else 0.0
+def crowding(first: Floats, second: Floats, order: Ints, begin: int, end: int, distance: Floats, distinct: Ints) -> None:
+    """Crowding distances within a front, a stretch that is sorted by objectives. Repeated objectives count 0, the ends infinity."""
+    count = 0
+    for i in range(begin, end):
+        one = order[i]
+        distance[one] = np.inf if end - begin <= 2 else 0.0
         if count > 0:
             before = distinct[count - 1]
-            if objective[before, 0] == objective[one, 0] and objective[before, 1] == objective[one, 1]:
+            if first[before] == first[one] and second[before] == second[one]:
                 continue
         distinct[count] = one
         count += 1
-    if size <= 2:
+    if end - begin <= 2:
         return
-    first, final = distinct[0], distinct[count - 1]
-    width = objective[final, 0] - objective[first, 0]
-    height = objective[first, 1] - objective[final, 1]
-    distance[first] = distance[final] = np.inf
+    left, right = distinct[0], distinct[count - 1]
+    width, height = first[right] - first[left], second[left] - second[right]
+    distance[left] = distance[right] = np.inf
     for i in range(1, count - 1):
         before, after = distinct[i - 1], distinct[i + 1]
         gap = 0.0
         if width > 0.0:
-            gap += (objective[after, 0] - objective[before, 0]) / width
+            gap += (first[after] - first[before]) / width
         if height > 0.0:
-            gap += (objective[before, 1] - objective[after, 1]) / height
+            gap += (second[before] - second[after]) / height
         distance[distinct[i]] = gap

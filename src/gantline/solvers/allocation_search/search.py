@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.solvers.allocation_search.evolution import Population, Problem, evolve
-from gantline.solvers.allocation_search.variation import Rules, Scratch, jumps
-from gantline.solvers.allocation_search.words import fields_for, pack, unpack
+from gantline.solvers.allocation_search.evolution import Population, evolve
+from gantline.solvers.allocation_search.settling import Problem
+from gantline.solvers.allocation_search.variation import Rules, scratch_for
+from gantline.solvers.allocation_search.words import layout_for, pack, unpack
 
 
 @dataclass(frozen=True)
@@ -52,50 +53,43 @@ def search(
 ) -> Found:
     """Search allocations of ``capacity`` (devices per node) to jobs; ``start`` holds members [n, jobs, nodes] to begin with."""
     jobs, nodes = demand.present.shape
-    fields = fields_for(nodes, int(capacity.max(initial=1)))
+    layout = layout_for(nodes, int(capacity.max(initial=1)))
     problem = Problem(
-        capacity.astype(np.int64),
-        pack(capacity, fields),
-        pack(demand.present, fields),
+        pack(capacity, layout),
+        pack(demand.present, layout),
         demand.most.astype(np.int64),
-        demand.speedup,
+        np.ascontiguousarray(demand.speedup),
         demand.penalty,
         float(demand.scale),
         float(demand.power),
         bool(demand.count_nodes),
+        nodes > most_nodes,
     )
     places = 2 * size + 1
     population = Population(
-        np.zeros((places, jobs, fields.words), dtype=np.uint64),
-        np.zeros((places, 2)),
+        np.empty((places, jobs, layout.words), dtype=np.uint64),
+        np.zeros((2, places)),
         np.zeros(places, dtype=np.uint64),
         np.zeros(places),
         np.arange(places),
         np.zeros(places, dtype=np.int64),
         np.zeros(places, dtype=np.int64),
         np.zeros(places, dtype=np.int64),
+        np.zeros(places, dtype=np.int64),
+        np.zeros((2, places)),
         np.zeros(4 * size, dtype=np.int64),
         np.zeros(places, dtype=np.int64),
         np.zeros(1 << (4 * places).bit_length(), dtype=np.int64),
     )
     first = demand.present[None] if start is None or not len(start) else start[:size]
-    population.rows[: len(first)] = pack(first, fields)
-    scratch = Scratch(
-        np.zeros((jobs, fields.words), dtype=np.uint64),
-        np.zeros(nodes, dtype=np.int64),
-        np.zeros(nodes, dtype=np.int64),
-        np.zeros(fields.words, dtype=np.uint64),
-        jumps(jobs),
-    )
-    state = np.array([seed], dtype=np.uint64)
-    outcome = np.zeros(3, dtype=np.int64)
-    evolve(state, fields, Rules(avoid, most_nodes), problem, population, scratch, len(first), size, generations, outcome)
-    best, count, made = (int(number) for number in outcome)
+    population.rows[: len(first)] = pack(first, layout)
+    scratch = scratch_for(jobs, layout)
+    best, count, made = evolve(seed, layout, Rules(avoid, most_nodes), problem, population, scratch, len(first), size, generations)
     members = population.order[:count]
     front = members[population.rank[members] == 0]
     return Found(
-        unpack(population.rows[best], fields),
-        unpack(population.rows[front], fields),
-        (float(population.objective[best, 0]), float(population.objective[best, 1])),
+        unpack(population.rows[best], layout),
+        unpack(population.rows[front], layout),
+        (float(population.objective[0, best]), float(population.objective[1, best])),
         made,
     )

@@ -1,34 +1,30 @@
-"""How allocations are varied and put right again: crossover, mutation and repair as Pollux has them (OSDI 2021, section 4.2.2)."""
+"""How allocations change: rows are exchanged between parents, go back to the present, lose entries and grow where nodes have room.
+
+Random numbers come in the order of the steps: rows that go back, rows that are thinned, entries that are chosen because their job is on
+the node, entries that are chosen by chance, and (in `settling`) what the chosen become.
+"""
 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
-from gantline.solvers.allocation_search.chance import below, uniform, word
-from gantline.solvers.allocation_search.words import (
-    Fields,
-    Words,
-    at,
-    clip,
-    lowest,
-    place_of,
-    put,
-    shift_of,
-    spans_nodes,
-    spread_out,
-    tops,
-    total,
-)
+from gantline.solvers.allocation_search.chance import STEP, mixed, uniform
+from gantline.solvers.allocation_search.words import Fields, Layout, Words, lowest, tops, whole, with_room
+
+Small = NDArray[np.int16]
 
 _16: Final = np.uint64(16)
 _11, _52 = np.uint64(11), np.uint64(52)
 _UNIT: Final = 1.0 / (1 << 53)
 _LOW: Final = np.uint64(0xFFFF)
+_NONE: Final = np.uint64(0)
 
 
 class Rules(NamedTuple):
@@ -44,199 +40,153 @@ class Rules(NamedTuple):
 class Scratch(NamedTuple):
     """Room to work in."""
 
-    hit: Words  # [jobs, words]: entries that were redrawn
-    holders: Ints  # per node: jobs on it
+    chosen: Words  # [jobs, words]: top bits of the entries that are drawn anew
+    used: Words  # per word, as are the following
+    holders: Words
+    left: Words
+    taken: Words
+    closed: Words
     visit: Ints  # nodes in random order
-    left: Words  # per word
-    jump: Ints  # see `jumps`
+    jump: Small  # see `jumps`
+
+
+def scratch_for(jobs: int, layout: Layout) -> Scratch:
+    """Room to work in for so many jobs."""
+    used, holders, left, taken, closed = np.zeros((5, layout.words), dtype=np.uint64)
+    chosen, visit = np.zeros((jobs, layout.words), dtype=np.uint64), np.zeros(2 * layout.nodes, dtype=np.int64)
+    return Scratch(chosen, used, holders, left, taken, closed, visit, jumps(jobs))
 
 
 @kernel
-def cross(state: Words, rules: Rules, one: Words, two: Words, first: Words, second: Words) -> None:
-    """Two children of two parents, who exchange the rows before a random one."""
-    jobs, words = one.shape
-    cut = below(state, jobs) if uniform(state) < rules.crossover else 0
-    for j in range(jobs):
-        for k in range(words):
-            if j < cut:
-                first[j, k], second[j, k] = two[j, k], one[j, k]
-            else:
-                first[j, k], second[j, k] = one[j, k], two[j, k]
+def vary(
+    state: np.uint64, f: Fields, rules: Rules, one: Words, two: Words, cut: int, child: Words, present: Words, room: Words, s: Scratch
+) -> tuple[np.uint64, int]:
+    """A child with the rows of ``two`` before the cut and of ``one`` behind it, mutated. Entries to draw anew are in ``s.chosen``.
 
-
-@kernel
-def mutate(state: Words, f: Fields, rules: Rules, rows: Words, present: Words, capacity: Ints, s: Scratch) -> None:
-    """Rows go back to the present, lose entries, and grow where nodes have room.
-
-    Per node with room, any job is chosen with probability one over the jobs, and one that is there already with one over those that are
-    there as well; an entry that is chosen is drawn anew from what it is up to the whole node.
+    The state, and how many are to be drawn; -1 if no node has room, and ``s.chosen`` says nothing.
     """
-    jobs, words = rows.shape
-    _return_rows(state, rules, rows, present)
-    _thin_rows(state, f, rules, rows)
-    count = _find_room(f, rows, capacity, s)
-    if count == 0:
-        return
+    state = _inherit(state, f, rules, one, two, cut, child, present, s)
+    some = _NONE
+    for k in range(child.shape[1]):
+        s.left[k] = with_room(f, s.used[k], room[k])
+        some |= s.left[k]
+    if some == _NONE:
+        return state, -1
+    state, count = _choose_holders(state, f, child, s)
+    return _choose_by_chance(state, s, count)
+
+
+@kernel
+def _inherit(
+    state: np.uint64, f: Fields, rules: Rules, one: Words, two: Words, cut: int, child: Words, present: Words, s: Scratch
+) -> np.uint64:
+    """Rows of the parents, some of which go back to the present, and some lose entries. What is used, and by how many, goes to scratch."""
+    jobs, words = child.shape
+    keep, thin = np.uint64(rules.keep * 65536.0), np.uint64(rules.thin * 65536.0)
+    ahead = state + np.uint64((jobs + 3) >> 2) * STEP
+    returns = thins = _NONE
+    for k in range(words):
+        s.used[k] = s.holders[k] = _NONE
+    for j in range(jobs):
+        if j & 3 == 0:  # four draws of sixteen bits from one word
+            state += STEP
+            ahead += STEP
+            returns, thins = mixed(state), mixed(ahead)
+        thinned = thins & _LOW < thin
+        if returns & _LOW < keep:
+            _copy(present, child, j)
+        elif j < cut:
+            _copy(two, child, j)
+        else:
+            _copy(one, child, j)
+        returns >>= _16
+        thins >>= _16
+        for k in range(words):
+            row = child[j, k]
+            entries = tops(f, row)
+            if thinned and entries:
+                rest = entries
+                while rest:
+                    bit = lowest(rest)
+                    rest ^= bit
+                    ahead += STEP
+                    entries ^= bit if uniform(ahead) < rules.thin else _NONE
+                row &= whole(f, entries)
+                child[j, k] = row
+            s.used[k] += row
+            s.holders[k] += entries >> f.top
+    return ahead
+
+
+@kernel
+def _copy(source: Words, target: Words, j: int) -> None:
+    for k in range(source.shape[1]):
+        target[j, k] = source[j, k]
+
+
+@kernel
+def _choose_holders(state: np.uint64, f: Fields, child: Words, s: Scratch) -> tuple[np.uint64, int]:
+    """On nodes with room, each job that is there is chosen with one over those that are; how many are."""
+    jobs, words = child.shape
+    count = 0
     for j in range(jobs):
         for k in range(words):
-            s.hit[j, k] = np.uint64(0)
-            rest = tops(f, rows[j, k]) & s.left[k]
+            rest, chosen = tops(f, child[j, k]) & s.left[k], _NONE
             while rest:
                 bit = lowest(rest)
                 rest ^= bit
-                holders = s.holders[(k << f.log) + place_of(f, bit)]
-                if holders == 1 or uniform(state) * holders < 1.0:
-                    s.hit[j, k] |= bit
+                one, holders = bit >> f.top, s.holders[k] & whole(f, bit)  # both as they lie in the field
+                state += STEP if holders != one else _NONE  # nobody draws lots with itself
+                if (holders == one) | (uniform(state) * float(holders) < float(one)):
+                    chosen |= bit
+                    count += 1
+            s.chosen[j, k] = chosen
+    return state, count
+
+
+@kernel
+def _choose_by_chance(state: np.uint64, s: Scratch, count: int) -> tuple[np.uint64, int]:
+    """On nodes with room, any job is chosen with one over the jobs; how many are with those that were."""
+    jobs, words = s.chosen.shape
     log_miss = math.log(1.0 - 1.0 / jobs) if jobs > 1 else -np.inf
-    place, job = 0, _jump(state, s.jump, log_miss)
+    k, rest, job = 0, s.left[0], 0
     while True:
-        while job >= jobs:
-            job -= jobs
-            place += 1
-        if place >= count:
-            break
-        node = s.visit[place]
-        s.hit[job, node >> f.log] |= np.uint64(1) << (shift_of(f, node) + f.top)
-        job += 1 + _jump(state, s.jump, log_miss)
-    for j in range(jobs):
-        for k in range(words):
-            rest = s.hit[j, k]
-            while rest:
-                bit = lowest(rest)
-                rest ^= bit
-                node = (k << f.log) + place_of(f, bit)
-                now = at(f, rows[j], node)
-                put(f, rows[j], node, now + below(state, capacity[node] - now + 1))
+        state += STEP
+        job += _jump(state, s.jump, log_miss)
+        while job >= jobs or rest == _NONE:
+            if rest:
+                rest ^= lowest(rest)
+                job -= jobs
+            else:
+                k += 1
+                if k == words:
+                    return state, count
+                rest = s.left[k]
+        bit = lowest(rest)
+        count += 1 if s.chosen[job, k] & bit == _NONE else 0
+        s.chosen[job, k] |= bit
+        job += 1
 
 
-def jumps(jobs: int) -> Ints:
+@cache
+def jumps(jobs: int) -> Small:
     """How many jobs are passed over until the next one is chosen with one over the jobs, for each of 4,096 equal parts of the chances.
 
-    -1 where the part holds more than one answer.
+    -1 where the part holds more than one answer, or a large one.
     """
     chance = np.arange(4097) / 4096.0
     with np.errstate(divide="ignore"):
         passed = np.log(1.0 - chance) / np.log(1.0 - 1.0 / jobs) if jobs > 1 else np.zeros(4097)
     low, high = np.floor(passed[:-1]), np.floor(np.minimum(passed[1:], 1e9) - 1e-9)
-    return np.where(low >= high, low, -1.0).astype(np.int64)
+    return np.where((low >= high) & (low < 1 << 15), low, -1.0).astype(np.int16)
 
 
 @kernel
-def _jump(state: Words, jump: Ints, log_miss: float) -> int:
+def _jump(state: np.uint64, jump: Small, log_miss: float) -> int:
     """How many jobs are passed over: by the table, or by a logarithm where it has no answer."""
-    drawn = word(state)
+    drawn = mixed(state)
     found = jump[np.int64(drawn >> _52)]
     if found >= 0:
         return int(found)
     chance = float(np.int64(drawn >> _11)) * _UNIT
     return int(min(math.log(1.0 - chance) / log_miss, 1e9))
-
-
-@kernel
-def _find_room(f: Fields, rows: Words, capacity: Ints, s: Scratch) -> int:
-    """Nodes with room into ``visit`` and as top bits into ``left``, the jobs on each into ``holders``; how many nodes there are."""
-    jobs, words = rows.shape
-    count = 0
-    for k in range(words):
-        used, holders, room = np.uint64(0), np.uint64(0), np.uint64(0)
-        for j in range(jobs):
-            used += rows[j, k]
-            holders += tops(f, rows[j, k]) >> f.top
-        first = k << f.log
-        for node in range(first, min(first + (1 << f.log), f.nodes)):
-            shift = shift_of(f, node)
-            if np.int64((used >> shift) & f.full) < capacity[node]:
-                s.holders[node] = np.int64((holders >> shift) & f.full)
-                s.visit[count] = node
-                count += 1
-                room |= np.uint64(1) << (shift + f.top)
-        s.left[k] = room
-    return count
-
-
-@kernel
-def _return_rows(state: Words, rules: Rules, rows: Words, present: Words) -> None:
-    jobs, words = rows.shape
-    limit, bits = np.uint64(rules.keep * 65536.0), np.uint64(0)
-    for j in range(jobs):
-        bits = word(state) if j & 3 == 0 else bits >> _16  # four draws of sixteen bits from one word
-        if bits & _LOW < limit:
-            for k in range(words):
-                rows[j, k] = present[j, k]
-
-
-@kernel
-def _thin_rows(state: Words, f: Fields, rules: Rules, rows: Words) -> None:
-    jobs, words = rows.shape
-    limit, bits = np.uint64(rules.thin * 65536.0), np.uint64(0)
-    for j in range(jobs):
-        bits = word(state) if j & 3 == 0 else bits >> _16
-        if bits & _LOW < limit:
-            for k in range(words):
-                rest = tops(f, rows[j, k])
-                while rest:
-                    bit = lowest(rest)
-                    rest ^= bit
-                    if uniform(state) < rules.thin:
-                        rows[j, k] &= ~spread_out(f, bit)
-
-
-@kernel
-def repair(state: Words, f: Fields, rules: Rules, rows: Words, capacity: Words, most: Ints, s: Scratch) -> None:
-    """Make an allocation possible: no two spanning jobs on a node, no job above its own limit, no node above its devices."""
-    jobs, words = rows.shape
-    if rules.avoid:
-        _part_spanning(f, rows, s)
-    for k in range(words):
-        s.left[k] = capacity[k]
-    for j in range(jobs):
-        held, spans = 0, 0
-        for k in range(words):
-            if rows[j, k]:
-                held += total(f, rows[j, k])
-                if f.nodes > rules.most_nodes:
-                    spans += total(f, tops(f, rows[j, k]) >> f.top)
-        if held > most[j] or spans > rules.most_nodes:
-            _cut_back(state, f, rows[j], most[j], rules.most_nodes, s.visit)
-        for k in range(words):
-            if rows[j, k]:
-                rows[j, k] = clip(f, rows[j, k], s.left[k])
-                s.left[k] -= rows[j, k]
-
-
-@kernel
-def _part_spanning(f: Fields, rows: Words, s: Scratch) -> None:
-    """On each node the first job that spans nodes stays. The second goes, and with it everyone behind it, as in the original."""
-    jobs, words = rows.shape
-    taken, closed = s.left, s.hit[0]
-    for k in range(words):
-        taken[k] = np.uint64(0)
-        closed[k] = np.uint64(0)
-    for j in range(jobs):
-        spans = spans_nodes(f, rows[j])
-        for k in range(words):
-            if spans:
-                mine = spread_out(f, tops(f, rows[j, k]))
-                closed[k] |= taken[k] & mine
-                taken[k] |= mine
-            rows[j, k] &= ~closed[k]
-
-
-@kernel
-def _cut_back(state: Words, f: Fields, row: Words, most: int, most_nodes: int, visit: Ints) -> None:
-    """Keep a job's nodes in random order until its limit is reached."""
-    count = 0
-    for k in range(row.size):
-        rest = tops(f, row[k])
-        while rest:
-            bit = lowest(rest)
-            rest ^= bit
-            visit[count] = (k << f.log) + place_of(f, bit)
-            count += 1
-    left = most
-    for i in range(count):
-        j = i + below(state, count - i)
-        visit[i], visit[j] = visit[j], visit[i]
-        kept = min(at(f, row, visit[i]), left) if i < most_nodes else 0
-        put(f, row, visit[i], kept)
-        left -= kept

@@ -1,8 +1,8 @@
 """Allocations in machine words: one field of a few bits per node, sixteen or eight nodes a word, and arithmetic on all of them at once.
 
 A job's allocation is a row of small numbers, devices per node. A search looks at millions of such rows, and what it asks of them (how many
-in all, on how many nodes, clip to what is left on each node) takes one or two instructions for a whole word. Fields keep their top bit
-free, so sums of neighbours never run into each other.
+in all, on how many nodes, clip to what is left on each node) takes a few instructions for a whole word. An entry stays in its field while
+it is worked on: numbers and limits are compared at the same place, so nothing is shifted down. Entries leave their top bit free.
 """
 
 from __future__ import annotations
@@ -25,65 +25,71 @@ _GATHER: Final = np.uint64(0x0001000100010001)
 _4: Final = np.uint64(4)
 _8: Final = np.uint64(8)
 _48: Final = np.uint64(48)
+_NARROW: Final = np.uint64(0x8888888888888888)
+_WIDE: Final = np.uint64(0x8080808080808080)
+_3: Final = np.uint64(3)
+_7: Final = np.uint64(7)
 
 
-class Fields(NamedTuple):
+class Layout(NamedTuple):
     """How nodes lie in words."""
 
     nodes: int
     width: int  # bits of a field
-    log: int  # of the nodes per word
+    per_word: int
     words: int
-    top: np.uint64  # shift of a field's top bit down to its lowest
-    ones: np.uint64  # 1 in every field
+
+
+class Fields(NamedTuple):
+    """Where fields begin and end, as kernels need it."""
+
     high: np.uint64  # the top bit of every field
-    full: np.uint64  # all bits of one field
-
-    @property
-    def per_word(self) -> int:
-        return 1 << self.log
+    top: np.uint64  # shift of a field's top bit down to its lowest
+    narrow: bool  # fields of four bits, not of eight
 
 
-def fields_for(nodes: int, most: int) -> Fields:
+def layout_for(nodes: int, most: int) -> Layout:
     """Fields for so many nodes with at most so many devices each. Three rows may meet on a node before they are repaired."""
     if most > 42:
         raise UsageError(f"a node has {most} devices", where="allocation search", fix="nodes of 42 devices at most")
     width = 4 if most <= 5 else 8
-    ones = sum(1 << shift for shift in range(0, 64, width))
-    log = 4 if width == 4 else 3
-    return Fields(
-        nodes,
-        width,
-        log,
-        (nodes + (1 << log) - 1) >> log,
-        np.uint64(width - 1),
-        np.uint64(ones),
-        np.uint64(ones << (width - 1)),
-        np.uint64((1 << width) - 1),
-    )
+    return Layout(nodes, width, 64 // width, -(-nodes * width // 64))
 
 
-def pack(rows: Ints, fields: Fields) -> Words:
+def pack(rows: Ints, layout: Layout) -> Words:
     """Rows of devices per node as words; the last axis is nodes."""
-    table = np.asarray(rows, dtype=np.uint64)
-    padded = np.zeros((*table.shape[:-1], fields.words * fields.per_word), dtype=np.uint64)
-    padded[..., : fields.nodes] = table
-    shifts = (np.arange(fields.per_word) * fields.width).astype(np.uint64)
-    shaped = padded.reshape(*table.shape[:-1], fields.words, fields.per_word)
-    return np.asarray(np.bitwise_or.reduce(shaped << shifts, axis=-1))
+    if layout.width == 8:
+        padded = np.zeros((*rows.shape[:-1], layout.words * 8), dtype=np.uint8)
+        padded[..., : layout.nodes] = rows
+    else:
+        halves = np.zeros((*rows.shape[:-1], layout.words * 16), dtype=np.uint8)
+        halves[..., : layout.nodes] = rows
+        padded = halves[..., ::2] | (halves[..., 1::2] << 4)
+    return np.ascontiguousarray(padded).view("<u8").astype(np.uint64, copy=False)
 
 
-def unpack(words: Words, fields: Fields) -> Ints:
+def unpack(words: Words, layout: Layout) -> Ints:
     """Words as rows of devices per node."""
-    shifts = (np.arange(fields.per_word) * fields.width).astype(np.uint64)
-    wide = (words[..., None] >> shifts) & fields.full
-    return wide.reshape(*words.shape[:-1], fields.words * fields.per_word)[..., : fields.nodes].astype(np.int64)
+    bytes_of = np.ascontiguousarray(words.astype("<u8", copy=False)).view(np.uint8)
+    if layout.width == 8:
+        return bytes_of[..., : layout.nodes].astype(np.int64)
+    found = np.empty((*bytes_of.shape[:-1], 2 * bytes_of.shape[-1]), dtype=np.int64)
+    found[..., ::2], found[..., 1::2] = bytes_of & 15, bytes_of >> 4
+    return found[..., : layout.nodes]
+
+
+@kernel
+def fields_of(layout: Layout) -> Fields:
+    """The masks and shifts of a layout."""
+    if layout.width == 4:
+        return Fields(_NARROW, _3, True)
+    return Fields(_WIDE, _7, False)
 
 
 @kernel
 def total(f: Fields, x: np.uint64) -> int:
     """The sum of all fields."""
-    if f.width == 4:
+    if f.narrow:
         x = (x & _BYTES) + ((x >> _4) & _BYTES)
     x = (x & _PAIRS) + ((x >> _8) & _PAIRS)
     return int(np.int64((x * _GATHER) >> _48))
@@ -92,61 +98,35 @@ def total(f: Fields, x: np.uint64) -> int:
 @kernel
 def tops(f: Fields, x: np.uint64) -> np.uint64:
     """The top bit of every field that is not zero."""
-    return ((x + (f.high - f.ones)) | x) & f.high
+    return ((x + (f.high - (f.high >> f.top))) | x) & f.high
 
 
 @kernel
-def spread_out(f: Fields, tops_set: np.uint64) -> np.uint64:
-    """Whole fields from their top bits."""
-    return (tops_set >> f.top) * f.full
+def whole(f: Fields, tops_set: np.uint64) -> np.uint64:
+    """All bits of the fields whose top bit is set."""
+    return (tops_set << _ONE) - (tops_set >> f.top)
+
+
+@kernel
+def with_room(f: Fields, used: np.uint64, capacity: np.uint64) -> np.uint64:
+    """The top bit of every field in which less is used than there is. What is used may fill its field, capacities leave room."""
+    return ~(used | ((used | f.high) - capacity)) & f.high
 
 
 @kernel
 def clip(f: Fields, x: np.uint64, left: np.uint64) -> np.uint64:
     """The smaller of two, field by field."""
-    enough = spread_out(f, ((left | f.high) - x) & f.high)
+    enough = whole(f, ((left | f.high) - x) & f.high)
     return (x & enough) | (left & ~enough)
 
 
 @kernel
-def shift_of(f: Fields, node: int) -> np.uint64:
-    """Where a node's field begins in its word."""
-    return np.uint64((node & ((1 << f.log) - 1)) * f.width)
-
-
-@kernel
-def spans_nodes(f: Fields, row: Words) -> bool:
-    """Whether a row has entries on more than one node."""
-    some = False
-    for k in range(row.size):
-        bits = tops(f, row[k])
-        if bits:
-            if some or (bits & (bits - _ONE)):
-                return True
-            some = True
-    return False
-
-
-@kernel
-def at(f: Fields, row: Words, node: int) -> int:
-    """The devices of a row on one node."""
-    return int(np.int64((row[node >> f.log] >> shift_of(f, node)) & f.full))
-
-
-@kernel
-def put(f: Fields, row: Words, node: int, value: int) -> None:
-    """Set the devices of a row on one node."""
-    word, shift = node >> f.log, shift_of(f, node)
-    row[word] = (row[word] & ~(f.full << shift)) | (np.uint64(value) << shift)
-
-
-@kernel
-def lowest(tops_set: np.uint64) -> np.uint64:
+def lowest(bits: np.uint64) -> np.uint64:
     """The lowest bit that is set."""
-    return tops_set & (~tops_set + _ONE)
+    return bits & (~bits + _ONE)
 
 
 @kernel
-def place_of(f: Fields, top_bit: np.uint64) -> int:
-    """Which field a top bit belongs to."""
-    return total(f, ((top_bit - _ONE) & f.high) >> f.top)
+def several(bits: np.uint64) -> bool:
+    """Whether more than one bit is set."""
+    return bool(bits & (bits - _ONE))
