@@ -10,9 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.core.errors import NotFoundError, UsageError
+from gantline import simulate
+from gantline.core.cluster_spec import parse_cluster
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.core.inputs import Input, JobWish, Submit, Wish
+from gantline.policies.registry import make_policy
 from gantline.runtime import amounts
 from gantline.runtime.launch import Launch, Submittable
+from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import parse_spec, read_spec, spec_of
 
@@ -50,8 +55,9 @@ def test_every_key_is_understood() -> None:
     assert {key: told[key] for key in ("gpus", "min_gpus", "max_gpus")} == {"gpus": 8, "min_gpus": 8, "max_gpus": 32}
     memory = 64 * 1024**3 / 1e9 / 8
     assert told["options"] == [
-        {"type": "h100", "gpus": 8, "cpus": 2.0, "memory": memory},
-        {"type": "a100", "gpus": 16, "cpus": 2.0, "memory": memory},
+        {"type": kind, "gpus": size, "cpus": 2.0, "memory": memory, **({"rate": size / sizes[0]} if size != sizes[0] else {})}
+        for kind, sizes in (("h100", (8, 16, 24, 32)), ("a100", (16, 8, 24, 32)))
+        for size in sizes
     ]
     assert (told["deadline"], told["priority"], told["checkpoint"], told["estimate"]) == (160.0, 100.0, 900.0, 129600.0)
     assert (told["queue"], told["model"]) == ("research/nlp", "bert")
@@ -92,6 +98,44 @@ def test_a_part_of_a_device_is_asked_for_in_one_word() -> None:
     assert (spec.launch().share, spec.launch().part) == ("mps", 0.25)
     with pytest.raises(UsageError, match="shares it with nobody"):
         parse_spec("run: a\nresources: {share: {fraction: 0.5}}")
+
+
+@pytest.mark.parametrize("policy", ["afs", "ffdl", "optimus", "sia", "voda.elastic_tiresias", "las"])
+def test_a_job_that_changes_in_steps_gets_no_other_sizes(policy: str) -> None:
+    spec = parse_spec("run: a\nresources: {gpus: 4}\nelastic: {min: 2, max: 9, step: 2}\nestimate: 400").on(["gpu"], 0.0)
+    inputs: list[Input] = [Submit(10.0 * k, spec.to_submit(f"s{k}", 10.0 * k).job, work=400.0) for k in range(3)]
+    inputs.append(JobWish(45.0, Wish.RESIZE, "s1", 6, 4, 8))
+    one = [{"job": "one", "arrival": 0.0, "gpus": 1, "duration": 300.0}]
+    run = simulate(one, "2x5", policy, inputs=inputs)
+    assert run.summary["completed"] == 4
+    assert {*run.allocations["gpus"]} <= {1, 2, 4, 6, 8}
+    assert len({*run.allocations["gpus"]}) > 2
+    late = run.allocations.filter((run.allocations["job"] == "s1") & (run.allocations["start"] > 45.0))
+    assert {*late["gpus"]} <= {4, 6, 8}, "steps are kept by a job that asked for other sizes"
+    with pytest.raises(UsageError, match=r"steps of 2.*give 4 or 6"):
+        simulate(one, "2x5", policy, inputs=[*inputs[:1], JobWish(5.0, Wish.RESIZE, "s0", 5)])
+
+
+def test_a_size_that_is_none_of_its_steps_cannot_be_asked_for() -> None:
+    with pytest.raises(UsageError, match=r"asks for 3 devices, and 'elastic' has 2, 4, 6"):
+        parse_spec("run: a\nresources: {gpus: 3}\nelastic: {min: 2, max: 7, step: 2}")
+
+
+@pytest.mark.parametrize(
+    ("resources", "policy", "told"),
+    [
+        ("{topology: {within: rack}}", "fifo", "racks are not known here"),
+        ("{accelerators: gpu:1, nodes: 2}", "fifo", "asks for 2 nodes, and gpu has 1 here"),
+        ("{share: 0.5}", "fifo", "policy 'fifo' gives every job whole devices"),
+        ("{gpus: 2, share: 0.5}", "sharing", "is a part of one device, and the job asks for up to 2"),
+        ("{gpus: 1, share: 0.5}", "sharing", ""),
+        ("{gpus: 2, topology: {within: node, mode: required}}", "fifo", ""),
+    ],
+)
+def test_what_nobody_here_would_see_to_is_refused(resources: str, policy: str, told: str) -> None:
+    spec, cluster = parse_spec(f"run: a\nresources: {resources}"), parse_cluster("gpu:1x4")
+    with pytest.raises(RefusedError, match=told) if told else contextlib.nullcontext():
+        check_promises(spec, cluster, make_policy(policy))
 
 
 def test_only_run_is_needed_and_defaults_ask_for_one_device_of_any_kind() -> None:

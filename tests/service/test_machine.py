@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.service.conftest import Running, until
 
-from gantline.core.errors import NotFoundError, UnreachableError, UsageError
+from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.service.client import Client
 from gantline.service.home import Home
@@ -73,7 +73,12 @@ def test_the_policy_is_changed_while_jobs_run(owner: Client) -> None:
     (id,) = owner.submit(SLEEP)
     until(lambda: owner.job(id)["state"] == "running")
     assert owner.status()["policy"] == "fifo"
-    owner.use_policy("las")
+    with pytest.raises(RefusedError, match="gives every job whole devices"):
+        owner.submit(SLEEP, resources={"share": 0.5})
+    assert owner.use_policy("sharing")["notes"] == []
+    (half,) = owner.submit(SLEEP, resources={"share": 0.5})
+    assert f"whole one from policy 'las': {half}" in owner.use_policy("las")["notes"][0]
+    owner.cancel(half)
     until(lambda: owner.status()["policy"] == "las")
     assert owner.job(id)["state"] == "running"
     with pytest.raises(NotFoundError, match="no policy 'lass'"):

@@ -63,6 +63,9 @@ def test_a_gang_makes_room_for_another_job_without_a_stop(owner: Client, tmp_pat
     before = owner.status()["policy"]
     owner.use_policy("equal-share")
     try:
+        (odd,) = owner.submit(["sleep", "1000"], elastic={"min": 1, "max": 4, "step": 2})
+        until(lambda: len(owner.job(odd)["devices"]) == 3, "three devices, for four is none of its steps")
+        owner.cancel(odd)
         run = [sys.executable, gang, "--samples", "40", "--batch", "10", "--epochs", "100000", "--pause", "0.02", "--seen", str(seen)]
         (id,) = owner.submit({"run": run, "processes": "gpus", "elastic": {"min": 1, "max": 4, "live": True}, **SAVES})
         until(lambda: len(owner.job(id)["devices"]) == 4 and owner.job(id)["state"] == "running" and seen.exists(), "all devices")

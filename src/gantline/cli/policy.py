@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import PolicyName, Settings, settings_of, time_of
-from gantline.cli.console import Column, Form, Sheet, is_watched, show, show_object, show_text, table
+from gantline.cli.console import Column, Form, Sheet, is_watched, say, show, show_object, show_text, table
 from gantline.cli.live.connection import HomeOption, connect
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def check_policy(
 def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption = None) -> None:
     """Let another policy decide in the running service, from now on."""
     with connect(home) as client:
-        client.use_policy(name, settings_of(set_))
+        told = client.use_policy(name, settings_of(set_))
+    for note in told.get("notes", ()):
+        say(note)
     print(name)
 
 

@@ -23,6 +23,7 @@ class Policy:
     name: ClassVar[str] = ""
     paper: ClassVar[str] = ""  # citation
     needs: ClassVar[frozenset[str]] = frozenset()  # see estimates.NEEDS
+    shares_devices: ClassVar[bool] = False  # whether it gives jobs that ask for a part of a device (metric `gpu_demand`) that part
 
     def decide(self, snapshot: Snapshot) -> Plan:
         """The plan for this instant: a pure function of the snapshot, its memory and its seed.

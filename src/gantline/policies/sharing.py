@@ -34,6 +34,7 @@ class Sharing(Policy):
 
     name: ClassVar[str] = "sharing"
     paper: ClassVar[str] = "Weng et al.: Beware of Fragmentation (ATC 2023), section 2; best fit"
+    shares_devices: ClassVar[bool] = True
     order: str = field(default="fifo", metadata={"help": "the policy whose order counts: fifo, srtf, las, tiresias, ..."})
 
     @property

@@ -121,6 +121,10 @@ class JobSpec(Part):
         low, _ = self.sizes
         if self.elastic is not None and not (self.elastic.min <= low <= self.elastic.max):
             raise mistake(f"asks for {low} devices, 'elastic' for {self.elastic.min} to {self.elastic.max}", "let them overlap")
+        for asked in (_devices_of(way) for way in self.resources.ways) if self._steps else ():
+            if (asked - self._steps[0]) % self._steps.step:
+                told = ", ".join(map(str, self._steps[:6])) + (", ..." if len(self._steps) > 6 else "")
+                raise mistake(f"asks for {asked} devices, and 'elastic' has {told}", "ask for one of these, or change step")
         return self
 
     @property
@@ -147,6 +151,11 @@ class JobSpec(Part):
         _, low, high = amounts.devices(way.accelerators or 1, "accelerators")
         return low * way.nodes[0], high * way.nodes[1]
 
+    @property
+    def _steps(self) -> range:
+        """The numbers of devices that it can have, where these are not all between the least and the most."""
+        return self.elastic.sizes if self.elastic is not None and self.elastic.step > 1 else range(0)
+
     def expand(self) -> list[JobSpec]:
         """Itself, or the tasks of its array."""
         if self.array is None or self.index is not None:
@@ -159,7 +168,8 @@ class JobSpec(Part):
         if self.deadline is not None:
             change["deadline"] = Deadline(within=max(self.deadline.moment(wall) - wall, SHORTEST_STEP), kind=self.deadline.kind)
         ways = self.resources.ways
-        if any(way.cpus or way.memory for way in ways) and any(not amounts.devices(way.accelerators or 1, "")[0] for way in ways):
+        by_type = any(way.cpus or way.memory for way in ways) or self._steps
+        if by_type and any(not amounts.devices(way.accelerators or 1, "")[0] for way in ways):
             change["resources"] = self.resources.model_copy(
                 update={"any_of": tuple(_typed(ways, types)), "gpus": None, "accelerators": None}
             )
@@ -219,7 +229,7 @@ class JobSpec(Part):
     def to_submit(self, id: str, now: float) -> Submit:
         """What the engine is told."""
         low, high = self.sizes
-        least, most = (self.elastic.min, self.elastic.max) if self.elastic is not None else (low, high)
+        least, most = (self.elastic.sizes[0], self.elastic.sizes[-1]) if self.elastic is not None else (low, high)
         job: dict[str, Any] = {"id": id, "gpus": low, "min_gpus": least, "max_gpus": most}
         names = {"queue": self.queue, "model": self.model.family if self.model is not None else ""}
         job |= {key: value for key, value in names.items() if value}
@@ -235,19 +245,29 @@ class JobSpec(Part):
         part = self.resources.share.fraction
         job |= {"metrics": {"gpu_demand": part}} if part < 1.0 else {}  # what the policy 'sharing' reads
         topology = self.resources.topology
-        job |= {"consolidate": 1} if topology.within != "cluster" and topology.mode == "required" else {}
+        job |= {"consolidate": 1} if topology.within == "node" and topology.mode == "required" else {}
         return Submit(now, job)
 
     def _options(self) -> list[dict[str, Any]]:
-        """Its ways to run; none: any type that has devices, which is what the engine takes where nothing is said."""
+        """Its ways to run; none: any type that has devices, which is what the engine takes where nothing is said.
+
+        One that changes in steps lists every size, the one that it asks for first: elastic policies then give it no other.
+        """
         found = []
         for way in self.resources.ways:
             kind, low, _ = amounts.devices(way.accelerators or 1, "accelerators")
             amount = {key: value / low for key, value in (("cpus", way.cpus), ("memory", way.memory)) if value}  # per device
-            if kind:
-                speed = {"rate": way.rate} if way.rate != 1.0 else {}
-                found.append({"type": kind, "gpus": low * way.nodes[0], **amount, **speed})
+            asked = _devices_of(way)
+            others = [*(size for size in reversed(self._steps) if size < asked), *(size for size in self._steps if size > asked)]
+            for size in [asked, *others] if kind else ():
+                rate = way.rate * size / asked
+                found.append({"type": kind, "gpus": size, **amount, **({"rate": rate} if rate != 1.0 else {})})
         return found
+
+
+def _devices_of(way: Way) -> int:
+    """How many devices it asks for at first."""
+    return amounts.devices(way.accelerators or 1, "accelerators")[1] * way.nodes[0]
 
 
 def _typed(ways: Sequence[Way], types: Sequence[str]) -> Iterator[Way]:

@@ -177,7 +177,7 @@ class Batch(Part):
 
 
 class Elastic(Part):
-    """Between how many devices the job can run; `live`: it can change without a stop."""
+    """Between how many devices the job can run, and in which steps; `live`: it can change without a stop."""
 
     min: Annotated[StrictInt, Field(ge=1, le=100_000)]
     max: Annotated[StrictInt, Field(ge=1, le=100_000)]
@@ -190,6 +190,11 @@ class Elastic(Part):
         if self.min > self.max:
             raise mistake(f"{self.min} to {self.max} is no range", "give min <= max")
         return self
+
+    @property
+    def sizes(self) -> range:
+        """All numbers of devices that it can have."""
+        return range(self.min, self.max + 1, self.step)
 
 
 class Deadline(Part):

@@ -70,6 +70,8 @@ def adaptive_curves(pool: Pool) -> Curves:
             option.append(pool.curves.option[own])
         else:
             fits = least + np.flatnonzero(told[0][least : most + 1])
+            if len(pool.curves.size[own]) > 1 and (pool.curves.option[own] >= 0).all():
+                fits = fits[np.isin(fits, pool.curves.size[own])]  # it lists the sizes that it can have
             size.append(fits)
             rate.append(told[1][fits])
             option.append(np.full(len(fits), -1))

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gantline.core.errors import UsageError
 from gantline.core.inputs import Wish
+from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import spec_of
 from gantline.service.context import Context, job_record
@@ -65,6 +66,8 @@ def _submit(here: Context, body: bytes, dry_run: bool, key: str) -> dict[str, An
     types = list(dict.fromkeys(device.type for device in here.scheduler.view().devices))
     after = [{"job": _resolved(here, one.job), "when": one.when} for one in spec.after]
     spec = spec_of({**spec.on(types, time.time()).to_json(), **({"after": after} if after else {}), "name": spec.title})
+    loop = here.scheduler.loop
+    check_promises(spec, loop.state.tables.cluster, loop.engine.policy)
     if dry_run:
         here.scheduler.check(spec)
         return {"ids": [], "tasks": len(spec.expand()), "spec": spec.to_json(), "submit": dict(spec.expand()[0].to_submit("-", 0.0).job)}

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from gantline.core.errors import NotFoundError, near
+from gantline.runtime.scheduler import Scheduler
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
@@ -37,4 +38,13 @@ def use_policy(new: NewPolicy, here: Here) -> dict[str, Any]:
         raise NotFoundError(f"no policy '{new.policy[:64]}'", where="policy", fix=near(new.policy[:64], policy_names()))
     here.scheduler.use(new.policy, {key: str(value) for key, value in new.settings.items()})
     here.note("policy-used", policy=new.policy)
-    return {"policy": new.policy, "settings": new.settings}
+    return {"policy": new.policy, "settings": new.settings, "notes": here.scheduler.ask(lambda: _passed_over(here.scheduler))}
+
+
+def _passed_over(scheduler: Scheduler) -> list[str]:
+    """What jobs ask for that the policy in force does not give them."""
+    parts = [job.id for job in scheduler.book.jobs.values() if job.launch.part < 1.0 and not job.ended]
+    policy = scheduler.loop.engine.policy
+    if not parts or policy.shares_devices:
+        return []
+    return [f"jobs that ask for a part of a device get a whole one from policy '{policy.name}': {', '.join(parts[:10])}"]
