@@ -1,6 +1,6 @@
 """How fast the kernel is, against a hard-coded C++ loop that only counts GPUs, timed in the same run.
 
-    python -m benchmarks core [--quick] [--only philly|backfill|blox|growth|queue] [--record LABEL]
+    python -m benchmarks core [--quick] [--only philly|keys|backfill|blox|growth|queue] [--record LABEL]
 
 Prints, per policy: the floor's seconds; Gantline's with a declared key and first-free placement, from a trace in memory to the summary, the
 ratio (only where mean completion times are equal), and how much of it is the loop; then consolidated; then with a key in Python
@@ -22,17 +22,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from benchmarks._growth import grown
 from benchmarks._measure import History, machine, timed
+from benchmarks._python_keys import WRITTEN, keys_table, undeclared
 
 from gantline import Trace, simulate
-from gantline.core.policy import OrderPolicy, Policy
-from gantline.core.snapshot import Snapshot
 from gantline.policies.registry import make_policy
 from gantline.workload.generators import generate
 
@@ -78,39 +76,6 @@ def run_floor(program: Path, name: str, trace: Trace, gpus: int, length: float) 
         key=lambda line: float(line[0]),
     )
     return float(best[0]), float(best[1])
-
-
-def undeclared(policy: Policy) -> Policy:
-    """The same policy without its declared key, so that Python is asked at every decision."""
-    kind = type(policy)
-    asked = {"linear": lambda self: None, "decide": lambda self, snapshot: kind.decide(self, snapshot), "__module__": kind.__module__}
-    return type(f"{kind.__name__}InPython", (kind,), asked)(**{item.name: getattr(policy, item.name) for item in fields(policy)})
-
-
-class WrittenFifo(OrderPolicy):
-    """First come first served as a user writes it."""
-
-    preempt = False
-
-    def key(self, snapshot: Snapshot) -> Any:
-        return snapshot.jobs.arrival
-
-
-class WrittenSrtf(OrderPolicy):
-    """The same for shortest remaining time."""
-
-    def key(self, snapshot: Snapshot) -> Any:
-        return snapshot.jobs.remaining
-
-
-class WrittenLas(OrderPolicy):
-    """The same for least attained service."""
-
-    def key(self, snapshot: Snapshot) -> Any:
-        return snapshot.jobs.attained
-
-
-WRITTEN: dict[str, Policy] = {"fifo": WrittenFifo(), "srtf": WrittenSrtf(), "las": WrittenLas()}
 
 
 def philly_table(quick: bool, history: History) -> None:
@@ -219,13 +184,15 @@ def _exponents(found: dict[tuple[int, int, float], tuple[float, int]]) -> None:
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks core")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", choices=["philly", "backfill", "blox", "growth", "queue"])
+    parser.add_argument("--only", choices=["philly", "keys", "backfill", "blox", "growth", "queue"])
     parser.add_argument("--record", metavar="LABEL", help="add the numbers to benchmarks/history.csv under this label")
     options = parser.parse_args(arguments)
     history = History(options.record)
     print(f"# {machine()}")
     if options.only in (None, "philly"):
         philly_table(options.quick, history)
+    if options.only in (None, "keys"):
+        keys_table(philly(), options.quick, history)
     if options.only in (None, "backfill"):
         backfill_table(options.quick, history)
     if options.only in (None, "blox"):

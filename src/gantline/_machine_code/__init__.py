@@ -8,9 +8,11 @@ with llvmlite and never import Numba. A kernel whose arguments or code this cann
     slots.py    arguments and results               emit.py      from Numba's code to an object file
     store.py    entries on disk                     numba_cache.py  Numba's results on disk
     folder.py   the files                           fingerprint.py  what they are named after
+    by_address.py  functions of which only the address is known
 """
 
+from gantline._machine_code.by_address import ByAddress
 from gantline._machine_code.kernel import Kernel
 from gantline._machine_code.slots import let_go
 
-__all__ = ["Kernel", "let_go"]
+__all__ = ["ByAddress", "Kernel", "let_go"]

@@ -50,6 +50,7 @@ def show_policy(
         "paper": policy.paper,
         "needs": sorted(needs_of(policy)),
         "ties": getattr(policy, "ties", _TIES),
+        "key": _key_form(policy),
     }
     if output == "table" and is_watched():
         _show_to_person(facts, listed)
@@ -101,6 +102,16 @@ def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption =
     for note in told.get("notes", ()):
         say(note)
     print(name)
+
+
+def _key_form(policy: type[Policy]) -> str:
+    """How the key of a policy with its default parameters is evaluated in a simulation."""
+    from gantline.simulator.key_form import key_form
+
+    try:
+        return key_form(policy())
+    except TypeError:  # it has parameters without a default
+        return ""
 
 
 def sentence_of(policy: type[Policy]) -> str:

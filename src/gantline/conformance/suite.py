@@ -23,6 +23,7 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.lost_turns import OverBudgetError
 from gantline.policies.registry import make_policy
 from gantline.simulator.budget import Guard, guard_of
+from gantline.simulator.key_form import key_form
 from gantline.simulator.outcome import carry_out
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -124,7 +125,7 @@ def check_policy(
             on_story(number, len(stories), name)
         tell()
     if not case.declares:
-        case.notes["declared key"] = "declares none"
+        case.notes["declared key"] = f"declares none; {key_form(case.policy)}"
     findings = [
         Breach(rule, rule not in case.broken, case.broken.get(rule) or case.notes.get(rule, meaning)) for rule, meaning in _RULES.items()
     ]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
-from gantline._machine_code import Kernel
+from gantline._machine_code import ByAddress, Kernel
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -41,3 +41,8 @@ def compiled(function: Function) -> Function:
 def compiled_numpy(function: Callable[..., Any]) -> Any:
     """Compile a function that may allocate and divides as NumPy does: by zero gives infinity, not an error."""
     return Kernel(function, {"error_model": "numpy"}, storable=False)
+
+
+def by_address(function: Function) -> Function:
+    """A function that kernels call by an address that they are given; see `gantline._machine_code.by_address`."""
+    return cast(Function, ByAddress(function, {}))

@@ -59,9 +59,11 @@ class LinearKey:
     estimate: float = 0.0  # estimated total work
     gpus: float = 0.0
     priority: float = 0.0
-    first_start: float = 0.0  # first start, or infinity-like for those never started (they queue behind, by arrival)
+    first_start: float = 0.0  # first start, or `never_started` plus arrival (they queue behind)
     level_by: str = "attained_gpu"  # or "attained"
     thresholds: tuple[float, ...] = ()
+    level_step: float = 1e12  # what a level counts
+    never_started: float = 1e11  # what counts as the first start of those who never did, plus their arrival
     promises: float = 0.0  # backfilling: how many who do not fit are promised a time (EASY: 1, conservative: infinity); 0: no backfilling
 
     @property

@@ -56,13 +56,13 @@ def _key(F: Floats, I: Ints, row: int, now: float, declared: Declared) -> float:
     )
     if K[k.FIRST_START] != 0.0:
         first = F[c.FIRST_START, row]
-        key += K[k.FIRST_START] * (k.NEVER_STARTED + F[c.ARRIVAL, row] if np.isnan(first) else first)
+        key += K[k.FIRST_START] * (K[k.NEVER_STARTED] + F[c.ARRIVAL, row] if np.isnan(first) else first)
     level = 0
     measure = gputime if K[k.BY_GPU] == 1.0 else service
     for place in range(thresholds.shape[0]):
         if measure >= thresholds[place]:
             level += 1
-    return float(level * k.LEVEL_STEP + key)
+    return float(level * K[k.LEVEL_STEP] + key)
 
 
 @kernel

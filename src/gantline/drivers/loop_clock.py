@@ -17,6 +17,7 @@ NOW, ROUND, QUANTUM, LOAD_LIMIT, UNTIL, WAKE, LAST_DECISION, STEP_ALL, TIMES = r
 # places of `number`: what the loop counts, and the rows with which it ends
 DECISIONS, STARTED, STOPPED, TRACK_LOW, TRACK_HIGH, NUMBERS = range(6)
 
+STALL = 1000  # decisions without any change, with jobs waiting and nothing else to come, after which a run is given up
 DONE, NEED_LOG, CUT = 0, 1, 2  # everything has ended, the log is full, the bound in time is reached
 
 

@@ -23,9 +23,12 @@ from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.reasons import Reason
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared, run_read
-from gantline.drivers.dense import fits_dense, knows
-from gantline.drivers.loop_clock import LoopBounds
-from gantline.drivers.traced_key import read_key
+from gantline.drivers.dense import knows
+from gantline.drivers.loop_clock import CUT, STALL, LoopBounds
+from gantline.drivers.python_keys.loop import ASK, STALLED
+from gantline.drivers.python_keys.read import Reading, read_key
+from gantline.drivers.python_keys.run import run_written
+from gantline.drivers.python_keys.tape import Written
 from gantline.engine import lists as ls
 from gantline.engine.advance import admit, finish_due, next_finish, observe
 from gantline.engine.agenda import Agenda
@@ -35,8 +38,6 @@ from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
 from gantline.performance.goodput.measured import Profiles
 from gantline.policies.registry import make_policy
-
-_STALL = 1000  # rounds without any change, with jobs waiting and nothing else to come, after which a run is given up
 
 
 @dataclass
@@ -74,16 +75,29 @@ class Simulation:
     def run(self) -> None:
         """Run to the end."""
         key = self.declared_key()
-        read = read_key(self.engine.policy, self.state) if key is None and self._needs_no_python() and fits_dense(self.state) else None
+        read = read_key(self.engine.policy, self.state) if key is None and self._needs_no_python() else Reading()
         if key is not None:
             if run_declared(self.engine, key, self.bounds):
                 self._cut()
-        elif read is not None:
-            if run_read(self.engine, *read, self.bounds):
+        elif read.declared is not None:
+            if run_read(self.engine, *read.declared, self.bounds):
                 self._cut()
+        elif read.written is not None:
+            self._run_written(read.written)
         else:
             self._run_steps()
         self.engine.grants.close_open_intervals()
+
+    def _run_written(self, written: Written) -> None:
+        """The loop of a key that was read; where it does not know on, the stepping loop does."""
+        ended = run_written(self.engine, written, self.bounds)
+        self._seen = self.state.now
+        if ended == CUT:
+            self._cut()
+        elif ended == STALLED:
+            self._give_up()
+        elif ended == ASK:
+            self._run_steps(ready=True)
 
     @property
     def bounds(self) -> LoopBounds:
@@ -114,12 +128,13 @@ class Simulation:
         )
 
     # --- the stepping loop ----------------------------------------------------------------------------------------------
-    def _run_steps(self) -> None:
+    def _run_steps(self, ready: bool = False) -> None:
+        """`ready`: somebody else has come up to the decision of this instant."""
         state, engine = self.state, self.engine
-        idle, moved = 0, 0
+        idle, moved = 0, engine.started + engine.stopped
         while True:
             # 1. the next instant
-            now = self._wait()
+            now = state.now if ready else self._wait()
             if now == math.inf:
                 break
             if now > self.until:
@@ -128,7 +143,8 @@ class Simulation:
             state.now = now
             self.agenda.looked()
             # 2. who has finished, 3. which nodes change, 4. who has arrived
-            changed = self._observe()
+            changed = ready or self._observe()
+            ready = False
             if self._tracked_done():
                 break
             # 5. decide, 6. commit; an order need not be asked while nobody waits
@@ -148,11 +164,15 @@ class Simulation:
             self.agenda.answered()
             quiet = not changed and engine.started + engine.stopped == moved
             idle, moved = idle + 1 if quiet else 0, engine.started + engine.stopped
-            if idle > _STALL and self._stalled():
-                engine.incidents.append(Incident(now, state.decision, f"jobs wait, but nothing changed in {_STALL} decisions: given up"))
+            if idle > STALL and self._stalled():
+                self._give_up()
                 break
             if self.on_progress is not None and state.decision % 512 == 0:
                 self.on_progress(now, int(state.lists.number[ls.NEXT]), int(state.lists.number[ls.ACTIVE]))
+
+    def _give_up(self) -> None:
+        what = f"jobs wait, but nothing changed in {STALL} decisions: given up"
+        self.engine.incidents.append(Incident(self.state.now, self.state.decision, what))
 
     def _wait(self) -> float:
         """Let time pass until the next look; on virtual time that is a jump. Infinity: nothing is to come."""

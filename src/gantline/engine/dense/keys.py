@@ -44,13 +44,13 @@ def key_of(jobs: Records, row: int, key: Key, ran: float) -> float:
         value += w[k.PRIORITY] * f[row, r.PRIORITY]
     if w[k.FIRST_START] != 0.0:
         first = f[row, r.FIRST_START]
-        value += w[k.FIRST_START] * (k.NEVER_STARTED + f[row, r.ARRIVAL] if np.isnan(first) else first)
+        value += w[k.FIRST_START] * (w[k.NEVER_STARTED] + f[row, r.ARRIVAL] if np.isnan(first) else first)
     measure = gputime if w[k.BY_GPU] == 1.0 else service
     level = 0
     for place in range(key.thresholds.shape[0]):
         if measure >= key.thresholds[place]:
             level += 1
-    return float(level * k.LEVEL_STEP + value)
+    return float(level * w[k.LEVEL_STEP] + value)
 
 
 @kernel

@@ -1,0 +1,146 @@
+"""The loop of decisions for a key that was read from Python: the steps of the driver, with the key evaluated in between.
+
+It works on the tables with the very kernels that the stepping loop calls, so that it can stop before any decision and leave the rest to it.
+Keys of those who run are evaluated at every decision; those of who waits only if time changes them, or something has happened to the row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import kernel
+from gantline.core.tables import Matrices
+from gantline.drivers import loop_clock as lc
+from gantline.drivers.loop_clock import LoopClock
+from gantline.drivers.python_keys.evaluate import evaluate
+from gantline.drivers.python_keys.tape import Tape
+from gantline.engine import lists as ls
+from gantline.engine import settings as s
+from gantline.engine.advance import arrive, finish_due, next_finish, next_look, next_movable
+from gantline.engine.lists import Lists
+from gantline.engine.log import DEVICES, INTERVALS, LogColumns
+from gantline.engine.ranks import sort_rows
+from gantline.engine.settings import EngineRules
+from gantline.engine.walk import walk
+
+# places of `how`: whether the order moves by itself, whether also that of those who wait, decisions until the policy is asked for
+# comparison, decisions in a row in which nothing changed, whether keys of this instant are there already
+MOVES, AGES, UNTIL_CHECK, IDLE, READY, PLACES = range(6)
+CHECK, ASK, STALLED = 3, 4, 5  # compare with the policy before this decision; the policy itself must be asked; nothing is to come
+
+
+@kernel
+def _rank(t: Matrices, lists: Lists, now: float, tape: Tape, how: Ints, fresh: Ints) -> bool:
+    """Keys of all that may have changed; False: the policy must be asked."""
+    running, waiting, stale = lists.running, lists.waiting, tape.stale
+    good = evaluate(t, running, lists.number[ls.RUNNING], now, tape)
+    for place in range(lists.number[ls.RUNNING]):
+        stale[running[place]] = True  # it will have another key when it waits
+    if how[AGES] == 1:
+        good = evaluate(t, waiting, lists.number[ls.WAITING], now, tape) and good
+    else:
+        count = 0
+        for place in range(lists.number[ls.WAITING]):
+            row = waiting[place]
+            if stale[row]:
+                stale[row] = False
+                fresh[count] = row
+                count += 1
+        good = evaluate(t, fresh, count, now, tape) and good
+    return good
+
+
+@kernel
+def _next_instant(time: Floats, due: float) -> float:
+    """The instant of the next decision, given when something is due."""
+    length = time[lc.ROUND]
+    if length <= 0.0:
+        return float(max(due, time[lc.NOW]))
+    boundary = max(0.0, np.ceil(due / length - 1e-9)) * length
+    now = max(boundary, time[lc.NOW] + length) if time[lc.LAST_DECISION] >= 0.0 else boundary
+    if time[lc.STEP_ALL] == 1.0 and time[lc.LAST_DECISION] >= 0.0:
+        now = time[lc.NOW] + length
+    return float(np.round(now / length) * length)
+
+
+@kernel
+def _tracked_done(t: Matrices, lists: Lists, count: Ints) -> bool:
+    if count[lc.TRACK_HIGH] < 0 or lists.number[ls.FINISHED] == 0:
+        return False
+    row = count[lc.TRACK_LOW]
+    while row < count[lc.TRACK_HIGH] and not np.isnan(t.F[c.FINISH, row]):
+        row += 1
+    return bool(row >= count[lc.TRACK_HIGH])
+
+
+@kernel
+def run_tape(
+    t: Matrices,
+    lists: Lists,
+    rules: EngineRules,
+    log: LogColumns,
+    scratch: Ints,
+    out: Ints,
+    tape: Tape,
+    how: Ints,
+    fresh: Ints,
+    clock: LoopClock,
+) -> int:
+    """Run until everything has ended (or a bound is reached); comes back early when the log is full, or before a decision."""
+    F, I, time, count = t.F, t.I, clock.time, clock.number
+    rows, length, devices = F.shape[1], time[lc.ROUND], t.D.shape[1]
+    while True:
+        now = time[lc.NOW]
+        if how[READY] == 0:
+            if log.written[INTERVALS] + devices + lists.number[ls.ACTIVE] + 64 > log.entry.shape[1]:
+                return lc.NEED_LOG
+            if log.written[DEVICES] + 4 * devices + 64 > log.device.shape[0]:
+                return lc.NEED_LOG
+            # 1. the next instant
+            due = time[lc.WAKE]
+            if lists.number[ls.NEXT] < rows:
+                due = min(due, F[c.ARRIVAL, lists.number[ls.NEXT]])
+            if due == np.inf:
+                return lc.DONE
+            now = _next_instant(time, due)
+            if now > time[lc.UNTIL]:
+                return lc.CUT
+            time[lc.NOW] = now
+            time[lc.LAST_DECISION] = now
+            # 2. who has finished, 3. who has arrived
+            finish_due(t, lists, now, rules, log)
+            arrive(F, I, lists, now, time[lc.LOAD_LIMIT])
+            if _tracked_done(t, lists, count):
+                return lc.DONE
+        changed = lists.number[ls.FINISHED] > 0 or lists.number[ls.ADMITTED] > 0
+        # 4. order, 5. walk; nothing to decide while nobody waits
+        if lists.number[ls.WAITING] > 0:
+            if how[READY] == 0:
+                if not _rank(t, lists, now, tape, how, fresh):
+                    return ASK
+                how[UNTIL_CHECK] -= 1
+                if how[UNTIL_CHECK] == 0:
+                    how[READY] = 1
+                    return CHECK
+            count[lc.DECISIONS] += 1
+            sort_rows(F, lists.running, lists.number[ls.RUNNING])
+            sort_rows(F, lists.waiting, lists.number[ls.WAITING])
+            walk(t, lists, now, rules, log, scratch, out)
+            count[lc.STARTED] += out[0]
+            count[lc.STOPPED] += out[1]
+            changed = changed or out[0] + out[1] > 0
+        how[READY] = 0
+        how[IDLE] = 0 if changed else how[IDLE] + 1
+        # 6. when to look again
+        wake = next_finish(F, I, lists)
+        if how[IDLE] > lc.STALL and wake == np.inf and lists.number[ls.NEXT] >= rows:
+            return STALLED
+        if lists.number[ls.WAITING] > 0:
+            if how[MOVES] == 1:
+                wake = min(wake, now + length if length > 0.0 else next_look(now, now, time[lc.QUANTUM]))
+            wake = min(wake, next_movable(F, lists, now, rules.amount[s.S_MIN_RUN]))
+        if lists.number[ls.HELD] < lists.number[ls.NEXT] and length > 0.0 and lists.number[ls.ADMITTED] > 0:
+            wake = min(wake, now + length)
+        time[lc.WAKE] = wake

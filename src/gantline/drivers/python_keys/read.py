@@ -1,0 +1,61 @@
+"""From a policy to a key that compiled code can evaluate, or the reason why it must be asked."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gantline.core.arrays import Floats
+from gantline.core.policy import LinearKey, OrderPolicy, Policy
+from gantline.drivers.dense import fits_dense
+from gantline.drivers.python_keys.expression import FLOAT, CannotReadError, Node, cast
+from gantline.drivers.python_keys.linear import declare
+from gantline.drivers.python_keys.notes import Column, NotedSnapshot
+from gantline.drivers.python_keys.numpy_names import reading_names
+from gantline.drivers.python_keys.tape import Written, write
+from gantline.engine.state import State
+
+
+class Reading(NamedTuple):
+    """What became of a key: one of the first two, or why neither."""
+
+    declared: tuple[LinearKey, Floats] | None = None  # on records
+    written: Written | None = None  # on the tables
+    why: str = ""
+
+
+def read_key(policy: Policy, state: State) -> Reading:
+    """Read the key of a policy that is nothing but a key."""
+    kind: Any = type(policy)
+    if not isinstance(policy, OrderPolicy):
+        return Reading(why="it makes plans, not an order")
+    if kind.decide is not OrderPolicy.decide:
+        return Reading(why="it has a decide() of its own")
+    if kind.valid_until is not OrderPolicy.valid_until:
+        return Reading(why="it has a valid_until() of its own")
+    if state.lists.number.any() or state.now != 0.0:
+        return Reading(why="the run has begun already")
+    if state.regime.ties_keep_order:
+        return Reading(why=f"the regime '{state.regime.name}' breaks ties by the last order")
+    try:
+        key = _note(policy, state)
+        declared = declare(key, state.tables) if fits_dense(state) else None
+        if declared is not None and (state.regime.round > 0.0 or not declared[0].thresholds):
+            return Reading(declared)
+        # on events a declared level counts from the very instant, one that was written from the next look on
+        return Reading(written=write(key, state.tables.F.shape[1]))
+    except CannotReadError as found:
+        return Reading(why=f"it takes {found}")
+    except Exception as error:  # a mistake is the policy's own, when it is asked
+        return Reading(why=f"it raises {type(error).__name__}: {error}")
+
+
+def _note(policy: OrderPolicy, state: State) -> Node:
+    """Call the key once with columns that take notes."""
+    question: Any = NotedSnapshot(state)
+    with np.errstate(all="ignore"), reading_names(policy) as shadow:
+        found: Any = shadow.key(question)
+    if not isinstance(found, Column):
+        raise CannotReadError("something else than columns of the snapshot")
+    return cast(found.node, FLOAT)

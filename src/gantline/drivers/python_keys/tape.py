@@ -1,0 +1,156 @@
+"""A key as instructions for the machine in `evaluate.py`: registers, constants, tables, and what is done in which order."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core import columns as c
+from gantline.core.arrays import Floats, Ints
+from gantline.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Node, cast
+from gantline.drivers.python_keys.numpy_loops import inner_loop
+
+CHUNK = 256  # rows at a time: a register fits into the fastest memory
+
+# what an instruction does; its operands follow
+(CALL, FLOATS, INTS, SERVED, REMAINING, WAITING, RUNNING, PROGRESSING, RATE, NOW) = range(10)
+(FIXED, FIXED_FLAG, CHOOSE, CHOOSE_FLAG, SEARCH, TAKE, FROM_INT, FROM_FLAG, FLAG_TO_INT, TO_INT) = range(10, 20)
+WHAT, OUT, A, B, C, D, FIELDS = range(7)
+
+_COLUMNS: dict[str, tuple[int, int]] = {
+    "attained": (SERVED, c.SERVICE), "attained_gpu": (SERVED, c.GPUTIME), "done": (SERVED, c.DONE), "remaining": (REMAINING, 0),
+    "waiting": (WAITING, 0), "running": (RUNNING, 0), "progressing": (PROGRESSING, 0), "rate": (RATE, 0), "now": (NOW, 0),
+    "estimate": (FLOATS, c.ESTIMATE), "first_start": (FLOATS, c.FIRST_START), "last_start": (FLOATS, c.LAST_START),
+    "restarts": (INTS, c.RESTARTS), "preemptions": (INTS, c.PREEMPTIONS), "held": (INTS, c.HELD), "nodes_held": (INTS, c.SPREAD),
+    "phase": (INTS, c.PHASE),
+}  # fmt: skip
+
+
+class Tape(NamedTuple):
+    """One key. `real`, `whole` and `flag` are the same memory, as floats, as whole numbers and as truth values."""
+
+    code: Ints  # (instruction, field)
+    real: Floats  # (register, place)
+    whole: Ints
+    flag: NDArray[np.bool_]
+    stride: Ints  # of each register in numbers: 0 if it holds one number for all
+    fixed: Floats  # (column, row): what no event changes; whole numbers as their bits
+    fixed_whole: Ints
+    table: Floats  # one after the other
+    table_whole: Ints
+    calls: Ints  # (call, field): addresses of operands and strides in bytes, for NumPy's loops
+    counts: Ints  # how many rows there are in this chunk, its own address, those evaluated so far
+    stale: NDArray[np.bool_]  # by row: its key is not the one that it has now
+
+
+class Written(NamedTuple):
+    """A tape and what is known of its key."""
+
+    tape: Tape
+    moves: bool  # the order may change although nothing happens
+    ages: bool  # also among those who wait
+
+
+def write(key: Node, rows: int) -> Written:
+    """The instructions that evaluate this key."""
+    return _Writer(rows).write(key)
+
+
+class _Writer:
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._registers: dict[int, int] = {}
+        self._nodes: list[Node] = []
+        self._code: list[list[int]] = []
+        self._calls: list[tuple[tuple[int, int], tuple[int, ...]]] = []
+        self._lasting: list[NDArray[Any]] = []
+        self._table: list[NDArray[Any]] = []
+
+    def write(self, key: Node) -> Written:
+        result = self._register(cast(key, FLOAT))
+        count = len(self._nodes)
+        words = np.zeros((count, CHUNK))
+        whole, flag = words.view(np.int64), words.view(np.bool_)
+        stride = np.array([int(not (node.single or node.what == "number")) for node in self._nodes], dtype=np.int64)
+        for place, node in enumerate(self._nodes):
+            if node.what == "number":
+                view: Any = {FLOAT: words, INT: whole, BOOL: flag}[node.kind]
+                view[place, 0] = node.detail
+        counts = np.zeros(3, dtype=np.int64)
+        counts[1] = counts.ctypes.data
+        fixed = np.stack(self._lasting) if self._lasting else np.zeros((0, self._rows))
+        table = np.concatenate(self._table) if self._table else np.zeros(0)
+        calls = self._called(words, stride)
+        code = np.array([*self._code, [-1, result, 0, 0, 0, 0]], dtype=np.int64)
+        stale = np.ones(self._rows, dtype=np.bool_)
+        views = (fixed, fixed.view(np.int64), table, table.view(np.int64))
+        return Written(Tape(code, words, whole, flag, stride, *views, calls, counts, stale), key.moves, key.ages)
+
+    def _called(self, words: Floats, stride: Ints) -> Ints:
+        """For each call: the loop, its extra argument, where its operands lie, how far apart their numbers are."""
+        calls = np.zeros((max(len(self._calls), 1), 12), dtype=np.int64)
+        for row, ((address, extra), registers) in enumerate(self._calls):
+            calls[row, :2] = address, extra
+            for place, register in enumerate(registers):
+                calls[row, 4 + place] = words[register].ctypes.data
+                calls[row, 8 + place] = stride[register] * self._nodes[register].kind.itemsize
+            calls[row, 2] = calls[row, 4:].ctypes.data
+            calls[row, 3] = calls[row, 8:].ctypes.data
+        return calls
+
+    def _register(self, node: Node) -> int:
+        """Where the numbers of a node will stand, once the instructions so far have been carried out."""
+        known = self._registers.get(id(node))
+        if known is not None:
+            return known
+        given = [self._register(one) for one in node.inputs]
+        made = self._registers[id(node)] = len(self._nodes)
+        self._nodes.append(node)
+        if node.what != "number":
+            self._code.append(self._instruction(node, made, given))
+        return made
+
+    def _instruction(self, node: Node, made: int, given: list[int]) -> list[int]:
+        what, operands = getattr(self, f"_{node.what}")(node, made, given)
+        return [what, made, *operands, *[0] * (FIELDS - 2 - len(operands))]
+
+    def _column(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+        what, column = _COLUMNS[node.detail]
+        return what, [column]
+
+    def _fixed(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+        self._lasting.append(node.detail if node.kind == FLOAT else node.detail.astype(INT).view(FLOAT))
+        return FIXED_FLAG if node.kind == BOOL else FIXED, [len(self._lasting) - 1]
+
+    def _call(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+        found = inner_loop(*node.detail)
+        if found is None:
+            raise CannotReadError(f"np.{node.detail[0].__name__} of what changes")
+        self._calls.append((found, (*given, made)))
+        return CALL, [len(self._calls) - 1]
+
+    def _where(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+        return CHOOSE_FLAG if node.kind == BOOL else CHOOSE, given
+
+    def _search(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+        table, side = node.detail
+        return SEARCH, [given[0], *self._kept(table), int(side == "right")]
+
+    def _take(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+        return TAKE, [given[0], *self._kept(node.detail)]
+
+    def _kept(self, table: NDArray[Any]) -> tuple[int, int]:
+        """Where in the long table this one begins, and how long it is."""
+        begin = sum(map(len, self._table))
+        self._table.append(table.view(FLOAT))
+        return begin, len(table)
+
+    def _cast(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+        source = node.inputs[0].kind
+        if node.kind == FLOAT:
+            return FROM_INT if source == INT else FROM_FLAG, given
+        if node.kind == INT:
+            return FLAG_TO_INT if source == BOOL else TO_INT, given
+        raise CannotReadError("numbers taken for truth values")

@@ -1,0 +1,32 @@
+"""How a policy's key is evaluated in a simulation: compiled, or by asking it at every decision, and why."""
+
+from __future__ import annotations
+
+from gantline.core.policy import OrderPolicy, Policy
+from gantline.drivers.python_keys.read import read_key
+from gantline.engine.regime import Regime
+from gantline.engine.state import State
+from gantline.files.clusters import read_cluster
+from gantline.placement.rules import find_placement
+from gantline.simulator.load import load_tables
+from gantline.workload.generators import generate
+
+
+def key_form(policy: Policy) -> str:
+    """One sentence, for the usual case of one device type and rounds."""
+    if not isinstance(policy, OrderPolicy):
+        return "none: it makes plans, and is asked at every decision"
+    if policy.linear() is not None:
+        return "compiled: it is declared"
+    found = read_key(policy, usual_state())
+    if found.declared is not None:
+        return "compiled: key() is read once, and is as fast as a declared one"
+    if found.written is not None:
+        return "compiled: key() is read once, and evaluated at every decision"
+    return f"asked at every decision, because {found.why}"
+
+
+def usual_state() -> State:
+    """A handful of jobs that have not arrived, on machines of one kind."""
+    tables = load_tables(generate("philly", seed=0, jobs=8, load=1.0, gpus=64), read_cluster("8x8"))
+    return State(tables, Regime(round=60.0), find_placement("first-free"))

@@ -1,0 +1,206 @@
+"""Keys in Python that are arithmetic on columns are read once and run compiled; the result is that of asking at every decision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from tests.simulator.small_runs import draw
+
+from gantline import OrderPolicy, Run, Snapshot, simulate
+from gantline.drivers import virtual
+from gantline.drivers.python_keys.read import read_key
+from gantline.simulator.key_form import key_form, usual_state
+from gantline.workload.generators import generate
+
+
+@dataclass(frozen=True)
+class Written(OrderPolicy):
+    """A policy as its user writes it: a key and nothing else."""
+
+    calls: ClassVar[list[int]] = []
+    function: Callable[[Any], Any] = lambda snapshot: snapshot.jobs.arrival
+
+    def key(self, snapshot: Snapshot) -> Any:
+        self.calls.append(1)
+        return self.function(snapshot)
+
+
+class Asked(Written):
+    """The same, asked at every decision."""
+
+    def decide(self, snapshot: Snapshot) -> Any:
+        return super().decide(snapshot)
+
+
+class Patient(Written):
+    preempt = False
+
+
+class AskedPatient(Asked):
+    preempt = False
+
+
+READ: dict[str, Callable[[Any], Any]] = {
+    "arrival": lambda s: s.jobs.arrival,
+    "size, then arrival": lambda s: s.jobs.gpus * 1e7 + s.jobs.arrival,
+    "urgent first": lambda s: s.jobs.arrival - 1000.0 * s.jobs.priority,
+    "a function of what is asked for": lambda s: np.where(s.jobs.gpus > 4, np.log1p(s.jobs.estimate), np.sqrt(s.jobs.arrival + 7.0)) / 3.0,
+    "attained": lambda s: s.jobs.attained,
+    "attained and ageing": lambda s: 3.0 * s.jobs.attained + s.jobs.arrival / 7.0,
+    "gpu-time": lambda s: s.jobs.attained_gpu,
+    "remaining": lambda s: s.jobs.remaining,
+    "remaining area": lambda s: s.jobs.gpus * s.jobs.remaining,
+    "longest first": lambda s: -s.jobs.remaining,
+    "less than it seems": lambda s: 5.0 - (0.5 * s.jobs.attained).astype(float),
+}
+LIMITS, SHARES = np.array([60.0, 600.0]), np.array([1.0, 4.0, 9.0])
+
+
+def _in_pieces(s: Any) -> Any:
+    key = np.full(len(s.jobs), 50.0)
+    late = s.jobs.waiting > 100.0
+    key[late] = s.jobs.attained[late]
+    key += s.jobs.gpus
+    return key
+
+
+LEVELS: dict[str, Callable[[Any], Any]] = {
+    "levels, then arrival": lambda s: np.searchsorted([60.0, 600.0], s.jobs.attained_gpu, side="right") * 1e9 + s.jobs.arrival,
+    "levels from the left": lambda s: 1e9 * np.searchsorted(LIMITS, s.jobs.attained) + s.jobs.arrival,
+    "one limit": lambda s: s.jobs.arrival + np.where(s.jobs.attained_gpu < 600, 0, 1) * 1e9,
+    "first started first": lambda s: (
+        np.digitize(s.jobs.attained_gpu, LIMITS) * 1e12 + np.where(np.isnan(s.jobs.first_start), 1e11 + s.jobs.arrival, s.jobs.first_start)
+    ),
+}
+WRITTEN: dict[str, Callable[[Any], Any]] = {
+    "the clock": lambda s: s.jobs.arrival / (1.0 + s.now),
+    "who waits": lambda s: -s.jobs.waiting,
+    "wfp3": lambda s: -((s.jobs.waiting / s.jobs.estimate) ** 3) * s.jobs.gpus,
+    "unicef": lambda s: -(s.now - s.jobs.arrival) / (np.log2(s.jobs.gpus + 1.0) * s.jobs.estimate),
+    "slowdown": lambda s: -np.maximum((s.now - s.jobs.arrival + s.jobs.estimate) / np.clip(s.jobs.estimate, 10.0, None), 1.0),
+    "priority and age": lambda s: -(1000.0 * s.jobs.priority + 500.0 * np.minimum(s.jobs.waiting / 600.0, 1.0)),
+    "a curve of what moves": lambda s: np.log1p(s.jobs.attained),
+    "two products": lambda s: 3.0 * (7.0 * s.jobs.attained),
+    "two that move": lambda s: s.jobs.attained + s.jobs.remaining,
+    "a quotient": lambda s: s.jobs.attained / 3.0,
+    "a table": lambda s: SHARES[np.searchsorted(LIMITS, s.jobs.attained)] * s.jobs.attained_gpu,
+    "an array in the function": lambda s: np.array([3.0, 1.0, 2.0])[(s.jobs.attained > 60).astype(int) - 1] + s.jobs.arrival * 1e-9,
+    "conditions": lambda s: np.select([s.jobs.gpus > 4, s.jobs.attained < 60], [s.jobs.arrival, 0.5 * s.jobs.remaining], default=7),
+    "flags": lambda s: np.where(s.jobs.running & (s.jobs.attained < 100) | ~(s.jobs.gpus > 2), -1, s.jobs.preemptions % 3),
+    "nothing yet": lambda s: np.nan_to_num(s.jobs.last_start, nan=1e6) // 7 + np.round(s.jobs.attained / 60.0),
+    "not now": lambda s: np.where(s.jobs.waiting > 30.0, s.jobs.arrival, np.where(s.jobs.running, 0.0, np.inf)),
+    "in pieces": _in_pieces,
+}
+ASKED: dict[str, Callable[[Any], Any]] = {
+    "a number of jobs": lambda s: np.arange(len(s.jobs), dtype=float),
+    "a share": lambda s: s.jobs.attained / len(s.jobs),
+    "ranks": lambda s: np.argsort(np.argsort(s.jobs.arrival)).astype(float),
+    "a sum": lambda s: s.jobs.arrival - s.jobs.arrival.min(),
+    "a branch": lambda s: s.jobs.arrival if (s.jobs.gpus > 3).any() else s.jobs.attained,
+    "a loop": lambda s: [float(wait) for wait in s.jobs.waiting],
+    "python's own": lambda s: s.jobs.arrival * float(s.now),
+    "chance": lambda s: s.rng("x").random(len(s.jobs)),
+    "not a number": lambda s: s.jobs.deadline,
+    "outside of the table": lambda s: SHARES[np.searchsorted(LIMITS, s.jobs.attained) + (s.jobs.attained > 90)],
+    "words": lambda s: s.jobs.arrival + 0.0 * len(str(s.jobs.arrival)),
+}
+
+
+def outcome(run: Run) -> tuple[str, list[Any]]:
+    """Who held what when, and what the jobs had in the end; not how often somebody was asked."""
+    return run.summary["log_hash"], run.jobs.drop("state").fill_nan(-1.0).rows()
+
+
+def both(
+    kind: type[Written], asked: type[Written], function: Callable[[Any], Any], number: int, hard: bool = False
+) -> tuple[Any, Any, int]:
+    trace, spec, _, options = draw(number, hard=hard)
+    Written.calls.clear()
+    read = outcome(simulate(trace, spec, kind(function), **options))
+    calls = len(Written.calls)
+    return read, outcome(simulate(trace, spec, asked(function), **options)), calls
+
+
+@pytest.mark.parametrize("name", [*READ, *LEVELS, *WRITTEN])
+def test_a_key_of_columns_may_be_read(name: str) -> None:
+    function = (READ | LEVELS | WRITTEN)[name]
+    for number in range(6000, 6008):
+        kinds = (Written, Asked) if number % 2 else (Patient, AskedPatient)
+        read, asked, _ = both(*kinds, function, number)
+        assert read == asked
+
+
+@pytest.mark.parametrize("name", ["wfp3", "a table", "flags", "not now", "in pieces"])
+def test_so_it_may_where_jobs_have_several_ways_to_run(name: str) -> None:
+    for number in range(6200, 6212):
+        read, asked, _ = both(Written, Asked, WRITTEN[name], number, hard=True)
+        assert read == asked
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_any_other_key_is_asked(name: str) -> None:
+    for number in (6101, 6103):
+        read, asked, calls = both(Written, Asked, ASKED[name], number)
+        assert read == asked
+        assert calls > 1
+
+
+def test_reading_saves_the_asking() -> None:
+    """Work is counted, not time: one call for thousands of decisions, or one more whenever their number has doubled."""
+    trace = generate("philly", seed=3, jobs=300, load=1.5, gpus=64)
+    for name, function in (READ | LEVELS | WRITTEN).items():
+        Written.calls.clear()
+        run = simulate(trace, "8x8", Written(function), round=60)
+        assert len(Written.calls) <= (1 if name in READ or name in LEVELS else 2 + math.log2(run.summary["decisions"])), name
+        assert run.summary["completed"] == 300
+        assert run.summary["decisions"] > 100
+
+
+def test_keys_of_who_waits_are_evaluated_when_they_change() -> None:
+    """Rows evaluated per decision: those who run, and of those who wait only whom something has happened to."""
+    trace = generate("philly", seed=3, jobs=300, load=4.0, gpus=64)
+    seen: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(virtual, "read_key", lambda policy, state: seen.append(read_key(policy, state)) or seen[-1])
+        run = simulate(trace, "8x8", Written(WRITTEN["a curve of what moves"]), round=60)
+    evaluated = int(seen[0].written.tape.counts[2])
+    assert evaluated < 64 * run.summary["decisions"] + 2 * 300 + run.summary["preemptions"]
+
+
+def test_a_policy_that_changes_its_mind_is_asked_from_there_on() -> None:
+    """It breaks its promise to be a function of the snapshot; what is read is held against it now and then."""
+    trace = generate("philly", seed=3, jobs=60, load=1.5, gpus=64)
+
+    def fickle(snapshot: Any) -> Any:
+        return snapshot.jobs.waiting * (1.0 if len(Written.calls) < 4 else -1.0)
+
+    Written.calls.clear()
+    run = simulate(trace, "8x8", Written(fickle), round=60)
+    assert run.summary["completed"] == 60
+    assert len(Written.calls) > 10
+
+
+def test_jobs_that_wait_for_ever_end_a_run_as_they_do_when_the_policy_is_asked() -> None:
+    trace = generate("philly", seed=3, jobs=5, load=1.5, gpus=64)
+    ends = [simulate(trace, "8x8", kind(lambda s: np.where(s.now >= 0.0, np.inf, s.jobs.waiting)), round=60) for kind in (Written, Asked)]
+    assert [(run.summary["decisions"], [str(one) for one in run.incidents]) for run in ends[:1]] == [
+        (run.summary["decisions"], [str(one) for one in run.incidents]) for run in ends[1:]
+    ]
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_reason_is_told(name: str) -> None:
+    if name in ("not a number", "outside of the table"):
+        return
+    assert key_form(Written(ASKED[name])).startswith("asked at every decision, because it takes ")
+
+
+def test_modules_are_left_as_they_were() -> None:
+    before = dict(globals())
+    assert read_key(Written(WRITTEN["a table"]), usual_state()).written is not None
+    assert globals() == before
