@@ -115,6 +115,38 @@ def test_time_does_not_follow_the_wall_clock_and_never_goes_back(monkeypatch: py
     assert later.at(wall) <= later.now()
 
 
+def test_a_wall_clock_that_is_set_while_jobs_run_changes_nothing_for_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A day forward, two days back: limits, leases, deadlines and times of jobs count seconds that passed, also over a restart."""
+    real, store = time.time, MemoryStore()
+    monkeypatch.setattr("tests.runtime.specs.end_all", lambda home: None)  # the first life ends, the jobs go on
+    with running(tmp_path, "cpu:3", store=store) as scheduler:
+        (limited,) = scheduler.submit(shell("sleep 1000", time_limit=3000.0))
+        gates = [tmp_path / f"gate{k}" for k in range(3)]
+        waiting = [scheduler.submit(shell(f"while [ ! -e {gate} ]; do sleep 0.02; done"))[0] for gate in gates[:2]]
+        until(lambda: all(state(scheduler, job) == "running" for job in (limited, *waiting)))
+        for jump, job, gate in zip((86400.0, -172800.0), waiting, gates):
+            monkeypatch.setattr(time, "time", lambda jump=jump: real() + jump)
+            (fresh,) = scheduler.submit(shell("true"))
+            gate.touch()
+            assert ended(scheduler, job, fresh) == ["succeeded", "succeeded"]
+            for view in (scheduler.view().jobs[name] for name in (job, fresh)):
+                assert 0.0 <= view.submitted <= view.started <= view.finished <= scheduler.clock.now() < 600.0
+                assert 0.0 <= view.service <= view.finished - view.started + 1e-6
+            answer = scheduler.report(limited, {"epoch": 1, "done": 1, "total": 10})
+            assert (state(scheduler, limited), answer["stop"]) == ("running", False)
+            assert answer["lease"] > 0.0
+        last = scheduler.clock.now()
+    monkeypatch.undo()
+    monkeypatch.setattr(time, "time", lambda: real() - 172800.0)  # still two days back when it comes again
+    with running(tmp_path, "cpu:3", store=store) as scheduler:
+        assert scheduler.clock.now() >= last - 60.0
+        view = until(lambda: scheduler.view().jobs[limited])
+        assert (view.state, view.restarts) == ("running", 0)
+        assert 0.0 <= view.started <= scheduler.clock.now()
+        (late,) = scheduler.submit(shell("true"))
+        assert ended(scheduler, late) == ["succeeded"]
+
+
 def test_a_job_hears_by_its_report_what_it_shall_do(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:2") as scheduler:
         (job,) = scheduler.submit(shell("sleep 1000", changes=("save",), estimate=50.0))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.runtime.local.files import children_of, read_json, started_at, write_json
+from gantline.runtime.local.moments import stamp
 from gantline.runtime.local.output import Lines, Log
 from gantline.runtime.local.ranks import Ranks
 from gantline.runtime.local.spawning import HEARD, Spawner
@@ -112,10 +113,10 @@ class Keeper:
             program = "/bin/sh" if self.order.get("shell") else self.order["command"][0]
             self.log.write(f"gantline: cannot run {program!r}: {error}\n".encode())
             self.kill()
-            self.tell(phase="over", cause="failed", exit=127, ended=time.time(), why=f"cannot run {program!r}: {error}")
+            self.tell(phase="over", cause="failed", exit=127, why=f"cannot run {program!r}: {error}", **stamp("ended"))
             return False
         told = {"group": self.ranks.group, "ranks": self.processes(), "limits": self.spawner.limits, "revision": self.revision()}
-        self.tell(phase="running", started=time.time(), **told)
+        self.tell(phase="running", **stamp("started"), **told)
         return True
 
     def start_one(self, env: dict[str, str]) -> int:
@@ -272,5 +273,5 @@ class Keeper:
             cause, forced = "stopped", True
             self.state["why"] = f"rank {self.ranks.rank_of(self.ranks.first_failed or 0)} failed while the gang changed"
         lost = self.log.lost if self.ranks else 0
-        self.tell(phase="over", cause=cause, exit=bad, forced=forced, ended=time.time(), lost=lost)
+        self.tell(phase="over", cause=cause, exit=bad, forced=forced, lost=lost, **stamp("ended"))
         self.spawner.leave()

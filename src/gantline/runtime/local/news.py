@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gantline.drivers.live import Clock
 from gantline.engine.executor import News, Report
 from gantline.runtime.local.incarnation import Incarnation
+from gantline.runtime.local.moments import seconds_ago
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,15 @@ class Ending:
     forced: bool = False
 
 
+def _when(state: Mapping[str, Any], name: str, clock: Clock, now: float) -> float:
+    """When the keeper says that it was; a wall clock that was set since then does not matter."""
+    wall = state.get(name)
+    if wall is None or not hasattr(clock, "at"):
+        return now
+    ago = seconds_ago(state, name)
+    return clock.at(float(wall)) if ago is None else max(0.0, now - ago)
+
+
 def report_of(one: Incarnation, news: News, saved: float, clock: Clock) -> tuple[Report, Ending | None]:
     """The report, and how it ended if it has; `saved` is the work that the job has said to be saved (NaN: it says nothing of that)."""
     done, where = one.resumed, one.devices if not one.over else ()
@@ -29,9 +41,8 @@ def report_of(one: Incarnation, news: News, saved: float, clock: Clock) -> tuple
         done = one.believed
     elif news in (News.STOPPED, News.FAILED):
         done = saved if not math.isnan(saved) else (one.resumed if one.order.get("resumes") else 0.0)
-    wall = one.state.get("started") if news is News.STARTED else one.state.get("ended")
     now = clock.now()
-    at = clock.at(float(wall)) if wall is not None and hasattr(clock, "at") else now
+    at = _when(one.state, "started" if news is News.STARTED else "ended", clock, now)
     revision = max(0, int(one.state.get("revision", 0)) - int(one.order.get("base", 0)))
     report = Report(news, one.row, one.epoch, now if news is News.SAVED else at, done, where, revision=revision)
     if not one.over:

@@ -1,0 +1,35 @@
+"""When something happened, told by one process to another: by the wall clock, and by the clock that no one can set.
+
+The monotonic clock is the same for all processes of a machine from its start to its next, so that a wall clock which is set between
+the keeper's note and the service's look changes nothing. Keepers import this; it needs the standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@cache
+def boot() -> str:
+    """Which start of the machine this is; nothing where the system does not say."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return ""
+
+
+def stamp(name: str) -> dict[str, Any]:
+    """What is noted of this moment."""
+    return {name: time.time(), f"{name}_tick": time.monotonic(), "boot": boot()}
+
+
+def seconds_ago(state: Mapping[str, Any], name: str) -> float | None:
+    """How long ago a moment was that somebody noted since this machine started; None: the wall clock has to do."""
+    tick = state.get(f"{name}_tick")
+    if tick is None or not boot() or state.get("boot") != boot():
+        return None
+    return max(0.0, time.monotonic() - float(tick))
