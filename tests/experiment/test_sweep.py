@@ -105,7 +105,7 @@ def test_a_worker_that_dies_takes_only_its_own_run_with_it(tmp_path: Path, monke
     good = [Task(case.setting, case.hash, str(tmp_path / "runs")) for case in grid()]
     to_dict = Task.to_dict
     monkeypatch.setattr(Task, "to_dict", lambda self: {} if self is fatal else to_dict(self))  # the worker cannot read it, and dies
-    outcomes = {outcome.hash: outcome for outcome in WorkerProcesses(1).run([good[0], fatal, good[1]])}
+    outcomes = {outcome.hash: outcome for outcome in WorkerProcesses(2).run([good[0], fatal, good[1]])}
     assert [outcomes[task.hash].state for task in good] == ["done", "done"]
     assert outcomes[fatal.hash].state == "failed"
     assert "the worker process ended with code 1" in outcomes[fatal.hash].message

@@ -5,24 +5,31 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
+from typing import TextIO
 
 from gantline._alarm import may_be_ended
 from gantline.experiment.task import Task, perform
 from gantline.experiment.workers import encode
 
 
-def main() -> None:
-    """Answer tasks until stdin ends. What a policy prints goes to stderr, because stdout belongs to the answers."""
+def answer_tasks(tasks: Iterable[str], answers: TextIO) -> None:
+    """Answer tasks until there are no more."""
     may_be_ended(sys.stderr.buffer)
+    for line in tasks:
+        answer = encode(perform(Task.read(json.loads(line))))
+        try:
+            answers.write(answer)
+            answers.flush()
+        except BrokenPipeError:
+            os._exit(1)  # the sweep was killed; what is done is stored, and nobody is left to be told
+
+
+def main() -> None:
+    """Answer what comes on stdin. What a policy prints goes to stderr, because stdout belongs to the answers."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)
-        for line in sys.stdin:
-            answer = encode(perform(Task.read(json.loads(line))))
-            try:
-                answers.write(answer)
-                answers.flush()
-            except BrokenPipeError:
-                os._exit(1)  # the sweep was killed; what is done is stored, and nobody is left to be told
+        answer_tasks(sys.stdin, answers)
 
 
 if __name__ == "__main__":

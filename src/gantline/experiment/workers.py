@@ -1,27 +1,22 @@
 """Worker processes on this machine: they live as long as the sweep, so each imports and compiles once.
 
-Every worker is a fresh interpreter that reads tasks and writes outcomes as lines of JSON, so nothing of the caller (a
-script without a main guard, a notebook, threads) is copied into it. A thread per worker feeds it; when a worker dies, its
-task has failed, and a new worker takes the next one.
+Every worker reads tasks and writes outcomes as lines of JSON, and nothing of the caller (a script without a main guard, a notebook,
+threads) is copied into it (`processes`). A thread per worker feeds it; when a worker dies, its task has failed, and a new worker takes
+the next one.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Event, Thread, Timer
 
+from gantline.experiment.processes import Starter, WorkerProcess
 from gantline.experiment.task import FAILED, Outcome, Task
-
-_ONE_THREAD = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-"""Workers share the processors by being many; libraries must not start a thread per processor in each of them."""
 
 
 class WorkerProcesses:
@@ -36,7 +31,9 @@ class WorkerProcesses:
             left.put(task)
         ended: SimpleQueue[Outcome] = SimpleQueue()
         stop = Event()
-        feeders = [_Feeder(left, ended, stop, self.limit) for _ in range(min(self.count, len(tasks)))]
+        count = min(self.count, len(tasks))
+        starter = Starter(several=count > 1)
+        feeders = [_Feeder(left, ended, stop, self.limit, starter) for _ in range(count)]
         for feeder in feeders:
             feeder.start()
         try:
@@ -46,15 +43,16 @@ class WorkerProcesses:
             stop.set()
             for feeder in feeders:
                 feeder.end()
+            starter.close()
 
 
 class _Feeder(Thread):
     """Gives tasks to one worker after the other has died, until none is left."""
 
-    def __init__(self, left: SimpleQueue[Task], ended: SimpleQueue[Outcome], stop: Event, limit: float) -> None:
+    def __init__(self, left: SimpleQueue[Task], ended: SimpleQueue[Outcome], stop: Event, limit: float, starter: Starter) -> None:
         super().__init__(daemon=True)
-        self.left, self.ended, self.stop, self.limit = left, ended, stop, limit
-        self.worker: subprocess.Popen[str] | None = None
+        self.left, self.ended, self.stop, self.limit, self.starter = left, ended, stop, limit, starter
+        self.worker: WorkerProcess | None = None
 
     def run(self) -> None:
         while not self.stop.is_set():
@@ -70,14 +68,14 @@ class _Feeder(Thread):
         """The outcome of a task; a worker that dies over it, or must be ended, is replaced."""
         try:
             if self.worker is None:
-                self.worker = _start()
+                self.worker = self.starter.start()
         except OSError as error:
             return Outcome(task.hash, FAILED, f"no worker process could be started: {error}")
         late = Event()
         watch = Timer(min(self.limit, TIMEOUT_MAX), _give_up, (self.worker, late))
         watch.daemon = True
         watch.start()
-        answer = _exchange(self.worker, json.dumps(task.to_dict()))
+        answer = self.worker.exchange(json.dumps(task.to_dict()))
         watch.cancel()
         if answer:
             return Outcome(**json.loads(answer))
@@ -88,41 +86,16 @@ class _Feeder(Thread):
         """Stop the worker, whatever it does; results appear whole or not at all, so nothing is half-written."""
         while self.is_alive():
             if self.worker is not None:
-                self.worker.terminate()
+                self.worker.signal(signal.SIGTERM)
             self.join(timeout=0.2)
         if self.worker is not None:
-            self.worker.terminate()
+            self.worker.signal(signal.SIGTERM)
             self.worker.wait()
 
 
-def _give_up(worker: subprocess.Popen[str], late: Event) -> None:
+def _give_up(worker: WorkerProcess, late: Event) -> None:
     late.set()
-    worker.kill()
-
-
-def _exchange(worker: subprocess.Popen[str], line: str) -> str:
-    """Send a line and wait for the answer; an empty one means that the worker is gone."""
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    try:
-        worker.stdin.write(line + "\n")
-        worker.stdin.flush()
-        return worker.stdout.readline()
-    except OSError:
-        return ""
-
-
-def _start() -> subprocess.Popen[str]:
-    calm = {name: "1" for name in _ONE_THREAD if name not in os.environ}
-    return subprocess.Popen(
-        [sys.executable, "-m", "gantline.experiment.worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, **calm},
-        start_new_session=True,  # Ctrl-C is for the sweep; it tells its workers
-    )
+    worker.signal(signal.SIGKILL)
 
 
 def _epitaph(code: int) -> str:

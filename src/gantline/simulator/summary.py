@@ -11,7 +11,7 @@ import numpy as np
 import gantline
 from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
@@ -83,7 +83,7 @@ def summarise(
         "unfinished": int(np.isin(I[c.PHASE][rows], _OPEN).sum()),
         "bounded": bool(math.isfinite(simulation.until)),
         "average_jct": _number(jct.mean()) if len(jct) else None,
-        "median_jct": _number(np.median(jct)) if len(jct) else None,
+        "median_jct": _number(_median(jct)) if len(jct) else None,
         "p95_jct": _number(np.percentile(jct, 95)) if len(jct) else None,
         "p99_jct": _number(np.percentile(jct, 99)) if len(jct) else None,
         "max_jct": _number(jct.max()) if len(jct) else None,
@@ -120,6 +120,15 @@ def _waited(simulation: Simulation, rows: Ints) -> int | None:
         return None
     late = ~(F[c.FIRST_START][rows] - F[c.ARRIVAL][rows] <= simulation.state.regime.round * (1.0 + 1e-9))
     return int((late | (I[c.PREEMPTIONS][rows] > 0)).sum())
+
+
+def _median(values: Floats) -> float:
+    """The same as `numpy.median`, which imports masked arrays for it."""
+    middle = len(values) // 2
+    ordered = np.partition(values, [max(middle - 1, 0), middle, len(values) - 1])
+    if np.isnan(ordered[-1]):
+        return math.nan
+    return float(ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2.0)
 
 
 def _held_seconds(simulation: Simulation) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gantline.core.jit import compiled
+from gantline.core.jit import kernel
 from gantline.report.frames import RunLike, settled
 from gantline.report.metrics.steps import time_ratio
 
@@ -43,7 +43,9 @@ def fragmentation_series(run: RunLike, node_gpus: list[int]) -> pl.DataFrame:
     kinds = np.repeat(np.array([ARRIVE, START, END]), [jobs.height, held.height, held.height])
     rows = np.concatenate([np.arange(jobs.height), np.arange(held.height), np.arange(held.height)])
     order = np.argsort(moments, kind="stable")
-    out = _sweep(
+    largest = max(1, *node_gpus)
+    out = np.empty((moments.size, 4))
+    written = _sweep(
         moments[order],
         kinds[order],
         rows[order],
@@ -54,8 +56,14 @@ def fragmentation_series(run: RunLike, node_gpus: list[int]) -> pl.DataFrame:
         devices,
         node_of_device,
         sizes,
+        sizes.copy(),
+        np.zeros(largest + 1, dtype=np.int64),
+        np.zeros((largest + 1, largest + 1), dtype=np.int64),
+        np.zeros(node_of_device.size, dtype=np.int64),
+        np.zeros(jobs.height, dtype=np.int64),
+        out,
     )
-    frame = pl.DataFrame(out, schema=["time", "free", "waiting", "stranded"], orient="row")
+    frame = pl.DataFrame(out[:written], schema=["time", "free", "waiting", "stranded"], orient="row")
     useful = (pl.col("free") > 0) & (pl.col("waiting") > 0)
     return frame.with_columns(
         fragmentation=pl.when(useful).then(pl.col("stranded") / pl.col("free")).otherwise(0.0),
@@ -69,7 +77,7 @@ def fragmentation(series: pl.DataFrame, start: float, end: float) -> float:
     return 0.0 if math.isnan(share) else share
 
 
-@compiled
+@kernel
 def _sweep(
     moments: NDArray[np.float64],
     kinds: NDArray[np.int64],
@@ -81,20 +89,21 @@ def _sweep(
     devices: NDArray[np.int64],
     node_of_device: NDArray[np.int64],
     sizes: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Walk through all changes in time order and write a row (time, free, waiting, stranded) after each moment."""
-    largest = 1
-    for size in sizes:
-        largest = max(largest, size)
-    waiting = np.zeros(largest + 1, dtype=np.int64)  # by gang size; gangs larger than any node count as a whole node
-    nodes = np.zeros((largest + 1, largest + 1), dtype=np.int64)  # by size and free GPUs
-    free = sizes.copy()
+    free: NDArray[np.int64],
+    waiting: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    holders: NDArray[np.int64],
+    running: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> int:
+    """Walk through all changes in time order and write a row (time, free, waiting, stranded) after each moment; how many there are.
+
+    Counters: free GPUs of each node, `waiting` by gang size (gangs larger than any node count as a whole node), `nodes` by size and
+    free GPUs, `holders` of each device, intervals in which each job is `running`.
+    """
+    largest, written = waiting.size - 1, 0
     for size in sizes:
         nodes[size, size] += 1
-    holders = np.zeros(node_of_device.size, dtype=np.int64)
-    running = np.zeros(gang.size, dtype=np.int64)
-    out = np.empty((moments.size, 4), dtype=np.float64)
-    written = 0
     for i in range(moments.size):
         row = rows[i]
         if kinds[i] == ARRIVE:
@@ -134,4 +143,4 @@ def _sweep(
         out[written, 2] = waiters
         out[written, 3] = stranded / waiters if waiters > 0 else 0.0
         written += 1
-    return out[:written]
+    return written

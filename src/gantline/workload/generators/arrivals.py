@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import gamma, gammaincinv
 
 from gantline.core.arrays import Floats
@@ -67,6 +66,8 @@ def unit_gaps(uniforms: Floats, pattern: str, variation: float) -> Floats:
 
 
 def _weibull_shape(variation: float) -> float:
+    from scipy.optimize import brentq  # takes longer to import than most traces to make
+
     def excess(shape: float) -> float:
         return float(gamma(1 + 2 / shape) / gamma(1 + 1 / shape) ** 2 - 1 - variation**2)
 

@@ -1,0 +1,148 @@
+"""A process that imports what workers need, does nothing with it, and is forked whenever a worker is wanted.
+
+A forked worker costs a few hundredths of a second where a fresh interpreter takes most of one to import. Forking is safe only
+while no thread holds a lock, so this process calls no library, keeps libraries from starting threads of their own, and looks at what it has
+before it forks. Where it has more than that it refuses, and workers are fresh interpreters (`processes`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+import warnings
+from importlib import import_module
+from pathlib import Path
+
+from gantline.experiment.digest import program_digest
+
+NEEDED = (
+    "gantline.experiment.worker", "gantline.experiment.records", "gantline.simulator.simulate", "gantline.files.policies",
+    "gantline.report.doubts", "gantline.report.frames", "gantline.report.metrics", "gantline.report.rundir",
+    "gantline.workload.generators.arrivals", "llvmlite.binding",
+)  # fmt: skip
+"""What every run of a worker imports, with all that comes along."""
+
+ALLOCATOR, QUIET = "_RJEM_MALLOC_CONF", "background_thread:false"
+"""For the environment: the memory allocator of polars starts no threads."""
+
+_HARMLESS = {"polars-ooc-clea"}  # asleep until data are moved to disk, which never happens before a fork
+
+
+def is_alone() -> bool:
+    """Whether no thread runs here but this one and those that sleep and hold nothing."""
+    own = threading.get_native_id()
+    for task in Path("/proc/self/task").iterdir():
+        if int(task.name) != own:
+            name, state = (task / "comm").read_text().strip(), (task / "stat").read_text().rpartition(")")[2].split()[0]
+            if name not in _HARMLESS or state != "S":
+                return False
+    return True
+
+
+class Nursery:
+    """Forks and signals workers as the other end of `control` says; tells each one's number, and how it ended, on a socket of its own."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.alive: dict[int, socket.socket] = {}
+
+    def run(self) -> None:
+        """Serve until the other end is closed."""
+        ended, tell = os.pipe()
+        os.set_blocking(tell, False)
+        signal.set_wakeup_fd(tell)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        with selectors.DefaultSelector() as wait:
+            wait.register(self.control, selectors.EVENT_READ)
+            wait.register(ended, selectors.EVENT_READ)
+            while True:
+                for key, _ in wait.select():
+                    if key.fileobj == ended:
+                        os.read(ended, 4096)
+                        self._reap()
+                    elif not self._obey():
+                        return
+
+    def _obey(self) -> bool:
+        """Do what the next message says: a new worker on the sockets that come with it, or a signal for one; False: there is none."""
+        message, sockets, *_ = socket.recv_fds(self.control, 64, 2)
+        if not message:
+            return False
+        if not sockets:
+            number, worker = map(int, message.split())
+            if worker in self.alive:
+                os.kill(worker, number)
+            return True
+        channel, status = (socket.socket(fileno=fd) for fd in sockets)
+        if not is_alone():
+            channel.close()
+            status.close()
+            return True
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any thread; `is_alone` knows which
+            pid = os.fork()
+        if not pid:
+            self._be_worker(channel, status)
+        channel.close()
+        status.sendall(b"%d\n" % pid)
+        self.alive[pid] = status
+        return True
+
+    def _be_worker(self, channel: socket.socket, status: socket.socket) -> None:
+        from gantline.experiment.worker import answer_tasks
+
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for other in (self.control, status, *self.alive.values()):
+                other.close()
+            with channel.makefile("r", encoding="utf-8") as tasks, channel.makefile("w", encoding="utf-8") as answers:
+                _try_out()
+                answers.write("ready\n")
+                answers.flush()
+                answer_tasks(tasks, answers)
+            code = 0
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _reap(self) -> None:
+        """Tell how those ended that have."""
+        for pid in list(self.alive):
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                with self.alive.pop(pid) as listener, contextlib.suppress(OSError):  # nobody wants to know
+                    listener.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+
+
+def _try_out() -> None:
+    """A little work for polars and its threads, so that a process in which they do not start is seen before it has a task."""
+    import polars as pl
+
+    pl.DataFrame({"one": [2, 1]}).lazy().sort("one").collect()
+
+
+def main() -> None:
+    """Import everything, and fork workers until stdin is closed."""
+    control = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    for name in NEEDED:
+        import_module(name)
+    program_digest()  # of all sources, which every result bears
+    os.environ.pop(ALLOCATOR, None)  # not for what policies start
+    gc.freeze()
+    Nursery(control).run()
+
+
+if __name__ == "__main__":
+    main()

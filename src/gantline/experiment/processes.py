@@ -1,0 +1,149 @@
+"""Worker processes, forked from a nursery where that is possible, and fresh interpreters elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from threading import Lock
+from typing import Protocol
+
+from gantline.experiment.nursery import ALLOCATOR, QUIET
+
+_ONE_THREAD = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""Workers share the processors by being many; libraries must not start a thread per processor in each of them."""
+
+_READY_WITHIN = 30.0  # seconds; a worker that takes longer for its first words is stuck
+
+
+class WorkerProcess(Protocol):
+    """A process that answers a line with a line."""
+
+    def exchange(self, line: str) -> str:
+        """Send a line and wait for the answer; an empty one means that the process is gone."""
+
+    def signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+
+    def wait(self) -> int:
+        """Wait for the end; the exit code, or the signal that ended it, below zero."""
+
+
+class FreshProcess:
+    """An interpreter of its own, which imports everything."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "gantline.experiment.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env=_environment(),
+            start_new_session=True,  # Ctrl-C is for the sweep; it tells its workers
+        )
+
+    def exchange(self, line: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+            return self._process.stdout.readline()
+        except OSError:
+            return ""
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        return self._process.wait()
+
+
+class ForkedProcess:
+    """A child of the nursery."""
+
+    def __init__(self, control: socket.socket) -> None:
+        """Ask for one; an `OSError` says that there will be none."""
+        self._control = control
+        self._channel, channel = socket.socketpair()
+        self._status, status = socket.socketpair()
+        with channel, status:
+            socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno()])
+        self._answers = self._channel.makefile("r", encoding="utf-8")
+        self._told = self._status.makefile("r", encoding="utf-8")
+        number = self._told.readline()
+        if not number:
+            raise ConnectionError("the nursery is gone")
+        self._pid = int(number)
+        self._channel.settimeout(_READY_WITHIN)
+        try:
+            if not self._answers.readline():
+                raise ConnectionError("the worker is gone")
+        except OSError:
+            self.signal(signal.SIGKILL)
+            raise
+        self._channel.settimeout(None)
+
+    def exchange(self, line: str) -> str:
+        try:
+            self._channel.sendall(line.encode() + b"\n")
+            return self._answers.readline()
+        except OSError:
+            return ""
+
+    def signal(self, number: int) -> None:
+        with contextlib.suppress(OSError):  # the nursery is gone; the worker ends with its channel
+            self._control.send(b"%d %d" % (number, self._pid))
+
+    def wait(self) -> int:
+        with contextlib.suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
+        code = self._told.readline()
+        for one in (self._answers, self._channel, self._told, self._status):
+            one.close()
+        return int(code) if code else -signal.SIGKILL
+
+
+class Starter:
+    """Starts workers, several of them from a nursery; threads may ask at the same time."""
+
+    def __init__(self, several: bool) -> None:
+        self._forks = several and sys.platform == "linux"
+        self._nursery: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._lock = Lock()
+
+    def start(self) -> WorkerProcess:
+        """A new worker."""
+        control = self._open()
+        if control is not None:
+            try:
+                return ForkedProcess(control)
+            except OSError:
+                self._forks = False
+        return FreshProcess()
+
+    def _open(self) -> socket.socket | None:
+        with self._lock:
+            if self._forks and self._control is None:
+                self._control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                with other:
+                    command = [sys.executable, "-m", "gantline.experiment.nursery"]
+                    asked = ",".join(filter(None, (os.environ.get(ALLOCATOR), QUIET)))  # polars writes its own wishes there
+                    environment = _environment() | {ALLOCATOR: asked}
+                    self._nursery = subprocess.Popen(command, stdin=other.fileno(), env=environment, start_new_session=True)
+            return self._control if self._forks else None
+
+    def close(self) -> None:
+        """No more workers."""
+        if self._control is not None and self._nursery is not None:
+            self._control.close()
+            self._nursery.wait()
+
+
+def _environment() -> dict[str, str]:
+    return dict.fromkeys(_ONE_THREAD, "1") | dict(os.environ)

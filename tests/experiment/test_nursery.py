@@ -1,0 +1,76 @@
+"""Workers forked from a process that has imported everything: they import next to nothing, and are not forked where that is unsafe."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+from threading import Event, Thread
+
+import pytest
+
+from gantline.experiment import processes
+from gantline.experiment.nursery import is_alone
+from gantline.experiment.processes import ForkedProcess, FreshProcess, Starter, WorkerProcess
+
+WORK = """
+import json, sys, tempfile
+from importlib import import_module
+from gantline.experiment.nursery import NEEDED
+for name in NEEDED:
+    import_module(name)
+had = set(sys.modules)
+from gantline.experiment.setting import Setting
+from gantline.experiment.source import TraceSource
+from gantline.experiment.task import Task, perform
+setting = Setting(TraceSource(generator="day", settings={"jobs": 20, "gpus": 16}), "4x4", "fifo")
+with tempfile.TemporaryDirectory() as folder:
+    perform(Task(setting, "a" * 64, folder))
+    outcome = perform(Task(setting, "b" * 64, folder))
+print(json.dumps([outcome.state, sorted(set(sys.modules) - had)]))
+"""
+
+
+def end(worker: WorkerProcess) -> int:
+    worker.signal(signal.SIGKILL)
+    return worker.wait()
+
+
+def test_a_forked_worker_imports_only_what_its_trace_and_policy_need() -> None:
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", WORK], check=True, capture_output=True, text=True)
+        state, new = json.loads(done.stdout)
+        assert state == "done"
+        if "numba" not in new:
+            break  # else kernels had to be compiled; they are stored from here on
+    assert not {"numba", "scipy.optimize", "scipy.special", "polars", "numpy.ma", "llvmlite"}.intersection(new)
+    ours = [name for name in new if name.startswith("gantline.")]
+    assert all(name.startswith(("gantline.policies.", "gantline.workload.generators.", "gantline.engine.regimes")) for name in ours), ours
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+def test_workers_are_forked_and_tell_how_they_ended() -> None:
+    starter = Starter(several=True)
+    first, second = starter.start(), starter.start()
+    assert isinstance(first, ForkedProcess)
+    assert isinstance(second, ForkedProcess)
+    assert second.exchange("not a task") == ""
+    assert (end(first), second.wait()) == (-signal.SIGKILL, 1)
+    starter.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+def test_nothing_is_forked_beside_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = Event()
+    Thread(target=stop.wait, daemon=True).start()
+    assert not is_alone()
+    stop.set()
+    if int(version("polars").split(".")[0]) >= 1:  # its allocator starts threads, unless it is told not to
+        monkeypatch.setattr(processes, "QUIET", "background_thread:true")
+        starter = Starter(several=True)
+        worker = starter.start()
+        assert isinstance(worker, FreshProcess)
+        assert end(worker) == -signal.SIGKILL
+        starter.close()
