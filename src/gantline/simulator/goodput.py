@@ -2,62 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, TraceError
-from gantline.performance.goodput.batch import split_batch
-from gantline.performance.goodput.efficiency import gain
-from gantline.performance.goodput.measured import Application, Profiles, packed_shape
+from gantline.performance.goodput.measured import Application, Profiles
 from gantline.performance.goodput.online import OnlineGoodput, OnlineJob
+from gantline.performance.goodput.pipeline import Pipeline
 from gantline.policies.sia.configurations import node_classes
 from gantline.workload.options import WrittenOption, format_options
 from gantline.workload.trace import Trace
 
+_COLUMNS = ("app", "model", "kind", "type", "stages", "batch_size", "min_gpus", "max_gpus")
 _FIXED = ("rigid", "strong-scaling")  # kinds of jobs whose batch stays
 
 
-def use_profiles(trace: Trace, cluster: Cluster, profiles: Profiles, policy: Any, interval: float) -> tuple[Trace, OnlineGoodput]:
-    """The same jobs with a way to run for every size that their profile and the policy allow, and the model of how fast they go.
+class _Sizes(NamedTuple):
+    """How a job may run: the ways that are listed, and between how many devices it may be sized."""
 
-    A policy that has configurations of its own (Sia) is offered those, others every count. The seconds that are listed are those at the
-    batch a job begins with; durations become those at the size asked for.
+    ways: list[WrittenOption]
+    least: int
+    most: int
+
+
+def use_profiles(trace: Trace, cluster: Cluster, profiles: Profiles, policy: Any, interval: float) -> tuple[Trace, OnlineGoodput]:
+    """The same jobs with the sizes that their profile and the policy allow, and the model of how fast they go.
+
+    A policy that fits models as jobs run (Pollux, Sia) is offered every count, or its own configurations, and jobs choose their batch.
+    Under others jobs are tuned beforehand: each keeps the batch of the trace, and is listed with the devices that it asks for; policies
+    that size jobs may give an adaptive one any count that its batch allows. Durations become those at the size asked for.
     """
-    frame = trace.frame
-    columns = {name: frame[name].to_list() if name in frame.columns else [None] * frame.height for name in ("app", "model", "kind", "type")}
-    batches = frame["batch_size"].to_list() if "batch_size" in frame.columns else [None] * frame.height
+    frame, believes = trace.frame, bool(getattr(policy, "believes", False))
+    cells = {name: frame[name].to_list() if name in frame.columns else [None] * frame.height for name in _COLUMNS}
     widths = _widths(cluster) if getattr(policy, "configurations", False) else None
     node = {name: max(each.gpus for each in cluster.nodes if each.type == name) for name in cluster.types}
     jobs: dict[str, OnlineJob] = {}
-    options, durations = [], []
-    for row, (name, asked, batch) in enumerate(zip(frame["job"].to_list(), frame["gpus"].to_list(), batches)):
-        app, kind = _application(trace, profiles, row, columns["app"][row], columns["model"][row]), columns["kind"][row] or "adaptive"
-        if kind == "hybrid":
-            raise _fault(trace, row, "kind", "is hybrid parallel", "use --regime sia, which knows pipelines")
-        stays = float(batch or 0) if kind in _FIXED else 0.0
-        ways = []
-        for type_ in cluster.types:
-            if app.runs_on(type_) and cluster.gpus_of(type_) and columns["type"][row] in (None, "", type_):
-                most = int(min((stays or app.training.most) // app.on(type_).local_least, cluster.gpus_of(type_)))
-                sizes = [asked] if kind == "rigid" else [size for size in range(1, most + 1) if widths is None or size in widths[type_]]
-                ways += [WrittenOption(type_, size, _seconds(app, type_, size, stays, node[type_])) for size in sizes if 0 < size <= most]
-        if not ways:
-            raise _fault(trace, row, "app", f"has no batch or no profile for any device of '{cluster}'", "check --profiles and --cluster")
-        options.append(format_options(ways))
-        first = ways[0].type
-        durations.append(min((way for way in ways if way.type == first), key=lambda way: abs(way.gpus - asked)).duration)
-        jobs[name] = OnlineJob(app, durations[-1], stays)
-    least = [1 if (kind or "") != "rigid" else gpus for kind, gpus in zip(columns["kind"], frame["gpus"].to_list())]
-    widest = [max(int(part.split(":")[1].split("=")[0]) for part in cell.split("|")) for cell in options]
+    found: list[_Sizes] = []
+    durations = []
+    for row, (name, asked) in enumerate(zip(frame["job"].to_list(), frame["gpus"].to_list())):
+        cell = {column: values[row] for column, values in cells.items()}
+        app = _application(trace, profiles, row, cell["app"], cell["model"])
+        kinds = [one for one in cluster.types if app.runs_on(one) and cluster.gpus_of(one) and cell["type"] in (None, "", one)]
+        job = _job(app, kinds, cell, asked, believes)
+        sizes = _believed(job, kinds, cell, asked, cluster, node, widths) if believes else _tuned(job, kinds, cell, asked, cluster, node)
+        if not sizes.ways:
+            raise _impossible(trace, row, cluster, job, kinds, asked)
+        first = [way for way in sizes.ways if way.type == sizes.ways[0].type]
+        durations.append(min(first, key=lambda way: abs(way.gpus - asked)).duration)
+        jobs[name] = job._replace(work=durations[-1])
+        found.append(sizes)
     fresh = frame.with_columns(
-        pl.Series("options", options),
+        pl.Series("options", [format_options(sizes.ways) for sizes in found]),
         pl.Series("duration", durations, dtype=pl.Float64),
-        pl.Series("min_gpus", least, dtype=pl.Int64),
-        pl.Series("max_gpus", widest, dtype=pl.Int64),
+        pl.Series("min_gpus", [sizes.least for sizes in found], dtype=pl.Int64),
+        pl.Series("max_gpus", [sizes.most for sizes in found], dtype=pl.Int64),
     )
-    model = OnlineGoodput(jobs, cluster.types, tuple(node[name] for name in cluster.types), interval)
+    model = OnlineGoodput(jobs, cluster.types, tuple(node[name] for name in cluster.types), interval if believes else 0.0, believes)
     return Trace(fresh, trace.source, trace.notes), model
 
 
@@ -68,24 +71,55 @@ def check_alone(**others: Any) -> None:
             raise RefusedError(f"speeds come from --profiles and from {name} at once", where="--profiles", fix="leave one of them out")
 
 
+def _job(app: Application, kinds: Sequence[str], cell: dict[str, Any], asked: int, believes: bool) -> OnlineJob:
+    """What it trains; its batch stays if it is of such a kind, or if nobody adapts any. Pipelines always have the same batch a replica."""
+    if cell["kind"] == "hybrid":
+        stages = dict(part.split(":") for part in (cell["stages"] or "").split("|") if part)
+        return OnlineJob(app, 1.0, 0.0, {one: Pipeline.measured(app.on(one), int(stages.get(one, 0))) for one in kinds})
+    batch = float(cell["batch_size"] or 0) if cell["kind"] in _FIXED or not believes else 0.0
+    if not believes and not batch and kinds:
+        batch = max(app.training.base, asked * max(app.on(one).local_least for one in kinds))
+    return OnlineJob(app, 1.0, batch)
+
+
+def _believed(
+    job: OnlineJob,
+    kinds: Sequence[str],
+    cell: dict[str, Any],
+    asked: int,
+    cluster: Cluster,
+    node: dict[str, int],
+    widths: dict[str, set[int]] | None,
+) -> _Sizes:
+    """Every size that batches allow, or those that the policy has configurations for; a rigid job has one."""
+    ways = []
+    for kind in kinds:
+        most, unit = min(job.most(kind), cluster.gpus_of(kind)), job.unit(kind)
+        sizes = (
+            [asked] if cell["kind"] == "rigid" else [size for size in range(unit, most + 1, unit) if widths is None or size in widths[kind]]
+        )
+        ways += [WrittenOption(kind, size, job.seconds(kind, size, node[kind])) for size in sizes if 0 < size <= most]
+    rigid = cell["kind"] == "rigid"
+    return _Sizes(ways, asked if rigid else min((way.gpus for way in ways), default=1), max((way.gpus for way in ways), default=1))
+
+
+def _tuned(job: OnlineJob, kinds: Sequence[str], cell: dict[str, Any], asked: int, cluster: Cluster, node: dict[str, int]) -> _Sizes:
+    """The size asked for on every type; who sizes jobs keeps to the trace's limits, or to what batch and kind allow."""
+    fits = [kind for kind in kinds if 0 < asked <= min(job.most(kind), cluster.gpus_of(kind)) and asked % job.unit(kind) == 0]
+    ways = [WrittenOption(kind, asked, job.seconds(kind, asked, node[kind])) for kind in fits]
+    if cell["kind"] == "rigid" or not fits:
+        return _Sizes(ways, asked, asked)
+    widest = asked if cell["kind"] == "strong-scaling" else max(min(job.most(kind), cluster.gpus_of(kind)) for kind in fits)
+    least, most = cell["min_gpus"] or min(job.unit(kind) for kind in fits), cell["max_gpus"] or widest
+    return _Sizes(ways, min(least, asked), max(most, asked))
+
+
 def _widths(cluster: Cluster) -> dict[str, set[int]]:
     """Devices of the configurations of each type."""
     found: dict[str, set[int]] = {name: set() for name in cluster.types}
     for each in node_classes(cluster):
         found[each.type] |= {gpus for _, gpus in each.widths()}
     return found
-
-
-def _seconds(app: Application, kind: str, gpus: int, batch: float, per_node: int) -> float:
-    """Seconds of all epochs on so many devices, packed, at one batch."""
-    training, limits = app.training, OnlineJob(app, 1.0).limits(kind)
-    local, steps = split_batch(batch or max(limits.base, limits.local_least * gpus), gpus, limits)
-    step, sync = app.on(kind).seconds(packed_shape(gpus, per_node), local)
-    total, spent, before = gpus * local * (steps + 1), 0.0, 0.0
-    for epoch, edge in enumerate(training.edges.tolist()):
-        spent += (edge - before) * (step + steps * (step - sync)) / gain(*training.noise(total, epoch), total / training.base)
-        before = edge
-    return spent
 
 
 def _application(trace: Trace, profiles: Profiles, row: int, *names: str | None) -> Application:
@@ -95,6 +129,18 @@ def _application(trace: Trace, profiles: Profiles, row: int, *names: str | None)
     told = next((name for name in names if name), "")
     known = ", ".join(sorted(profiles.applications))
     raise _fault(trace, row, "app", f"trains '{told}', of which there is no profile", f"the profiles have {known}")
+
+
+def _impossible(trace: Trace, row: int, cluster: Cluster, job: OnlineJob, kinds: Sequence[str], asked: int) -> TraceError:
+    """Why there is no way to run a job."""
+    if not kinds:
+        return _fault(trace, row, "app", f"has no batch or no profile for any device of '{cluster}'", "check --profiles and --cluster")
+    told = ", ".join(f"at most {min(job.most(kind), cluster.gpus_of(kind))} of {kind}" + _in_units(job.unit(kind)) for kind in kinds)
+    return _fault(trace, row, "gpus", f"asks for {asked} devices; its batch and the cluster allow {told}", "ask for such a number")
+
+
+def _in_units(unit: int) -> str:
+    return f" (in {unit}s, the stages of its pipeline)" if unit > 1 else ""
 
 
 def _fault(trace: Trace, row: int, field: str, what: str, fix: str) -> TraceError:

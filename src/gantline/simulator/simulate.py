@@ -100,9 +100,9 @@ def simulate(
     chosen = with_costs(chosen, price, way)
     profiles: Profiles | None = find(spec, "profiles", place)
     if profiles is not None and not way.profiles:
-        if find_imitation(way.name) is not None or not getattr(chosen, "believes", False):
-            what = f"regime '{way.name}' does not use profiles under '{chosen.name or type(chosen).__name__}'"
-            raise RefusedError(what, where="--profiles", fix="leave that out, or use --policy pollux or sia, or their regimes")
+        if find_imitation(way.name) is not None:
+            fix = "leave that out, or use --regime pollux, sia or default"
+            raise RefusedError(f"regime '{way.name}' does not use profiles", where="--profiles", fix=fix)
         check_alone(performance=performance, throughputs=speeds, scaling=read_scaling(spec.scaling))
         jobs, performance = use_profiles(jobs, place, profiles, chosen, way.round)
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
@@ -146,7 +146,7 @@ def simulate(
     let_go()
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | counted_changes | (counted or {})
     summary |= estimation_summary(chosen, tables.performance, spec.seed)
-    if isinstance(tables.performance, OnlineGoodput):
+    if isinstance(tables.performance, OnlineGoodput) and tables.performance.learns:
         summary |= tables.performance.belief_errors(state.learned)
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})

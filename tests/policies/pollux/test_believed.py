@@ -1,4 +1,4 @@
-"""Pollux and Sia on the engine with profiles: jobs go as measured, policies know what was fitted to what they have shown."""
+"""Profiles on the engine: jobs go as measured; Pollux and Sia know what was fitted to what they have shown, others the measured speeds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ def shipped(count: int) -> Trace:
     return Trace(trace.frame.head(count), trace.source)
 
 
-@pytest.mark.parametrize(("policy", "gpus", "batch"), [("sia", 1, 64), ("sia", 4, 512), ("sia", 8, 1024), ("pollux", 4, 512)])
+@pytest.mark.parametrize(
+    ("policy", "gpus", "batch"),
+    [("sia", 1, 64), ("sia", 4, 512), ("sia", 8, 1024), ("pollux", 4, 512), ("las", 4, 512), ("optimus", 8, 1024)],
+)
 def test_a_rigid_job_takes_what_was_measured_to_the_last_epoch(policy: str, gpus: int, batch: int) -> None:
     app = example_profiles()["vision"]
     training, local = app.training, batch // gpus
@@ -91,13 +94,56 @@ def test_what_was_never_tried_is_judged_by_what_was() -> None:
     assert there == pytest.approx(here * app.on("large").single / app.on("small").single)
 
 
+@pytest.mark.parametrize("policy", ["fifo", "las", "srtf", "gavel.max_min_fairness_perf"])
+def test_under_policies_that_fit_nothing_jobs_keep_the_size_and_the_batch_of_the_trace(policy: str) -> None:
+    jobs = [job("a", 0.0, 4, kind=""), job("b", 30.0, 8, batch=1024, kind="adaptive")]
+    alone = [run([dict(one, kind="rigid")], "fifo").jobs["service"][0] for one in jobs]
+    found = run(jobs, policy, cluster="small:4x4", round=60.0)
+    assert found.jobs["service"].to_list() == pytest.approx(alone)
+    assert set(found.allocations["gpus"].to_list()) == {4, 8}
+    assert "belief_error_seen" not in found.summary
+
+
+def test_policies_that_size_jobs_know_measured_speeds_and_keep_to_what_kinds_and_limits_allow() -> None:
+    jobs = [job(name, 0.0, 2, batch=128, kind=kind) for name, kind in zip("abc", ["adaptive", "strong-scaling", "rigid"])]
+    found = run(jobs, "afs", cluster="small:3x4", placement="consolidated", round=60.0)
+    widest = dict(found.allocations.group_by("job").agg(pl.col("gpus").max()).iter_rows())
+    assert widest == {"a": 4, "b": 2, "c": 2}  # on more than a node it would be slower
+    limited = run([{**jobs[0], "max_gpus": 3}], "afs", round=60.0)
+    assert limited.allocations["gpus"].to_list() == [3]
+
+
+@pytest.mark.parametrize(("policy", "sizes"), [("fifo", {4}), ("afs", {2, 4, 6, 8}), ("sia", {2, 4, 8}), ("pollux", {2, 4, 6, 8})])
+def test_a_pipeline_runs_in_whole_replicas_as_long_as_was_measured(policy: str, sizes: set[int]) -> None:
+    app = example_profiles()["vision"]
+    pipeline = {**job("a", 0.0, 4, kind="hybrid"), "stages": "small:2"}
+    found = run([pipeline], policy, "small:2x4", settings=SMALL if policy == "pollux" else {}, round=3600.0)
+    assert set(found.allocations["gpus"].to_list()) <= sizes
+    if policy == "fifo":
+        forward, sync = (float(each[0]) for each in app.on("small").lookup((4,), 1))
+        step, total = 3 * (2 - 1 + 48) * forward + sync, 2 * 48
+        edges = app.training.edges.tolist()
+        gains = [gain(*app.training.noise(total, epoch), total / app.training.base) for epoch in range(len(edges))]
+        seconds = sum((edge - before) * step / worth for edge, before, worth in zip(edges, [0.0, *edges], gains))
+        assert found.jobs["service"][0] == pytest.approx(seconds, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "told"),
     [
-        ({"policy": "fifo"}, RefusedError, "does not use profiles under 'fifo'"),
+        ({"policy": "gavel.fifo", "regime": "gavel"}, RefusedError, "regime 'gavel' does not use profiles"),
         ({"cluster": "tiny:2x4"}, TraceError, "no profile for any device of 'tiny:2x4'"),
         ({"jobs": [job("a", 0.0, 1, "bert")]}, TraceError, "trains 'bert', of which there is no profile"),
-        ({"jobs": [job("a", 0.0, 8, kind="hybrid")]}, TraceError, "is hybrid parallel"),
+        (
+            {"jobs": [job("a", 0.0, 8, batch=64)], "policy": "fifo"},
+            TraceError,
+            "asks for 8 devices; its batch and the cluster allow at most 4",
+        ),
+        (
+            {"jobs": [{**job("a", 0.0, 4, kind="hybrid"), "stages": "small:3"}], "policy": "fifo"},
+            TraceError,
+            "in 3s, the stages of its pipeline",
+        ),
         ({"scaling": "learned"}, RefusedError, "from --profiles and from scaling at once"),
     ],
 )

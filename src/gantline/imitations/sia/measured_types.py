@@ -1,8 +1,7 @@
 """An application on one GPU type as Sia's simulator sees it: measured times, and which local batches a job or the policy reckons with.
 
 What a job does and what the policy assumes differ: a job may use what was measured for its very placement, the policy what was measured for
-any placement of the type. Hybrid parallel jobs are replicas of a pipeline: a replica has as many GPUs as the smallest placement that was
-measured, and a step of so many micro-batches takes 3 (stages - 1 + micro-batches) forward passes and the averaging over replicas.
+any placement of the type. Hybrid parallel jobs are replicas of a pipeline.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gantline.performance.goodput.measured import Application, Shape, StepTimes, least_rotation
-
-MICRO_BATCHES = 48  # of one sample each: the only pipeline that Sia's simulator has
+from gantline.performance.goodput.pipeline import MICRO_BATCHES, Pipeline
 
 #: What the artifact's policy reckons with in place of the largest measured local batch.
 POLICY_MOST: Mapping[tuple[str, str], float] = {("deepspeech2", "rtx"): 57.0}
@@ -25,7 +23,8 @@ class MeasuredType:
         self._times: StepTimes = application.on(kind)
         self._known: dict[tuple[Shape, int], tuple[float, float]] = {}
         self._job_most: dict[Shape, float] = {}
-        self.unit = (stages or min(map(sum, self._times.placements))) if hybrid else 1
+        self._pipeline = Pipeline.measured(self._times, stages) if hybrid else None
+        self.unit = 1 if self._pipeline is None else self._pipeline.stages
         self._most_by_gpus: dict[int, float] = {}
         for shape, rows in self._times.placements.items():
             self._most_by_gpus[sum(shape)] = max(self._most_by_gpus.get(sum(shape), 0.0), float(rows[-1, 0]))
@@ -36,24 +35,20 @@ class MeasuredType:
 
     def _single_speed(self) -> float:
         """Samples a second of one replica: its largest local batch over its longest step."""
-        if self.hybrid:
-            return MICRO_BATCHES / self.times(self._alone(), MICRO_BATCHES)[0]
+        if self._pipeline is not None:
+            return self._pipeline.single
         rows = self._times.placements.get((1,))
         if rows is None:
             return self.local_most / self.times((1,), int(self.local_most))[0]
         return float(rows[:, 0].max() / rows[:, 1].max())
 
-    def _alone(self) -> Shape:
-        """The shape of one replica, on as few nodes as were measured."""
-        return min((shape for shape in self._times.placements if sum(shape) == self.unit), key=len, default=(self.unit,))
-
     def times(self, shape: Shape, local: int) -> tuple[float, float]:
         """Seconds of a step with a local batch on so many GPUs per node, and those of averaging in it."""
+        if self._pipeline is not None:
+            return self._pipeline.seconds(shape, local)
         found = self._known.get((shape, local))
         if found is None:
-            step, sync = (float(each[0]) for each in self._times.lookup(shape, 1 if self.hybrid else local))
-            if self.hybrid:
-                step = 3.0 * (self.unit - 1 + MICRO_BATCHES) * step + sync
+            step, sync = (float(each[0]) for each in self._times.lookup(shape, local))
             found = self._known[shape, local] = step, min(sync, 0.999 * step)  # something is left for computing
         return found
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,11 +23,12 @@ from gantline.performance.goodput.efficiency import gain
 from gantline.performance.goodput.fit import fit
 from gantline.performance.goodput.measured import Application, Shape, StepTimes, packed_shape
 from gantline.performance.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS, Observations
+from gantline.performance.goodput.pipeline import Pipeline
 from gantline.performance.goodput.speed_model import step_time
 from gantline.performance.model import Gang, Gangs, Observed, PerformanceModel
 
 _KEPT_JOBS = 5000
-_ELSEWHERE = (1, 2, 4, 8, 16)  # devices at which beliefs are compared with the truth
+_ELSEWHERE = (1, 2, 4, 8, 16)  # replicas at which beliefs are compared with the truth
 
 Row = tuple[float, ...]  # nodes, replicas, local batch, log of the seconds without averaging, log of those with
 
@@ -38,11 +39,40 @@ class OnlineJob(NamedTuple):
     app: Application
     work: float
     batch: float = 0.0
+    pipelines: Mapping[str, Pipeline] = {}  # by device type, if a replica is a pipeline; else every device is a replica
+
+    def times(self, kind: str) -> StepTimes | Pipeline:
+        """What was measured on a device type."""
+        return self.pipelines[kind] if self.pipelines else self.app.on(kind)
+
+    def unit(self, kind: str) -> int:
+        """Devices of one replica."""
+        return self.pipelines[kind].stages if self.pipelines else 1
 
     def limits(self, kind: str) -> BatchLimits:
         """The batches that it may use on a device type."""
-        training, times = self.app.training, self.app.on(kind)
-        return BatchLimits(training.base, training.most, times.local_least, times.local_most)
+        training, times = self.app.training, self.times(kind)
+        return BatchLimits(training.base, training.most, times.local_least, times.local_most, accumulates=not self.pipelines)
+
+    def first_batch(self, kind: str, replicas: int) -> tuple[int, int]:
+        """Local batch and accumulation before anything is known of its speed, or for good where the batch stays."""
+        limits = self.limits(kind)
+        return split_batch(self.batch or max(limits.base, limits.local_least * replicas), replicas, limits)
+
+    def seconds(self, kind: str, gpus: int, per_node: int) -> float:
+        """Seconds of all epochs on so many devices, packed, at the first batch."""
+        training, replicas = self.app.training, gpus // self.unit(kind)
+        local, steps = self.first_batch(kind, replicas)
+        step, sync = self.times(kind).seconds(packed_shape(gpus, per_node), local)
+        total, spent, before = replicas * local * (steps + 1), 0.0, 0.0
+        for epoch, edge in enumerate(training.edges.tolist()):
+            spent += (edge - before) * (step + steps * (step - sync)) / gain(*training.noise(total, epoch), total / training.base)
+            before = edge
+        return spent
+
+    def most(self, kind: str) -> int:
+        """The most devices that its batches are enough for."""
+        return int((self.batch or self.app.training.most) // self.limits(kind).local_least) * self.unit(kind)
 
     def epoch(self, done: float) -> int:
         """The epoch being trained when so much work is done."""
@@ -51,13 +81,19 @@ class OnlineJob(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """How a job trains on a shape: local batch, accumulation steps, seconds of a step and of averaging, and all rows it has shown."""
+    """How a job trains on a shape: replicas, local batch, accumulation, seconds of a step and of averaging, and all rows it has shown."""
 
+    replicas: int
     local: int
     steps: int
     step: float
     sync: float
     seen: tuple[Row, ...]
+
+    @property
+    def total(self) -> int:
+        """The whole batch."""
+        return self.replicas * self.local * (self.steps + 1)
 
 
 @lru_cache(maxsize=8192)
@@ -68,12 +104,17 @@ def _fitted(rows: tuple[Row, ...]) -> Floats:
 
 @dataclass(frozen=True)
 class OnlineGoodput(PerformanceModel):
-    """Truth from profiles, beliefs from what jobs have shown; ``interval`` is how often jobs choose their batch anew within an epoch."""
+    """Truth from profiles, beliefs from what jobs have shown; ``interval`` is how often jobs choose their batch anew within an epoch.
+
+    Where nobody ``learns``, all batches stay, and policies know the measured speeds of packed gangs.
+    """
 
     jobs: Mapping[str, OnlineJob]
     types: tuple[str, ...]  # of the cluster, by code
     node: tuple[int, ...]  # devices of a node of each type
     interval: float = 0.0
+    learns: bool = True
+    _rates: dict[tuple[str, int, int], float] = field(default_factory=dict, repr=False, compare=False)
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
         """As measured, until the epoch ends or the batch is chosen anew."""
@@ -85,8 +126,7 @@ class OnlineGoodput(PerformanceModel):
                 continue
             epoch, training = job.epoch(gang.done), job.app.training
             now = self._segment(job, gang, epoch)
-            total = gang.gpus * now.local * (now.steps + 1)
-            progress = gain(*training.noise(total, epoch), total / training.base) / (now.step + now.steps * (now.step - now.sync))
+            progress = gain(*training.noise(now.total, epoch), now.total / training.base) / (now.step + now.steps * (now.step - now.sync))
             rate[at] = progress * job.work / training.edges[-1]
             if epoch + 1 < training.epochs:
                 until[at] = gang.since + (training.edges[epoch] / training.edges[-1] * job.work - gang.done) / rate[at]
@@ -94,8 +134,21 @@ class OnlineGoodput(PerformanceModel):
                 until[at] = min(until[at], gang.since + self.interval)
         return rate, until
 
-    def observe(self, gangs: Gangs) -> Observed:
+    def rate(self, job: str, type: int, gpus: int) -> float | None:
+        """Measured speed of a packed gang whose batch stays; 0 where the batch is too small or half a pipeline would be left over."""
+        told = self.jobs.get(job)
+        if told is None or self.learns:
+            return None
+        if (job, type, gpus) not in self._rates:
+            kind = self.types[type]
+            fits = told.app.runs_on(kind) and 0 < gpus <= told.most(kind) and gpus % told.unit(kind) == 0
+            self._rates[job, type, gpus] = told.work / told.seconds(kind, gpus, self.node[type]) if fits else 0.0
+        return self._rates[job, type, gpus]
+
+    def observe(self, gangs: Gangs) -> Observed | None:
         """The rows that those who work have shown, and the gradient noise at their batch."""
+        if not self.learns:
+            return None
         known: dict[str, Any] = dict(gangs.learned or {})
         for at in range(len(gangs)):
             gang = gangs[at]
@@ -104,10 +157,9 @@ class OnlineGoodput(PerformanceModel):
                 continue
             epoch, kind = job.epoch(gang.done), self.types[gang.type]
             now = self._segment(job, gang, epoch)
-            total = gang.gpus * now.local * (now.steps + 1)
             before = known.pop(gang.job, {"seen": {}})
             seen = before["seen"] | {kind: [list(row) for row in now.seen]}
-            known[gang.job] = {"seen": seen, "batch": float(total), "noise": list(job.app.training.noise(total, epoch))}
+            known[gang.job] = {"seen": seen, "batch": float(now.total), "noise": list(job.app.training.noise(now.total, epoch))}
         return Observed(learned=dict(list(known.items())[-_KEPT_JOBS:]))
 
     def _segment(self, job: OnlineJob, gang: Gang, epoch: int) -> Segment:
@@ -115,18 +167,18 @@ class OnlineGoodput(PerformanceModel):
         kind, shape = self.types[gang.type], _shape(gang)
         tried: Mapping[str, Any] = (gang.learned or {}).get(gang.job, {})
         seen = tuple(tuple(row) for row in tried.get("seen", {}).get(kind, ()))
-        limits, times, gpus = job.limits(kind), job.app.on(kind), gang.gpus
-        local, steps = split_batch(job.batch or max(limits.base, limits.local_least * gpus), gpus, limits)
-        if not job.batch:
-            seen = seen or (_row(times, shape, local),)
+        limits, times, replicas = job.limits(kind), job.times(kind), max(gang.gpus // job.unit(kind), 1)
+        local, steps = job.first_batch(kind, replicas)
+        if self.learns and not job.batch:
+            seen = seen or (_row(times, shape, replicas, local),)
             noise = job.app.training.noise(tried.get("batch", limits.base), epoch)
-            best = best_batch(_fitted(seen), *noise, len(shape), gpus, limits)
+            best = best_batch(_fitted(seen), *noise, len(shape), replicas, limits)
             if best.goodput > 0.0:
-                local, steps = min(best.local, int(limits.most // (gpus * (best.accumulation + 1)))), best.accumulation
-        row = _row(times, shape, local)
+                local, steps = min(best.local, int(limits.most // (replicas * (best.accumulation + 1)))), best.accumulation
+        row = _row(times, shape, replicas, local)
         if not any(row[:3] == old[:3] for old in seen):
             seen = (*seen, row)
-        return Segment(local, steps, *times.seconds(shape, local), seen)
+        return Segment(replicas, local, steps, *times.seconds(shape, local), seen)
 
     # --- what policies may know --------------------------------------------------------------------------------------
     def goodputs(self, learned: Mapping[str, Any] | None, name: str, kind: int, sizes: Ints) -> Floats | None:
@@ -142,12 +194,12 @@ class OnlineGoodput(PerformanceModel):
         source = own if own in tried["seen"] else next(one for one in self.types if one in tried["seen"])
         if not job.app.runs_on(own):
             return found
-        most = max(2 * int(row[REPLICAS]) for rows in tried["seen"].values() for row in rows)
+        most, replicas = max(2 * int(row[REPLICAS]) for rows in tried["seen"].values() for row in rows), sizes // job.unit(own)
         model = _fitted(tuple(tuple(row) for row in tried["seen"][source]))
-        faster = 1.0 if source == own else job.app.on(own).single / job.app.on(source).single
-        may = np.flatnonzero((sizes >= 1) & (sizes <= most))
+        faster = 1.0 if source == own else job.times(own).single / job.times(source).single
+        may = np.flatnonzero((replicas >= 1) & (replicas <= most))
         for nodes in (1, 2):
-            found[nodes - 1, may] = faster * _curve(job, source, model, tried["noise"], nodes, sizes[may])
+            found[nodes - 1, may] = faster * _curve(job, source, model, tried["noise"], nodes, replicas[may])
         return found
 
     def belief_errors(self, learned: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -155,14 +207,14 @@ class OnlineGoodput(PerformanceModel):
         there, elsewhere, models = [], [], 0
         for name, tried in (learned or {}).items():
             for kind, rows in tried["seen"].items():
-                model, times = _fitted(tuple(tuple(row) for row in rows)), self.jobs[name].app.on(kind)
+                model, job = _fitted(tuple(tuple(row) for row in rows)), self.jobs[name]
                 models += 1
                 there += [abs(_seconds(model, row) / math.exp(row[LOG_STEP]) - 1.0) for row in rows]
                 local = int(rows[-1][BATCH])
-                for gpus in _ELSEWHERE:
-                    shape = packed_shape(gpus, self.node[self.types.index(kind)])
-                    believed = step_time(model, len(shape), gpus, float(local), 0)
-                    elsewhere.append(abs(believed / times.seconds(shape, local)[0] - 1.0))
+                for replicas in _ELSEWHERE:
+                    shape = packed_shape(replicas * job.unit(kind), self.node[self.types.index(kind)])
+                    believed = step_time(model, len(shape), replicas, float(local), 0)
+                    elsewhere.append(abs(believed / job.times(kind).seconds(shape, local)[0] - 1.0))
         means = {"belief_error_seen": there, "belief_error_elsewhere": elsewhere}
         return {"estimates": "fitted", "models": models} | {name: float(np.mean(each)) if each else None for name, each in means.items()}
 
@@ -176,9 +228,9 @@ def _shape(gang: Gang) -> Shape:
     return tuple(each + (place < more) for place in range(max(gang.nodes, 1)) if each + (place < more))
 
 
-def _row(times: StepTimes, shape: Shape, local: int) -> Row:
+def _row(times: StepTimes | Pipeline, shape: Shape, replicas: int, local: int) -> Row:
     step, sync = times.seconds(shape, local)
-    return (float(len(shape)), float(sum(shape)), float(local), math.log(step - sync), math.log(step))
+    return (float(len(shape)), float(replicas), float(local), math.log(step - sync), math.log(step))
 
 
 def _seconds(model: Floats, row: Row) -> float:
@@ -193,8 +245,8 @@ def _curve(job: OnlineJob, kind: str, model: Floats, noise: list[float], nodes: 
         goodput_curve(model, noise[0], noise[1], nodes, sizes, limits.row(), out)
         return out[: len(sizes)]
     found = np.zeros(len(sizes))
-    for at, gpus in enumerate(sizes.tolist()):
-        local, steps = split_batch(job.batch, gpus, limits)
-        worth = limits.base * gain(noise[0], noise[1], gpus * local * (steps + 1) / limits.base)
-        found[at] = worth / step_time(model, nodes, gpus, float(local), steps) if local >= limits.local_least else 0.0
+    for at, replicas in enumerate(sizes.tolist()):
+        local, steps = split_batch(job.batch, replicas, limits)
+        worth = limits.base * gain(noise[0], noise[1], replicas * local * (steps + 1) / limits.base)
+        found[at] = worth / step_time(model, nodes, replicas, float(local), steps) if local >= limits.local_least else 0.0
     return found
