@@ -1,5 +1,7 @@
 // The floor: a hard-coded loop that only counts GPUs, for one fixed policy at a time.
-// Same semantics as Gantline in rounds with first-free placement, so both must give the same mean completion time.
+// Same semantics as Gantline in rounds with first-free placement, so both must give the same figures.
+// It does what a run does that nobody asks for devices, a log or names: from columns in memory to the figures of our summary that are about
+// schedules. Prints its seconds, those of the loop alone, and the figures.
 // Policies that stop gangs: those who run and those who wait are two lists sorted by key (keys of those who wait do not move), merged.
 // FIFO, which never stops anybody: a queue per gang size and a heap of finishes.
 // usage: floor POLICY GPUS ROUND < rows of "arrival gpus duration", sorted by arrival
@@ -10,20 +12,63 @@
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <initializer_list>
 #include <limits>
 #include <queue>
 #include <vector>
 
 struct Job {
   double arrival, duration, done = 0, service = 0, since = 0, first = -1, finish = -1, key = 0;
-  int gpus;
+  int gpus, stops = 0;
   bool runs = false;
 };
 
 const double inf = std::numeric_limits<double>::infinity();
 
-// Who fits starts, in order of arrival; whoever does not fit is passed. Decisions come back.
-long never_stop(std::vector<Job> &jobs, int total, double round_length) {
+// A trace in memory.
+struct Columns {
+  std::vector<double> arrival, duration;
+  std::vector<long> gpus;
+};
+
+// What a summary tells of jobs that have all ended.
+struct Summary {
+  double mean, median, p95, p99, max, makespan, queueing, response, use, hours;
+  long waited;
+};
+
+double seconds(clock_t from, clock_t to) { return double(to - from) / CLOCKS_PER_SEC; }
+
+// The value at that share of all, between two neighbours where it falls between them.
+double quantile(std::vector<double> &values, double share) {
+  const double place = share * (values.size() - 1);
+  const size_t low = (size_t)place;
+  std::nth_element(values.begin(), values.begin() + low, values.end());
+  if (low + 1 == values.size()) return values[low];
+  const double next = *std::min_element(values.begin() + low + 1, values.end());
+  return values[low] + (place - low) * (next - values[low]);
+}
+
+Summary summarise(const std::vector<Job> &jobs, int total, double round_length, double now) {
+  std::vector<double> jct;
+  jct.reserve(jobs.size());
+  Summary told = {};
+  double busy = 0, end = 0;
+  for (auto &j : jobs) {
+    jct.push_back(j.finish - j.arrival);
+    told.mean += j.finish - j.arrival, told.queueing += j.finish - j.arrival - j.duration, told.response += j.first - j.arrival;
+    told.max = std::max(told.max, j.finish - j.arrival), end = std::max(end, j.finish), busy += j.duration * j.gpus;
+    told.waited += j.first - j.arrival > round_length * (1 + 1e-9) || j.stops > 0;
+  }
+  const double n = jobs.size();
+  told.mean /= n, told.queueing /= n, told.response /= n;
+  told.makespan = end - jobs[0].arrival, told.hours = busy / 3600, told.use = busy / (total * (std::max(now, end) - jobs[0].arrival));
+  told.median = quantile(jct, 0.5), told.p95 = quantile(jct, 0.95), told.p99 = quantile(jct, 0.99);
+  return told;
+}
+
+// Who fits starts, in order of arrival; whoever does not fit is passed. The time of the last look comes back.
+double never_stop(std::vector<Job> &jobs, int total, double round_length) {
   std::vector<std::deque<int>> queue(total + 1);
   std::vector<int> sizes;  // that occur, rising
   std::vector<bool> seen(total + 1, false);
@@ -33,13 +78,12 @@ long never_stop(std::vector<Job> &jobs, int total, double round_length) {
   typedef std::pair<double, int> Finish;
   std::priority_queue<Finish, std::vector<Finish>, std::greater<Finish>> finishes;
   size_t next = 0, waiting = 0;
-  long decisions = 0;
   int left = total;
   double now = -round_length;
   while (true) {
     double due = finishes.empty() ? inf : finishes.top().first;
     if (next < jobs.size()) due = std::min(due, jobs[next].arrival);
-    if (due == inf) return decisions;
+    if (due == inf) return now;
     now = std::max(std::ceil(due / round_length - 1e-9) * round_length, now + round_length);
     for (; !finishes.empty() && finishes.top().first <= now; finishes.pop()) {
       Job &j = jobs[finishes.top().second];
@@ -47,7 +91,6 @@ long never_stop(std::vector<Job> &jobs, int total, double round_length) {
     }
     for (; next < jobs.size() && jobs[next].arrival <= now; ++next, ++waiting) queue[jobs[next].gpus].push_back((int)next);
     if (!waiting) continue;
-    ++decisions;
     while (true) {
       int best = -1;
       for (int g : sizes) {
@@ -57,6 +100,7 @@ long never_stop(std::vector<Job> &jobs, int total, double round_length) {
       if (best < 0) break;
       Job &j = jobs[best];
       queue[j.gpus].pop_front(), --waiting, left -= j.gpus;
+      j.first = now;
       finishes.push({now + j.duration, best});
     }
   }
@@ -69,20 +113,19 @@ int main(int argc, char **argv) {
   const double round_length = atof(argv[3]);
   const bool fifo = !strcmp(policy, "fifo"), srtf = !strcmp(policy, "srtf"), las = !strcmp(policy, "las");
   const double limit = 3600;
-  std::vector<Job> jobs;
+  Columns trace;
   double a, d;
-  int g;
-  while (scanf("%lf %d %lf", &a, &g, &d) == 3) {
-    Job j;
-    j.arrival = a, j.gpus = g, j.duration = d;
-    jobs.push_back(j);
-  }
-  clock_t began = clock();
+  long g;
+  while (scanf("%lf %ld %lf", &a, &g, &d) == 3) trace.arrival.push_back(a), trace.gpus.push_back(g), trace.duration.push_back(d);
+  const clock_t began = clock();
+  std::vector<Job> jobs(trace.arrival.size());
+  for (size_t i = 0; i < jobs.size(); ++i)
+    jobs[i].arrival = trace.arrival[i], jobs[i].gpus = (int)trace.gpus[i], jobs[i].duration = trace.duration[i];
+  const clock_t loop = clock();
   std::vector<int> running, waiting, still, back;
   std::vector<int> sizes(total + 1, 0);  // of those who wait
   size_t next = 0;
   double now = -round_length, wake = inf;
-  long decisions = 0, preemptions = 0;
   auto before = [&](int x, int y) { return jobs[x].key != jobs[y].key ? jobs[x].key < jobs[y].key : x < y; };
   auto rate = [&](Job &j) {
     double run = j.runs ? now - j.since : 0;
@@ -95,7 +138,7 @@ int main(int argc, char **argv) {
     waiting.insert(std::upper_bound(waiting.begin(), waiting.end(), i, before), i);
     ++sizes[jobs[i].gpus];
   };
-  if (fifo) decisions = never_stop(jobs, total, round_length);
+  if (fifo) now = never_stop(jobs, total, round_length);
   while (!fifo) {
     double due = wake;
     if (next < jobs.size()) due = std::min(due, jobs[next].arrival);
@@ -114,7 +157,6 @@ int main(int argc, char **argv) {
     running.resize(kept);
     for (; next < jobs.size() && jobs[next].arrival <= now; ++next) wait((int)next);
     if (!waiting.empty()) {
-      ++decisions;
       for (size_t r = 0; r < running.size(); ++r) {  // nearly sorted: insertion
         int i = running[r];
         jobs[i].key = rate(jobs[i]);
@@ -134,7 +176,7 @@ int main(int argc, char **argv) {
             still.push_back(i);
           } else {
             j.done += now - j.since, j.service += now - j.since, j.runs = false;
-            ++preemptions;
+            ++j.stops;
             back.push_back(i);
           }
           continue;
@@ -173,7 +215,12 @@ int main(int argc, char **argv) {
     }
     if (las && !waiting.empty()) wake = std::min(wake, now + round_length);
   }
-  double seconds = double(clock() - began) / CLOCKS_PER_SEC, sum = 0;
-  for (auto &j : jobs) sum += j.finish - j.arrival;
-  printf("%.6f %.6f %ld %ld\n", seconds, sum / jobs.size(), decisions, preemptions);
+  const clock_t ended = clock();
+  const Summary told = summarise(jobs, total, round_length, now);
+  const clock_t done = clock();
+  printf("%.6f %.6f", seconds(began, done), seconds(loop, ended));
+  for (double value :
+       {told.mean, told.median, told.p95, told.p99, told.max, told.makespan, told.queueing, told.response, told.use, told.hours})
+    printf(" %.9g", value);
+  printf(" %ld\n", told.waited);
 }

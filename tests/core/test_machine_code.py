@@ -13,7 +13,7 @@ PROGRAM = """
 import sys
 from typing import NamedTuple
 import numpy as np
-from gantline.core.jit import compiled, kernel, variant
+from gantline.core.jit import compiled, kernel, kernel_from_zero, variant
 
 
 class Bundle(NamedTuple):
@@ -63,6 +63,16 @@ def either(values):
 slim = variant(either, "slim", WIDE=False)  # what cannot be compiled is not
 
 
+@kernel_from_zero
+def ahead(values, at):
+    return values[at] + look(values, -at)[1]
+
+
+@kernel
+def around(values, at):
+    return ahead(values, at) + values[-at]
+
+
 @compiled
 def fresh(count):
     return np.ones(count)
@@ -76,6 +86,7 @@ table = np.zeros((2, 3))
 corner(table)
 corner(table.T)
 print(table.tolist(), values.tolist(), slim(values))
+print(around(np.arange(1.0, 5.0), 1), ahead(np.arange(1.0, 5.0)[2:], -1))
 print("numba" in sys.modules, file=sys.stderr)
 if len(sys.argv) > 1:
     try:
@@ -126,6 +137,10 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_a_second_process_calls_the_stored_code_without_numba_wherever_the_source_stands(compiled_once: tuple[Path, str]) -> None:
     folder, printed = compiled_once
     assert run(folder, place="elsewhere") == (printed, False)
+
+
+def test_each_function_counts_from_the_end_of_an_array_or_does_not_whoever_calls_it(compiled_once: tuple[Path, str]) -> None:
+    assert compiled_once[1].splitlines()[-1] == f"{2.0 + 4.0 + 4.0} {2.0 + 4.0}"  # the last 2.0 lies in front of the array
 
 
 def test_an_edit_of_a_called_kernel_is_noticed(compiled_once: tuple[Path, str]) -> None:

@@ -12,7 +12,8 @@ with llvmlite and never import Numba. A kernel whose arguments or code this cann
 """
 
 from gantline._machine_code.by_address import ByAddress
+from gantline._machine_code.compiler import FROM_ZERO
 from gantline._machine_code.kernel import Kernel
 from gantline._machine_code.slots import let_go
 
-__all__ = ["ByAddress", "Kernel", "let_go"]
+__all__ = ["FROM_ZERO", "ByAddress", "Kernel", "let_go"]

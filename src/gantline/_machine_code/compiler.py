@@ -10,6 +10,8 @@ from gantline._machine_code.fingerprint import Source
 #: a callee needs no entry that unpacks Python's objects; both wrappers take a sixth of the time that compiling takes
 _NO_DOORS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _SWITCHES = ("_nrt", *_NO_DOORS)
+#: our own option: no index of the function lies below zero
+FROM_ZERO = "from_zero"
 
 
 def for_python(source: Source) -> Any:
@@ -39,8 +41,10 @@ def _dispatcher(function: Any, options: dict[str, Any], source: Source, use: str
 
     from gantline._machine_code.numba_cache import keep_results, with_late_pipeline
 
+    from_zero = options.get(FROM_ZERO, False)
+    options = {name: value for name, value in options.items() if name != FROM_ZERO}
     try:
-        made = numba.njit(**(with_late_pipeline(options) if late else options))(function)
+        made = numba.njit(**(with_late_pipeline(options, from_zero) if late else options))(function)
     except (KeyError, TypeError):  # a version of Numba without one of the switches: the same code, slower
         known = {name: value for name, value in options.items() if name not in _SWITCHES}
         made = numba.njit(**known)(function)

@@ -7,11 +7,15 @@ and compiled five times, and once more inside the stored entry. Here functions s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags, compile_result
+from numba.np import arrayobj
 
 
 class LateLibrary(JITCodeLibrary):
@@ -44,15 +48,46 @@ class QuickFlags(Flags):
 class LateCompiler(Compiler):
     """Numba's pipeline without its last step."""
 
+    from_zero = False
+
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any) -> None:
         flags.no_compile = True
         super().__init__(typingctx, targetctx, library, args, return_type, QuickFlags(flags), locals)
 
     def compile_extra(self, func: Any) -> Any:
         self.state.library = LateLibrary(self.state.targetctx.codegen(), f"{func.__module__}.{func.__qualname__}")
-        made = super().compile_extra(func)._replace(entry_point=_badge())
+        with _indices(self.from_zero):
+            made = super().compile_extra(func)._replace(entry_point=_badge())
         self.state.targetctx.insert_user_function(made.entry_point, made.fndesc, [made.library])
         return made
+
+
+class FromZeroCompiler(LateCompiler):
+    """The same for functions that never count from the end of an array."""
+
+    from_zero = True
+
+
+@contextmanager
+def _indices(from_zero: bool) -> Iterator[None]:
+    """How indices are written down meanwhile. Functions that a function calls are compiled within it, each in its own way."""
+    before = getattr(arrayobj, _FIX, None)
+    if before is not None:
+        setattr(arrayobj, _FIX, _as_it_is if from_zero else _WRAPPED)
+    try:
+        yield
+    finally:
+        if before is not None:
+            setattr(arrayobj, _FIX, before)
+
+
+def _as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+    """In place of what adds the length to an index below zero."""
+    return context.cast(builder, index, kind, types.intp if kind.signed else types.uintp)
+
+
+_FIX = "fix_integer_index"
+_WRAPPED: Any = getattr(arrayobj, _FIX, None)
 
 
 def _prepare(library: Any, steps: Any) -> None:

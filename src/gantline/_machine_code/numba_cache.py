@@ -27,9 +27,9 @@ except (ImportError, AttributeError):  # pragma: no cover - another Numba: its o
     late = _Base = None
 
 
-def with_late_pipeline(options: dict[str, Any]) -> dict[str, Any]:
-    """The options for a function that stays in LLVM's language."""
-    return options | {"pipeline_class": late.LateCompiler} if late is not None else options
+def with_late_pipeline(options: dict[str, Any], from_zero: bool) -> dict[str, Any]:
+    """The options for a function that stays in LLVM's language; `from_zero`: and whose indices are never below zero."""
+    return options | {"pipeline_class": late.FromZeroCompiler if from_zero else late.LateCompiler} if late is not None else options
 
 
 def keep_results(dispatcher: Any, name: str, content: str) -> None:

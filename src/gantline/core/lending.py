@@ -63,12 +63,15 @@ class Lender(Protocol):
     NF: Floats
     NI: Ints
     D: Ints
-    ids: list[str]
     queue_tree: dict[str, Queue]
     metrics: dict[str, Floats]
     granted: dict[int, Grant]
     listed: Ints | None
     performance: Any
+
+    @property
+    def ids(self) -> list[str]:
+        """The names of the jobs."""
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +41,7 @@ class Tables:
     NF: Floats
     NI: Ints
     D: Ints
-    ids: list[str]
+    names: Callable[[], list[str]] | None = None  # the ids of all rows, for whoever first asks
     users: list[str] = field(default_factory=lambda: [""])
     queues: list[str] = field(default_factory=lambda: [""])
     apps: list[str] = field(default_factory=lambda: [""])
@@ -72,6 +74,16 @@ class Tables:
             self.D[c.D_HOLDER, device] = c.FREE
             self.NI[c.N_FREE, node] += 1
 
+    @cached_property
+    def ids(self) -> list[str]:
+        """The names of the jobs. A run that is only summed up never makes them, which would be a tenth of a quick one."""
+        return [] if self.names is None else self.names()
+
+    @property
+    def count(self) -> int:
+        """How many jobs there are; rows beyond are room for more."""
+        return len(self.ids) if self.names is None or "ids" in self.__dict__ else self.F.shape[1]
+
     def add_row(self, name: str) -> int:
         """A blank row for a new job; the matrices grow by doubling, and blank rows never arrive."""
         row = len(self.ids)
@@ -101,7 +113,7 @@ class Tables:
 
     def trim(self) -> None:
         """Give up the room for more rows."""
-        n = len(self.ids)
+        n = self.count
         if n < self.F.shape[1]:
             self.F, self.I = self.F[:, :n].copy(), self.I[:, :n].copy()
 
@@ -117,7 +129,7 @@ class Tables:
         for column in (c.HEAD, c.OPTION, c.NODE, c.INTERVAL):
             I[column] = -1
         NF, NI, D = _cluster_tables(cluster)
-        return Tables(cluster, F, I, OptionTable(), NF, NI, D, [])
+        return Tables(cluster, F, I, OptionTable(), NF, NI, D)
 
 
 def _cluster_tables(cluster: Cluster) -> tuple[Floats, Ints, Ints]:

@@ -71,13 +71,13 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> boo
     clock = lc.clock(state.regime, bounds)
     qs, lane_of = queues(t.I[c.GPUS], key.promises > 0.0)
     jobs = _records(state, lane_of)
-    ds = devices(t.NI)
+    ds = devices(t.NI, state.SI[s.S_RULE] == CONSOLIDATED)
     width = min(int(t.NI[c.N_GPUS].sum()), jobs.f.shape[0]) + 1
     setting = LoopSetting(state.SI, state.SF, t.options.F)
     declared = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
     work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[c.N_GPUS].sum()), _as_planned(state, key))
-    h, number = heaps(jobs.f.shape[0]), np.zeros(ls.COUNTS + 1, dtype=np.int64)
+    h, number = heaps(jobs), np.zeros(ls.COUNTS + 1, dtype=np.int64)
     room = 2 * width + 65536
     if bounds.on_progress is None:  # nobody wants to hear of it in between
         log.reserve(*_expected(state, room))
@@ -96,10 +96,13 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> boo
 
 
 def _expected(state: State, room: int) -> tuple[int, int]:
-    """Intervals and devices to reserve at once: all if nobody can be stopped, else many. Memory that is not written to costs nothing."""
+    """Intervals and devices to reserve at once: all if nobody can be stopped, else many, wide gangs more often than others.
+
+    Memory that is not written to costs nothing.
+    """
     jobs, gpus = state.tables.I.shape[1], int(state.tables.I[c.GPUS].sum())
     times = min(24.0, max(1.0, 4e6 / max(jobs, 1))) if state.SI[s.S_PREEMPT] else 1.0
-    return int(jobs * times) + room, int(gpus * times) + room
+    return int(jobs * times) + room, int(gpus * times * (1.0 if times == 1.0 else 4.0)) + room
 
 
 def _as_planned(state: State, key: LinearKey) -> bool:
@@ -140,7 +143,6 @@ def _records(state: State, lane_of: Ints) -> Records:
     F, I = state.tables.F, state.tables.I
     rows = F.shape[1]
     f, i = np.empty(rows * r.F_COUNT + 8), np.empty(rows * r.I_COUNT + 16, dtype=np.int32)
-    f[:], i[:] = 0.0, 0  # numpy.zeros takes small pages, which cost more than the zeros
     jobs = Records(aligned(f, r.F_COUNT), aligned(i, r.I_COUNT))
     to_lines(F, I, lane_of, jobs.f, jobs.i)
     return jobs

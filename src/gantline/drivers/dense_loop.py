@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.jit import kernel, variant
+from gantline.core.jit import kernel_from_zero as kernel
+from gantline.core.jit import variant
 from gantline.core.phases import HELD_BACK, PENDING
 from gantline.core.reasons import Reason
 from gantline.drivers import loop_clock as lc

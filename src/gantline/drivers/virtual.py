@@ -263,7 +263,7 @@ class Simulation:
     def _stalled(self) -> bool:
         state = self.state
         nothing_runs = math.isinf(next_finish(state.tables.F, state.tables.I, state.lists))
-        return nothing_runs and state.lists.number[ls.NEXT] >= len(state.tables.ids) and self._next_node_event >= len(self.node_events)
+        return nothing_runs and state.lists.number[ls.NEXT] >= state.tables.count and self._next_node_event >= len(self.node_events)
 
     def _tracked_done(self) -> bool:
         if self.track is None or self.state.lists.number[ls.FINISHED] == 0:

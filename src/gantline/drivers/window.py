@@ -21,13 +21,14 @@ from gantline.drivers.dense import aligned, motion
 from gantline.drivers.dense_loop import run_dense
 from gantline.engine import declared_key as k
 from gantline.engine import log as g
+from gantline.engine import settings as s
 from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import devices
 from gantline.engine.dense.gangs import LoopLog, LoopSetting
-from gantline.engine.dense.heap import FRONT, Heaps, heaps
+from gantline.engine.dense.heap import HEAPS, Heaps, heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass
 from gantline.engine.dense.queues import Lanes, queues
@@ -35,6 +36,7 @@ from gantline.engine.dense.records import Records
 from gantline.engine.dense.transfer import to_lines
 from gantline.engine.lists import ACTIVE, COUNTS, HELD, NEXT
 from gantline.engine.log import Log
+from gantline.placement.fit import CONSOLIDATED
 
 if TYPE_CHECKING:
     from gantline.drivers.virtual import Simulation
@@ -64,9 +66,10 @@ class JobWindow:
         self.key = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
         self.work = Pass(np.zeros((w.LINE_ROWS, gpus + 1), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
         self.plan = forecast(0.0, 0, gpus, False)
-        self.ds, self.number = devices(NI), np.zeros(COUNTS + 1, dtype=np.int64)
+        self.ds, self.number = devices(NI, state.SI[s.S_RULE] == CONSOLIDATED), np.zeros(COUNTS + 1, dtype=np.int64)
         self.rows: Ints = np.zeros(0, dtype=np.int64)  # what each line of the window is called in the whole run
-        self.jobs, self.heaps = _blank(0), heaps(0)
+        self.jobs = _blank(0)
+        self.heaps = heaps(self.jobs)
         self.queues, _ = queues(np.zeros(0, dtype=np.int64))
         self.room = 2 * gpus + 65536
         self.log = Log(4 * self.room, 4 * self.room)
@@ -115,7 +118,7 @@ class JobWindow:
         to_lines(block.F, block.I, lane_of[old:], jobs.f[old:], jobs.i[old:])
         jobs.i[:, r.LANE], jobs.i[:, r.OPTION] = lane_of, np.arange(old + fresh)
         _move_queues(self.queues, lanes)
-        self.queues, self.heaps, self.jobs = lanes, _moved_heaps(self.heaps, np.arange(old), old + fresh), jobs
+        self.queues, self.heaps, self.jobs = lanes, _moved_heaps(self.heaps, np.arange(old), jobs), jobs
         self.rows = np.concatenate([self.rows, self._arrived + np.arange(fresh)])
         self._arrived += fresh
 
@@ -130,8 +133,8 @@ class JobWindow:
             self.queues.row[at] = place[self.queues.row[at]]
         held = self.log.LI[g.L_ROW, : len(self.open)]
         held[:] = place[held]
-        self.heaps = _moved_heaps(self.heaps, place, int(stay.sum()))
         self.jobs, self.rows = Records(self.jobs.f[stay], self.jobs.i[stay]), self.rows[stay]
+        self.heaps = _moved_heaps(self.heaps, place, self.jobs)
 
     def _tell_log(self) -> None:
         """Tell what the log says that was not told; only intervals that have not ended stay in it."""
@@ -157,15 +160,14 @@ def _blank(rows: int) -> Records:
     return Records(aligned(f, r.F_COUNT), aligned(i, r.I_COUNT))
 
 
-def _moved_heaps(old: Heaps, place: NDArray[np.int64], rows: int) -> Heaps:
-    """The same heaps over rows that have other places; a heap does not look at its rows, so that it stays one."""
-    new = heaps(rows)
+def _moved_heaps(old: Heaps, place: NDArray[np.int64], jobs: Records) -> Heaps:
+    """The same heaps over rows that are called otherwise; a heap does not look at its rows, so that each stays where it was in it."""
+    new = heaps(jobs)
     new.size[:] = old.size
-    for which in range(FRONT):  # the last is empty between two passes
+    for which in range(HEAPS):  # the scratch is empty between two passes
         size = int(old.size[which])
         new.key[which, :size] = old.key[which, :size]
         new.row[which, :size] = place[old.row[which, :size]]
-        new.at[which, new.row[which, :size]] = np.arange(size)
     return new
 
 
@@ -186,4 +188,4 @@ def _move_queues(old: Lanes, new: Lanes) -> None:
             at = _ring(old, lane)
             first = int(new.lane[q.BASE, other])
             new.key[first : first + count], new.row[first : first + count] = old.key[at], old.row[at]
-            new.lane[q.COUNT, other], new.lane[q.WHY, other] = count, old.lane[q.WHY, lane]
+            new.lane[q.COUNT, other], new.lane[q.WHY, other], new.first[other] = count, old.lane[q.WHY, lane], old.first[lane]

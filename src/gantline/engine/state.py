@@ -108,7 +108,7 @@ class State:
     @property
     def all_arrived(self) -> bool:
         """Whether nobody is still to be submitted."""
-        return bool(self.lists.number[ls.NEXT] >= len(self.tables.ids))
+        return bool(self.lists.number[ls.NEXT] >= self.tables.count)
 
     def activate(self, rows: Ints) -> None:
         """These rows, in order of arrival, are the active ones."""

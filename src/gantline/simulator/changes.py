@@ -43,6 +43,8 @@ def _deadlines_met(simulation: Simulation) -> float | None:
     state = simulation.state
     F, phase = state.tables.F, state.tables.I[c.PHASE]
     due, ended = F[c.DEADLINE], phase == COMPLETED
+    if np.isnan(due).all():
+        return None
     met = ended & (F[c.FINISH] <= due)
     there = ~np.isnan(due) & (phase != FUTURE)
     missed = there & ~met & (ended | (phase > COMPLETED) | (due < max(state.now, np.nanmax(F[c.FINISH], initial=0.0))))

@@ -22,7 +22,7 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
     frame = trace.frame
     tables = Tables.empty(cluster, frame.height)
     F, I = tables.F, tables.I
-    tables.ids = frame["job"].to_list()
+    tables.names = frame["job"].to_list
     F[c.ARRIVAL] = frame["arrival"].to_numpy()
     F[c.WORK] = frame["duration"].to_numpy()
     F[c.ESTIMATE] = F[c.WORK]
@@ -33,14 +33,19 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
         if name in frame.columns:
             values = frame[name].cast(pl.Float64).to_numpy()
             F[column] = np.where(np.isnan(values), F[column], values)
-    tables.users, I[c.USER] = _codes(frame, "user")
-    tables.queues, I[c.QUEUE] = _codes(frame, "queue")
-    tables.apps, I[c.APP] = _codes(frame, "app")
-    tables.models, I[c.MODEL] = _codes(frame, "model")
+    for names, name, column in (
+        (tables.users, "user", c.USER),
+        (tables.queues, "queue", c.QUEUE),
+        (tables.apps, "app", c.APP),
+        (tables.models, "model", c.MODEL),
+    ):
+        if name in frame.columns:
+            names[:], I[column] = _codes(frame, name)
     for name, column in (("min_gpus", c.MIN_GPUS), ("max_gpus", c.MAX_GPUS)):
         I[column] = frame[name].fill_null(frame["gpus"]).to_numpy() if name in frame.columns else I[c.GPUS]
     sensitive = np.array([is_sensitive(model, skew_limit) for model in tables.models], dtype=np.int64)
-    I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]
+    if sensitive.any():
+        I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]
     if "gpu_demand" in frame.columns:
         tables.metrics["gpu_demand"] = frame["gpu_demand"].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
     _fill_options(trace, cluster, tables)
@@ -56,7 +61,7 @@ def _codes(frame: pl.DataFrame, name: str) -> tuple[list[str], Ints]:
         return [""], np.zeros(frame.height, dtype=np.int64)
     column = frame[name].fill_null("").cast(pl.String)
     names = column.unique(maintain_order=True)
-    return names.to_list(), column.cast(pl.Enum(names)).to_physical().to_numpy().astype(np.int64)
+    return names.to_list(), column.cast(pl.Enum(names)).to_physical().to_numpy()
 
 
 def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
@@ -134,9 +139,13 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
     cpus = np.array([max((n.cpus for n in cluster.nodes if n.type == name), default=0.0) for name in cluster.types])
     memory = np.array([max((n.memory for n in cluster.nodes if n.type == name), default=0.0) for name in cluster.types])
+    if len(capacity) == 1 and OI.shape[1] and I[c.OPTION_COUNT].all():  # the usual case: whoever asks for most can run
+        most = OI[c.O_GPUS].max(), OF[c.O_CPUS].max() - 1e-9, OF[c.O_MEMORY].max() - 1e-9
+        if most[0] <= capacity[0] and most[1] <= cpus[0] and most[2] <= memory[0]:
+            return
     enough = OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]]
     possible = enough & (OF[c.O_CPUS] <= cpus[OI[c.O_TYPE]] + 1e-9) & (OF[c.O_MEMORY] <= memory[OI[c.O_TYPE]] + 1e-9)
-    if possible.all() and I[c.OPTION_COUNT].all():  # the usual case, without asking whose each is
+    if possible.all() and I[c.OPTION_COUNT].all():  # without asking whose each is
         return
     owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
     able = np.zeros(I.shape[1], dtype=bool)

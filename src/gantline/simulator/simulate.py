@@ -121,7 +121,7 @@ def simulate(
     journal = Journal() if record is True else (record or None)
     engine = Engine(state, chosen)
     engine.guard, engine.turns.tell = guard_of(chosen, spec.budget), on_lost
-    window = _window(spec.track, len(tables.ids), way)
+    window = _window(spec.track, tables.count, way)
     keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
     if keep != NO_CHECKPOINTS and not way.checkpoints:
         raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix="leave that out, or use --regime gavel")

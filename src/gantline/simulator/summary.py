@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,11 @@ import numpy as np
 import gantline
 from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
-from gantline.core.policy import Policy, parameters
+from gantline.core.policy import Policy
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.rules import PlacementRule
 from gantline.simulator.occupancy import device_seconds
@@ -46,20 +47,21 @@ def summarise(
     state, engine = simulation.state, simulation.engine
     F, I = state.tables.F, state.tables.I
     low, high = simulation.track or (0, F.shape[1])
-    rows = np.arange(low, high)
-    ended = rows[~np.isnan(F[c.FINISH, low:high])]
-    jct = F[c.FINISH][ended] - F[c.ARRIVAL][ended]
-    respond = F[c.MARK][rows] - F[c.ARRIVAL][rows]
-    respond = respond[~np.isnan(respond)]
-    finished_all = F[c.FINISH][~np.isnan(F[c.FINISH])]
+    rows = slice(low, high)
+    arrival, ended = F[c.ARRIVAL, rows], ~np.isnan(F[c.FINISH, rows])
+    finish, jct = _where(ended, F[c.FINISH, rows]), _where(ended, F[c.FINISH, rows] - arrival)
+    respond = F[c.MARK, rows] - arrival
+    respond = _where(~np.isnan(respond), respond)
+    finished_all = finish if simulation.track is None else F[c.FINISH][~np.isnan(F[c.FINISH])]
     end = max(state.now, float(finished_all.max(initial=0.0)))
+    p95, p99 = np.percentile(jct, (95, 99)) if len(jct) else (None, None)
     begin = float(F[c.ARRIVAL][0]) if F.shape[1] else 0.0
     regime = state.regime
     joined = _joined(simulation, end)
     capacity = cluster.gpus * (end - begin) + _area(joined, begin, end) - _area(simulation.down, begin, end)
     busy = float(F[c.GPUTIME].sum())
     held = _held_seconds(simulation)
-    settings = {p.name: getattr(policy, p.name) for p in parameters(type(policy))}
+    settings = {item.name: getattr(policy, item.name) for item in fields(policy)}
     return {
         "policy": policy.name or type(policy).__name__,
         "settings": settings,
@@ -76,19 +78,19 @@ def summarise(
         "estimates": str(estimates),
         "seed": seed,
         "jobs": int(F.shape[1]),
-        "tracked": len(rows),
+        "tracked": len(arrival),
         "track": list(simulation.track) if simulation.track else None,
-        "completed": int((~np.isnan(F[c.FINISH])).sum()),
-        "completed_tracked": len(ended),
-        "unfinished": int(np.isin(I[c.PHASE][rows], _OPEN).sum()),
+        "completed": len(finished_all),
+        "completed_tracked": len(jct),
+        "unfinished": int(np.bincount(I[c.PHASE, rows], minlength=len(Phase))[_OPEN].sum()),
         "bounded": bool(math.isfinite(simulation.until)),
         "average_jct": _number(jct.mean()) if len(jct) else None,
         "median_jct": _number(_median(jct)) if len(jct) else None,
-        "p95_jct": _number(np.percentile(jct, 95)) if len(jct) else None,
-        "p99_jct": _number(np.percentile(jct, 99)) if len(jct) else None,
+        "p95_jct": _number(p95),
+        "p99_jct": _number(p99),
         "max_jct": _number(jct.max()) if len(jct) else None,
-        "makespan": _number(F[c.FINISH][ended].max() - F[c.ARRIVAL][rows].min()) if len(jct) else None,
-        "average_queueing": _number((jct - F[c.SERVICE][ended]).mean()) if len(jct) else None,
+        "makespan": _number(finish.max() - arrival.min()) if len(jct) else None,
+        "average_queueing": _number((jct - _where(ended, F[c.SERVICE, rows])).mean()) if len(jct) else None,
         "waited": _waited(simulation, rows),
         "average_responsiveness": _number(respond.mean()) if len(respond) else None,
         "utilization": _number(held / capacity) if capacity > 0 else None,
@@ -112,14 +114,19 @@ def summarise(
     }
 
 
-def _waited(simulation: Simulation, rows: Ints) -> int | None:
+def _where(known: Bools, values: Floats) -> Floats:
+    """The values that are known; nothing is copied where all are."""
+    return values if known.all() else values[known]
+
+
+def _waited(simulation: Simulation, rows: slice) -> int | None:
     """How many jobs did not start in their first round, or were stopped; None where jobs may also be narrowed, or choose among types."""
     tables = simulation.state.tables
     F, I = tables.F, tables.I
-    if len(tables.cluster.types) > 1 or (I[c.MIN_GPUS][rows] < I[c.MAX_GPUS][rows]).any():
+    if len(tables.cluster.types) > 1 or (I[c.MIN_GPUS, rows] < I[c.MAX_GPUS, rows]).any():
         return None
-    late = ~(F[c.FIRST_START][rows] - F[c.ARRIVAL][rows] <= simulation.state.regime.round * (1.0 + 1e-9))
-    return int((late | (I[c.PREEMPTIONS][rows] > 0)).sum())
+    late = ~(F[c.FIRST_START, rows] - F[c.ARRIVAL, rows] <= simulation.state.regime.round * (1.0 + 1e-9))
+    return int((late | (I[c.PREEMPTIONS, rows] > 0)).sum())
 
 
 def _median(values: Floats) -> float:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.engine import settings as s
 from gantline.engine.dense import devices as d
 from gantline.engine.dense import queues as q
@@ -22,7 +22,7 @@ from gantline.engine.dense import records as r
 from gantline.engine.dense.clearing import find_free
 from gantline.engine.dense.devices import Devices
 from gantline.engine.dense.gangs import LoopLog, LoopSetting, start
-from gantline.engine.dense.heap import DUE, FRONT, LEVEL, Heaps, drop, put
+from gantline.engine.dense.heap import DUE, FRONT, LEVEL, Heaps, drop, pop, push, put
 from gantline.engine.dense.low_ranks import AT_BEGUN, BEGUN, EVALUATED, LOOKED, STARTED, Pass
 from gantline.engine.dense.queues import Lanes, next_lane, remove, restart
 from gantline.engine.dense.records import Records
@@ -65,15 +65,8 @@ def _expect_ends(jobs: Records, h: Heaps, work: Pass, now: float) -> None:
         row = h.row[DUE, place]
         ran = max(0.0, now - f[row, r.SINCE])
         left = max(0.0, f[row, r.ESTIMATE] - (f[row, r.DONE] + f[row, r.RATE] * ran))
-        put(h, FRONT, row, now + max(left, INSTANT) / (f[row, r.RATE] if f[row, r.RATE] > 0.0 else 1.0))
+        push(h, now + max(left, INSTANT) / (f[row, r.RATE] if f[row, r.RATE] > 0.0 else 1.0), row)
     work.number[EVALUATED] += h.size[DUE]
-
-
-@kernel
-def _forget_ends(h: Heaps) -> None:
-    for place in range(h.size[FRONT]):
-        h.at[FRONT, h.row[FRONT, place]] = -1
-    h.size[FRONT] = 0
 
 
 @kernel
@@ -104,13 +97,13 @@ def _easy(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, now: floa
     _expect_ends(jobs, h, work, now)
     for place in range(work.number[AT_BEGUN]):
         row = work.line[BEGUN, place]
-        put(h, FRONT, row, now + _length(jobs, row))
+        push(h, now + _length(jobs, row), row)
     spare, begins = free - jobs.i[blocked, r.NEED], np.inf
     while h.size[FRONT] > 0 and (spare < 0 or h.key[FRONT, 0] == begins):
         begins, row = h.key[FRONT, 0], h.row[FRONT, 0]
         spare += jobs.i[row, r.NEED]
-        drop(h, FRONT, row)
-    _forget_ends(h)
+        pop(h)
+    h.size[FRONT] = 0
     while True:
         lane = _next_harmless(jobs, qs, work, free, spare, begins, now)
         if lane < 0:
@@ -207,7 +200,7 @@ def _plan_anew(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, work: Pass, plan
     last = 0
     while h.size[FRONT] > 0:
         at, row = h.key[FRONT, 0], h.row[FRONT, 0]
-        drop(h, FRONT, row)
+        pop(h)
         if at != time[last]:
             last = _add(plan, last, at)
         link[FREE, last] += jobs.i[row, r.NEED]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.engine.dense import devices as d
 from gantline.engine.dense import records as r
 from gantline.engine.dense.devices import Devices, choose_many, lend, take_chosen, take_first_free, take_tightest

@@ -12,14 +12,15 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 
 # rows of `node`: mask of its free devices, how many, devices in all, number of the first, gain of a trial, room in a trial
 FREE, COUNT, SIZE, FIRST, GAIN, ROOM, CHOSEN, PART, NODE_ROWS = range(9)
-# rows of `chain`: node, mask, devices, next link
-NODE, MASK, HELD, NEXT, CHAIN_ROWS = range(5)
-# places of `total`: free devices in all, first spare link, devices of the largest node; the same if nodes differ in size, else 0
-FREE_IN_ALL, SPARE, LARGEST, APART, TOTALS = range(5)
+# rows of `chain`: node, mask, devices, next link; of the first link: how many there are, the last of them
+NODE, MASK, HELD, NEXT, LINKS, LAST, CHAIN_ROWS = range(7)
+# places of `total`: free devices in all, first spare link, devices of the largest node; the same if nodes differ in size, else 0;
+# whether nodes are sought by how many they have free
+FREE_IN_ALL, SPARE, LARGEST, APART, SOUGHT, TOTALS = range(6)
 MOST = 62  # devices of a node that a mask holds
 
 _DE_BRUIJN = 0x03F79D71B4CB0A89
@@ -36,22 +37,22 @@ class Devices(NamedTuple):
     total: Ints
 
 
-def devices(NI: Ints) -> Devices:
-    """All devices free."""
+def devices(NI: Ints, sought: bool) -> Devices:
+    """All devices free; `sought`: somebody asks for nodes by how many they have free."""
     n, largest = NI.shape[1], int(NI[c.N_GPUS].max(initial=0))
     node = np.zeros((NODE_ROWS, n), dtype=np.int64)
     node[SIZE], node[FIRST], node[COUNT] = NI[c.N_GPUS], NI[c.N_FIRST], NI[c.N_GPUS]
     node[FREE] = (1 << NI[c.N_GPUS]) - 1
-    by_count = np.zeros((largest + 1, (n + 62) // 63), dtype=np.int64)
+    by_count = np.zeros((largest + 1, (n + 63) // 64), dtype=np.uint64)
     for k in np.flatnonzero(NI[c.N_GPUS]).tolist():
-        by_count[NI[c.N_GPUS, k], k // 63] |= 1 << (k % 63)
-        by_count[0, k // 63] |= 1 << (k % 63)
+        by_count[NI[c.N_GPUS, k], k // 64] |= np.uint64(1 << (k % 64))
+        by_count[0, k // 64] |= np.uint64(1 << (k % 64))
     links = 2 * int(NI[c.N_GPUS].sum()) + 2
     chain = np.zeros((CHAIN_ROWS, links), dtype=np.int64)
     chain[NEXT] = np.arange(1, links + 1)
     differ = bool(((NI[c.N_GPUS] > 0) & (NI[c.N_GPUS] < largest)).any())
-    total = np.array([NI[c.N_GPUS].sum(), 0, largest, largest if differ else 0], dtype=np.int64)
-    return Devices(node, by_count, np.bincount(NI[c.N_GPUS], minlength=largest + 1), chain, total)
+    total = np.array([NI[c.N_GPUS].sum(), 0, largest, largest if differ else 0, int(sought)], dtype=np.int64)
+    return Devices(node, by_count.view(np.int64), np.bincount(NI[c.N_GPUS], minlength=largest + 1), chain, total)
 
 
 @kernel
@@ -64,19 +65,18 @@ def lowest(mask: int) -> int:
 def _count(d: Devices, node: int, now: int) -> None:
     """The node has so many free devices from now on."""
     before = d.node[COUNT, node]
-    word, bit = node // 63, 1 << (node % 63)
+    word, bit = node >> 6, 1 << (node & 63)
     d.node[COUNT, node] = now
     d.total[FREE_IN_ALL] += now - before
-    d.nodes_with[before] -= 1
-    d.nodes_with[now] += 1
-    if before > 0:
-        d.by_count[before, word] ^= bit
-    else:
-        d.by_count[0, word] |= bit
-    if now > 0:
-        d.by_count[now, word] |= bit
-    else:
+    if before == 0 or now == 0:
         d.by_count[0, word] ^= bit
+    if d.total[SOUGHT] == 1:
+        d.nodes_with[before] -= 1
+        d.nodes_with[now] += 1
+        if before > 0:
+            d.by_count[before, word] ^= bit
+        if now > 0:
+            d.by_count[now, word] ^= bit
 
 
 @kernel
@@ -101,24 +101,30 @@ def _link(d: Devices, last: int, node: int, count: int) -> int:
     d.chain[NEXT, at] = -1
     if last >= 0:
         d.chain[NEXT, last] = at
+    else:
+        d.chain[LINKS, at] = 1
+        d.chain[LAST, at] = at
     return int(at)
 
 
 @kernel
 def take_first_free(d: Devices, need: int) -> int:
     """The lowest free devices there are; the first link comes back."""
-    first, last = -1, -1
+    first, last, links = -1, -1, 0
     for word in range(d.by_count.shape[1]):
         nodes = d.by_count[0, word]
         while nodes != 0:
-            node = 63 * word + lowest(nodes)
+            node = 64 * word + lowest(nodes)
             nodes &= nodes - 1
             count = min(need, d.node[COUNT, node])
             last = _link(d, last, node, count)
             if first < 0:
                 first = last
+            links += 1
             need -= count
             if need == 0:
+                d.chain[LINKS, first] = links
+                d.chain[LAST, first] = last
                 return first
     return first
 
@@ -130,7 +136,7 @@ def take_tightest(d: Devices, need: int) -> int:
         if d.nodes_with[count] > 0:
             for word in range(d.by_count.shape[1]):
                 if d.by_count[count, word] != 0:
-                    return _link(d, -1, 63 * word + lowest(d.by_count[count, word]), need)
+                    return _link(d, -1, 64 * word + lowest(d.by_count[count, word]), need)
     return -1
 
 
@@ -176,6 +182,8 @@ def take_chosen(d: Devices, used: int) -> int:
         last = _link(d, last, d.node[CHOSEN, k], d.node[PART, k])
         if first < 0:
             first = last
+    d.chain[LINKS, first] = used
+    d.chain[LAST, first] = last
     return first
 
 
@@ -209,18 +217,5 @@ def reclaim(d: Devices, first: int) -> bool:
 @kernel
 def forget(d: Devices, first: int) -> None:
     """The links of a chain may be used again; its devices have been lent already."""
-    link = first
-    while d.chain[NEXT, link] >= 0:
-        link = d.chain[NEXT, link]
-    d.chain[NEXT, link] = d.total[SPARE]
+    d.chain[NEXT, d.chain[LAST, first]] = d.total[SPARE]
     d.total[SPARE] = first
-
-
-@kernel
-def length(d: Devices, link: int) -> int:
-    """How many nodes a chain spans."""
-    count = 0
-    while link >= 0:
-        count += 1
-        link = d.chain[NEXT, link]
-    return count

@@ -8,14 +8,14 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints, Ints32
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.phases import COMPLETED, PENDING, RUNNING
 from gantline.core.reasons import Reason
 from gantline.engine import log as g
 from gantline.engine import settings as s
 from gantline.engine.dense import devices as d
 from gantline.engine.dense import records as r
-from gantline.engine.dense.devices import Devices, forget, lend, length, lowest
+from gantline.engine.dense.devices import Devices, forget, lend, lowest
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put
 from gantline.engine.dense.records import Records
 from gantline.engine.gang import price
@@ -67,7 +67,7 @@ def settle(jobs: Records, row: int, now: float) -> None:
 def start(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, setting: LoopSetting, row: int, link: int, moved: bool, now: float) -> None:
     """The row begins to run on the devices of that chain."""
     f, i = jobs.f, jobs.i
-    need, spread = i[row, r.NEED], length(ds, link)
+    need, spread = i[row, r.NEED], ds.chain[d.LINKS, link]
     option = i[row, r.OPTION]
     rate = setting.OF[c.O_RATE, option]
     if spread > 1:  # on more nodes than it must?

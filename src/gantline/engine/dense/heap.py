@@ -1,6 +1,7 @@
-"""Several binary heaps over rows, smallest number on top; each row's place is known, so that it can change or leave at any time.
+"""Several binary heaps over rows, smallest number on top; each row's line says where it stands, so that it can change or leave at any time.
 
-Which heap is meant is a small number, the first index of every matrix: finishes, ranks, levels and the scratch of a pass share the code.
+Which heap is meant is a small number, the first index of every matrix: finishes, ranks and levels share the code. One more is scratch of a
+pass: whoever is in it only ever leaves as the first, so that nobody need know places.
 """
 
 from __future__ import annotations
@@ -10,23 +11,25 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints, Ints32
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
+from gantline.engine.dense.records import AT, Records
 
 #: when it is done; how low it ranks (lowest on top); when it reaches its next level; where a search through the ranks stands
 DUE, RANK, LEVEL, FRONT = range(4)
+HEAPS = FRONT  # those in which places are known
 
 
 class Heaps(NamedTuple):
     key: Floats  # (heap, place)
     row: Ints32  # (heap, place)
-    at: Ints32  # (heap, row): its place, -1: not there
+    at: Ints32  # (row, `records.AT` + heap): its place, -1: not there; the whole numbers of the records
     size: Ints  # (heap,)
 
 
-def heaps(rows: int) -> Heaps:
-    """Empty heaps for rows below `rows`."""
-    key, row = np.empty((4, rows + 1)), np.empty((4, rows + 1), dtype=np.int32)
-    return Heaps(key, row, np.full((4, rows + 1), -1, dtype=np.int32), np.zeros(4, dtype=np.int64))
+def heaps(jobs: Records) -> Heaps:
+    """Empty heaps for these rows."""
+    rows = len(jobs.i)
+    return Heaps(np.empty((4, rows + 1)), np.empty((4, rows + 1), dtype=np.int32), jobs.i, np.zeros(4, dtype=np.int64))
 
 
 @kernel
@@ -38,11 +41,11 @@ def _rise(h: Heaps, which: int, at: int, key: float, row: int) -> None:
         moved = h.row[which, parent]
         h.key[which, at] = h.key[which, parent]
         h.row[which, at] = moved
-        h.at[which, moved] = at
+        h.at[moved, AT + which] = at
         at = parent
     h.key[which, at] = key
     h.row[which, at] = row
-    h.at[which, row] = at
+    h.at[row, AT + which] = at
 
 
 @kernel
@@ -59,17 +62,17 @@ def _sink(h: Heaps, which: int, at: int, key: float, row: int) -> None:
         moved = h.row[which, child]
         h.key[which, at] = h.key[which, child]
         h.row[which, at] = moved
-        h.at[which, moved] = at
+        h.at[moved, AT + which] = at
         at = child
     h.key[which, at] = key
     h.row[which, at] = row
-    h.at[which, row] = at
+    h.at[row, AT + which] = at
 
 
 @kernel
 def put(h: Heaps, which: int, row: int, key: float) -> None:
     """Let the row stand in the heap with this key, whether it was there before or not."""
-    at = h.at[which, row]
+    at = h.at[row, AT + which]
     if at < 0:
         at = h.size[which]
         h.size[which] += 1
@@ -83,10 +86,10 @@ def put(h: Heaps, which: int, row: int, key: float) -> None:
 @kernel
 def drop(h: Heaps, which: int, row: int) -> None:
     """Take the row out, if it is there."""
-    at = h.at[which, row]
+    at = h.at[row, AT + which]
     if at < 0:
         return
-    h.at[which, row] = -1
+    h.at[row, AT + which] = -1
     h.size[which] -= 1
     last = h.size[which]
     if at == last:
@@ -103,3 +106,47 @@ def mend(h: Heaps, which: int) -> None:
     """Make it a heap again after all keys have changed."""
     for at in range(h.size[which] // 2 - 1, -1, -1):
         _sink(h, which, at, h.key[which, at], h.row[which, at])
+
+
+@kernel
+def push(h: Heaps, key: float, what: int) -> None:
+    """Put something into the scratch heap."""
+    at = h.size[FRONT]
+    h.size[FRONT] += 1
+    while at > 0:
+        parent = (at - 1) >> 1
+        if h.key[FRONT, parent] <= key:
+            break
+        h.key[FRONT, at] = h.key[FRONT, parent]
+        h.row[FRONT, at] = h.row[FRONT, parent]
+        at = parent
+    h.key[FRONT, at] = key
+    h.row[FRONT, at] = what
+
+
+@kernel
+def exchange(h: Heaps, key: float, what: int) -> None:
+    """Put something into the scratch heap in place of the first."""
+    size, at = h.size[FRONT], 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and h.key[FRONT, child + 1] < h.key[FRONT, child]:
+            child += 1
+        if h.key[FRONT, child] >= key:
+            break
+        h.key[FRONT, at] = h.key[FRONT, child]
+        h.row[FRONT, at] = h.row[FRONT, child]
+        at = child
+    h.key[FRONT, at] = key
+    h.row[FRONT, at] = what
+
+
+@kernel
+def pop(h: Heaps) -> None:
+    """Take the first out of the scratch heap."""
+    h.size[FRONT] -= 1
+    last = h.size[FRONT]
+    if last > 0:
+        exchange(h, h.key[FRONT, last], h.row[FRONT, last])

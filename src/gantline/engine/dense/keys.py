@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.engine import declared_key as k
 from gantline.engine.dense import records as r
 from gantline.engine.dense.records import Records

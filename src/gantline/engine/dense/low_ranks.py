@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.engine.dense import records as r
-from gantline.engine.dense.heap import FRONT, RANK, Heaps, drop, mend, put
+from gantline.engine.dense.heap import FRONT, RANK, Heaps, exchange, mend, pop, push
 from gantline.engine.dense.keys import Key, key_at
 from gantline.engine.dense.records import Records
 
@@ -52,7 +52,7 @@ def search(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> None:
         work.number[EVALUATED] += h.size[RANK]
         mend(h, RANK)
     if h.size[RANK] > 0:
-        put(h, FRONT, 0, h.key[RANK, 0])
+        push(h, h.key[RANK, 0], 0)
 
 
 @kernel
@@ -68,9 +68,13 @@ def _extend(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> bool:
     while h.size[FRONT] > 0 and h.key[FRONT, 0] <= last + slack:
         last = h.key[FRONT, 0]
         place = h.row[FRONT, 0]
-        drop(h, FRONT, place)
-        for child in range(2 * place + 1, min(2 * place + 3, h.size[RANK])):
-            put(h, FRONT, child, h.key[RANK, child])
+        child = 2 * place + 1
+        if child < h.size[RANK]:
+            exchange(h, h.key[RANK, child], child)
+            if child + 1 < h.size[RANK]:
+                push(h, h.key[RANK, child + 1], child + 1)
+        else:
+            pop(h)
         row = h.row[RANK, place]
         exact = -last if rise == 0.0 else key_at(jobs, row, key, now)
         jobs.f[row, r.KEY] = exact

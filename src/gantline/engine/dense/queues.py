@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints, Ints32
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 
 # rows of `lane`: gang size, first place of its ring, size of the ring less one, place of the first job in it, jobs, why the last one waits;
 # for backfilling: the next job to look at, the instant before which nobody of this size can start
@@ -22,6 +22,7 @@ class Lanes(NamedTuple):
     lane: Ints  # (what, lane), lanes by rising size
     key: Floats
     row: Ints32
+    first: Floats  # (lane,): key of the first in it; infinity where there is none
     length: Floats  # for backfilling: how long it takes, by its estimate
     least: Floats  # for backfilling: the shortest of it and all behind it
     waiting: Ints  # how many in all
@@ -38,7 +39,8 @@ def queues(needs: Ints, lengths: bool = False) -> tuple[Lanes, Ints]:
     lane[BASE] = np.cumsum(ring) - ring
     room = int(ring.sum())
     length, least = np.empty((2, room if lengths else 0))
-    rings = Lanes(lane, np.empty(room), np.empty(room, dtype=np.int32), length, least, np.zeros(1, dtype=np.int64))
+    first = np.full(len(sizes), np.inf)
+    rings = Lanes(lane, np.empty(room), np.empty(room, dtype=np.int32), first, length, least, np.zeros(1, dtype=np.int64))
     return rings, lane_of
 
 
@@ -109,6 +111,8 @@ def enter(q: Lanes, lane: int, key: float, row: int, length: float) -> None:
     q.key[at] = key
     q.row[at] = row
     q.lane[COUNT, lane] = count + 1
+    if number == 0:
+        q.first[lane] = key
     if q.length.shape[0] > 0:
         q.length[at] = length
         q.least[at] = -1.0
@@ -117,11 +121,18 @@ def enter(q: Lanes, lane: int, key: float, row: int, length: float) -> None:
 
 
 @kernel
+def _look_first(q: Lanes, lane: int) -> None:
+    """Another may be the first of the lane now."""
+    q.first[lane] = q.key[q.lane[BASE, lane] + q.lane[HEAD, lane]] if q.lane[COUNT, lane] > 0 else np.inf
+
+
+@kernel
 def leave(q: Lanes, lane: int) -> None:
     """Take the first of the lane out."""
     q.lane[HEAD, lane] = (q.lane[HEAD, lane] + 1) & q.lane[MASK, lane]
     q.lane[COUNT, lane] -= 1
     q.waiting[0] -= 1
+    _look_first(q, lane)
 
 
 @kernel
@@ -135,6 +146,7 @@ def remove(q: Lanes, lane: int, key: float, row: int) -> None:
         _shift(q, lane, number + 1, count, -1)
     q.lane[COUNT, lane] = count - 1
     q.waiting[0] -= 1
+    _look_first(q, lane)
     if q.length.shape[0] > 0:
         _mind_the_least(q, lane, number - 1)
 
@@ -142,17 +154,21 @@ def remove(q: Lanes, lane: int, key: float, row: int) -> None:
 @kernel
 def first_lane(q: Lanes, hope: int, low: int, high: int) -> int:
     """The lane, among gangs of at most `hope` devices and not from `low` to `high`, whose first ranks before the others'; -1: none."""
-    best = -1
-    best_key, best_row = 0.0, 0
+    best, best_key = -1, np.inf
     for lane in range(q.lane.shape[1]):
-        if q.lane[SIZE, lane] > hope:
+        size, key = q.lane[SIZE, lane], q.first[lane]
+        if size > hope:
             break
-        if q.lane[COUNT, lane] == 0 or low <= q.lane[SIZE, lane] <= high:
+        if key > best_key or low <= size <= high or (key == np.inf and q.lane[COUNT, lane] == 0):
             continue
-        at = q.lane[BASE, lane] + q.lane[HEAD, lane]
-        if best < 0 or q.key[at] < best_key or (q.key[at] == best_key and q.row[at] < best_row):
-            best, best_key, best_row = lane, q.key[at], q.row[at]
+        if best < 0 or key < best_key or _first_row(q, lane) < _first_row(q, best):
+            best, best_key = lane, key
     return best
+
+
+@kernel
+def _first_row(q: Lanes, lane: int) -> int:
+    return int(q.row[q.lane[BASE, lane] + q.lane[HEAD, lane]])
 
 
 @kernel
@@ -160,9 +176,13 @@ def key_behind(q: Lanes, key: float, row: int) -> float:
     """The key of the first who waits and ranks behind (key, row); infinity: nobody."""
     found = np.inf
     for lane in range(q.lane.shape[1]):
-        number = first_behind(q, lane, key, row)
-        if number < q.lane[COUNT, lane]:
-            found = min(found, q.key[place(q, lane, number)])
+        count = q.lane[COUNT, lane]
+        if q.first[lane] > key:
+            found = min(found, q.first[lane])
+        elif count > 0 and q.key[place(q, lane, count - 1)] >= key:
+            number = first_behind(q, lane, key, row)
+            if number < count:
+                found = min(found, q.key[place(q, lane, number)])
     return found
 
 

@@ -17,12 +17,14 @@ F_COUNT = 16  # whole cache lines
 # i: whole numbers
 (STATE, NEED, LANE, OPTION, SEGMENT, SPREAD, INTERVAL, STARTS) = range(8)
 (STOPS, VICTIM, WHY) = range(8, 11)
+AT = 11  # and the next two: its places in the heaps, see `heap`; -1: not there
 I_COUNT = 16
 
 #: (number here, column of the tables)
-SAME = (
-    (WORK, c.WORK), (DONE, c.DONE), (SINCE, c.SINCE), (RATE, c.RATE), (ESTIMATE, c.ESTIMATE), (SERVICE, c.SERVICE),
-    (GPUTIME, c.GPUTIME), (ARRIVAL, c.ARRIVAL), (PRIORITY, c.PRIORITY), (WAITED, c.WAITED), (FIRST_START, c.FIRST_START),
+GIVEN = ((WORK, c.WORK), (ARRIVAL, c.ARRIVAL), (PRIORITY, c.PRIORITY))
+FOUND = (
+    (DONE, c.DONE), (SINCE, c.SINCE), (RATE, c.RATE), (ESTIMATE, c.ESTIMATE), (SERVICE, c.SERVICE),
+    (GPUTIME, c.GPUTIME), (WAITED, c.WAITED), (FIRST_START, c.FIRST_START),
     (LAST_START, c.LAST_START), (FINISH, c.FINISH), (ADMITTED, c.ADMITTED), (KEY, c.KEY),
 )  # fmt: skip
 

@@ -6,33 +6,38 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints, Ints32
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.phases import COMPLETED, PENDING, RUNNING
 from gantline.core.reasons import Reason
 from gantline.engine.dense import records as r
+from gantline.engine.dense.heap import HEAPS
 
-#: columns of the tables in the order in which a record has them
-_COLUMN = np.array([column for _, column in sorted(r.SAME)], dtype=np.int64)
-_SAME, _BLOCK = len(r.SAME), 256
+_GIVEN = np.array((*r.GIVEN, *r.FOUND), dtype=np.int64)  # what the loop reads, and what it may change
+_FOUND = np.array(r.FOUND, dtype=np.int64)
+_BLOCK = 256
 _ARRIVED = int(Reason.ARRIVED)
 
 
 @kernel
 def to_lines(F: Floats, I: Ints, lane_of: Ints, f: Floats, i: Ints32) -> None:
-    """Write the lines of all rows, none of which has arrived."""
+    """Write the lines of all rows, none of which has arrived, into memory that nobody has written to."""
     rows = f.shape[0]
     for first in range(0, rows, _BLOCK):
         last = min(first + _BLOCK, rows)
-        for number in range(_SAME):
-            column = _COLUMN[number]
+        for at in range(_GIVEN.shape[0]):
+            number, column = _GIVEN[at, 0], _GIVEN[at, 1]
             for row in range(first, last):
                 f[row, number] = F[column, row]
         for row in range(first, last):
+            for number in range(r.I_COUNT):
+                i[row, number] = 0
             i[row, r.NEED] = I[c.GPUS, row]
             i[row, r.LANE] = lane_of[row]
             i[row, r.OPTION] = I[c.OPTION_FIRST, row]
             i[row, r.SEGMENT] = -1
             i[row, r.INTERVAL] = -1
+            for heap in range(HEAPS):
+                i[row, r.AT + heap] = -1
 
 
 @kernel
@@ -41,8 +46,8 @@ def to_columns(f: Floats, i: Ints32, why_of_lane: Ints, credit: float, F: Floats
     rows = f.shape[0]
     for first in range(0, rows, _BLOCK):
         last = min(first + _BLOCK, rows)
-        for number in range(_SAME):
-            column = _COLUMN[number]
+        for at in range(_FOUND.shape[0]):
+            number, column = _FOUND[at, 0], _FOUND[at, 1]
             for row in range(first, last):
                 F[column, row] = f[row, number]
         for row in range(first, last):

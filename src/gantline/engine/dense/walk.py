@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.core.jit import kernel, variant
+from gantline.core.jit import kernel_from_zero as kernel
+from gantline.core.jit import variant
 from gantline.core.reasons import Reason
 from gantline.engine import settings as s
 from gantline.engine.dense import devices as d
@@ -125,8 +126,6 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
 def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, key: Key, work: Pass, now: float) -> None:
     """Those who have lost their devices for good wait again; those who have begun get their ranks."""
     n = work.number
-    for place in range(h.size[FRONT]):
-        h.at[FRONT, h.row[FRONT, place]] = -1
     h.size[FRONT] = 0
     for place in range(n[AT_VICTIMS]):
         row = work.line[VICTIMS, place]
