@@ -70,7 +70,7 @@ def test_repair_makes_any_allocation_possible_and_adds_nothing(jobs: int, nodes:
     layout = layout_for(nodes, per_node)
     words, present = pack(rows, layout), np.zeros((jobs, layout.words), dtype=np.uint64)
     speedup = np.ones((jobs, 2, nodes * per_node + 1))
-    problem = Problem(pack(capacity, layout), present, most, speedup, np.ones(jobs), 1.0, -1.0, False, nodes > 16)
+    problem = Problem(pack(capacity, layout), present, most, speedup, np.ones((jobs, 2)), 1.0, -1.0, False, nodes > 16)
     settle_one(seed, layout, Rules(avoid, 16), problem, words, scratch_for(jobs, layout))
     after = unpack(words, layout)
     assert is_possible(after, capacity, most, avoid)

@@ -23,11 +23,11 @@ def sort_by(value: Floats, order: Ints, begin: int, end: int, keys: Floats, room
     for i in range(count):
         keys[i], room[i] = value[order[begin + i]], order[begin + i]
     for i in range(count):
-        mine, before = keys[i], begin
+        mine, before, behind = keys[i], begin, keys[i + 1 : count]
         for j in range(i):
             before += keys[j] <= mine
-        for j in range(i + 1, count):
-            before += keys[j] < mine
+        for j in range(behind.size):
+            before += behind[j] < mine
         order[before] = room[i]
 
 

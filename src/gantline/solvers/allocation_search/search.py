@@ -59,7 +59,7 @@ def search(
         pack(demand.present, layout),
         demand.most.astype(np.int64),
         np.ascontiguousarray(demand.speedup),
-        demand.penalty,
+        np.stack((demand.penalty, np.ones(jobs)), axis=1),
         float(demand.scale),
         float(demand.power),
         bool(demand.count_nodes),

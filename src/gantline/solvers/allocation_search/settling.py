@@ -30,7 +30,7 @@ class Problem(NamedTuple):
     present: Words  # [jobs, words]: what each holds now
     most: Ints  # devices that each job may have
     speedup: Floats  # [jobs, 2, devices + 1]: on one node, and on several
-    penalty: Floats  # by which a job's speedup is multiplied if its row changes
+    worth: Floats  # [jobs, 2]: by which a job's speedup is multiplied if its row changes, and if it does not
     scale: float  # what a speedup of 1 is worth
     power: float  # of the mean: -1 favours the slowest, 1 nobody
     count_nodes: bool  # whether the second objective is nodes in use, rather than how well they are used
@@ -70,9 +70,9 @@ def settle(
             same = same & (row == problem.present[j, k])
             mark = (mark ^ row) * _STIR
             mark ^= mark >> _32
-        speedup = problem.speedup[j, 1 if many else 0, held]
+        speedup = problem.speedup[j, int(many), held]
         summed += speedup
-        value = speedup * problem.scale * (1.0 if same else problem.penalty[j]) + _ADD
+        value = speedup * problem.scale * problem.worth[j, int(same)] + _ADD  # a table, because no branch could be foretold
         if problem.power == -1.0:
             mean += 1.0 / value
         elif problem.power == 0.0:
@@ -125,10 +125,9 @@ def _part(f: Fields, rules: Rules, problem: Problem, rows: Words, s: Scratch, j:
         many = many | several(mine) | ((entries != _NONE) & (mine != _NONE))
         entries |= mine
     for k in range(words):
-        if many:
-            mine = tops(f, rows[j, k])
-            s.closed[k] |= s.taken[k] & mine
-            s.taken[k] |= mine
+        mine = tops(f, rows[j, k]) if many else _NONE
+        s.closed[k] |= s.taken[k] & mine
+        s.taken[k] |= mine
         row = rows[j, k] & ~whole(f, s.closed[k])
         rows[j, k] = row
         held += total(f, row)

@@ -162,9 +162,9 @@ def _choose_by_chance(state: np.uint64, s: Scratch, count: int) -> tuple[np.uint
                 if k == words:
                     return state, count
                 rest = s.left[k]
-        bit = lowest(rest)
-        count += 1 if s.chosen[job, k] & bit == _NONE else 0
-        s.chosen[job, k] |= bit
+        bit, chosen = lowest(rest), s.chosen[job, k]
+        count += 1 if chosen & bit == _NONE else 0
+        s.chosen[job, k] = chosen | bit
         job += 1
 
 
