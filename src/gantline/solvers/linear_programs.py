@@ -53,12 +53,16 @@ def solve(
     budget: int = 1_000_000,
     gap: float = 0.0,
     nodes: int | None = None,
+    jump: bool = True,
 ) -> Solution:
     """Solve from scratch; with ``second`` maximise that among the optimal answers.
 
-    *mip* may stop within ``gap`` of the optimum, and gives up after so many ``nodes``.
+    *mip* may stop within ``gap`` of the optimum, and gives up after so many ``nodes``. Without ``jump`` it does not begin with a search for
+    any answer at all (feasibility jump), which is lost time where the relaxed program leads to a good one at once.
     """
     solver = _load(program, method, budget, gap)
+    if not jump:
+        solver.setOptionValue("mip_heuristic_run_feasibility_jump", False)  # versions that do not know it have no such search
     if nodes is not None:
         solver.setOptionValue("mip_max_nodes", nodes)
     found = _run(solver, method)

@@ -70,7 +70,7 @@ def fair_window(w: PlanningWindow, target: Floats, share: float, largest: float,
 def plan_counts(w: PlanningWindow) -> tuple[Ints, float]:
     """Rounds per job within the window, and the value of the plan (the relaxed problem)."""
     program = _program(w)
-    found = solve(program, "mip", gap=w.gap)
+    found = solve(program, "mip", gap=w.gap, jump=False)
     if not len(found.x):
         return np.zeros(len(w.gang), dtype=np.int64), -np.inf
     counts = np.rint(found.x[: len(w.gang)]).astype(np.int64)
@@ -181,12 +181,13 @@ def rank_rounds(w: PlanningWindow, counts: Ints) -> Bools | None:
         np.ones(len(cells)),
         np.ones(len(cells)),
     )
-    found = solve(program, "mip", gap=w.gap, nodes=_NODES)
-    if not len(found.x):
-        return None
-    plan[chosen] = (found.x > 0.5).reshape(jobs, rounds)
-    fits = (plan.sum(axis=1) == counts).all() and (w.gang @ plan <= w.gpus).all()  # given up, it may have nothing that does
-    return plan if fits else None
+    for jump in (False, True):  # the relaxed program nearly always leads to an answer; where it does not, any is looked for first
+        found = solve(program, "mip", gap=w.gap, nodes=_NODES, jump=jump)
+        if len(found.x):
+            plan[chosen] = (found.x > 0.5).reshape(jobs, rounds)
+            if (plan.sum(axis=1) == counts).all() and (w.gang @ plan <= w.gpus).all():  # given up, it may have nothing that does
+                return plan
+    return None
 
 
 def pack_rounds(w: PlanningWindow, counts: Ints) -> Bools:
