@@ -315,3 +315,18 @@ def test_a_job_that_cannot_save_and_go_on_is_stopped_and_started_again(service: 
     until(lambda: client.job(id)["epoch"] == 2, "it runs again")
     client.cancel(id)
     until(lambda: client.job(id)["state"] == "cancelled", "its end")
+
+
+def test_a_long_list_is_read_page_by_page(owner: Client) -> None:
+    ids = owner.submit(["true"], array="0-6")
+    name = {"id": [ids[0].split("_")[0]]}
+    pages: list[dict[str, Any]] = []
+    while not pages or pages[-1]["next"]:
+        pages.append(owner.listing(limit=3, before=pages[-1]["next"] if pages else "", **name))
+    assert [[job["id"] for job in page["jobs"]] for page in pages] == [ids[4:], ids[1:4], ids[:1]]
+    assert pages[0]["total"] == 7
+    assert owner.listing(limit=3, state=["held"], **name)["next"] is None
+    with pytest.raises(NotFoundError, match="no job 'nobody'"):
+        owner.jobs(before="nobody")
+    (job,) = owner.wait(ids[0], timeout=120)
+    assert job["state"] == "succeeded", "a job is not listed as it was before"

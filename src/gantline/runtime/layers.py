@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, ValuesView
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
@@ -31,6 +31,10 @@ class Layers(Mapping[Key, Value], Generic[Key, Value]):
     def __iter__(self) -> Iterator[Key]:
         yield from self._below
         yield from self._more
+
+    def values(self) -> ValuesView[Value]:
+        """All of them; quicker than one after the other."""
+        return {**self._below, **self._above}.values()
 
     def __reversed__(self) -> Iterator[Key]:
         yield from reversed(self._more)

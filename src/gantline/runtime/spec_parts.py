@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, StrictBool, StrictInt, model_validator
@@ -262,11 +263,11 @@ class Array(Part):
     range: Annotated[str, reads(lambda value, where: _array(value))]
     parallel: Count = 0
 
-    @property
+    @cached_property
     def indices(self) -> list[int]:
         return amounts.array(self.range, "array")[0]
 
-    @property
+    @cached_property  # every task of the array asks for it
     def most(self) -> int:
         """How many may run at once; 0: any number."""
         return self.parallel or amounts.array(self.range, "array")[1]

@@ -137,8 +137,12 @@ class Client:
         return self._send("POST", "/v1/jobs", spec.to_json(), headers=headers, params={"dry_run": dry_run})
 
     def jobs(self, **wanted: Any) -> list[dict[str, Any]]:
-        """Jobs, by `state`, `user`, `queue`, `id`, `label` (KEY=VALUE); the newest `limit`."""
-        return list(self._get("/v1/jobs", **wanted)["jobs"])
+        """Jobs, by `state`, `user`, `queue`, `id`, `label` (KEY=VALUE); the newest `limit`, of those `before` a job."""
+        return list(self.listing(**wanted)["jobs"])
+
+    def listing(self, **wanted: Any) -> dict[str, Any]:
+        """The same with how many there are in all (`total`), and what to give as `before` for those that are older (`next`)."""
+        return self._get("/v1/jobs", **wanted)
 
     def job(self, id: str) -> dict[str, Any]:
         """One job with its specification and history."""

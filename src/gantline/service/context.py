@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.store import SqlStore
 from gantline.runtime.view import JobView
 from gantline.service.access import Access
-from gantline.service.roles import Caller
+from gantline.service.roles import Caller, Role
 
 
 @dataclass
@@ -30,6 +31,7 @@ class Service:
     store_url: str = ""
     started: float = field(default_factory=time.time)
     asker: Asker = field(default_factory=Asker)  # answers questions in a process of its own
+    texts: dict[str, tuple[JobView, str]] = field(default_factory=dict)  # jobs as they were listed last, by id
     leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by whoever serves it
 
     def wall(self, at: float | None) -> float | None:
@@ -52,6 +54,11 @@ class Context:
         """The jobs that the caller may see, in order of submission."""
         found = self.scheduler.view().jobs
         return {id: job for id, job in found.items() if self.caller.sees(job.user)}
+
+    def listed(self) -> list[JobView]:
+        """The same, as a list."""
+        jobs = self.scheduler.view().jobs.values()
+        return list(jobs) if self.caller.may(Role.OPERATOR) else [job for job in jobs if self.caller.sees(job.user)]
 
     def job(self, id: str) -> JobView:
         """One job; one of somebody else is one that is not there."""
@@ -103,6 +110,14 @@ def job_record(service: Service, job: JobView) -> dict[str, Any]:
         "service": round(job.service, 3),
         "progress": _shown(job.progress),
     }
+
+
+def job_text(service: Service, job: JobView) -> str:
+    """The same as JSON; most jobs are as they were when they were listed last."""
+    known = service.texts.get(job.id)
+    if known is None or known[0] is not job:
+        known = service.texts[job.id] = (job, json.dumps(job_record(service, job), ensure_ascii=False))
+    return known[1]
 
 
 def _shown(progress: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
+from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.cli.live.sheets import WideForm, moment, show_jobs, show_rows
 from gantline.core.errors import NotFoundError, near
@@ -42,6 +43,7 @@ def jobs(
     ] = None,
     watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative="", help="Show them again whenever one has changed.")] = False,
     limit: Limit = 10_000,
+    before: Annotated[str, Parameter(help="Only jobs that were submitted before this one: the next page.")] = "",
     output: WideForm = "table",
 ) -> None:
     """List jobs with their states and the reasons for them."""
@@ -51,11 +53,14 @@ def jobs(
     with connect(home) as client:
         seen: Any = None
         while True:
-            found = client.jobs(id=list(ids), state=state, user=user, queue=queue, label=label, limit=limit)
+            listing = client.listing(id=list(ids), state=state, user=user, queue=queue, label=label, limit=limit, before=before)
+            found = listing["jobs"]
             now = [[job[name] for name in _CHANGES] for job in found]
             if now != seen:
                 show_jobs(found, output)
                 sys.stdout.flush()
+                if listing["next"] is not None:
+                    say(f"the newest {len(found)} of {listing['total']}; older ones: --before {listing['next']}")
             if not watch or (ids and all(job["ended"] is not None for job in found)):
                 return
             seen = now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from gantline.cli.console import Column, Sheet, show, show_json
+from gantline.cli.console import Column, Sheet, show
 from gantline.core.units import human_seconds
 
 WideForm = Annotated[
@@ -50,7 +51,7 @@ def show_jobs(jobs: Sequence[Mapping[str, Any]], form: str) -> None:
 def show_rows(rows: Sequence[Mapping[str, Any]], form: str, key: str, names: Sequence[str] = ()) -> None:
     """Any list of records; `names` are the columns of the short table."""
     if form == "json":
-        show_json(list(rows))
+        print(json.dumps(list(rows), indent=2, ensure_ascii=False))  # it was JSON when it came
     elif form == "name":
         for row in rows:
             print(row[key])

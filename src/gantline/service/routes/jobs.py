@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import Header, Query, Request
+from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from gantline.core.errors import UsageError
@@ -15,7 +15,7 @@ from gantline.core.inputs import Wish
 from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import spec_of
-from gantline.service.context import Context, job_record
+from gantline.service.context import Context, job_record, job_text
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
@@ -82,7 +82,7 @@ def _resolved(here: Context, name: str) -> str:
     return next((id for id, job in reversed(jobs.items()) if job.name == name), name)
 
 
-@router.at("GET", "/v1/jobs", Role.VIEWER)
+@router.at("GET", "/v1/jobs", Role.VIEWER, response_model=dict[str, Any])
 def list_jobs(
     here: Here,
     state: Annotated[list[str] | None, Query()] = None,
@@ -91,17 +91,26 @@ def list_jobs(
     id: Annotated[list[str] | None, Query()] = None,
     label: Annotated[list[str] | None, Query()] = None,
     limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
-) -> dict[str, Any]:
+    before: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
     """Jobs that the caller may see, in order of submission; of too many the newest.
 
-    A queue means those below it, too; a label is KEY=VALUE, or KEY alone, and all of them must be there.
+    A queue means those below it, too; a label is KEY=VALUE, or KEY alone, and all of them must be there. Where there are older ones, `next`
+    is what to give as `before` to list these.
     """
+    there = here.named(id) if id else here.listed()
+    if before:
+        last = here.job(before)
+        there = there[: next((place for place, job in enumerate(there) if job is last or job.id == last.id), len(there))]
     found = [
         job
-        for job in (here.named(id) if id else here.jobs().values())
+        for job in there
         if (not state or job.state in state) and user in ("", job.user) and _of_queue(job.queue, queue) and _labelled(job.labels, label)
     ]
-    return {"jobs": [job_record(here.service, job) for job in found[-limit:]], "total": len(found)}
+    shown = found[-limit:]
+    older = json.dumps(shown[0].id if len(shown) < len(found) else None)
+    texts = ", ".join(job_text(here.service, job) for job in shown)
+    return Response(f'{{"jobs": [{texts}], "total": {len(found)}, "next": {older}}}', media_type="application/json")
 
 
 def _of_queue(queue: str, wanted: str) -> bool:
