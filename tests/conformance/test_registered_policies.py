@@ -9,9 +9,10 @@ import pytest
 from gantline.conformance import check_policy
 from gantline.policies.registry import policy_names
 
+LONG = ("pollux", "adaptdl", "shockwave")
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
-    # gavel: tests/policies/gavel; recorded decides nothing; pollux searches long, see below
-    *((name, {}) for name in policy_names() if not name.startswith("gavel.") and name not in ("recorded", "pollux", "adaptdl")),
+    # gavel: tests/policies/gavel; recorded decides nothing; some search long, see below
+    *((name, {}) for name in policy_names() if not name.startswith("gavel.") and name not in ("recorded", *LONG)),
     ("fifo", {"backfill": "skip"}),
     ("fifo", {"backfill": "easy"}),
     ("fifo", {"backfill": "conservative"}),
@@ -21,6 +22,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("tiresias", {"gittins": True}),
     ("adaptdl", {"size": 6, "generations": 3}),
     ("pollux", {"size": 6, "generations": 3}),  # the rules do not ask for a good answer
+    ("shockwave", {"window": 4}),
 ]
 
 

@@ -77,14 +77,18 @@ class Watched(Policy):
         return json.dumps(encode_plan(plan), sort_keys=True)
 
     def _decide_again(self, snapshot: Snapshot, answer: str) -> None:
-        """A policy rebuilt from its parameters, told the stored memory, gives the same answer."""
-        stored = replace(snapshot, memory=memories.decode(memories.encode(snapshot.memory)))
+        """A policy rebuilt from its parameters, told the stored memory and snapshot, gives the same answer."""
         restored = decode_snapshot(json.loads(json.dumps(encode_snapshot(snapshot))), snapshot.performance)
-        for instant, told in ((stored, "a rebuilt policy decides"), (restored, "from the snapshot as a file it decides")):
-            again = json.dumps(encode_plan(copy.deepcopy(self.pristine).decide(instant)), sort_keys=True)
-            if again != answer:
-                self._breach("memory only", snapshot, f"{told} otherwise: {again[:80]}... instead of {answer[:80]}...")
-                return
+        again = self._rebuilt(restored)
+        if again == answer:
+            return
+        stored = replace(snapshot, memory=memories.decode(memories.encode(snapshot.memory)))
+        faithful = all(self._rebuilt(stored) == answer for _ in range(2))  # then it is the file that is to blame
+        who = "from the snapshot as a file it" if faithful else "a rebuilt policy"
+        self._breach("memory only", snapshot, f"{who} decides otherwise: {again[:80]}... instead of {answer[:80]}...")
+
+    def _rebuilt(self, snapshot: Snapshot) -> str:
+        return json.dumps(encode_plan(copy.deepcopy(self.pristine).decide(snapshot)), sort_keys=True)
 
     def _carry_out(self, snapshot: Snapshot, plan: Plan) -> None:
         """Assignments are final: whoever is assigned something must be able to get it."""
