@@ -12,7 +12,7 @@ import pytest
 from tests.simulator.small_runs import draw
 
 from gantline import OrderPolicy, Run, Snapshot, simulate
-from gantline.drivers import virtual
+from gantline.drivers.python_keys import choose
 from gantline.drivers.python_keys.read import read_key
 from gantline.simulator.key_form import key_form, usual_state
 from gantline.workload.generators import generate
@@ -123,7 +123,14 @@ def both(
     Written.calls.clear()
     read = outcome(simulate(trace, spec, kind(function), **options))
     calls = len(Written.calls)
-    return read, outcome(simulate(trace, spec, asked(function), **options)), calls
+    return read, outcome(step_by_step(trace, spec, asked(function), **options)), calls
+
+
+def step_by_step(*given: Any, **options: Any) -> Run:
+    """The same with the loop in Python."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choose, "may_be_asked", lambda policy, state: False)
+        return simulate(*given, **options)
 
 
 @pytest.mark.parametrize("name", [*READ, *LEVELS, *WRITTEN])
@@ -166,7 +173,7 @@ def test_keys_of_who_waits_are_evaluated_when_they_change() -> None:
     trace = generate("philly", seed=3, jobs=300, load=4.0, gpus=64)
     seen: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(virtual, "read_key", lambda policy, state: seen.append(read_key(policy, state)) or seen[-1])
+        patch.setattr(choose, "read_key", lambda policy, state: seen.append(read_key(policy, state)) or seen[-1])
         run = simulate(trace, "8x8", Written(WRITTEN["a curve of what moves"]), round=60)
     evaluated = int(seen[0].written.tape.counts[2])
     assert evaluated < 64 * run.summary["decisions"] + 2 * 300 + run.summary["preemptions"]

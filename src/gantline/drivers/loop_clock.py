@@ -12,8 +12,9 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.engine.regime import Regime
 
-# places of `time`: seconds, GPUs at which admission stops, and whether every round is looked at
-NOW, ROUND, QUANTUM, LOAD_LIMIT, UNTIL, WAKE, LAST_DECISION, STEP_ALL, TIMES = range(9)
+# places of `time`: seconds, GPUs at which admission stops, whether every round is looked at, and until when the last answer of a policy
+# holds although nothing happens (NaN: it does not say)
+NOW, ROUND, QUANTUM, LOAD_LIMIT, UNTIL, WAKE, LAST_DECISION, STEP_ALL, VALID, TIMES = range(10)
 # places of `number`: what the loop counts, and the rows with which it ends
 DECISIONS, STARTED, STOPPED, TRACK_LOW, TRACK_HIGH, NUMBERS = range(6)
 

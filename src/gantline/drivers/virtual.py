@@ -15,22 +15,19 @@ import numpy as np
 
 from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
 from gantline.core.inputs import Input
-from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
-from gantline.core.reasons import Reason
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
-from gantline.drivers.declared import run_declared, run_read
+from gantline.drivers.declared import run_declared
 from gantline.drivers.dense import knows
 from gantline.drivers.loop_clock import CUT, STALL, LoopBounds
-from gantline.drivers.python_keys.loop import ASK, STALLED
-from gantline.drivers.python_keys.read import Reading, read_key
-from gantline.drivers.python_keys.run import run_written
-from gantline.drivers.python_keys.tape import Written
+from gantline.drivers.python_keys.choose import run_key
+from gantline.drivers.python_keys.loop import ASK, NOT_BEGUN, STALLED
+from gantline.drivers.python_keys.run import LoopEnd
+from gantline.drivers.quota import admit_by_quota
 from gantline.engine import lists as ls
-from gantline.engine.advance import admit, finish_due, next_finish, observe
+from gantline.engine.advance import finish_due, next_finish, observe
 from gantline.engine.agenda import Agenda
 from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
@@ -75,29 +72,24 @@ class Simulation:
     def run(self) -> None:
         """Run to the end."""
         key = self.declared_key()
-        read = read_key(self.engine.policy, self.state) if key is None and self._needs_no_python() else Reading()
         if key is not None:
             if run_declared(self.engine, key, self.bounds):
                 self._cut()
-        elif read.declared is not None:
-            if run_read(self.engine, *read.declared, self.bounds):
-                self._cut()
-        elif read.written is not None:
-            self._run_written(read.written)
+        elif self._needs_no_python():
+            self._go_on_after(run_key(self.engine, self.bounds))
         else:
             self._run_steps()
         self.engine.grants.close_open_intervals()
 
-    def _run_written(self, written: Written) -> None:
-        """The loop of a key that was read; where it does not know on, the stepping loop does."""
-        ended = run_written(self.engine, written, self.bounds)
+    def _go_on_after(self, ending: LoopEnd) -> None:
+        """Where the loop of keys in Python does not know on, the stepping loop does; all of it, where it does not even begin."""
         self._seen = self.state.now
-        if ended == CUT:
+        if ending.code == CUT:
             self._cut()
-        elif ended == STALLED:
+        elif ending.code == STALLED:
             self._give_up()
-        elif ended == ASK:
-            self._run_steps(ready=True)
+        elif ending.code in (ASK, NOT_BEGUN):
+            self._run_steps(ready=ending.code == ASK, answer=ending.answer)
 
     @property
     def bounds(self) -> LoopBounds:
@@ -128,8 +120,8 @@ class Simulation:
         )
 
     # --- the stepping loop ----------------------------------------------------------------------------------------------
-    def _run_steps(self, ready: bool = False) -> None:
-        """`ready`: somebody else has come up to the decision of this instant."""
+    def _run_steps(self, ready: bool = False, answer: tuple[Plan | None, ...] = ()) -> None:
+        """`ready`: somebody else has come up to the decision of this instant, or already has an `answer`."""
         state, engine = self.state, self.engine
         idle, moved = 0, engine.started + engine.stopped
         while True:
@@ -150,7 +142,8 @@ class Simulation:
             # 5. decide, 6. commit; an order need not be asked while nobody waits
             engine.next_finish = math.nan
             if state.lists.number[ls.WAITING] or engine.asks_always:
-                plan = engine.decide()
+                plan = answer[0] if answer else engine.decide()
+                answer = ()
                 if plan is not None:
                     self._commit(plan)
                     if plan.release:
@@ -205,7 +198,7 @@ class Simulation:
         if self.engine.grants.speeds_until <= state.now:
             self.engine.grants.refresh()
         entered = (
-            self._admit()
+            admit_by_quota(state, self.admission)
             if self._quota
             else state.lists.active[state.lists.number[ls.ACTIVE] - state.lists.number[ls.ADMITTED] : state.lists.number[ls.ACTIVE]]
         )
@@ -298,17 +291,3 @@ class Simulation:
         down = int((t.D[c.D_HOLDER] == c.DOWN).sum())
         if down != (self.down[-1][1] if self.down else 0):
             self.down.append((self.state.now, down))
-
-    def _admit(self) -> Ints:
-        """Let in whom the quota allows, keeping `active` in order of arrival."""
-        state = self.state
-        t = state.tables
-        arrived = np.arange(state.lists.number[ls.NEXT])
-        held = arrived[
-            (t.I[c.PHASE][: state.lists.number[ls.NEXT]] == Phase.HELD) & (t.I[c.REASON][: state.lists.number[ls.NEXT]] != Reason.HELD)
-        ]
-        t.I[c.REASON, held] = int(Reason.QUOTA)
-        entering = self.admission.select(t, held, state.rows)
-        for row in entering:
-            admit(t.F, t.I, state.lists, row, state.now)
-        return np.array(entering, dtype=np.int64)

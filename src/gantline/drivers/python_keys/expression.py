@@ -17,7 +17,7 @@ class CannotReadError(BaseException):
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class Term:
     """One step of a key; `what` says how to understand `detail`.
 
     ============  ==================================================================================
@@ -34,7 +34,7 @@ class Node:
 
     what: str
     kind: np.dtype[Any]
-    inputs: tuple[Node, ...] = ()
+    inputs: tuple[Term, ...] = ()
     detail: Any = None
     single: bool = False  # one number for all jobs
     moves: bool = False  # something that happens, or time, may change it
@@ -47,35 +47,35 @@ class Node:
         return self.what in ("number", "fixed")
 
 
-def step(what: str, kind: np.dtype[Any], inputs: tuple[Node, ...], detail: Any = None) -> Node:
+def step(what: str, kind: np.dtype[Any], inputs: tuple[Term, ...], detail: Any = None) -> Term:
     """A node made of others."""
     if kind not in KINDS:
         raise CannotReadError(f"numbers of the kind {kind}")
     single, moves, ages = all(one.single for one in inputs), any(one.moves for one in inputs), any(one.ages for one in inputs)
-    return Node(what, kind, inputs, detail, single, moves, ages)
+    return Term(what, kind, inputs, detail, single, moves, ages)
 
 
-def number(value: Any) -> Node:
+def number(value: Any) -> Term:
     """A plain number of the policy."""
     kind = value.dtype if isinstance(value, np.generic) else np.asarray(value).dtype
     if kind not in KINDS:
         raise CannotReadError(f"a number of the kind {kind}")
-    return Node("number", kind, detail=value, single=True)
+    return Term("number", kind, detail=value, single=True)
 
 
-def fixed(values: NDArray[Any], name: str = "") -> Node:
+def fixed(values: NDArray[Any], name: str = "") -> Term:
     """What no event changes, for all rows at once."""
     if values.dtype not in KINDS:
         raise CannotReadError(f"numbers of the kind {values.dtype}")
-    return Node("fixed", values.dtype, detail=values, name=name)
+    return Term("fixed", values.dtype, detail=values, name=name)
 
 
-def cast(node: Node, kind: np.dtype[Any]) -> Node:
+def cast(node: Term, kind: np.dtype[Any]) -> Term:
     """The same number as another kind."""
     if node.kind == kind:
         return node
     if node.what == "number":
-        return Node("number", kind, detail=kind.type(node.detail), single=True)
+        return Term("number", kind, detail=kind.type(node.detail), single=True)
     if node.what == "fixed":
         return fixed(node.detail.astype(kind), node.name)
     if kind == BOOL:
@@ -83,11 +83,11 @@ def cast(node: Node, kind: np.dtype[Any]) -> Node:
     return step("cast", kind, (node,))
 
 
-def call(ufunc: np.ufunc, inputs: tuple[Node, ...]) -> Node:
+def call(ufunc: np.ufunc, inputs: tuple[Term, ...]) -> Term:
     """What a ufunc makes of them: at once where all is known, else as NumPy would choose its loop."""
     if all(one.still for one in inputs):
         made = ufunc(*(one.detail for one in inputs))
-        return fixed(made) if np.ndim(made) else Node("number", number(made).kind, detail=made, single=all(one.single for one in inputs))
+        return fixed(made) if np.ndim(made) else Term("number", number(made).kind, detail=made, single=all(one.single for one in inputs))
     if all(one.single for one in inputs):
         _plain_python(ufunc, inputs)
     chosen = ufunc.resolve_dtypes((*(_promoted(one) for one in inputs), None))
@@ -98,7 +98,7 @@ def call(ufunc: np.ufunc, inputs: tuple[Node, ...]) -> Node:
     return step("call", chosen[-1], given, (ufunc, types))
 
 
-def where(condition: Node, yes: Node, no: Node) -> Node:
+def where(condition: Term, yes: Term, no: Term) -> Term:
     """`numpy.where`."""
     if all(one.still for one in (condition, yes, no)):
         made = np.where(condition.detail, yes.detail, no.detail)
@@ -107,7 +107,7 @@ def where(condition: Node, yes: Node, no: Node) -> Node:
     return step("where", kind, (cast(condition, BOOL), cast(yes, kind), cast(no, kind)))
 
 
-def search(table: NDArray[Any], node: Node, side: Any) -> Node:
+def search(table: NDArray[Any], node: Term, side: Any) -> Term:
     """`numpy.searchsorted` in a table of numbers that do not fall."""
     table = np.asarray(table)
     if table.ndim != 1 or table.dtype.kind not in "iuf" or side not in ("left", "right"):
@@ -120,7 +120,7 @@ def search(table: NDArray[Any], node: Node, side: Any) -> Node:
     return step("search", INT, (cast(node, FLOAT),), (table, side))
 
 
-def take(table: NDArray[Any], node: Node) -> Node:
+def take(table: NDArray[Any], node: Term) -> Term:
     """Entries of a row of numbers by whole numbers, from the end if they are below zero."""
     table = np.asarray(table)
     if table.ndim != 1 or not len(table) or node.kind != INT:
@@ -134,18 +134,18 @@ def take(table: NDArray[Any], node: Node) -> Node:
     return step("take", table.dtype, (node,), table)
 
 
-def _promoted(node: Node) -> Any:
+def _promoted(node: Term) -> Any:
     """How NumPy sees it when it chooses a loop: plain numbers take the kind of the others."""
     if node.what == "number" and type(node.detail) in (int, float):
         return type(node.detail)
     return node.kind
 
 
-def _sample(node: Node) -> Any:
+def _sample(node: Term) -> Any:
     return node.detail if node.what == "number" else np.empty(0, dtype=node.kind)
 
 
-def _plain_python(ufunc: np.ufunc, inputs: tuple[Node, ...]) -> None:
+def _plain_python(ufunc: np.ufunc, inputs: tuple[Term, ...]) -> None:
     """The clock is a plain number, and Python does what a ufunc would not: it raises, or rounds a power in its own way."""
     divides = ufunc in (np.true_divide, np.floor_divide, np.remainder)
     simple = ufunc in (np.add, np.subtract, np.multiply, np.negative)

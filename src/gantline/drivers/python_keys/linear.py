@@ -16,7 +16,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats
 from gantline.core.policy import LinearKey
 from gantline.core.tables import Tables
-from gantline.drivers.python_keys.expression import Node
+from gantline.drivers.python_keys.expression import Term
 
 _MOVING = ("attained", "attained_gpu", "remaining")
 
@@ -29,7 +29,7 @@ class _Sum(NamedTuple):
     by: float = 1.0
 
 
-def declare(key: Node, tables: Tables) -> tuple[LinearKey, Floats] | None:
+def declare(key: Term, tables: Tables) -> tuple[LinearKey, Floats] | None:
     """The same key, declared, and the numbers that stand in place of the priorities; None: it cannot say this."""
     rows = tables.F.shape[1]
     found = _levels(key, tables)
@@ -43,7 +43,7 @@ def declare(key: Node, tables: Tables) -> tuple[LinearKey, Floats] | None:
     return replace(declared, priority=0.0 if total.fixed is None else 1.0, **moving), fixed
 
 
-def _levels(key: Node, tables: Tables) -> tuple[LinearKey, _Sum] | None:
+def _levels(key: Term, tables: Tables) -> tuple[LinearKey, _Sum] | None:
     """A sum, with a level in front of it or not."""
     total = _sum(key)
     if total is not None:
@@ -63,7 +63,7 @@ def _levels(key: Node, tables: Tables) -> tuple[LinearKey, _Sum] | None:
     return None
 
 
-def _sum(node: Node) -> _Sum | None:
+def _sum(node: Term) -> _Sum | None:
     """What a product and a sum can say."""
     if node.still:
         return _Sum(node.detail)
@@ -92,7 +92,7 @@ def _sum(node: Node) -> _Sum | None:
     return None
 
 
-def _level(node: Node) -> LinearKey | None:
+def _level(node: Term) -> LinearKey | None:
     """How many limits attained service has reached, times a number."""
     step = 1.0
     if _is(node, np.multiply):
@@ -107,7 +107,7 @@ def _level(node: Node) -> LinearKey | None:
     return LinearKey(level_by=column, thresholds=reached, level_step=step) if len(reached) else None
 
 
-def _limits(node: Node) -> tuple[str, tuple[float, ...]] | None:
+def _limits(node: Term) -> tuple[str, tuple[float, ...]] | None:
     """The column that is counted by, and the least service of each level but the first."""
     while node.what == "cast":
         node = node.inputs[0]
@@ -123,11 +123,11 @@ def _limits(node: Node) -> tuple[str, tuple[float, ...]] | None:
     return _compared(node, np.greater_equal, np.greater)
 
 
-def _limits_below(node: Node) -> tuple[str, tuple[float, ...]] | None:
+def _limits_below(node: Term) -> tuple[str, tuple[float, ...]] | None:
     return _compared(node, np.less, np.less_equal)
 
 
-def _compared(node: Node, exact: np.ufunc, beyond: np.ufunc) -> tuple[str, tuple[float, ...]] | None:
+def _compared(node: Term, exact: np.ufunc, beyond: np.ufunc) -> tuple[str, tuple[float, ...]] | None:
     """Service at a limit or more; `beyond`: more than the limit."""
     if not (_is(node, exact) or _is(node, beyond)) or node.inputs[1].what != "number":
         return None
@@ -135,13 +135,13 @@ def _compared(node: Node, exact: np.ufunc, beyond: np.ufunc) -> tuple[str, tuple
     return _service(node.inputs[0], np.array([limit if _is(node, exact) else np.nextafter(limit, np.inf)]))
 
 
-def _service(node: Node, limits: Floats) -> tuple[str, tuple[float, ...]] | None:
+def _service(node: Term, limits: Floats) -> tuple[str, tuple[float, ...]] | None:
     if node.what == "column" and node.detail in ("attained", "attained_gpu") and np.isfinite(limits).all() and (limits > 0.0).all():
         return node.detail, tuple(limits.tolist())
     return None
 
 
-def _by_first_start(node: Node, tables: Tables) -> float | None:
+def _by_first_start(node: Term, tables: Tables) -> float | None:
     """First start, or a number plus the arrival for those who never started; that number."""
     if node.what != "where":
         return None
@@ -153,5 +153,5 @@ def _by_first_start(node: Node, tables: Tables) -> float | None:
     return number if np.array_equal(number + arrival, never.detail) else None
 
 
-def _is(node: Node, ufunc: np.ufunc) -> bool:
+def _is(node: Term, ufunc: np.ufunc) -> bool:
     return node.what == "call" and node.detail[0] is ufunc

@@ -1,4 +1,4 @@
-"""The loop of decisions for a key that was read from Python: the steps of the driver, with the key evaluated in between.
+"""The loop of decisions for a key in Python: the steps of the driver, with the key evaluated in between, or asked for.
 
 It works on the tables with the very kernels that the stepping loop calls, so that it can stop before any decision and leave the rest to it.
 Keys of those who run are evaluated at every decision; those of who waits only if time changes them, or something has happened to the row.
@@ -25,10 +25,11 @@ from gantline.engine.ranks import sort_rows
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk import walk
 
-# places of `how`: whether the order moves by itself, whether also that of those who wait, decisions until the policy is asked for
-# comparison, decisions in a row in which nothing changed, whether keys of this instant are there already
-MOVES, AGES, UNTIL_CHECK, IDLE, READY, PLACES = range(6)
-CHECK, ASK, STALLED = 3, 4, 5  # compare with the policy before this decision; the policy itself must be asked; nothing is to come
+# places of `how`: whether time changes keys of those who wait, decisions until the policy is asked, decisions in a row in which nothing
+# changed, whether keys of this instant are there already, whether nothing was read, so that the policy is asked for all keys
+AGES, UNTIL_CHECK, IDLE, READY, UNREAD, PLACES = range(6)
+# ask the policy before this decision; it must be asked from here on; nothing is to come; the loop cannot run this
+CHECK, ASK, STALLED, NOT_BEGUN = 3, 4, 5, 6
 
 
 @kernel
@@ -118,7 +119,7 @@ def run_tape(
         # 4. order, 5. walk; nothing to decide while nobody waits
         if lists.number[ls.WAITING] > 0:
             if how[READY] == 0:
-                if not _rank(t, lists, now, tape, how, fresh):
+                if how[UNREAD] == 0 and not _rank(t, lists, now, tape, how, fresh):
                     return ASK
                 how[UNTIL_CHECK] -= 1
                 if how[UNTIL_CHECK] == 0:
@@ -138,8 +139,10 @@ def run_tape(
         if how[IDLE] > lc.STALL and wake == np.inf and lists.number[ls.NEXT] >= rows:
             return STALLED
         if lists.number[ls.WAITING] > 0:
-            if how[MOVES] == 1:
-                wake = min(wake, now + length if length > 0.0 else next_look(now, now, time[lc.QUANTUM]))
+            again = time[lc.VALID]
+            if np.isnan(again) or (length <= 0.0 and again <= now):
+                again = now + length if length > 0.0 else next_look(now, now, time[lc.QUANTUM])
+            wake = min(wake, again)
             wake = min(wake, next_movable(F, lists, now, rules.amount[s.S_MIN_RUN]))
         if lists.number[ls.HELD] < lists.number[ls.NEXT] and length > 0.0 and lists.number[ls.ADMITTED] > 0:
             wake = min(wake, now + length)

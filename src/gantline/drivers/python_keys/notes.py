@@ -14,7 +14,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from gantline.core import columns as c
 from gantline.core.cluster_now import ClusterNow
 from gantline.drivers.python_keys import expression as e
-from gantline.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Node
+from gantline.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Term
 from gantline.engine.state import State
 
 #: columns that no event changes
@@ -47,24 +47,24 @@ def _refusing(why: str) -> Callable[..., NoReturn]:
     return method
 
 
-class Column(NDArrayOperatorsMixin):
+class NotedColumn(NDArrayOperatorsMixin):
     """One number per job. It may be changed in place unless it belongs to the snapshot."""
 
-    def __init__(self, node: Node, own: bool = True) -> None:
+    def __init__(self, node: Term, own: bool = True) -> None:
         self.node, self.own = node, own
 
     # --- what NumPy does with it ----------------------------------------------------------------------------------------
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **more: Any) -> Column:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **more: Any) -> NotedColumn:
         if method != "__call__":
             refuse(f"{ufunc.__name__}.{method} over jobs")
         if more or ufunc.nout != 1 or ufunc.signature is not None:
             refuse(f"{ufunc.__name__} with options")
-        made = Column(e.call(ufunc, tuple(noted(one) for one in inputs)))
+        made = NotedColumn(e.call(ufunc, tuple(noted(one) for one in inputs)))
         return made if out is None else self._into(out, made)
 
-    def _into(self, out: Any, made: Column) -> Column:
+    def _into(self, out: Any, made: NotedColumn) -> NotedColumn:
         (target,) = out
-        if not isinstance(target, Column) or not target.own or not np.can_cast(made.node.kind, target.node.kind, "same_kind"):
+        if not isinstance(target, NotedColumn) or not target.own or not np.can_cast(made.node.kind, target.node.kind, "same_kind"):
             refuse("a result that is written into something else")
         target.node = e.cast(made.node, target.node.kind)
         return target
@@ -73,10 +73,10 @@ class Column(NDArrayOperatorsMixin):
         meaning = _MEANINGS.get(function)
         return refuse(f"np.{function.__name__} over jobs") if meaning is None else meaning(*inputs, **more)
 
-    def __pow__(self, other: Any) -> Column:
+    def __pow__(self, other: Any) -> NotedColumn:
         if type(other) in (int, float) and self.node.kind == FLOAT and not self.node.single and other in _FAST_POWERS:
-            return Column(e.call(_FAST_POWERS[other], (self.node,)))
-        made: Column = np.power(self, other)
+            return NotedColumn(e.call(_FAST_POWERS[other], (self.node,)))
+        made: NotedColumn = np.power(self, other)
         return made
 
     # --- what it has of an array ----------------------------------------------------------------------------------------
@@ -84,33 +84,33 @@ class Column(NDArrayOperatorsMixin):
     def dtype(self) -> np.dtype[Any]:
         return self.node.kind
 
-    def astype(self, kind: Any, **_: Any) -> Column:
-        return Column(e.cast(self.node, np.dtype(kind)))
+    def astype(self, kind: Any, **_: Any) -> NotedColumn:
+        return NotedColumn(e.cast(self.node, np.dtype(kind)))
 
-    def copy(self) -> Column:
-        return Column(self.node)
+    def copy(self) -> NotedColumn:
+        return NotedColumn(self.node)
 
-    def clip(self, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> Column:
+    def clip(self, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> NotedColumn:
         return _clip(self, low, high, min=min, max=max)
 
-    def round(self, decimals: int = 0) -> Column:
+    def round(self, decimals: int = 0) -> NotedColumn:
         return _round(self, decimals)
 
     def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, Column) and place.node.kind == BOOL:
-            return Part(self.node, place.node)
+        if isinstance(place, NotedColumn) and place.node.kind == BOOL:
+            return SomeJobs(self.node, place.node)
         if isinstance(place, slice) and place == slice(None):
-            return Column(self.node)
+            return NotedColumn(self.node)
         return refuse("single jobs, one by one")
 
     def __setitem__(self, place: Any, value: Any) -> None:
         if isinstance(place, slice) and place == slice(None):
-            place, given = Column(Node("number", BOOL, detail=True, single=True)), noted(value)
-        elif isinstance(place, Column) and place.node.kind == BOOL:
-            if isinstance(value, Part) and value.chosen is not place.node:
+            place, given = NotedColumn(Term("number", BOOL, detail=True, single=True)), noted(value)
+        elif isinstance(place, NotedColumn) and place.node.kind == BOOL:
+            if isinstance(value, SomeJobs) and value.chosen is not place.node:
                 refuse("values of some jobs that are given to others")
-            given = value.node if isinstance(value, Part) else noted(value)
-            if not isinstance(value, Part) and not given.single:
+            given = value.node if isinstance(value, SomeJobs) else noted(value)
+            if not isinstance(value, SomeJobs) and not given.single:
                 refuse("values of all jobs that are given to some")
         else:
             refuse("single jobs, one by one")
@@ -139,10 +139,10 @@ class Count:
     __str__ = __repr__ = _refusing("the number of jobs")
 
 
-class Part:
+class SomeJobs:
     """The values of some jobs, which may only be given to the same jobs of another column."""
 
-    def __init__(self, node: Node, chosen: Node) -> None:
+    def __init__(self, node: Term, chosen: Term) -> None:
         self.node, self.chosen = node, chosen
 
     def __getattr__(self, name: str) -> Any:
@@ -151,9 +151,9 @@ class Part:
     __array_ufunc__ = None
 
 
-def noted(value: Any) -> Node:
+def noted(value: Any) -> Term:
     """A column or a number as a node."""
-    if isinstance(value, Column):
+    if isinstance(value, NotedColumn):
         return value.node
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
@@ -163,82 +163,82 @@ def noted(value: Any) -> Node:
 
 
 # --- functions of NumPy that mean one number per job ----------------------------------------------------------------------
-def _where(condition: Any, yes: Any = None, no: Any = None) -> Column:
+def _where(condition: Any, yes: Any = None, no: Any = None) -> NotedColumn:
     if yes is None or no is None:
         refuse("positions of jobs (np.where with one argument)")
-    return Column(e.where(noted(condition), noted(yes), noted(no)))
+    return NotedColumn(e.where(noted(condition), noted(yes), noted(no)))
 
 
-def _select(conditions: Any, choices: Any, default: Any = 0) -> Column:
+def _select(conditions: Any, choices: Any, default: Any = 0) -> NotedColumn:
     made = noted(default)
     for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
         if noted(condition).kind != BOOL:
             refuse("np.select by something that is neither true nor false")
         made = e.where(noted(condition), noted(choice), made)
-    return Column(made)
+    return NotedColumn(made)
 
 
-def _clip(column: Any, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> Column:
+def _clip(column: Any, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> NotedColumn:
     made = noted(column)
     for limit, ufunc in ((min if low is None else low, np.maximum), (max if high is None else high, np.minimum)):
         made = made if limit is None else e.call(ufunc, (made, noted(limit)))
-    return Column(made)
+    return NotedColumn(made)
 
 
-def _nan_to_num(column: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Column:
+def _nan_to_num(column: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> NotedColumn:
     made = noted(column)
     if made.kind != FLOAT or not copy:
-        return Column(made) if copy else refuse("np.nan_to_num in place")
+        return NotedColumn(made) if copy else refuse("np.nan_to_num in place")
     top = np.finfo(np.float64).max
     nothing = e.call(np.isnan, (made,))
     high, low = (e.call(ufunc, (made, e.number(bound))) for ufunc, bound in ((np.equal, np.inf), (np.equal, -np.inf)))
     made = e.where(nothing, e.number(nan), made)
     made = e.where(high, e.number(top if posinf is None else posinf), made)
-    return Column(e.where(low, e.number(-top if neginf is None else neginf), made))
+    return NotedColumn(e.where(low, e.number(-top if neginf is None else neginf), made))
 
 
-def _searchsorted(table: Any, column: Any, side: Any = "left", sorter: Any = None) -> Column:
+def _searchsorted(table: Any, column: Any, side: Any = "left", sorter: Any = None) -> NotedColumn:
     if (
         sorter is not None
-        or isinstance(table, Column)
-        or any(isinstance(one, Column) for one in (table if isinstance(table, tuple | list) else ()))
+        or isinstance(table, NotedColumn)
+        or any(isinstance(one, NotedColumn) for one in (table if isinstance(table, tuple | list) else ()))
     ):
         refuse("a search among jobs")
-    return Column(e.search(table, noted(column), side))
+    return NotedColumn(e.search(table, noted(column), side))
 
 
-def _digitize(column: Any, bins: Any, right: bool = False) -> Column:
+def _digitize(column: Any, bins: Any, right: bool = False) -> NotedColumn:
     return _searchsorted(bins, column, "left" if right else "right")
 
 
-def _take(table: Any, column: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Column:
-    if isinstance(table, Column) or axis not in (None, 0) or out is not None or mode != "raise":
+def _take(table: Any, column: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> NotedColumn:
+    if isinstance(table, NotedColumn) or axis not in (None, 0) or out is not None or mode != "raise":
         refuse("np.take with options, or of jobs")
-    return Column(e.take(table, noted(column)))
+    return NotedColumn(e.take(table, noted(column)))
 
 
-def _round(column: Any, decimals: int = 0, out: Any = None) -> Column:
+def _round(column: Any, decimals: int = 0, out: Any = None) -> NotedColumn:
     made = noted(column)
     if decimals != 0 or out is not None or made.kind != FLOAT:
         refuse("np.round to decimals")
-    return Column(e.call(np.rint, (made,)))
+    return NotedColumn(e.call(np.rint, (made,)))
 
 
-def constant(value: Any, kind: Any = None) -> Column:
+def constant(value: Any, kind: Any = None) -> NotedColumn:
     """The same number for every job."""
     made = noted(value)
     made = e.cast(made, np.dtype(kind)) if kind is not None else made
-    return Column(Node("number", made.kind, detail=made.kind.type(made.detail)) if made.what == "number" else made)
+    return NotedColumn(Term("number", made.kind, detail=made.kind.type(made.detail)) if made.what == "number" else made)
 
 
-def _full_like(column: Any, value: Any, dtype: Any = None) -> Column:
+def _full_like(column: Any, value: Any, dtype: Any = None) -> NotedColumn:
     return constant(value, noted(column).kind if dtype is None else dtype)
 
 
-_MEANINGS: dict[Any, Callable[..., Column]] = {
+_MEANINGS: dict[Any, Callable[..., NotedColumn]] = {
     np.where: _where, np.select: _select, np.clip: _clip, np.nan_to_num: _nan_to_num, np.searchsorted: _searchsorted,
     np.digitize: _digitize, np.take: _take, np.round: _round, np.around: _round, np.full_like: _full_like,
-    np.zeros_like: lambda column, dtype=None: _full_like(column, 0, dtype), np.copy: lambda column: Column(noted(column)),
+    np.zeros_like: lambda column, dtype=None: _full_like(column, 0, dtype), np.copy: lambda column: NotedColumn(noted(column)),
     np.ones_like: lambda column, dtype=None: _full_like(column, 1, dtype),
     np.empty_like: lambda column, dtype=None: _full_like(column, 0, dtype),
 }  # fmt: skip
@@ -255,15 +255,15 @@ class NotedJobs:
         t = self._state.tables
         if name in ("estimate", "estimate_low", "estimate_high") and (name == "estimate" or not t.metrics):
             known = bool((t.F[c.ESTIMATE] >= t.F[c.WORK]).all())  # else it is raised when it proves too low
-            return Column(
-                e.fixed(t.F[c.ESTIMATE], "estimate") if known else Node("column", FLOAT, detail="estimate", moves=True), own=False
+            return NotedColumn(
+                e.fixed(t.F[c.ESTIMATE], "estimate") if known else Term("column", FLOAT, detail="estimate", moves=True), own=False
             )
         if name in FIXED_FLOATS:
-            return Column(e.fixed(t.F[FIXED_FLOATS[name]], name), own=False)
+            return NotedColumn(e.fixed(t.F[FIXED_FLOATS[name]], name), own=False)
         if name in FIXED_INTS:
-            return Column(e.fixed(t.I[FIXED_INTS[name]], name), own=False)
+            return NotedColumn(e.fixed(t.I[FIXED_INTS[name]], name), own=False)
         if name in MOVING:
-            return Column(Node("column", MOVING[name], detail=name, moves=True, ages=name in AGES, name=name), own=False)
+            return NotedColumn(Term("column", MOVING[name], detail=name, moves=True, ages=name in AGES, name=name), own=False)
         return refuse(f"jobs.{name}")
 
     __iter__ = _refusing("a loop over jobs")
@@ -287,7 +287,7 @@ class NotedSnapshot:
 
     def __init__(self, state: State) -> None:
         self.jobs = NotedJobs(state)
-        self.now = Column(Node("column", FLOAT, detail="now", single=True, moves=True, ages=True), own=False)
+        self.now = NotedColumn(Term("column", FLOAT, detail="now", single=True, moves=True, ages=True), own=False)
         self.cluster = _NotedCluster(state)
         self.round, self.regime, self.seed, self.memory = state.regime.round, state.regime.name, state.seed, state.memory
         self._lent = state.tables.lent

@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from gantline.drivers.python_keys import expression as e
-from gantline.drivers.python_keys.notes import Column, Count, NotedJobs, constant, noted
+from gantline.drivers.python_keys.notes import Count, NotedColumn, NotedJobs, constant, noted
 
 _MISSING = object()
 
 
-class Table(np.ndarray[Any, Any]):
+class OwnTable(np.ndarray[Any, Any]):
     """An array of the policy's own, which may be indexed by a column."""
 
     def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, Column):
-            return Column(e.take(np.asarray(self), noted(place)))
+        if isinstance(place, NotedColumn):
+            return NotedColumn(e.take(np.asarray(self), noted(place)))
         return super().__getitem__(place)
 
 
@@ -38,10 +38,10 @@ class _NumPy(ModuleType):
         return getattr(np, name)
 
     def _made(self, function: Any, given: Any, args: Any, more: Any) -> Any:
-        if isinstance(given, Column) and not args and set(more) <= {"dtype", "copy"}:
+        if isinstance(given, NotedColumn) and not args and set(more) <= {"dtype", "copy"}:
             return given.astype(more["dtype"]) if more.get("dtype") is not None else given.copy()
         made = function(given, *args, **more)
-        return made.view(Table) if isinstance(made, np.ndarray) else made
+        return made.view(OwnTable) if isinstance(made, np.ndarray) else made
 
     def array(self, given: Any, *args: Any, **more: Any) -> Any:
         return self._made(np.array, given, args, more)
@@ -65,7 +65,7 @@ class _NumPy(ModuleType):
 
 
 def _length(of: Any) -> Any:
-    return Count() if isinstance(of, NotedJobs | Column) else len(of)
+    return Count() if isinstance(of, NotedJobs | NotedColumn) else len(of)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def reading_names(policy: Any) -> Iterator[Any]:
     shadow = copy.copy(policy)
     for name, value in vars(policy).items():
         if isinstance(value, np.ndarray):
-            object.__setattr__(shadow, name, value.view(Table))
+            object.__setattr__(shadow, name, value.view(OwnTable))
     put_back = []
     for room in _rooms(policy):
         instead: dict[str, Any] = {"len": _length} if "len" not in room else {}
@@ -82,7 +82,7 @@ def reading_names(policy: Any) -> Iterator[Any]:
             if value is np:
                 instead[name] = _NumPy("numpy")
             elif type(value) is np.ndarray:
-                instead[name] = value.view(Table)
+                instead[name] = value.view(OwnTable)
         put_back += [(room, name, room.get(name, _MISSING)) for name in instead]
         room.update(instead)
     try:

@@ -9,9 +9,9 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.drivers.dense import fits_dense
-from gantline.drivers.python_keys.expression import FLOAT, CannotReadError, Node, cast
+from gantline.drivers.python_keys.expression import FLOAT, CannotReadError, Term, cast
 from gantline.drivers.python_keys.linear import declare
-from gantline.drivers.python_keys.notes import Column, NotedSnapshot
+from gantline.drivers.python_keys.notes import NotedColumn, NotedSnapshot
 from gantline.drivers.python_keys.numpy_names import reading_names
 from gantline.drivers.python_keys.tape import Written, write
 from gantline.engine.state import State
@@ -25,6 +25,18 @@ class Reading(NamedTuple):
     why: str = ""
 
 
+def may_be_asked(policy: Policy, state: State) -> bool:
+    """Whether the loop of keys in Python knows this run, if the policy is asked at every decision."""
+    return isinstance(policy, OrderPolicy) and not _unknown(state)
+
+
+def _unknown(state: State) -> str:
+    """What the loop of keys in Python does not know of a run; empty: it knows all."""
+    if state.lists.number.any() or state.now != 0.0:
+        return "the run has begun already"
+    return f"the regime '{state.regime.name}' breaks ties by the last order" if state.regime.ties_keep_order else ""
+
+
 def read_key(policy: Policy, state: State) -> Reading:
     """Read the key of a policy that is nothing but a key."""
     kind: Any = type(policy)
@@ -34,10 +46,8 @@ def read_key(policy: Policy, state: State) -> Reading:
         return Reading(why="it has a decide() of its own")
     if kind.valid_until is not OrderPolicy.valid_until:
         return Reading(why="it has a valid_until() of its own")
-    if state.lists.number.any() or state.now != 0.0:
-        return Reading(why="the run has begun already")
-    if state.regime.ties_keep_order:
-        return Reading(why=f"the regime '{state.regime.name}' breaks ties by the last order")
+    if _unknown(state):
+        return Reading(why=_unknown(state))
     try:
         key = _note(policy, state)
         declared = declare(key, state.tables) if fits_dense(state) else None
@@ -51,11 +61,11 @@ def read_key(policy: Policy, state: State) -> Reading:
         return Reading(why=f"it raises {type(error).__name__}: {error}")
 
 
-def _note(policy: OrderPolicy, state: State) -> Node:
+def _note(policy: OrderPolicy, state: State) -> Term:
     """Call the key once with columns that take notes."""
     question: Any = NotedSnapshot(state)
     with np.errstate(all="ignore"), reading_names(policy) as shadow:
         found: Any = shadow.key(question)
-    if not isinstance(found, Column):
+    if not isinstance(found, NotedColumn):
         raise CannotReadError("something else than columns of the snapshot")
     return cast(found.node, FLOAT)

@@ -1,59 +1,145 @@
-"""Running the loop of a key that was read, and holding it against the policy now and then."""
+"""Running the loop of a key in Python: one that was read, held against the policy now and then, or one that must be asked for."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.plan import Plan
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.declared import take_order
 from gantline.drivers.python_keys import loop
-from gantline.drivers.python_keys.tape import Written
+from gantline.drivers.python_keys.expression import number
+from gantline.drivers.python_keys.tape import Written, write
 from gantline.engine import lists as ls
+from gantline.engine import settings as s
 from gantline.engine.blocked import name_blocked
 from gantline.engine.engine import Engine
 
+_TOLD = 512  # decisions between two words on progress
 
-def run_written(engine: Engine, written: Written, bounds: lc.LoopBounds) -> int:
-    """Run to the end, or until the policy itself must be asked; how it ended comes back (see `loop_clock` and `loop`).
+
+class LoopEnd(NamedTuple):
+    """How a loop ended (see `loop_clock` and `loop`), and where it leaves a decision to others: what the policy has answered already."""
+
+    code: int
+    answer: tuple[Plan | None, ...] = ()  # (None,): it has lost its turn
+
+
+class _Loop:
+    """The arguments of the compiled loop, and what is done when it comes back."""
+
+    def __init__(self, engine: Engine, written: Written, bounds: lc.LoopBounds) -> None:
+        self.engine, self.state, self.written, self.bounds = engine, engine.state, written, bounds
+        take_order(self.state, engine.policy)
+        self.clock = lc.clock(self.state.regime, bounds)
+        self.how = np.zeros(loop.PLACES, dtype=np.int64)
+        self.how[loop.AGES], self.how[loop.UNTIL_CHECK] = int(written.ages), 1
+        self.clock.time[lc.VALID] = math.nan if written.moves else math.inf
+        self._fresh = np.zeros(self.state.tables.F.shape[1], dtype=np.int64)
+
+    def go_on(self) -> int:
+        """Until something is needed that compiled code does not have."""
+        state, devices = self.state, self.state.tables.D.shape[1]
+        log, code = state.log, lc.NEED_LOG
+        while code == lc.NEED_LOG:
+            log.reserve(4 * devices + 2 * int(state.lists.number[ls.ACTIVE]) + 65536, 16 * devices + 65536)
+            code = loop.run_tape(
+                state.matrices,
+                state.lists,
+                state.rules,
+                log.columns,
+                state.scratch,
+                state.out,
+                self.written.tape,
+                self.how,
+                self._fresh,
+                self.clock,
+            )
+        return code
+
+    @property
+    def now(self) -> float:
+        return float(self.clock.time[lc.NOW])
+
+    def tell(self) -> None:
+        """A word on progress."""
+        if self.bounds.on_progress is not None:
+            self.bounds.on_progress(self.now, int(self.state.lists.number[ls.NEXT]), int(self.state.lists.number[ls.ACTIVE]))
+
+    def end(self, code: int) -> None:
+        engine, counted = self.engine, self.clock.number
+        self.state.now = self.now
+        engine.started += int(counted[lc.STARTED])
+        engine.stopped += int(counted[lc.STOPPED])
+        engine.waiting, engine.refused = (int(value) for value in self.state.out[2:])
+        if code != loop.ASK:
+            name_blocked(self.state)
+        self.tell()
+
+
+def run_written(engine: Engine, written: Written, bounds: lc.LoopBounds) -> LoopEnd:
+    """Run to the end, or until the policy itself must be asked.
 
     At the first decision, the second, the fourth and so on the policy is asked what the keys are. Should it say anything else, it is asked
     from there on.
     """
-    state = engine.state
-    take_order(state, engine.policy)
-    clock, log, devices = lc.clock(state.regime, bounds), state.log, state.tables.D.shape[1]
-    how = np.zeros(loop.PLACES, dtype=np.int64)
-    how[loop.MOVES], how[loop.AGES], how[loop.UNTIL_CHECK] = int(written.moves), int(written.ages), 1
-    fresh, checked, code = np.zeros(state.tables.F.shape[1], dtype=np.int64), 1, lc.NEED_LOG
-    while code in (lc.NEED_LOG, loop.CHECK):
-        log.reserve(4 * devices + 2 * int(state.lists.number[ls.ACTIVE]) + 65536, 16 * devices + 65536)
-        code = loop.run_tape(
-            state.matrices, state.lists, state.rules, log.columns, state.scratch, state.out, written.tape, how, fresh, clock
-        )
-        state.now = float(clock.time[lc.NOW])
-        if code == loop.CHECK:
-            how[loop.UNTIL_CHECK], checked = checked, 2 * checked
-            code = loop.CHECK if _as_the_policy_says(engine) else loop.ASK
-        if bounds.on_progress is not None:
-            bounds.on_progress(state.now, int(state.lists.number[ls.NEXT]), int(state.lists.number[ls.ACTIVE]))
-    state.decision += int(clock.number[lc.DECISIONS])
-    engine.decisions += int(clock.number[lc.DECISIONS])
-    engine.started += int(clock.number[lc.STARTED])
-    engine.stopped += int(clock.number[lc.STOPPED])
-    if code != loop.ASK:
-        name_blocked(state)
-    return code
+    state, run, checked = engine.state, _Loop(engine, written, bounds), 1
+    code = run.go_on()
+    while code == loop.CHECK:
+        state.now = run.now
+        run.how[loop.UNTIL_CHECK], checked = checked, 2 * checked
+        run.tell()
+        code = run.go_on() if _as_the_policy_says(engine) else loop.ASK
+    run.end(code)
+    state.decision += int(run.clock.number[lc.DECISIONS])
+    engine.decisions += int(run.clock.number[lc.DECISIONS])
+    return LoopEnd(code)
 
 
 def _as_the_policy_says(engine: Engine) -> bool:
     """Whether the keys of this instant are those that the policy itself would give."""
-    state, policy = engine.state, engine.policy
-    asked: Any = policy
+    state, asked = engine.state, engine.policy
+    policy: Any = asked
     try:
-        said = np.asarray(asked.key(state.snapshot()), dtype=np.float64)
+        said = np.asarray(policy.key(state.snapshot()), dtype=np.float64)
     except (Exception, SystemExit):  # its mistake is told when it is asked
         return False
     return np.array_equal(said, state.tables.F[c.KEY][state.rows])
+
+
+def run_asked(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
+    """Run to the end with a question at every decision, or until the policy says something else than an order."""
+    state, F = engine.state, engine.state.tables.F
+    run = _Loop(engine, write(number(0.0), 0), bounds)
+    run.how[loop.UNREAD] = 1
+    strict, switch, time = state.regime.strict, state.SI, run.clock.time
+    code = run.go_on()
+    answer: tuple[Plan | None, ...] = ()
+    while code == loop.CHECK:
+        name_blocked(state)  # by the last decision
+        state.now, run.how[loop.UNTIL_CHECK] = run.now, 1
+        if state.decision % _TOLD == 0:
+            run.tell()
+        plan = engine.decide()
+        if plan is None or not _only_ranks(plan):
+            code, answer = loop.ASK, (plan,)
+            break
+        ranking = plan.ranking
+        assert ranking is not None
+        F[c.KEY][state.rows] = ranking.key
+        switch[s.S_PREEMPT], switch[s.S_MISFIT] = int(ranking.preempt or strict), 1 if strict else int(ranking.misfit)
+        engine.valid_until = plan.valid_until
+        time[lc.VALID] = math.nan if plan.valid_until is None else plan.valid_until
+        code = run.go_on()
+    run.end(code)
+    return LoopEnd(code, answer)
+
+
+def _only_ranks(plan: Plan) -> bool:
+    """Whether a plan is an order by numbers, and nothing else."""
+    more = plan.reservations or plan.refusals or plan.release or plan.notes or plan.memory is not None
+    return not more and plan.ranking is not None and not np.isnan(plan.ranking.key).any()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
-from gantline.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Node, cast
+from gantline.drivers.python_keys.expression import BOOL, FLOAT, INT, CannotReadError, Term, cast
 from gantline.drivers.python_keys.numpy_loops import inner_loop
 
 CHUNK = 256  # rows at a time: a register fits into the fastest memory
@@ -53,7 +53,7 @@ class Written(NamedTuple):
     ages: bool  # also among those who wait
 
 
-def write(key: Node, rows: int) -> Written:
+def write(key: Term, rows: int) -> Written:
     """The instructions that evaluate this key."""
     return _Writer(rows).write(key)
 
@@ -62,13 +62,13 @@ class _Writer:
     def __init__(self, rows: int) -> None:
         self._rows = rows
         self._registers: dict[int, int] = {}
-        self._nodes: list[Node] = []
+        self._nodes: list[Term] = []
         self._code: list[list[int]] = []
         self._calls: list[tuple[tuple[int, int], tuple[int, ...]]] = []
         self._lasting: list[NDArray[Any]] = []
         self._table: list[NDArray[Any]] = []
 
-    def write(self, key: Node) -> Written:
+    def write(self, key: Term) -> Written:
         result = self._register(cast(key, FLOAT))
         count = len(self._nodes)
         words = np.zeros((count, CHUNK))
@@ -100,7 +100,7 @@ class _Writer:
             calls[row, 3] = calls[row, 8:].ctypes.data
         return calls
 
-    def _register(self, node: Node) -> int:
+    def _register(self, node: Term) -> int:
         """Where the numbers of a node will stand, once the instructions so far have been carried out."""
         known = self._registers.get(id(node))
         if known is not None:
@@ -112,33 +112,33 @@ class _Writer:
             self._code.append(self._instruction(node, made, given))
         return made
 
-    def _instruction(self, node: Node, made: int, given: list[int]) -> list[int]:
+    def _instruction(self, node: Term, made: int, given: list[int]) -> list[int]:
         what, operands = getattr(self, f"_{node.what}")(node, made, given)
         return [what, made, *operands, *[0] * (FIELDS - 2 - len(operands))]
 
-    def _column(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+    def _column(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         what, column = _COLUMNS[node.detail]
         return what, [column]
 
-    def _fixed(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+    def _fixed(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         self._lasting.append(node.detail if node.kind == FLOAT else node.detail.astype(INT).view(FLOAT))
         return FIXED_FLAG if node.kind == BOOL else FIXED, [len(self._lasting) - 1]
 
-    def _call(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+    def _call(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         found = inner_loop(*node.detail)
         if found is None:
             raise CannotReadError(f"np.{node.detail[0].__name__} of what changes")
         self._calls.append((found, (*given, made)))
         return CALL, [len(self._calls) - 1]
 
-    def _where(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+    def _where(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         return CHOOSE_FLAG if node.kind == BOOL else CHOOSE, given
 
-    def _search(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+    def _search(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         table, side = node.detail
         return SEARCH, [given[0], *self._kept(table), int(side == "right")]
 
-    def _take(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+    def _take(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         return TAKE, [given[0], *self._kept(node.detail)]
 
     def _kept(self, table: NDArray[Any]) -> tuple[int, int]:
@@ -147,7 +147,7 @@ class _Writer:
         self._table.append(table.view(FLOAT))
         return begin, len(table)
 
-    def _cast(self, node: Node, made: int, given: list[int]) -> tuple[int, list[int]]:
+    def _cast(self, node: Term, made: int, given: list[int]) -> tuple[int, list[int]]:
         source = node.inputs[0].kind
         if node.kind == FLOAT:
             return FROM_INT if source == INT else FROM_FLAG, given
