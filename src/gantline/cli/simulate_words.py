@@ -55,10 +55,12 @@ def tell(run: Run, bounded: bool) -> int:
 
 def _tell_load(run: Run) -> None:
     """The overload guard."""
-    from gantline.report.metrics import steadiness
+    if run.summary["jobs"] < MANY:
+        return
+    from gantline.report.metrics.steadiness import steadiness
 
-    found = steadiness(run) if run.summary["jobs"] >= MANY else None
-    if found is not None and not found.steady:
+    found = steadiness(run)
+    if not found.steady:
         say(f"warning: {found}")
 
 

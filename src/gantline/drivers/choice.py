@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.rng import stream
-from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.faults import Faults
-from gantline.drivers.faulty import FaultyExecutor
-from gantline.drivers.measured import MeasuredExecutor
 from gantline.drivers.virtual import Simulation
-from gantline.engine.engine import Engine
-from gantline.engine.executor import Executor
+
+if TYPE_CHECKING:
+    from gantline.drivers.faults import Faults
+    from gantline.engine.engine import Engine
+    from gantline.engine.executor import Executor
 
 EXECUTORS = {
     "instant": "an order is true at once",
@@ -25,6 +24,12 @@ EXECUTORS = {
 
 def make_driver(executor: str | Executor, engine: Engine, *settings: Any) -> Simulation:
     """A run that is driven as asked; `settings` are those of `Simulation`, in their order."""
+    if executor == "instant":
+        return Simulation(engine, *settings)
+    from gantline.drivers.acknowledged import Acknowledged
+    from gantline.drivers.faulty import FaultyExecutor
+    from gantline.drivers.measured import MeasuredExecutor
+
     if not isinstance(executor, str):
         return Acknowledged(engine, *settings, executor=executor)
     name, _, option = executor.partition(":")
@@ -44,6 +49,8 @@ def make_driver(executor: str | Executor, engine: Engine, *settings: Any) -> Sim
 
 def faults_of(seed: int) -> Faults:
     """A bad world, drawn by a seed."""
+    from gantline.drivers.faults import Faults
+
     draw = stream(seed, 0, "world")
     return Faults(
         delay=(0.0, float(draw.choice([0.5, 2.0, 10.0]))),

@@ -7,10 +7,10 @@ are no doubt, but they are said, and so is a run in which nobody had to wait: ev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gantline.report.frames import RunLike
-from gantline.report.metrics.steadiness import steadiness
+if TYPE_CHECKING:
+    from gantline.report.frames import RunLike
 
 MARK = " (!)"
 """Behind the name of a run that is in doubt."""
@@ -33,6 +33,8 @@ def doubts_of(summary: Mapping[str, Any]) -> tuple[str, ...]:
 
 def doubts_of_run(run: RunLike) -> tuple[str, ...]:
     """The doubts about a run that is at hand."""
+    from gantline.report.metrics.steadiness import steadiness
+
     summary = run.summary
     steady = steadiness(run).steady if "steady" not in summary and summary.get("jobs", 0) >= MANY else summary.get("steady")
     return doubts_of({**summary, "steady": steady})

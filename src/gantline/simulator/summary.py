@@ -20,6 +20,7 @@ from gantline.core.policy import Policy
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.rules import PlacementRule
 from gantline.simulator.occupancy import device_seconds
+from gantline.simulator.percentiles import percentiles
 from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def summarise(
     respond = _where(~np.isnan(respond), respond)
     finished_all = finish if simulation.track is None else F[c.FINISH][~np.isnan(F[c.FINISH])]
     end = max(state.now, float(finished_all.max(initial=0.0)))
-    p95, p99 = np.percentile(jct, (95, 99)) if len(jct) else (None, None)
+    middle, (p95, p99) = percentiles(jct, (95, 99)) if len(jct) else (None, (None, None))
     begin = float(F[c.ARRIVAL][0]) if F.shape[1] else 0.0
     regime = state.regime
     joined = _joined(simulation, end)
@@ -85,7 +86,7 @@ def summarise(
         "unfinished": int(np.bincount(I[c.PHASE, rows], minlength=len(Phase))[_OPEN].sum()),
         "bounded": bool(math.isfinite(simulation.until)),
         "average_jct": _number(jct.mean()) if len(jct) else None,
-        "median_jct": _number(_median(jct)) if len(jct) else None,
+        "median_jct": _number(middle),
         "p95_jct": _number(p95),
         "p99_jct": _number(p99),
         "max_jct": _number(jct.max()) if len(jct) else None,
@@ -127,15 +128,6 @@ def _waited(simulation: Simulation, rows: slice) -> int | None:
         return None
     late = ~(F[c.FIRST_START, rows] - F[c.ARRIVAL, rows] <= simulation.state.regime.round * (1.0 + 1e-9))
     return int((late | (I[c.PREEMPTIONS, rows] > 0)).sum())
-
-
-def _median(values: Floats) -> float:
-    """The same as `numpy.median`, which imports masked arrays for it."""
-    middle = len(values) // 2
-    ordered = np.partition(values, [max(middle - 1, 0), middle, len(values) - 1])
-    if np.isnan(ordered[-1]):
-        return math.nan
-    return float(ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2.0)
 
 
 def _held_seconds(simulation: Simulation) -> float:
