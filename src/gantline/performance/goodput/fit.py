@@ -16,7 +16,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel
-from gantline.performance.goodput.loss import GROWTH_PENALTY, OVERLAP_PENALTY, loss_and_gradient, residuals
+from gantline.performance.goodput.loss import GROWTH_PENALTY, OVERLAP_PENALTY, loss_and_gradient
 from gantline.performance.goodput.observations import (
     BATCH,
     LOG_COMPUTE,
@@ -37,6 +37,8 @@ from gantline.performance.goodput.speed_model import (
     GAMMA,
     TINY,
     SpeedModel,
+    gradient_time,
+    sync_time,
 )
 
 _START: Final = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001)
@@ -44,7 +46,7 @@ _LEAST_ERROR: Final = 1e-4  # below this an error no longer gains weight, or a p
 _LONGEST_STEP: Final = 3.0  # a factor of twenty in a time
 _MOST_STEPS: Final = 60
 _ENOUGH: Final = 1e-6  # a relative fall of the loss after which it is not worth going on
-WORK: Final = (29, 7)  # what `fit_rows` wants to work with
+WORK: Final = (27, 7)  # what `fit_rows` wants to work with
 
 
 def fit(seen: Observations, parameters: Floats | None = None) -> SpeedModel:
@@ -130,8 +132,8 @@ def _start(rows: Floats, p: Floats) -> None:
 def _descend(rows: Floats, p: Floats, low: Floats, high: Floats, work: Floats) -> float:
     """Damped, reweighted Gauss-Newton steps until the loss no longer falls; the loss that is left."""
     here, there = work[2:10], work[10:18]  # sums of products of slopes, and below them the slopes of the loss
-    trial, step, factor, slope = work[18], work[19], work[20:27], work[27:29]
-    left = _sums(rows, p, here, slope)
+    trial, step, factor = work[18], work[19], work[20:27]
+    left = _sums(rows, p, here)
     damping = 1e-3
     for _ in range(_MOST_STEPS):
         fell = 0.0
@@ -143,7 +145,7 @@ def _descend(rows: Floats, p: Floats, low: Floats, high: Floats, work: Floats) -
                 move = max(-_LONGEST_STEP, min(_LONGEST_STEP, step[k]))
                 trial[k] = p[k] + move if k == GAMMA else p[k] * math.exp(move)
             _clip(trial, low, high)
-            found = _sums(rows, trial, there, slope)
+            found = _sums(rows, trial, there)
             if found < left:
                 fell = (left - found) / max(left, 1e-12)
                 left = found
@@ -158,30 +160,60 @@ def _descend(rows: Floats, p: Floats, low: Floats, high: Floats, work: Floats) -
 
 
 @kernel
-def _sums(rows: Floats, p: Floats, normal: Floats, slope: Floats) -> float:
-    """The loss, and the sums of products of slopes by the logs of the times and by gamma, each error with its root's weight."""
-    count = rows.shape[0]
+def _sums(rows: Floats, p: Floats, normal: Floats) -> float:
+    """The loss, and the sums of products of slopes by the logs of the times and by gamma, each error with its root's weight.
+
+    A row moves with computing, gamma and the averaging of its own kind, across nodes or within one: five slopes of seven. They are
+    ``c`` and ``b`` (fixed and per example), ``g``, and ``s`` and ``m`` (fixed and per replica), which are at the place of their kind.
+    """
+    count, gamma = rows.shape[0], p[GAMMA]
     gradient = normal[7]
     normal[:] = 0.0
     squares_compute, squares_step = 0.0, 0.0
     cc = cb = bb = gc = gb = 0.0  # only two parameters move the time without averaging
     for i in range(count):
-        of_compute, of_step = residuals(p, rows[i], slope)
+        batch, nodes, replicas = rows[i, BATCH], rows[i, NODES], rows[i, REPLICAS]
+        compute, sync = gradient_time(p, batch), sync_time(p, int(nodes), int(replicas))
+        log_compute, log_sync = math.log(compute), math.log(sync)
+        high = max(log_compute, log_sync)
+        part = math.exp(gamma * (min(log_compute, log_sync) - high))
+        log_step = high + math.log1p(part) / gamma
+        share = (1.0 if log_compute >= log_sync else part) / (1.0 + part)  # of computing in the gamma-norm
+        of_compute, of_step = log_compute - rows[i, LOG_COMPUTE], log_step - rows[i, LOG_STEP]
         squares_compute += of_compute * of_compute
         squares_step += of_step * of_step
-        for k in range(6):
-            slope[1, k] *= p[k]
-        c, b = slope[0, ALPHA_C] * p[ALPHA_C], slope[0, BETA_C] * p[BETA_C]
+        c, b = 1.0 / compute * p[ALPHA_C], batch / compute * p[BETA_C]
         cc += c * c
         cb += c * b
         bb += b * b
         gc += c * of_compute
         gb += b * of_compute
-        for k in range(7):
-            if slope[1, k] != 0.0:
-                gradient[k] += slope[1, k] * of_step
-                for j in range(k + 1):
-                    normal[k, j] += slope[1, k] * slope[1, j]
+        c, b = share / compute * p[ALPHA_C], share * batch / compute * p[BETA_C]
+        g = (share * log_compute + (1.0 - share) * log_sync - log_step) / gamma
+        gradient[ALPHA_C] += c * of_step
+        gradient[BETA_C] += b * of_step
+        gradient[GAMMA] += g * of_step
+        normal[ALPHA_C, ALPHA_C] += c * c
+        normal[BETA_C, ALPHA_C] += b * c
+        normal[BETA_C, BETA_C] += b * b
+        normal[GAMMA, ALPHA_C] += g * c
+        normal[GAMMA, BETA_C] += g * b
+        normal[GAMMA, GAMMA] += g * g
+        if replicas > 1 or nodes > 1:
+            alpha = ALPHA_N if nodes > 1 else ALPHA_R
+            s = (1.0 - share) / sync * p[alpha]
+            m = (1.0 - share) * max(replicas - 2.0, TINY) / sync * p[alpha + 1]
+            gradient[alpha] += s * of_step
+            gradient[alpha + 1] += m * of_step
+            normal[alpha, ALPHA_C] += s * c
+            normal[alpha, BETA_C] += s * b
+            normal[alpha, alpha] += s * s
+            normal[alpha + 1, ALPHA_C] += m * c
+            normal[alpha + 1, BETA_C] += m * b
+            normal[alpha + 1, alpha] += m * s
+            normal[alpha + 1, alpha + 1] += m * m
+            normal[GAMMA, alpha] += g * s
+            normal[GAMMA, alpha + 1] += g * m
     error_compute, error_step = math.sqrt(squares_compute / count), math.sqrt(squares_step / count)
     weight_compute, weight_step = 0.5 / count / max(error_compute, _LEAST_ERROR), 0.5 / count / max(error_step, _LEAST_ERROR)
     for k in range(7):
