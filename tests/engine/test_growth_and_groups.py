@@ -12,6 +12,7 @@ from gantline.core import columns as c
 from gantline.core.reasons import Reason
 from gantline.engine.books import check_books
 from gantline.performance.costs import Costs
+from gantline.performance.model import Gang, PerformanceModel
 
 
 def jobs(*gpus: int, **more: object) -> list[dict[str, object]]:
@@ -130,3 +131,22 @@ def test_a_turn_of_a_time_shared_group_is_no_preemption_and_costs_a_switch() -> 
     assert run.tables.F[c.SERVICE].tolist() == pytest.approx(
         [200.0, 245.0, 245.0]
     )  # two have been out once, and came back after five seconds
+
+
+class Company(PerformanceModel):
+    """Each mate beside it takes as much of the link as the gang itself."""
+
+    def granted(self, gang: Gang) -> float:
+        return 1.0 / (1 + len(gang.mates))
+
+
+def test_who_may_not_be_touched_is_faster_at_once_when_a_mate_leaves_the_group_and_stays_where_it_is() -> None:
+    engine = engine_of(jobs(1, 1), "1x2", performance=Company())
+    commit(engine, [Assignment(0, group=0), Assignment(1, group=0)], at=0.0)
+    rate = engine.state.tables.F[c.RATE]
+    assert rate.tolist() == [0.5, 0.5]
+    engine.state.tables.I[c.LOCKED, 1] = 1  # the plan does not change it, so that only the one who leaves can tell
+    commit(engine, [Assignment(0), Assignment(1, group=0)], at=10.0)
+    assert (engine.grants.devices(0), engine.grants.devices(1)) == ((0,), (1,))
+    assert rate.tolist() == [1.0, 1.0]
+    assert engine.state.tables.F[c.DUE, 1] == pytest.approx(10.0 + 1000.0 - 5.0)
