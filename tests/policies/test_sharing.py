@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gantline import simulate
+from gantline.cli.main import main
 from gantline.core.errors import UsageError
 from gantline.simulator.run import Run
 from gantline.workload.importers.registry import import_trace
@@ -93,6 +94,36 @@ def test_the_pods_of_a_log_share_what_the_importer_kept() -> None:
     trace = import_trace("openb", FIXTURES / "openb.csv")
     assert any("--policy sharing packs them" in note for note in trace.notes)
     assert trace.frame["gpu_demand"].min() < 1.0
+
+
+PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
+p0,4000,22888,1,320,,BE,Running,9000100,9000700,9000100
+p1,8000,30517,1,470,,LS,Failed,9000160,9000460,9000161
+p2,8000,30517,1,470,,BE,Pending,9000200,9000260,
+p3,4000,15258,1,220,,BE,Succeeded,9000260,9000360,9000260
+p4,8000,16384,2,1000,,LS,Running,9000300,9000400,9000320
+"""
+
+
+def test_a_pod_list_is_shared_on_the_command_line_and_told_where_it_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "openb_pod_list.csv").write_text(PODS, encoding="utf-8")
+    trace, held = str(tmp_path / "jobs.csv"), tmp_path / "held.csv"
+    assert main(["trace", "import", "openb", str(tmp_path / "openb_pod_list.csv"), trace]) == 0
+    capsys.readouterr()
+    told = "3 of 4 jobs need a part of a GPU and got a whole one, because fifo does not share GPUs (try --policy sharing)"
+    assert main(["simulate", trace, "--cluster", "1x2", "--policy", "fifo"]) == 0
+    said = capsys.readouterr().err
+    assert told in said
+    assert "unknown columns" not in said
+    assert main(["compare", trace, "--cluster", "1x2", "--policy", "fifo,sharing"]) == 0
+    said = capsys.readouterr().err
+    assert told in said
+    assert "sharing does not share" not in said
+    assert main(["simulate", trace, "--cluster", "1x2", "--policy", "sharing", "--allocations-out", str(held)]) == 0
+    assert "got a whole one" not in capsys.readouterr().err
+    rows = {row["job"]: row for row in pl.read_csv(held).iter_rows(named=True)}
+    assert {rows[name]["devices"] for name in ("p0", "p1")} == {rows["p0"]["devices"]}
+    assert rows["p1"]["start"] < rows["p0"]["end"]
 
 
 @settings(max_examples=25, deadline=None)

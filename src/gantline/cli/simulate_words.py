@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gantline.cli.console import chart_width, is_watched, say, show_object, show_text
-from gantline.report.doubts import MANY, free_stops, is_broken, no_contest
+from gantline.report.doubts import MANY, free_stops, is_broken, no_contest, wholes_for_parts
 
 if TYPE_CHECKING:
     from gantline.engine.lost_turns import Incident
@@ -43,9 +43,9 @@ class LostTurnWords:
 def tell(run: Run, bounded: bool) -> int:
     """Lost turns, jobs that did not end and a load that is too much; the exit code comes back."""
     code = _tell_ends(run, bounded)
-    free = free_stops(run.summary)
-    if free:
-        note(free)
+    for said in (free_stops, wholes_for_parts):
+        if told := said(run.summary):
+            note(told)
     if code == 0 and no_contest(run.summary):
         note(no_contest(run.summary))
     if code == 0 and not is_watched():  # a person finds it in the summary

@@ -54,7 +54,7 @@ def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, kee
 def tell_failures(sweep: Sweep) -> int:
     """List the runs that failed or are in doubt, and what else a reader should know; the exit code says whether results can be used."""
     from gantline.experiment.results import same_runs
-    from gantline.report.doubts import doubts_of, free_stops, is_broken, no_contest
+    from gantline.report.doubts import doubts_of, free_stops, is_broken, no_contest, wholes_for_parts
 
     for case, message in sweep.failures:
         say(f"failed: {printable(case.name)}: {message}")
@@ -70,10 +70,10 @@ def tell_failures(sweep: Sweep) -> int:
     if free:
         _, case, told = max(free, key=lambda one: one[0])
         say(f"note: {printable(case.name)}: {told}{f'; so in {len(free)} runs' if len(free) > 1 else ''}")
-    idle = [(case, no_contest(summary)) for case, summary in done if no_contest(summary)]
-    if idle:
-        case, told = idle[0]
-        say(f"note: {printable(case.name)}: {told}{f'; so in {len(idle)} of {len(done)} runs' if len(idle) > 1 else ''}")
+    for said in (wholes_for_parts, no_contest):
+        if found := [(case, said(summary)) for case, summary in done if said(summary)]:
+            case, told = found[0]
+            say(f"note: {printable(case.name)}: {told}{f'; so in {len(found)} of {len(done)} runs' if len(found) > 1 else ''}")
     if same_runs(sweep.results):
         say("note: every seed gave the same run, because the jobs are fixed and nothing is drawn: there is no interval over seeds")
     return 1 if sweep.failures or any(is_broken(summary) for _, summary in done) else 0

@@ -53,6 +53,15 @@ def free_stops(summary: Mapping[str, Any]) -> str:
     return f"{stops:,} preemptions of {summary['jobs']:,} jobs cost nothing, because no --costs were given (try --costs measured)"
 
 
+def wholes_for_parts(summary: Mapping[str, Any]) -> str:
+    """That jobs which need a part of a GPU were given whole ones; empty where none were."""
+    count = summary.get("wholes_for_parts", 0)
+    if not count:
+        return ""
+    asked = f"{count:,} of {summary['jobs']:,} jobs {'needs' if count == 1 else 'need'} a part of a GPU"
+    return f"{asked} and got a whole one, because {summary['policy']} does not share GPUs (try --policy sharing)"
+
+
 def no_contest(summary: Mapping[str, Any]) -> str:
     """That nobody had to wait in a run to its end, so that it tells nothing about its policy; empty where somebody did."""
     if summary.get("waited") != 0 or summary.get("jobs", 0) < 2 or summary.get("bounded") or doubts_of(summary):

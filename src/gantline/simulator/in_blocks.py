@@ -192,7 +192,7 @@ class _Kept:
 
     def tables(self, block: Tables) -> SimpleNamespace:
         """All jobs as a summary reads them; the cluster is that of any block."""
-        return SimpleNamespace(F=self.F, I=self.I, cluster=block.cluster, NI=block.NI, D=block.D, performance=None)
+        return SimpleNamespace(F=self.F, I=self.I, cluster=block.cluster, NI=block.NI, D=block.D, performance=None, metrics={})
 
     def frames(self, states: Iterator[State]) -> Iterator[pl.DataFrame]:
         """A row per job, block after block."""

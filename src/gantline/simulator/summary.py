@@ -17,6 +17,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
+from gantline.core.tables import Tables
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.rules import PlacementRule
 from gantline.simulator.occupancy import device_seconds
@@ -99,6 +100,7 @@ def summarise(
         "work_lost": float(F[c.LOST].sum()),
         "preemptions": int(I[c.PREEMPTIONS].sum()),
         "free_stops": state.costs.free,
+        **_wholes_for_parts(state.tables, policy),
         "restarts": int(I[c.RESTARTS].sum()),
         "rounds": int(state.now / regime.round + 0.5) + 1 if regime.round > 0 else 0,
         "decisions": engine.decisions,
@@ -140,6 +142,15 @@ def _names(cluster: Cluster) -> dict[str, list[str]]:
     """The names of the nodes with GPUs, where they are not just numbered."""
     names = [node.name for node in cluster.nodes]
     return {} if names == [f"node{number}" for number in range(len(names))] else {"node_names": [n.name for n in cluster.nodes if n.gpus]}
+
+
+def _wholes_for_parts(tables: Tables, policy: Policy) -> dict[str, int]:
+    """How many jobs need a part of a GPU and can only get a whole one, where there are such."""
+    demand = tables.metrics.get("gpu_demand")
+    if demand is None or policy.shares_devices:
+        return {}
+    count = int(((tables.I[c.GPUS] == 1) & (demand < 1.0)).sum())
+    return {"wholes_for_parts": count} if count else {}
 
 
 def _types(cluster: Cluster) -> dict[str, list[tuple[str, int]]]:

@@ -60,6 +60,7 @@ COLUMNS: Mapping[str, TraceColumn] = {
         TraceColumn("cpus", "number", "CPUs", "CPU cores of the whole job; empty: unknown"),
         TraceColumn("memory", "number", "GB", "main memory of the whole job; empty: unknown"),
         TraceColumn("outcome", "text", "", "how it really ended: completed, failed or killed; empty: unknown", _NOTHING),
+        TraceColumn("gpu_demand", "number", "GPUs", "what it really needs of its GPUs, such as 0.3 of one; empty: all of them"),
         TraceColumn("attempts", "whole", "", "how often it was started; empty: unknown"),
         TraceColumn("batch_size", "whole", "", "training samples per step; empty: unknown"),
         TraceColumn(
