@@ -22,6 +22,7 @@ JOBS = [
 ]
 SMALL = {"size": 8, "generations": 4}
 RUNS = [("pollux", "pollux", SMALL), ("tiresias", "pollux", {}), ("optimus", "pollux", {}), ("sia", "sia", {"fit": "compiled"})]
+RUNS += [("las", "default", {}), ("optimus", "default", {})]
 
 Change = Callable[[str, list[Row]], list[Row]]
 
@@ -100,8 +101,10 @@ def test_a_batch_that_fits_no_device_is_refused(tmp_path: Path) -> None:
     def too_large(name: str, rows: list[Row]) -> list[Row]:
         return [(row[0], 1000 * float(row[1]), *row[2:]) for row in rows] if name.startswith("placements") else rows
 
-    with pytest.raises(GantlineError, match="no batch that fits"):
-        end("sia", "sia", {}, speech(tmp_path, too_large, drop="scalability"))
+    odd = speech(tmp_path, too_large, drop="scalability")
+    for policy, regime in (("sia", "sia"), ("pollux", "pollux"), ("sia", "default"), ("las", "default")):
+        with pytest.raises(GantlineError, match="no batch that fits"):
+            end(policy, regime, {}, odd)
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,9 @@ def _application(trace: Trace, profiles: Profiles, row: int, *names: str | None)
 
 def _impossible(trace: Trace, row: int, cluster: Cluster, job: OnlineJob, kinds: Sequence[str], asked: int) -> TraceError:
     """Why there is no way to run a job."""
-    if not kinds:
-        return _fault(trace, row, "app", f"has no batch or no profile for any device of '{cluster}'", "check --profiles and --cluster")
+    if not any(job.most(kind) for kind in kinds):
+        what = f"has no batch that fits or no profile for any device of '{cluster}'"
+        return _fault(trace, row, "app", what, "check --profiles and --cluster")
     told = ", ".join(f"at most {min(job.most(kind), cluster.gpus_of(kind))} of {kind}" + _in_units(job.unit(kind)) for kind in kinds)
     return _fault(trace, row, "gpus", f"asks for {asked} devices; its batch and the cluster allow {told}", "ask for such a number")
 

@@ -60,6 +60,9 @@ def read_asked(trace: Trace, profiles: Profiles, kind: str, sizes: Ints) -> Aske
     batch = frame["batch_size"].cast(float).to_numpy().astype(np.float64)
     for row in range(len(names)):
         limits = applications.limits[app[row]]
+        if limits.local_least > limits.most:
+            what = f"no batch that fits: the least per device is {limits.local_least:g}, the largest in all {limits.most:g}"
+            raise _fault(trace, row, "app", what, "check its profiles")
         if not batch[row] > 0.0:
             raise _fault(trace, row, "batch_size", f"a batch of {batch[row]:g}", "give the examples of a step")
         if devices[row] > limits.most:
