@@ -1,4 +1,4 @@
-"""An elastic data-parallel job: DistributedDataParallel with gloo, on CPUs or GPUs, with any number of ranks.
+"""An elastic data-parallel job: DistributedDataParallel with gloo, on CPUs or GPUs, or with NCCL; with any number of ranks.
 
     torchrun --nproc-per-node 2 examples/train_ddp.py
     gantline submit ddp.yaml       # processes: gpus; elastic: {min: 1, max: 4, live: true}
@@ -28,6 +28,7 @@ parser.add_argument("--batch", type=int, default=24)
 parser.add_argument("--epochs", type=int, default=4)
 parser.add_argument("--rate", type=float, default=0.05)
 parser.add_argument("--cuda", action="store_true", help="train on GPUs, each rank on its own where there are enough")
+parser.add_argument("--backend", default="gloo", choices=["gloo", "nccl"], help="nccl: with --cuda, and a GPU for each rank")
 parser.add_argument("--pause", type=float, default=0.0, help="seconds that each step takes on top")
 parser.add_argument("--leave-after", type=int, default=0, help="ask to stop after so many steps, as the scheduler would")
 given = parser.parse_args()
@@ -36,6 +37,8 @@ for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", 
     os.environ.setdefault(name, value)
 torch.set_num_threads(1)
 device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()) if given.cuda else torch.device("cpu")
+if given.cuda:
+    torch.cuda.set_device(device)  # where NCCL looks
 
 torch.manual_seed(0)
 inputs = torch.randn(given.samples, 8)
@@ -44,7 +47,7 @@ inputs = inputs.to(device)
 model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=given.rate, momentum=0.9)
 
-job = train.join(gang=train_torch.ProcessGroup("gloo"))
+job = train.join(gang=train_torch.ProcessGroup(given.backend))
 train_torch.keep(job, model=model, optimizer=optimizer)
 noise = train_torch.NoiseOfGang(job)
 parallel: DistributedDataParallel | None = None

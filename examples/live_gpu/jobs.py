@@ -10,14 +10,14 @@ import argparse
 import os
 import time
 from collections.abc import Callable
-
-from gantline import train
+from pathlib import Path
+from typing import Any
 
 parser = argparse.ArgumentParser()
 parser.add_argument("kind", choices=["conv", "transformer", "recommendation", "idle"])
 parser.add_argument("--batch", type=int, default=32)
 parser.add_argument("--steps", type=int, default=10**9)
-parser.add_argument("--pause", default="", help="of 'idle': seconds per step by type, cpu-fast=0.01,cpu-slow=0.03")
+parser.add_argument("--pause", default="", help="of 'idle': seconds per step, or by type: cpu-fast=0.01,cpu-slow=0.03")
 given = parser.parse_args()
 
 DEVICE, _, SLOT = os.environ.get("GANTLINE_DEVICES", "cpu:0").split(",")[0].partition(":")
@@ -25,17 +25,28 @@ CORES, SLOTS = int(os.environ.get("CORES_PER_SLOT", "1")), int(os.environ.get("C
 
 
 def take_cores(on_gpu: bool) -> None:
-    """A slot has cores of its own, and what runs on the GPU has the others: nobody is slowed by whom the scheduler knows nothing of."""
-    cores = sorted(os.sched_getaffinity(0))
+    """A slot has cores of its own, and what runs on the GPU has the others: nobody is slowed by whom the scheduler knows nothing of.
+
+    That holds for the start as well, so it comes before everything else that takes time.
+    """
+    cores = sorted(os.sched_getaffinity(0), key=lambda cpu: (_core(cpu), cpu))  # threads of one core are next to each other
     first = SLOTS * CORES if on_gpu else int(SLOT or 0) * CORES
     own = cores[first:] if on_gpu else cores[first : first + CORES]
     if own:
         os.sched_setaffinity(0, own)
 
 
+def _core(cpu: int) -> tuple[int, int]:
+    place = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
+    try:
+        return int((place / "physical_package_id").read_text()), int((place / "core_id").read_text())
+    except (OSError, ValueError):
+        return 0, cpu
+
+
 def idle() -> Callable[[], float]:
     """A step that only waits."""
-    pauses = dict(part.split("=") for part in given.pause.split(","))
+    pauses = dict(part.split("=") for part in given.pause.split(",")) if "=" in given.pause else {DEVICE: given.pause}
     pause = float(pauses[DEVICE])
 
     def step() -> float:
@@ -45,10 +56,8 @@ def idle() -> Callable[[], float]:
     return step
 
 
-def learner() -> tuple[Callable[[], float], dict[str, object]]:
+def learner(on_gpu: bool) -> tuple[Callable[[], float], dict[str, Any]]:
     """A network with its optimiser, and a step of it; every tenth step waits for the device."""
-    on_gpu = bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
-    take_cores(on_gpu)
     import torch
     from torch import nn
 
@@ -87,14 +96,24 @@ def learner() -> tuple[Callable[[], float], dict[str, object]]:
     return step, {"model": model, "optimizer": optimizer}
 
 
-job = train.join()
-if given.kind == "idle":
-    advance = idle()
-    job.keep()
-else:
-    from gantline.train import torch as train_torch
+def main() -> None:
+    on_gpu = bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if given.kind != "idle":
+        take_cores(on_gpu)
+    from gantline import train
 
-    advance, parts = learner()
-    train_torch.keep(job, **parts)
-for _ in job.steps(given.steps):
-    job.report(loss=advance())
+    job = train.join()
+    if given.kind == "idle":
+        advance = idle()
+        job.keep()
+    else:
+        from gantline.train import torch as train_torch
+
+        advance, parts = learner(on_gpu)
+        train_torch.keep(job, **parts)
+    for _ in job.steps(given.steps):
+        job.report(loss=advance())
+
+
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,17 +17,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import workload
-from gantline.core.errors import UnreachableError
 from gantline.core.inputs import Submit
 from gantline.runtime.launch import Launch
+from gantline.runtime.local.devices import declared
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.setup import Setup
+from gantline.runtime.trials import Place, Trials
 
 ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")
 LIBRARIES = ("fastapi", "uvicorn", "httpx", "sqlalchemy", "alembic", "pydantic", "yaml")
 _LONGEST = 1800.0  # seconds for all jobs of a policy
+_LOOK = 0.25  # seconds between two looks at how they are
 
 
 class Machine(Protocol):
@@ -47,27 +50,41 @@ def run_policy(setup: Setup, devices: str, jobs: list[workload.Work], env: dict[
     with (_service if served else _in_process)(setup, devices, env) as machine:
         time.sleep(0.5)
         start, ids = time.monotonic(), []
+        where: dict[str, list[str]] = {}
         for job in jobs:
-            time.sleep(max(0.0, start + job.arrival - time.monotonic()))
+            while (left := start + job.arrival - time.monotonic()) > 0:
+                time.sleep(min(left, _LOOK))
+                _seen(machine, where)
             ids.append(machine.submit(job))
+        shown = _wait(machine, ids, start, where)
         rows = []
         for id, job in zip(ids, jobs):
-            shown = _wait(machine, ids, start)[id]
-            if shown["state"] != "succeeded":
-                raise RuntimeError(f"{job.kind} {shown['state']}: {shown['why']}")
-            row = {"kind": job.kind, "arrival": shown["submitted"], "jct": shown["finished"] - shown["submitted"]}
-            rows.append({**row, "wait": shown["started"] - shown["submitted"], "epochs": shown["epoch"]})
+            one = shown[id]
+            if one["state"] != "succeeded":
+                raise RuntimeError(f"{job.kind} {one['state']}: {one['why']}")
+            row = {"kind": job.kind, "arrival": one["submitted"], "jct": one["finished"] - one["submitted"]}
+            rows.append({**row, "wait": one["started"] - one["submitted"], "epochs": one["epoch"], "where": where.get(id, [])})
         return rows
 
 
-def _wait(machine: Machine, ids: list[str], start: float) -> dict[str, dict[str, Any]]:
+def _wait(machine: Machine, ids: list[str], start: float, where: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
     while True:
-        found = machine.shown()
+        found = _seen(machine, where)
         if all(found[id]["state"] in ENDED for id in ids):
             return found
         if time.monotonic() - start > _LONGEST:
             raise RuntimeError(f"jobs did not end within {_LONGEST:g} s")
-        time.sleep(0.2)
+        time.sleep(_LOOK)
+
+
+def _seen(machine: Machine, where: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """How the jobs are, with a note of the devices that each was seen on."""
+    found = machine.shown()
+    for id, one in found.items():
+        for device in map(str, one.get("devices") or ()):
+            if where.setdefault(id, [])[-1:] != [device]:
+                where[id].append(device)
+    return found
 
 
 # --- over HTTP ------------------------------------------------------------------------------------------------------------
@@ -97,7 +114,8 @@ def _service(setup: Setup, devices: str, env: dict[str, str]) -> Iterator[Machin
     """`gantline up` in a folder of its own, `gantline down` at the end."""
     home = Path(tempfile.mkdtemp(prefix="gantline-live-"))
     gantline = [sys.executable, "-m", "gantline"]
-    rules = [f"--devices={devices}", f"--policy={setup.policy}", f"--round={setup.round}", f"--profiles={setup.profiles}"]
+    rules = [f"--devices={devices}", f"--policy={setup.policy}", f"--round={setup.round}"]
+    rules += [f"--profiles={setup.profiles}"] if setup.profiles else []
     rules += [word for key, value in setup.settings.items() for word in ("--set", f"{key}={value}")]
     try:
         subprocess.run([*gantline, "up", f"--home={home}", "--detach", *rules], check=True, stdout=subprocess.DEVNULL)
@@ -152,33 +170,14 @@ def _in_process(setup: Setup, devices: str, env: dict[str, str]) -> Iterator[_He
         shutil.rmtree(home, ignore_errors=True)
 
 
-class Nothing:
-    """A job that does nothing for a while."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    def to_submit(self, id: str, now: float) -> Submit:
-        return Submit(now, {"id": id, "gpus": 1, "estimate": self.seconds})
-
-    def launch(self) -> Launch:
-        return Launch(("/bin/sleep", str(self.seconds)))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": "nothing"}
-
-
-def runner_overhead(devices: str, count: int = 8, seconds: float = 0.7) -> float:
-    """Seconds that the runner adds between one job's end and the next one's beginning: a queue of jobs that do nothing on one device."""
-    first = devices.split(",")[0].split(":")[0] + ":1"
-    with _in_process(Setup(), first, {}) as machine:
-        start, ids = time.monotonic(), []
-        for place in range(count):
-            for _ in range(20):  # the first decisions are compiled, which may take longer than a request waits
-                try:
-                    ids += machine.scheduler.submit(_WithEnvironment(Nothing(seconds), {}), request=str(place))
-                    break
-                except UnreachableError:
-                    continue
-        ends = sorted(shown["finished"] for id, shown in _wait(machine, ids, start).items())
-        return (ends[-1] - ends[1]) / (count - 2) - seconds
+def overhead(devices: str, env: dict[str, str], served: bool, count: int = 8, steps: int = 10) -> float:
+    """Seconds that a job takes longer under the scheduler than by itself: a queue of jobs that only wait, on one device."""
+    type = devices.split(",")[0].split(":")[0]
+    job = workload.Work("nothing", 0.0, steps, {type: 1.0})
+    with (_service if served else _in_process)(Setup(), f"{type}:1", env) as machine:
+        ids = [machine.submit(job) for _ in range(count)]
+        shown = _wait(machine, ids, time.monotonic(), {})
+        ends = sorted(shown[id]["finished"] for id in ids)
+    place, trials = Place.on(declared(f"{type}:1"), type, 1), Trials(env=env)
+    alone = [trials.run(workload.command("nothing"), place, steps) for _ in range(count // 2)]
+    return max(0.0, (ends[-1] - ends[1]) / (count - 2) - statistics.median(alone))

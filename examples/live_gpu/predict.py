@@ -13,12 +13,11 @@ from gantline.performance.bundle import Bundle
 from gantline.performance.profiled_model import ProfiledModel
 
 
-def predict(bundle: Bundle, told: dict[str, Any], policy: str) -> list[float]:
+def predict(bundle: Bundle, told: dict[str, Any], policy: str, arrivals: list[float]) -> list[float]:
     """Completion times that the simulator expects, in the order of the jobs."""
     from run import setup_of
 
     jobs = workload.make(bundle, told["jobs"], mean=told["mean"], gap=told["gap"])
-    arrivals = [row["arrival"] for row in told["policies"][policy]]
     rows = [{**job.row(place), "arrival": at} for place, (job, at) in enumerate(zip(jobs, arrivals))]
     groups = [part.split(":") for part in told["devices"].split(",")]
     cluster = Cluster(tuple(Node(name, name, int(count)) for name, count in groups))
@@ -30,15 +29,17 @@ def predict(bundle: Bundle, told: dict[str, Any], policy: str) -> list[float]:
 
 
 def compare(bundle: Bundle, told: dict[str, Any]) -> dict[str, float]:
-    """Print a row per policy; the errors of the mean come back."""
+    """Print a row per policy, over all of its runs; the errors of the mean come back."""
     print(f"{'policy':8} {'measured':>9} {'predicted':>9} {'error':>7} {'per job':>8}   mean JCT in seconds, {told['devices']}")
     errors = {}
-    for policy, rows in told["policies"].items():
-        real, expected = [row["jct"] for row in rows], predict(bundle, told, policy)
+    for policy, runs in told["policies"].items():
+        real = [row["jct"] for rows in runs for row in rows]
+        expected = [jct for rows in runs for jct in predict(bundle, told, policy, [row["arrival"] for row in rows])]
         means = statistics.fmean(real), statistics.fmean(expected)
         errors[policy] = means[1] / means[0] - 1
         each = statistics.fmean(abs(a - b) for a, b in zip(expected, real)) / means[0]
-        print(f"{policy:8} {means[0]:9.2f} {means[1]:9.2f} {errors[policy]:+7.1%} {each:8.1%}")
+        single = ", ".join(f"{statistics.fmean(row['jct'] for row in rows):.2f}" for rows in runs) if len(runs) > 1 else ""
+        print(f"{policy:8} {means[0]:9.2f} {means[1]:9.2f} {errors[policy]:+7.1%} {each:8.1%}   {single}".rstrip())
     off = [abs(error) for error in errors.values()]
     print(f"simulation error of the mean JCT: {statistics.fmean(off):.1%} on average, {max(off):.1%} at worst")
     return errors

@@ -36,7 +36,7 @@ from gantline.runtime.local.devices import declared
 from gantline.runtime.profiling import measure_pairs
 from gantline.runtime.setup import Setup
 from gantline.runtime.trials import Place, Trials
-from live import can_serve, run_policy, runner_overhead
+from live import can_serve, overhead, run_policy
 
 POLICIES = ("fifo", "srtf", "las", "allox", "packed")
 PACKED = f"{Path(__file__).with_name('packed.py')}:Packed"
@@ -52,35 +52,36 @@ def has_gpu() -> bool:
 
 
 def profile(out: Path, devices: str, kinds: list[str], given: argparse.Namespace) -> Bundle:
-    """Short runs of every kind on every type, all devices beside each other, as they will be used."""
+    """Every kind on every type, all devices beside each other and few starts at a time: as they will be used."""
     machine = declared(devices)
-    trials = Trials(limit=300.0, env=environment(devices, given.cores))
+    trials = Trials(limit=300.0, env=environment(devices, given.cores), turn=threading.BoundedSemaphore(2))
     kept = read_bundle(out / "profiles.json") if (out / "profiles.json").exists() else Bundle()
     found = {kind: dict(kept.jobs[kind].alone) if kind in kept.jobs else {} for kind in kinds}
+    lock = threading.Lock()
 
-    turn = threading.Lock()
-
-    def one(kind: str, free: SimpleQueue[Place]) -> None:
+    def one(kind: str, free: SimpleQueue[Place], enough: int) -> None:
         place = free.get()
         try:
             known = found[kind].get((place.type, 1))
-            if known is None or known.leave is None:
-                speed = measured(trials, kind, place, given)
-                tell(f"{kind:22} {place.type:8} {said(speed)}")
-                with turn:
-                    found[kind][place.type, 1] = speed
+            if known is None or len(known.runs) < enough:
+                speed = trials.lives(workload.command(kind), place, given.span, given.repeats)
+                with lock:
+                    found[kind][place.type, 1] = joined(found[kind].get((place.type, 1)), speed)
                     keep(bundle_of(found, kept, devices, given), out)
+                tell(f"{kind:22} {place.type:8} {said(speed)}")
         finally:
             free.put(place)
 
     with ExitStack() as pools:
         waiting = []
         for node in machine.cluster.nodes:
+            trials.run(workload.command(kinds[0]), Place.on(machine, node.type, 1), 1)  # the first start of all reads everything from disk
             free: SimpleQueue[Place] = SimpleQueue()
             for slot in range(node.gpus):
                 free.put(Place.on(machine, node.type, 1, slot))
+            times = min(node.gpus, 2)  # one slot is not quite like another
             pool = pools.enter_context(ThreadPoolExecutor(node.gpus))
-            waiting += [pool.submit(one, kind, free) for kind in kinds]
+            waiting += [pool.submit(one, kind, free, 2 * given.repeats * times) for _ in range(times) for kind in kinds]
         for done in waiting:
             done.result()
     bundle = bundle_of(found, kept, devices, given)
@@ -89,6 +90,15 @@ def profile(out: Path, devices: str, kinds: list[str], given: argparse.Namespace
             bundle = richer
             keep(bundle, out)
     return bundle
+
+
+def joined(one: Speed | None, other: Speed) -> Speed:
+    """The same seat, measured twice."""
+    if one is None:
+        return other
+    runs = one.runs + other.runs
+    leave, resume = ((float(a or 0.0) + float(b or 0.0)) / 2 for a, b in ((one.leave, other.leave), (one.resume, other.resume)))
+    return Speed(fit_line(runs), runs, leave=leave, resume=resume)
 
 
 def bundle_of(found: dict[str, Any], kept: Bundle, devices: str, given: argparse.Namespace) -> Bundle:
@@ -108,19 +118,6 @@ def tell(text: str) -> None:
 def said(speed: Speed) -> str:
     stops = f"start {speed.line.startup:5.2f} s  leave {speed.leave:5.2f} s  resume {speed.resume:5.2f} s"
     return f"{1e3 * speed.line.seconds:9.3f} ms/step (+-{width(speed):.1%})  {stops}"
-
-
-def measured(trials: Trials, kind: str, place: Place, given: argparse.Namespace) -> Speed:
-    """Runs of two lengths, the longer one longer each time until the range is narrow enough; then a stop and a start again."""
-    command, runs, span = workload.command(kind), [], given.span
-    pace = trials.pace(command, place)
-    while True:
-        lengths = max(round(pace * span / 10), 1), max(round(pace * span), 3)
-        runs += trials.alone(command, place, lengths, given.repeats).runs
-        speed = Speed(fit_line(runs), tuple(runs))
-        if width(speed) <= given.width or 2 * span > given.longest:
-            return trials.stop(command, place, speed)
-        span *= 2
 
 
 def width(speed: Speed) -> float:
@@ -147,18 +144,20 @@ def live(out: Path, devices: str, bundle: Bundle, given: argparse.Namespace) -> 
     served = can_serve() if given.served is None else given.served
     known = json.loads((out / "live.json").read_text()) if (out / "live.json").exists() else {}
     result: dict[str, Any] = known if all(known.get(name) == value for name, value in about.items()) else {**about, "policies": {}}
+    around = environment(devices, given.cores)
     if "added" not in result:
-        result |= {"added": runner_overhead(devices), "over_http": served}
-    for policy in given.policies:
-        if policy in result["policies"]:
-            continue
-        setup = setup_of(policy, bundle, str((out / "profiles.json").absolute()), given.round)
-        began = time.monotonic()
-        rows = run_policy(setup, devices, jobs, environment(devices, given.cores), served)
-        result["policies"][policy] = rows
-        (out / "live.json").write_text(json.dumps(result, indent=1) + "\n")
-        mean = statistics.fmean(row["jct"] for row in rows)
-        tell(f"{policy:8} mean JCT {mean:7.2f} s, took {time.monotonic() - began:6.1f} s")
+        result |= {"added": overhead(devices, around, served), "over_http": served}
+    for repeat in range(given.repeat):  # the policies in turn, so that a machine that gets slower does so for all
+        for policy in given.policies:
+            runs = result["policies"].setdefault(policy, [])
+            if len(runs) > repeat:
+                continue
+            setup = setup_of(policy, bundle, str((out / "profiles.json").absolute()), given.round)
+            began = time.monotonic()
+            runs.append(run_policy(setup, devices, jobs, around, served))
+            (out / "live.json").write_text(json.dumps(result, indent=1) + "\n")
+            mean = statistics.fmean(row["jct"] for row in runs[-1])
+            tell(f"{policy:8} mean JCT {mean:7.2f} s, took {time.monotonic() - began:6.1f} s")
     return result
 
 
@@ -192,18 +191,17 @@ def main() -> None:
     parser.add_argument("phase", nargs="?", default="all", choices=["all", "profile", "live", "predict"])
     parser.add_argument("--out", type=Path, default=Path("live_gpu"))
     parser.add_argument("--devices", default=f"{gpu_name() if gpu else 'cpu-fast'}:1,{'cpu:4' if gpu else 'cpu-slow:2'}")
-    parser.add_argument("--cores", type=int, default=3 if gpu else 1, help="per CPU slot")
+    parser.add_argument("--cores", type=int, default=2 if gpu else 1, help="per CPU slot")
     parser.add_argument("--jobs", type=int, default=12 if gpu else 9)
     parser.add_argument("--mean", type=float, default=6.0 if gpu else 1.5, help="seconds of a middling job on its best type")
     parser.add_argument("--gap", type=float, default=3.0 if gpu else 0.8, help="mean seconds between arrivals")
     parser.add_argument("--round", type=float, default=15.0 if gpu else 4.0, help="of LAS, in seconds")
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--span", type=float, default=4.0 if gpu else 2.0, help="seconds of training of the longer of the short runs")
-    parser.add_argument("--width", type=float, default=0.05, help="runs get longer until a speed is known as well as this")
-    parser.add_argument("--longest", type=float, default=8.0 if gpu else 4.0, help="but not longer than so many seconds")
+    parser.add_argument("--span", type=float, default=6.0 if gpu else 2.0, help="seconds of training of a short run")
     parser.add_argument("--pairs", action=argparse.BooleanOptionalAction, default=True, help="measure pairs on the GPU")
     parser.add_argument("--window", type=float, default=3.0, help="seconds that each pair is watched")
     parser.add_argument("--policies", type=lambda text: text.split(","), default=list(POLICIES))
+    parser.add_argument("--repeat", type=int, default=1, help="how often each policy is run")
     parser.add_argument("--served", action=argparse.BooleanOptionalAction, help="through the HTTP service; else as its libraries are there")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ JOBS = str(Path(__file__).with_name("jobs.py"))
 WORST = 12.0
 
 ON_GPU = {
-    "conv-16": ("conv", "--batch", "16"),
+    "conv-4": ("conv", "--batch", "4"),
     "conv-512": ("conv", "--batch", "512"),
     "transformer-2": ("transformer", "--batch", "2"),
     "transformer-64": ("transformer", "--batch", "64"),
@@ -28,11 +28,13 @@ ON_CPU = {
     "idle-3x": ("idle", "--pause", "cpu-fast=0.01,cpu-slow=0.03"),
     "idle-5x": ("idle", "--pause", "cpu-fast=0.01,cpu-slow=0.05"),
 }
+#: for what the scheduler adds to any job
+NOTHING = {"nothing": ("idle", "--pause", "0.05")}
 
 
 def command(kind: str) -> tuple[str, ...]:
-    """How a job of a kind is run, without its length."""
-    return (sys.executable, JOBS, *{**ON_GPU, **ON_CPU}[kind])
+    """How a job of a kind is run; {steps} stands for its length."""
+    return (sys.executable, JOBS, *{**ON_GPU, **ON_CPU, **NOTHING}[kind], "--steps", "{steps}")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class Work:
     steps: int
     seconds: dict[str, float]  # training alone on each type that is offered, the best first
 
+    @property
+    def command(self) -> tuple[str, ...]:
+        return tuple(word.replace("{steps}", str(self.steps)) for word in command(self.kind))
+
     def expand(self) -> list[Work]:
         return [self]
 
@@ -53,7 +59,7 @@ class Work:
         return Submit(now, {"id": id, "gpus": 1, "model": self.kind, "estimate": best, "options": options, "checkpoint": "inf"})
 
     def launch(self) -> Launch:
-        return Launch((*command(self.kind), "--steps", str(self.steps)), grace=60.0, resumes=True)
+        return Launch(self.command, grace=60.0, resumes=True)
 
     def to_json(self) -> dict[str, object]:
         return {"name": self.kind}
@@ -64,7 +70,7 @@ class Work:
         ways = [{"accelerators": f"{kind}:1", "rate": best / seconds} for kind, seconds in self.seconds.items()]
         return {
             "name": self.kind,
-            "run": [*command(self.kind), "--steps", str(self.steps)],
+            "run": list(self.command),
             "model": self.kind,
             "estimate": best,
             "resources": {"any_of": ways},

@@ -122,3 +122,13 @@ def test_a_gang_changes_while_it_trains(tmp_path: Path, where: str) -> None:
         changed, whole = numbers(one.output(0)), numbers(one.output(1))
         assert changed[2] == whole[2] == 200
         assert changed[:2] == pytest.approx(whole[:2], rel=1e-3)
+
+
+@needs_gpu
+def test_a_rank_on_a_gpu_of_its_own_trains_by_nccl_as_by_gloo(tmp_path: Path) -> None:
+    """NCCL wants a GPU for each rank, so that one GPU is a gang of one: formed, summed over and closed all the same."""
+    with bench(tmp_path, "gpu:1", ddp("--cuda", "--backend", "nccl"), ddp("--cuda")) as one:
+        for row in (0, 1):
+            one.start(row, 1, (0,))
+            one.news(News.FINISHED, row, 1)
+        assert numbers(one.output(0)) == pytest.approx(numbers(one.output(1)), rel=1e-6)

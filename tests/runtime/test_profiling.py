@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -51,11 +52,15 @@ def test_a_job_that_uses_the_library_needs_no_place_for_its_steps() -> None:
     assert speed.runs[1][1] >= 0.42  # twenty-one pauses; how long the starts took besides is the machine's affair
 
 
-def test_a_stop_and_the_start_after_it_are_measured() -> None:
-    """The job trains, saves and leaves when it is told to, and the second start finds what the first has saved."""
-    place = Place.on(declared("cpu:2"), "cpu", 1, 1)
+def test_a_job_is_watched_through_its_lives() -> None:
+    """It trains, saves and leaves when it is told to, goes on from what it has saved, and ends by itself; starts are made in turn."""
+    place, turns = Place.on(declared("cpu:2"), "cpu", 1, 1), Turns()
     command = [sys.executable, PLAIN, "--pause", "0.02", "--epochs", "100000"]
-    speed = Trials(warmup=0.0).stop(command, place, Speed(SampledLine(0.1, 0.02, 0.02, 0.02)))
+    speed = Trials(warmup=0.0, turn=turns).lives(command, place, 0.5, repeats=1)
+    assert turns.taken == 3
+    (early, sooner), (late, later) = speed.runs
+    assert 1 <= early < late
+    assert later - sooner >= 0.02 * (late - early)  # it pauses at every step
     assert 0.0 < (speed.leave or 0.0) < 30.0
     assert (speed.resume or 0.0) > 0.0
     bundle = Bundle({"job": Profile("job", tuple(command), alone={("cpu", 1): speed})})
@@ -63,6 +68,18 @@ def test_a_stop_and_the_start_after_it_are_measured() -> None:
     assert (again.leave, again.resume) == pytest.approx((speed.leave, speed.resume), rel=1e-5)
     with pytest.raises(UsageError, match="no 1 x 'cpu' here"):
         Place.on(declared("cpu:2"), "cpu", 1, 2)
+
+
+class Turns(AbstractContextManager[None]):
+    """Counts who takes a turn."""
+
+    taken = 0
+
+    def __enter__(self) -> None:
+        self.taken += 1
+
+    def __exit__(self, *error: object) -> None:
+        return None
 
 
 def test_a_pair_is_watched_while_both_run() -> None:

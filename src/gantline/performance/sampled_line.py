@@ -62,3 +62,18 @@ def fit_line(runs: Sequence[tuple[float, float]], resolution: float = 0.01) -> S
     blur = _STUDENT[min(count - 2, len(_STUDENT)) - 1] * math.sqrt(off / (count - 2) / spread) if count > 2 else 0.0
     blur = max(blur, resolution / math.sqrt(spread))
     return SampledLine(startup, slope, max(slope - blur, 0.0), slope + blur)
+
+
+def two_points(notes: Sequence[tuple[float, int]], steps: int, total: float) -> list[tuple[float, float]]:
+    """Two runs (steps, seconds) out of one that noted (seconds since its start, steps made): it, and the same if it had ended early.
+
+    What it did after its last step (a checkpoint, the end of the process) belongs to both. The early one is taken after a quarter of the
+    training, so that slow first steps count as part of the start, as they do in a job of any length.
+    """
+    first, last = notes[0], notes[-1]
+    early = next(note for note in notes if note[0] >= first[0] + (last[0] - first[0]) / 4)
+    if early[1] >= last[1]:
+        raise UsageError("it noted its steps only once", where="profile", fix="longer runs")
+    pace = (last[0] - early[0]) / (last[1] - early[1])
+    closing = max(0.0, total - last[0] - (steps - last[1]) * pace)
+    return [(float(early[1]), early[0] + closing), (float(steps), total)]

@@ -14,15 +14,17 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gantline.core.errors import RefusedError, UsageError
 from gantline.performance.bundle import Pairing, Speed
-from gantline.performance.sampled_line import fit_line
+from gantline.performance.sampled_line import fit_line, two_points
 from gantline.runtime.local import environment
 from gantline.runtime.local.devices import Machine
+from gantline.train.store import Checkpoints
 
 _ENDLESS = 10**9  # steps
 _LOOK = 0.01  # seconds between looks at whether a process has ended
@@ -56,17 +58,12 @@ class Trials:
     env: Mapping[str, str] = field(default_factory=dict)
     processes: int = 1  # per run; 0: one per device
     warmup: float = 0.5  # seconds before speeds that are watched count
+    turn: AbstractContextManager[Any] = field(default_factory=nullcontext)  # held while a job that is watched starts: a lock, for example
 
     def alone(self, command: Sequence[str], place: Place, lengths: Sequence[int], repeats: int = 2) -> Speed:
         """How fast a job is on its own: runs of each length, as often as asked for, and the line through them."""
         runs = [(float(steps), self.run(command, place, steps)) for _ in range(repeats) for steps in lengths]
         return Speed(fit_line(runs), tuple(runs))
-
-    def pace(self, command: Sequence[str], place: Place, seconds: float = 1.0) -> float:
-        """Steps per second of a job that notes its steps, watched for a moment: good enough to choose how long runs shall be."""
-        with self._started(command, place, _ENDLESS) as trial:
-            ((begun, before), (ended, made)) = self._watch([trial], seconds)[0]
-        return (made - before) / (ended - begun)
 
     def run(self, command: Sequence[str], place: Place, steps: int) -> float:
         """Seconds that one run of so many steps takes from its start to its end."""
@@ -80,22 +77,37 @@ class Trials:
                 )
             return seconds
 
-    def stop(self, command: Sequence[str], place: Place, speed: Speed, steps: int = 1) -> Speed:
-        """The same speed with what a stop costs: seconds to save and leave when told to, and those of a start from what was saved.
+    def lives(self, command: Sequence[str], place: Place, seconds: float, repeats: int = 2) -> Speed:
+        """How fast a job is and what its starts and stops cost, from few starts, each of them watched through the steps that it notes.
 
-        The job must use `gantline.train`: it trains for a moment, gets SIGTERM, and is started again for so many steps.
+        The job must use `gantline.train`. It starts, trains for a moment, gets SIGTERM, and is started again from what it has saved for
+        about so many seconds of training; then it is started afresh for as long, as often as asked for. Write ``{steps}`` in the command to
+        let it end by itself, as it will under the scheduler: a last checkpoint then counts, too.
         """
         with self._folder() as folder:
-            with self._started(command, place, _ENDLESS, folder) as trial:
-                self._watch([trial], 0.0)
+            with self._training(command, place, _ENDLESS, folder) as trial:
+                ((begun, before), (ended, made)) = self._watch([trial], min(seconds, 1.0))[0]
                 told = time.monotonic()
                 trial.tell(signal.SIGTERM)
                 self._until_over(trial)
                 leave = time.monotonic() - told
-            with self._started(command, place, steps, folder) as trial:
-                self._until_over(trial)
-                trial.check()
-                return replace(speed, leave=leave, resume=max(0.0, trial.age - steps * speed.line.seconds))
+            steps = max(round((made - before) / (ended - begun) * seconds), 3)
+            saved = Checkpoints(folder / "checkpoint", 0).state().get("step", 0)
+            resumed = self._watched(command, place, steps, folder, saved)
+        runs = [point for _ in range(repeats) for point in self._watched(command, place, steps)]
+        line = fit_line(runs)
+        resume = sum(taken - steps * line.seconds for steps, taken in resumed) / len(resumed)
+        return Speed(line, tuple(runs), leave=leave, resume=max(0.0, resume))
+
+    def _watched(
+        self, command: Sequence[str], place: Place, steps: int, kept: Path | None = None, done: int = 0
+    ) -> list[tuple[float, float]]:
+        """One run of so many steps, and the same run as if it had ended early: two points of its line, with one start between them."""
+        with self._training(command, place, steps, kept, done) as trial:
+            self._until_over(trial)
+            total = trial.age
+            trial.check()
+            return two_points(trial.notes(), steps, total)
 
     def pair(self, one: Sequence[str], other: Sequence[str], place: Place, alone: tuple[float, float], seconds: float) -> list[Pairing]:
         """How fast two jobs are on the same devices at once, over their steps per second alone; watched for so many seconds.
@@ -109,15 +121,18 @@ class Trials:
 
     def _watch(self, trials: Sequence[_Trial], seconds: float) -> list[tuple[tuple[float, int], tuple[float, int]]]:
         """Notes (time, steps) of each at the beginning and at the end of a time in which all of them train."""
-        while not all(trial.steps()[1] for trial in trials):
-            self._check_running(trials)
-            time.sleep(_LOOK)
+        self._until_training(trials)
         time.sleep(self.warmup)
         begun = [trial.steps() for trial in trials]
         while any(trial.steps()[0] - start[0] < seconds for trial, start in zip(trials, begun)):
             self._check_running(trials)
             time.sleep(_LOOK)
         return [(start, trial.steps()) for trial, start in zip(trials, begun)]
+
+    def _until_training(self, trials: Sequence[_Trial]) -> None:
+        while not all(trial.steps()[1] for trial in trials):
+            self._check_running(trials)
+            time.sleep(_LOOK)
 
     def _until_over(self, trial: _Trial) -> None:
         while trial.is_running:
@@ -144,16 +159,25 @@ class Trials:
             shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
-    def _started(self, command: Sequence[str], place: Place, steps: int, kept: Path | None = None) -> Iterator[_Trial]:
-        """A run in a folder of its own, or in one that is kept for the next."""
+    def _training(self, command: Sequence[str], place: Place, steps: int, kept: Path | None = None, done: int = 0) -> Iterator[_Trial]:
+        """A run that has made its first step; where several places are used at once, they start in turn."""
+        with ExitStack() as stack:
+            with self.turn:
+                trial = stack.enter_context(self._started(command, place, steps, kept, done))
+                self._until_training([trial])
+            yield trial
+
+    @contextmanager
+    def _started(self, command: Sequence[str], place: Place, steps: int, kept: Path | None = None, done: int = 0) -> Iterator[_Trial]:
+        """A run in a folder of its own, or in one that is kept for the next, which finds so many steps done there."""
         with nullcontext(kept) if kept is not None else self._folder() as folder:
-            trial = self._begun(command, place, steps, folder)
+            trial = self._begun(command, place, steps, folder, done)
             try:
                 yield trial
             finally:
                 trial.end()
 
-    def _begun(self, command: Sequence[str], place: Place, steps: int, folder: Path) -> _Trial:
+    def _begun(self, command: Sequence[str], place: Place, steps: int, folder: Path, done: int) -> _Trial:
         count = self.processes or place.gpus
         told = {
             "GANTLINE_CHECKPOINT": str(folder / "checkpoint"),
@@ -162,7 +186,8 @@ class Trials:
             "GANTLINE_TRIAL_STEPS": str(steps),
             "GANTLINE_TRIAL_LOG": str(folder / "steps"),
         }
-        words = [word.replace("{steps}", str(steps)) for word in command]
+        words = [word.replace("{steps}", str(done + steps)) for word in command]
+        (folder / "steps").unlink(missing_ok=True)
         trial = _Trial(command[0], folder)
         shared = environment.common(self.env, told, place.cuda)
         try:
@@ -214,6 +239,11 @@ class _Trial:
             now, made = last.split()
             return float(now), int(made)
         return 0.0, 0
+
+    def notes(self) -> list[tuple[float, int]]:
+        """All notes: seconds since the start, and how many steps there were."""
+        lines = (line.split() for line in self.log.read_text(encoding="ascii").splitlines())
+        return [(float(now) - self._begun, int(made)) for now, made in lines]
 
     def check(self) -> None:
         """Refuse a run that failed, with the end of its output."""
