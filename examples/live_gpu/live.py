@@ -62,8 +62,9 @@ def run_policy(setup: Setup, devices: str, jobs: list[workload.Work], env: dict[
             one = shown[id]
             if one["state"] != "succeeded":
                 raise RuntimeError(f"{job.kind} {one['state']}: {one['why']}")
-            row = {"kind": job.kind, "arrival": one["submitted"], "jct": one["finished"] - one["submitted"]}
-            rows.append({**row, "wait": one["started"] - one["submitted"], "epochs": one["epoch"], "where": where.get(id, [])})
+            came, began, gone = one["submitted"], one["started"], one["finished"]
+            times = {"arrival": round(came, 3), "jct": round(gone - came, 3), "wait": round(began - came, 3)}
+            rows.append({"kind": job.kind, **times, "epochs": one["epoch"], "where": where.get(id, [])})
         return rows
 
 

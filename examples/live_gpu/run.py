@@ -13,8 +13,11 @@ What is in DIR already is not measured again, so that each phase can be continue
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import os
+import re
 import statistics
 import sys
 import threading
@@ -52,14 +55,18 @@ def has_gpu() -> bool:
 
 
 def profile(out: Path, devices: str, kinds: list[str], given: argparse.Namespace) -> Bundle:
-    """Every kind on every type, all devices beside each other and few starts at a time: as they will be used."""
+    """Every kind on every type, all devices beside each other and few starts at a time: as they will be used.
+
+    Where there are several slots of a type they measure each kind twice, for one is not quite like another, and go on as long as anything
+    is measured anywhere: on a quiet machine jobs are faster than they will be.
+    """
     machine = declared(devices)
     trials = Trials(limit=300.0, env=environment(devices, given.cores), turn=threading.BoundedSemaphore(2))
     kept = read_bundle(out / "profiles.json") if (out / "profiles.json").exists() else Bundle()
     found = {kind: dict(kept.jobs[kind].alone) if kind in kept.jobs else {} for kind in kinds}
     lock = threading.Lock()
 
-    def one(kind: str, free: SimpleQueue[Place], enough: int) -> None:
+    def one(kind: str, free: SimpleQueue[Place], enough: float) -> None:
         place = free.get()
         try:
             known = found[kind].get((place.type, 1))
@@ -72,18 +79,26 @@ def profile(out: Path, devices: str, kinds: list[str], given: argparse.Namespace
         finally:
             free.put(place)
 
+    def go_on(free: SimpleQueue[Place]) -> None:
+        for kind in itertools.cycle(kinds):
+            if all(task.done() for task in needed):
+                return
+            one(kind, free, math.inf)
+
     with ExitStack() as pools:
-        waiting = []
+        needed, more = [], []
         for node in machine.cluster.nodes:
             trials.run(workload.command(kinds[0]), Place.on(machine, node.type, 1), 1)  # the first start of all reads everything from disk
             free: SimpleQueue[Place] = SimpleQueue()
             for slot in range(node.gpus):
                 free.put(Place.on(machine, node.type, 1, slot))
-            times = min(node.gpus, 2)  # one slot is not quite like another
+            times = min(node.gpus, 2)
             pool = pools.enter_context(ThreadPoolExecutor(node.gpus))
-            waiting += [pool.submit(one, kind, free, 2 * given.repeats * times) for _ in range(times) for kind in kinds]
-        for done in waiting:
-            done.result()
+            needed += [pool.submit(one, kind, free, 2 * given.repeats * times) for _ in range(times) for kind in kinds]
+            more.append((pool, free, node.gpus if node.gpus > 1 else 0))
+        extra = [pool.submit(go_on, free) for pool, free, slots in more for _ in range(slots)]
+        for task in needed + extra:
+            task.result()
     bundle = bundle_of(found, kept, devices, given)
     if given.pairs:
         for richer in measure_pairs(bundle, machine, trials, given.window, tell):
@@ -93,11 +108,11 @@ def profile(out: Path, devices: str, kinds: list[str], given: argparse.Namespace
 
 
 def joined(one: Speed | None, other: Speed) -> Speed:
-    """The same seat, measured twice."""
+    """The same seat, measured more than once."""
     if one is None:
         return other
-    runs = one.runs + other.runs
-    leave, resume = ((float(a or 0.0) + float(b or 0.0)) / 2 for a, b in ((one.leave, other.leave), (one.resume, other.resume)))
+    runs, part = one.runs + other.runs, len(other.runs) / len(one.runs + other.runs)
+    leave, resume = ((1.0 - part) * (a or 0.0) + part * (b or 0.0) for a, b in ((one.leave, other.leave), (one.resume, other.resume)))
     return Speed(fit_line(runs), runs, leave=leave, resume=resume)
 
 
@@ -155,10 +170,16 @@ def live(out: Path, devices: str, bundle: Bundle, given: argparse.Namespace) -> 
             setup = setup_of(policy, bundle, str((out / "profiles.json").absolute()), given.round)
             began = time.monotonic()
             runs.append(run_policy(setup, devices, jobs, around, served))
-            (out / "live.json").write_text(json.dumps(result, indent=1) + "\n")
+            (out / "live.json").write_text(in_lines(result), encoding="utf-8")
             mean = statistics.fmean(row["jct"] for row in runs[-1])
             tell(f"{policy:8} mean JCT {mean:7.2f} s, took {time.monotonic() - began:6.1f} s")
     return result
+
+
+def in_lines(result: dict[str, Any]) -> str:
+    """JSON with a line for each job."""
+    text = json.dumps(result, indent=1)
+    return re.sub(r"\{\s+([^{}]*?)\s+\}", lambda found: "{" + re.sub(r"\s+", " ", found[1]) + "}", text) + "\n"
 
 
 def setup_of(policy: str, bundle: Bundle, profiles: str, round: float) -> Setup:

@@ -16,7 +16,7 @@ from gantline.core.errors import GantlineError, NotFoundError, UsageError
 from gantline.files.bundles import read_bundle, write_bundle
 from gantline.files.throughputs import read_throughputs
 from gantline.performance.bundle import Bundle, Pairing, Profile, Speed
-from gantline.performance.sampled_line import SampledLine, fit_line
+from gantline.performance.sampled_line import SampledLine, fit_line, two_points
 from gantline.performance.unmeasured import estimate_unmeasured, refit
 
 
@@ -27,6 +27,17 @@ def test_two_runs_give_start_and_step(startup: float, seconds: float, short: int
     assert line.startup == pytest.approx(startup, rel=1e-6, abs=1e-6)
     assert line.seconds == pytest.approx(seconds, rel=1e-6)
     assert line.whole(1000).value == pytest.approx(startup + 1000 * seconds, rel=1e-6)
+
+
+def test_one_watched_run_gives_start_and_step() -> None:
+    """First steps that are slow and what comes after the last one belong to the start; the last steps are not noted."""
+    slow, step, closing = 3.0, 0.01, 0.4
+    notes = [(slow + step * n, n) for n in range(1, 600, 5)]
+    notes[0] = (slow - 1.0, 1)  # the first step was made early, and then it took a second to get going
+    line = fit_line(two_points(notes, 600, slow + 600 * step + closing), resolution=0.0)
+    assert (line.startup, line.seconds) == (pytest.approx(slow + closing), pytest.approx(step))
+    with pytest.raises(UsageError, match="only once"):
+        two_points([(1.0, 1)], 1, 2.0)
 
 
 def test_the_range_holds_the_truth_nineteen_times_in_twenty() -> None:

@@ -127,7 +127,7 @@ def test_mistakes_on_the_command_line_cost_one_message(words: list[str], capsys:
 
 
 def test_profiles_become_ways_and_an_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The default profiles: a small transformer runs on a GPU and, a little slower, on three cores; a large one only on the GPU."""
+    """The default profiles: a small transformer runs on a GPU and, a little slower, on two cores; a large one only on the GPU."""
     job = tmp_path / "job.yaml"
     job.write_text("run: python train.py\nmodel: transformer-2\nprogress: {total: 1000}\n", encoding="utf-8")
     assert main(["profile", "apply", str(job)]) == 0
@@ -145,6 +145,6 @@ def test_profiles_become_ways_and_an_estimate(tmp_path: Path, capsys: pytest.Cap
     spec = parse_spec(capsys.readouterr().out)
     assert [way.accelerators for way in spec.resources.ways] == ["h200:1"]
     assert spec.estimate is None  # nobody said how many steps there are
-    for wrong in ("run: python train.py\nmodel: unheard-of\n", "run: python train.py\nmodel: conv-16\nresources: {gpus: 2}\n"):
+    for wrong in ("run: python train.py\nmodel: unheard-of\n", "run: python train.py\nmodel: conv-4\nresources: {gpus: 2}\n"):
         job.write_text(wrong, encoding="utf-8")
         assert main(["profile", "apply", str(job)]) in (3, 4)

@@ -1,7 +1,7 @@
 """What jobs tell of themselves while they run, and what they are answered.
 
-The engine counts work in seconds at speed one; a job counts in units of its own, out of a total. How far it is, in its units, tells how
-much work it will have been in all. What it has saved is acknowledged only when that is in the store.
+The engine counts work in seconds at speed one; a job counts in units of its own, out of a total. How fast it gets on, in its units, tells
+how much work it will have been in all. What it has saved is acknowledged only when that is in the store.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 NUMBERS = ("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance")
 METRICS = ("throughput", "loss", "gradient_square", "gradient_variance")
 _OFTEN = 5.0  # seconds between two reports of a job that reach the engine, unless something was saved or wished
+_LEAST = 1.0  # seconds between two reports that tell a speed
 _LEASE = 60.0  # seconds for which an answer holds
 
 
@@ -35,6 +36,7 @@ class Progress:
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self._last: dict[str, tuple[float, float]] = {}  # job -> when a report reached the engine, what it had saved
+        self._first: dict[str, tuple[int, float, float]] = {}  # job -> epoch, time and units done of the first report of that epoch
         self._lock = threading.Lock()
 
     def heard(self, name: str, told: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +98,9 @@ class Progress:
         job.progress = {**job.progress, **{key: value for key, value in values.items() if math.isfinite(value)}, "time": at}
         done, total = values.get("done", math.nan), values.get("total", math.nan)
         work = float(t.F[c.DONE, row]) + float(t.F[c.RATE, row]) * elapsed(t.F, t.I, row, at)
-        whole = work * total / done if done > 0 and total > 0 else math.nan
+        whole = self._whole(
+            name, epoch, at, work, float(t.F[c.RATE, row]), done, total, is_known=0.0 < float(t.F[c.ESTIMATE, row]) < math.inf
+        )
         saved = values.get("saved", math.nan)
         asked = False
         if not math.isnan(saved) and done > 0:
@@ -114,6 +118,21 @@ class Progress:
         if gpus and sizes != (int(t.I[c.GPUS, row]), int(t.I[c.MIN_GPUS, row]), int(t.I[c.MAX_GPUS, row])):
             found.append(JobWish(at, Wish.RESIZE, name, *sizes))
         return found, [Entry("job", job.record())]
+
+    def _whole(self, name: str, epoch: int, at: float, work: float, rate: float, done: float, total: float, *, is_known: bool) -> float:
+        """How much work the job will have been in all; NaN where this report does not tell.
+
+        Between two reports of one life the job did nothing but train. From its start on it did not: how long that took is not known, and a
+        first report shortly after it would make the job ten times as long or as short. It counts only where nobody gave an estimate.
+        """
+        if not (done > 0 and total > 0):
+            return math.nan
+        since, then, before = self._first.setdefault(name, (epoch, at, done))
+        if since != epoch:
+            since, then, before = self._first[name] = (epoch, at, done)
+        if at - then >= _LEAST and done > before:
+            return work + rate * max(0.0, total - done) * (at - then) / (done - before)
+        return math.nan if is_known else work * total / done
 
 
 def _read(told: Mapping[str, Any]) -> tuple[int, dict[str, float], dict[str, int]]:
