@@ -40,6 +40,18 @@ def test_sweep_writes_a_folder_that_can_be_run_again(folder: Path, capsys: pytes
     assert one == two
 
 
+@pytest.mark.parametrize(("more", "told"), [([], "--out would have kept them"), (["--out", "c"], "kept in c: the same command goes on")])
+def test_who_is_stopped_hears_what_is_left_of_it(
+    more: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gantline.experiment.sweep.run_sweep", stopped)
+    assert main(["compare", "jobs.csv", "--cluster", "2x4", "--policy", "fifo,srtf", *more]) != 0
+    assert told in capsys.readouterr().err
+
+
 def test_sweep_again_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         assert main(["sweep", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--out", "s", "-o", "json"]) == 0

@@ -46,6 +46,7 @@ def test_a_run_that_lost_turns_and_jobs_never_wins(folder: Path, capsys: pytest.
     assert "beats" not in told.out
     assert MARK in told.out
     assert "decisions were lost" in told.err
+    assert "nan" not in told.out
     assert "jobs did not end" in told.err
     results = pl.read_parquet(folder / "kept" / "results.parquet")
     assert results["lost_turns"].to_list()[0] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -91,7 +92,7 @@ def show_comparisons(found: Sequence[Comparison], form: str) -> None:
             BY_KEY[item.metric].title,
             spell(BY_KEY[item.metric], item.value),
             spell(BY_KEY[item.metric], item.value_against),
-            f"{100 * item.change.value:+.1f} %",
+            f"{100 * item.change.value:+.1f} %" if math.isfinite(item.change.value) else "–",
             f"{100 * item.change.low:+.1f}..{100 * item.change.high:+.1f} %" if item.change.known else "",
             f"{item.change.samples} {item.over}" if item.over else "",
         ]

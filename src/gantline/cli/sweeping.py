@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING
 
 from gantline.cli.console import printable, say
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 5
+_PASSING = "gantline-runs-"  # folders of temporary files that are gone afterwards
 
 
 def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, keep_runs: bool = False, limit: float = math.inf) -> Sweep:
@@ -44,7 +45,8 @@ def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, kee
         try:
             sweep = run_sweep(cases, folder, backend=choose_backend(count, limit), keep_runs=keep_runs, on_outcome=notice)
         except KeyboardInterrupt:
-            say(f"stopped; {done} of {len(cases)} runs are done and kept in {folder}: the same command goes on from there")
+            kept = f" and kept in {folder}: the same command goes on from there" if _is_kept(folder) else "; --out would have kept them"
+            say(f"stopped; {done} of {len(cases)} runs are done{kept}")
             raise
     if sweep.reused:
         say(f"{sweep.reused} of {len(cases)} runs were there already")
@@ -85,8 +87,13 @@ def kept_or_not(folder: Path | None) -> Iterator[Path]:
     if folder is not None:
         yield folder
         return
-    with TemporaryDirectory(prefix="gantline-") as name:
+    with TemporaryDirectory(prefix=_PASSING) as name:
         yield Path(name)
+
+
+def _is_kept(folder: Path) -> bool:
+    """Whether a folder of runs is still there after the command."""
+    return not any(place.name.startswith(_PASSING) and place.parent == Path(gettempdir()) for place in (folder, *folder.parents))
 
 
 def write_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
