@@ -12,8 +12,9 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
 from gantline.questions import what_if
 from gantline.questions.calibration import Forecasting, calibration, check_forecasts
-from gantline.questions.forecast import Setup, forecast
+from gantline.questions.forecast import Forecast, Setup, forecast
 from gantline.questions.past import changed, measured, past_what_if, resampled
+from gantline.questions.stretch import UNSTRETCHED, learn
 from gantline.questions.uncertainty import Uncertainty
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
@@ -173,3 +174,33 @@ def test_forecasts_come_true_as_often_as_they_say():
     assert 0.8 < found.finish_by_p90 <= 1.0
     assert check_forecasts(trace, "1x4", policy, Setup(samples=2), most=4, estimates="noisy:0.3").forecasts >= 4
     assert calibration([], {}).lines() == ["no forecast could be checked: nobody waited"]
+
+
+def test_nine_of_ten_come_by_the_p90_once_it_was_learned_how_late_forecasts_are():
+    """Forecasts that are three times too early, in either direction by luck: the later half is stretched by what the first has shown."""
+    random = np.random.default_rng(0)
+    said, luck = random.uniform(10, 1000, 400), 3.0 * np.exp(random.normal(0, 0.5, 400))
+    made = [Forecast(f"j{k}", 0.0, 0.0, 0.0, said[k], 1.5 * said[k], 1) for k in range(400)]
+    happened = {f"j{k}": (0.0, float(said[k] * luck[k])) for k in range(400)}
+    stretch = learn(made[:200], happened, 1e9)
+    raw, found = calibration(made[200:], happened), calibration([one.stretched(stretch) for one in made[200:]], happened)
+    assert raw.finish_by_p90 < 0.2
+    assert 0.84 < found.finish_by_p90 < 0.96
+    assert 0.4 < found.finish_by_p50 < 0.6
+    assert found.start_by_p90 == 1.0
+    assert learn(made[:19], happened, 1e9) == UNSTRETCHED, "too few"
+    assert learn(made, happened, 14.0) == UNSTRETCHED, "hardly anybody's P90 has passed"
+    running = learn(made, {}, 3000.0)  # nobody has come yet: late by what has passed since
+    assert running.finish_p90 > stretch.finish_p90
+
+
+def test_forecasts_of_long_jobs_that_others_pass_are_early_and_learn_it():
+    random = np.random.default_rng(1)
+    rows = [
+        {"job": f"j{k}", "arrival": float(at), "gpus": int(random.choice([1, 2])), "duration": float(np.exp(random.normal(5, 1)))}
+        for k, at in enumerate(np.cumsum(random.exponential(60, 70)))
+    ]
+    found = check_forecasts(Trace.from_records(rows), "1x3", make_policy("las"), Setup(samples=2), most=70, estimates="noisy:0.3")
+    assert found.learned is not None
+    assert found.finish_by_p90 < 0.7 < found.learned.finish_by_p90
+    assert any("--learn" in line for line in found.lines())

@@ -19,6 +19,7 @@ Half of the starts should lie before the P50, nine of ten before the P90; see th
 
   gantline forecast
   gantline forecast --newcomers past
+  gantline forecast --learn past
   gantline forecast big small --snapshot now.json --present srtf
   gantline forecast --check jobs.csv --cluster 4x8 --present fifo --estimates noisy:0.3""",
 )
@@ -30,6 +31,13 @@ def forecast(
     check: Annotated[str, Parameter(help="Replay this table of jobs, forecast each on arrival, and count how many came true.")] = "",
     cluster: Annotated[str, Parameter(help="With --check: on which.", show_default=False)] = "",
     estimates: Annotated[str, Parameter(help="With --check: what the policy and the forecasts know of the work.")] = "noisy:0.3",
+    learn: Annotated[
+        str,
+        Parameter(
+            help="Stretch forecasts as those of these jobs would have been late: a table, or 'past' for the service's own.",
+            show_default=False,
+        ),
+    ] = "",
     set_: Annotated[PresentSettings, Parameter(name="--set")] = None,
     options: QuestionOptions = NOTHING_SAID,
 ) -> int:
@@ -37,11 +45,14 @@ def forecast(
     if check:
         return show_answer(_checked(check, cluster, estimates, set_, options), options.output)
     if options.snapshot is not None:
-        return show_answer(options.about_file("forecast", set_, jobs=list(jobs)), options.output)
+        rows = {"learn": replace(options, newcomers=learn).coming()} if learn else {}
+        return show_answer(options.about_file("forecast", set_, jobs=list(jobs), **rows), options.output)
     from gantline.cli.live.connection import connect
 
     with connect(options.home) as client:
-        return show_answer(client.forecast(*jobs, **options.asked()), options.output)
+        if learn not in ("", "past"):
+            raise UsageError("the service knows its own past only", where="--learn", fix="write --learn past")
+        return show_answer(client.forecast(*jobs, learn=bool(learn), **options.asked()), options.output)
 
 
 def _checked(trace: str, cluster: str, estimates: str, settings: list[str] | None, options: QuestionOptions) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """Questions and answers as plain JSON: what the command line asks of a file, and the service of its scheduler in another process.
 
 A question is ``{"ask": "explain" | "forecast" | "what-if", "snapshot", "policy", "settings", ...}``, or ``"past"`` with ``jobs`` (rows of a
-trace) and ``cluster`` in place of the snapshot; ``newcomers`` are jobs of the past like
-which others may come. An answer has the values and, under ``lines``, the same in words.
+trace) and ``cluster`` in place of the snapshot; ``newcomers`` are jobs of the past like which others may come, ``learn`` those from which
+a forecast learns how late forecasts are. An answer has the values and, under ``lines``, the same in words.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.core.units import human_seconds
 from gantline.files.policies import load_policy
 from gantline.performance.costs import Costs
+from gantline.questions.calibration import check_forecasts
 from gantline.questions.explain import explain
 from gantline.questions.forecast import SAMPLES, Forecast, Setup, forecast
 from gantline.questions.newcomers import like_the_past
 from gantline.questions.past import REPLICAS, past_what_if
+from gantline.questions.stretch import FEWEST, Stretch
 from gantline.questions.uncertainty import Uncertainty
 from gantline.questions.what_if import what_if
 from gantline.workload.trace import Trace
 
 MOST_SAMPLES = 1000
+_LEARNING = 12  # draws of each forecast from which others learn
 _HEAD = ("ask", "snapshot", "policy", "settings", "placement", "costs", "samples", "sigma", "ratios", "horizon", "seed", "newcomers")
-_OWN = {"explain": ("job",), "forecast": ("jobs",), "what-if": ("other", "other_settings", "add", "lose")}
+_OWN = {"explain": ("job",), "forecast": ("jobs", "learn"), "what-if": ("other", "other_settings", "add", "lose")}
 _OWN["past"] = ("jobs", "cluster", "replicas", *_OWN["what-if"])
 
 
@@ -76,10 +79,24 @@ def _explain(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -
 
 
 def _forecast(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:
-    wanted = reader.raw("jobs")
+    wanted, past = reader.raw("jobs"), reader.raw("learn")
+    if past is not None:
+        setup = replace(setup, stretch=_learned(past, snapshot, policy, setup))
     found = forecast(snapshot, policy, wanted or None, setup)
     lines = [*_lines(found), f"note: {setup.samples} draws of {setup.over}"]
     return {"now": snapshot.now, "over": setup.over, "jobs": [one.as_json() for one in found], "lines": lines}
+
+
+def _learned(past: Any, snapshot: Snapshot, policy: Policy, setup: Setup) -> Stretch:
+    """How late forecasts of these jobs would have been, had they been made on the same cluster."""
+    rows = [dict(row) for row in past]
+    if len(rows) < FEWEST:
+        raise UsageError(f"{len(rows)} jobs are too few to learn from", where="learn", fix=f"ask again when {FEWEST} have ended")
+    quick = replace(setup, samples=min(setup.samples, _LEARNING), newcomers=None)
+    found = check_forecasts(Trace.from_records(rows), snapshot.cluster.description, policy, quick, estimates="noisy:0.3")
+    if not found.stretch.forecasts:
+        raise UsageError(f"{found.forecasts} jobs waited, too few to learn from", where="learn", fix=f"give a table in which {FEWEST} do")
+    return found.stretch
 
 
 def _what_if(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.drivers.journal import Journal
 from gantline.questions.forecast import Forecast, Setup, forecast
 from gantline.questions.newcomers import like_the_past
+from gantline.questions.stretch import UNSTRETCHED, Stretch, learn
 from gantline.simulator.simulate import simulate
 
 _TIE = 1e-6  # seconds: a start on the very instant of the forecast counts as in time
@@ -30,10 +31,12 @@ class Calibration:
     finish_by_p50: float
     finish_by_p90: float
     start_error: float  # mean distance of the P50 start, seconds
+    learned: Calibration | None = None  # of those that were stretched as earlier ones had been late; None: there were too few
+    stretch: Stretch = UNSTRETCHED  # as it was learned in the end
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
-        return asdict(self)
+        return {**asdict(self), "learned": None if self.learned is None else self.learned.as_json()}
 
     def lines(self) -> list[str]:
         """In words."""
@@ -43,11 +46,15 @@ class Calibration:
         def told(what: str, half: float, most: float) -> str:
             return f"{what}: {100 * half:.0f} % by the P50 (50 would be right), {100 * most:.0f} % by the P90 (90 would be right)"
 
-        return [
+        found = [
             f"{self.forecasts} forecasts of jobs that had just arrived",
             told("starts", self.start_by_p50, self.start_by_p90),
             told("ends", self.finish_by_p50, self.finish_by_p90),
         ]
+        if self.learned is not None:
+            first, *rest = self.learned.lines()
+            found += [f"stretched by what earlier forecasts had shown (--learn), {first}", *rest]
+        return found
 
 
 class Forecasting(Journal):
@@ -57,11 +64,15 @@ class Forecasting(Journal):
         super().__init__(whole=False)
         self._policy, self._setup, self._most, self._coming = policy, setup, most, coming
         self._known: set[str] = set()
+        self._seen: dict[str, tuple[float, float]] = {}  # start and finish of those that were forecast, NaN: not yet
         self.made: list[Forecast] = []
+        self.learned: list[Forecast] = []  # the later ones, stretched by what was known when they were made
+        self.stretch = UNSTRETCHED
 
     def decided(self, snapshot: Snapshot, plan: Plan) -> None:
         """Before the plan is carried out, whoever is new and waits is forecast."""
         ids, running = snapshot.jobs.ids, snapshot.jobs.running
+        self._look(dict(zip(ids, running.tolist())), snapshot.now)
         fresh = [name for name, runs in zip(ids, running) if name not in self._known and not runs]
         self._known.update(ids)
         if fresh and len(self.made) < self._most:
@@ -69,7 +80,21 @@ class Forecasting(Journal):
             if self._coming:
                 how: dict[str, Any] = {"placement": setup.placement, "costs": setup.costs, "horizon": setup.horizon}
                 setup = replace(setup, newcomers=like_the_past(self._coming, snapshot, self._policy, setup.uncertainty.sigma, **how))
-            self.made += forecast(snapshot, self._policy, fresh, setup)
+            found = forecast(snapshot, self._policy, fresh, setup)
+            self.stretch = learn(self.made, self._seen, snapshot.now)
+            if self.stretch.forecasts:
+                self.learned += [one.stretched(self.stretch) for one in found]
+            self.made += found
+            self._seen |= dict.fromkeys(fresh, (math.nan, math.nan))
+
+    def _look(self, active: Mapping[str, bool], now: float) -> None:
+        """Who has started or is gone since the last decision."""
+        for name, (start, finish) in self._seen.items():
+            if math.isnan(start) and active.get(name, True):
+                start = now
+            if math.isnan(finish) and name not in active:
+                finish = now
+            self._seen[name] = (start, finish)
 
 
 def calibration(made: list[Forecast], happened: Mapping[str, tuple[float, float]]) -> Calibration:
@@ -77,7 +102,7 @@ def calibration(made: list[Forecast], happened: Mapping[str, tuple[float, float]
     known = [(one, *happened[one.job]) for one in made if one.job in happened]
     known = [(one, start, finish) for one, start, finish in known if math.isfinite(start) and math.isfinite(finish)]
     if not known:
-        return Calibration(0, *[math.nan] * 5)
+        return Calibration(0, math.nan, math.nan, math.nan, math.nan, math.nan)
 
     def share(values: list[bool]) -> float:
         return float(np.mean(values))
@@ -101,4 +126,7 @@ def check_forecasts(
     """
     watching = Forecasting(policy, setup, most, coming)
     run = simulate(trace, cluster, policy, record=watching, placement=setup.placement, **options)
-    return calibration(watching.made, {row["job"]: (row["first_start"], row["finish"]) for row in run.jobs.iter_rows(named=True)})
+    happened = {row["job"]: (row["first_start"], row["finish"]) for row in run.jobs.iter_rows(named=True)}
+    later = calibration(watching.learned, happened)
+    stretch = learn(watching.made, happened, math.inf)
+    return replace(calibration(watching.made, happened), learned=later if later.forecasts else None, stretch=stretch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,13 @@ from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.performance.costs import Costs
+from gantline.questions.shares import SHARES
+from gantline.questions.stretch import UNSTRETCHED, Stretch, length
 from gantline.questions.uncertainty import Uncertainty
 from gantline.simulator.rollout import Rolled, rollout
 
 SAMPLES = 40
+_INSTANTS = ("start_p50", "start_p90", "finish_p50", "finish_p90")
 Newcomers = Callable[[np.random.Generator], Iterable[Input]]
 
 
@@ -34,11 +37,13 @@ class Setup:
     newcomers: Newcomers | None = None  # jobs that may still be submitted; None: nobody else comes
     samples: int = SAMPLES
     seed: int = 0
+    stretch: Stretch = UNSTRETCHED  # by how much earlier forecasts were late
 
     @property
     def over(self) -> str:
         """What varies from draw to draw, in words."""
-        return f"work by {self.uncertainty.source}" + (", with newcomers as in the past" if self.newcomers is not None else ", nobody new")
+        who = ", with newcomers as in the past" if self.newcomers is not None else ", nobody new"
+        return f"work by {self.uncertainty.source}{who}" + (f"; {self.stretch.told}" if self.stretch.forecasts else "")
 
     def draws(self, snapshot: Snapshot, policy: Policy, inputs: Sequence[Input] = ()) -> list[Rolled]:
         """The snapshot rolled forward `samples` times; the same seed draws the same work, whatever the policy."""
@@ -65,6 +70,15 @@ class Forecast:
     finish_p90: float
     samples: int
 
+    def stretched(self, by: Stretch) -> Forecast:
+        """The same with everything as much later as earlier forecasts were; a P90 is not before its P50."""
+        if not by.forecasts or not math.isfinite(self.finish_p50):
+            return self
+        found = {name: max(self.now, getattr(self, name) + getattr(by, name) * length(self)) for name in _INSTANTS}
+        for what in ("start", "finish"):
+            found[f"{what}_p90"] = max(found[f"{what}_p90"], found[f"{what}_p50"])
+        return replace(self, **found)
+
     def as_json(self) -> dict[str, Any]:
         """Plain values; what lies beyond the horizon is null."""
         return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in asdict(self).items()}
@@ -79,9 +93,9 @@ def forecast(snapshot: Snapshot, policy: Policy, jobs: Iterable[str] | None = No
             raise NotFoundError(f"no job '{name}' waits or runs", where="forecast", fix=near(name, ids))
     rolled = setup.draws(snapshot, policy)
     start, finish = (np.array([getattr(one, what) for one in rolled]).reshape(len(rolled), len(ids)) for what in ("start", "finish"))
-    return [_of(name, ids.index(name), snapshot.now, start, finish) for name in wanted]
+    return [_of(name, ids.index(name), snapshot.now, start, finish).stretched(setup.stretch) for name in wanted]
 
 
 def _of(name: str, place: int, now: float, start: Floats, finish: Floats) -> Forecast:
-    parts = [float(np.quantile(column[:, place], share, method="higher")) for column in (start, finish) for share in (0.5, 0.9)]
+    parts = [float(np.quantile(column[:, place], share, method="higher")) for column in (start, finish) for share in SHARES.values()]
     return Forecast(name, now, parts[0], parts[1], parts[2], parts[3], len(start))

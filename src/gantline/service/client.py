@@ -75,9 +75,9 @@ class Client:
         """Why a job waits, who is ahead of it, which change would start it, when it is expected to start and end."""
         return self._get(f"/v1/jobs/{_part(id)}/explain", samples=samples, sigma=sigma, newcomers=newcomers)
 
-    def forecast(self, *jobs: str, samples: int = 40, sigma: float = 0.5, newcomers: bool = False) -> dict[str, Any]:
-        """When jobs are expected to start and to end; `newcomers`: others come, as they came in the past."""
-        return self._get("/v1/forecast", job=list(jobs), samples=samples, sigma=sigma, newcomers=newcomers)
+    def forecast(self, *jobs: str, samples: int = 40, sigma: float = 0.5, newcomers: bool = False, learn: bool = False) -> dict[str, Any]:
+        """When jobs are expected to start and to end; `newcomers`: others come as in the past; `learn`: they are as late as in the past."""
+        return self._get("/v1/forecast", job=list(jobs), samples=samples, sigma=sigma, newcomers=newcomers, learn=learn)
 
     def what_if(
         self,

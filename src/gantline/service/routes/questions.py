@@ -38,13 +38,15 @@ def forecast(
     samples: Samples = 40,
     sigma: Sigma = 0.5,
     newcomers: Newcomers = False,
+    learn: Annotated[bool, Query(description="Stretch forecasts as those of the past would have been late.")] = False,
 ) -> dict[str, Any]:
     """When jobs are expected to start and to end; by default all that the caller may see and that wait or run."""
     seen = here.jobs()
     wanted = [here.job(name).id for name in job or ()] or [name for name, one in seen.items() if one.state in _RUNS_OR_WAITS]
     if not wanted:
         return {"jobs": [], "lines": ["nobody waits or runs"]}
-    return _ask(here, "forecast", newcomers, samples=samples, sigma=sigma, jobs=wanted)
+    past = {"learn": history_rows(here.scheduler.view().jobs.values())} if learn else {}
+    return _ask(here, "forecast", newcomers, samples=samples, sigma=sigma, jobs=wanted, **past)
 
 
 @router.at("GET", "/v1/what-if", Role.OPERATOR)

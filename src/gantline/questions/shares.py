@@ -1,0 +1,8 @@
+"""Which parts of all futures a forecast tells."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: the share of futures in which it has come by then
+SHARES: Final = {"p50": 0.5, "p90": 0.9}
