@@ -211,6 +211,42 @@ def test_a_kernel_sees_new_bundles_and_new_arrays_and_keeps_none_alive() -> None
     assert gone() is None
 
 
+def test_of_several_bundles_only_those_that_are_new_are_written_anew() -> None:
+    from typing import Any, NamedTuple
+
+    import numpy as np
+
+    from gantline._machine_code.slots import OTHER_TYPES, Entry, describe
+
+    class Inner(NamedTuple):
+        values: Any
+        count: int
+
+    class Outer(NamedTuple):
+        inner: Inner
+        factor: float
+
+    def given(k: int) -> tuple[Any, ...]:
+        return Outer(Inner(np.full(k, 1.0), k), k / 2), np.arange(k), Inner(np.full(2 * k, 3.0), -k), k
+
+    a, b = given(3), given(4)
+    kept = Entry(describe(a), 0, [], None)
+    kept._run = lambda: 0
+    for args in (a, (a[0], *b[1:]), (b[0], *a[1:]), (b[0], a[1], b[2], 7), a):
+        written: list[int] = []
+        write = kept._write
+        kept._write = lambda leaf, value, done=written, write=write: done.append(leaf) or write(leaf, value)  # type: ignore[method-assign]
+        assert kept.call(args) is None
+        kept._write = write  # type: ignore[method-assign]
+        fresh = Entry(describe(a), 0, [], None)
+        fresh._run = lambda: 0
+        fresh.call(args)
+        assert (kept._slots == fresh._slots).all()
+    assert sorted(written) == [0, 1, 2, 4, 5, 6]  # both bundles and the number, but not the array that stayed
+    assert kept.call((a[0], a[1], a[0], 1)) is OTHER_TYPES
+    assert kept.call(b) is None
+
+
 def test_nobody_watches_numba_at_work_and_whoever_watched_goes_on_watching() -> None:
     import gc
     import sys

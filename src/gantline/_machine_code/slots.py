@@ -45,6 +45,8 @@ class Entry:
         first = _first_leaves(codes)
         self._arity = len(first)
         self._bundles = [at for at, (_, is_tuple) in enumerate(first) if is_tuple]
+        self._bundle_leaves = [first[at][0] for at in self._bundles]  # where the leaves of each begin
+        self._marks = _marks_of(codes)
         loose = [(at, leaf) for at, (leaf, is_tuple) in enumerate(first) if not is_tuple]
         self._arrays = [(at, leaf) for at, leaf in loose if self._codes[leaf][0] == "a"]
         self._scalars = [at for at, leaf in loose if self._codes[leaf][0] != "a"]
@@ -74,11 +76,13 @@ class Entry:
         if len(args) != self._arity:
             return False
         held, known = self._held, self._known
-        for place, at in enumerate(self._bundles):
-            if held is None or args[at] is not held[place]:
-                if not self._load_bundles(args):
+        if held is None:
+            if not self._load_bundles(args):
+                return False
+        else:
+            for place, at in enumerate(self._bundles):
+                if args[at] is not held[place] and not self._load_bundle(place, args[at]):
                     return False
-                break
         for at, leaf in self._arrays:
             value = args[at]
             if id(value) != known[leaf]:
@@ -99,6 +103,18 @@ class Entry:
                 return False
         self._held = [args[at] for at in self._bundles]
         _HOLDING.append(self)
+        return True
+
+    def _load_bundle(self, place: int, bundle: Any) -> bool:
+        """One bundle is another than in the last call: only its own slots are written."""
+        held, self._held = self._held, None
+        leaves, marks = _leaves((bundle,)), self._marks[place]
+        if held is None or [leaf.code for leaf in leaves if type(leaf) is _Mark] != marks:
+            return False
+        for leaf, value in enumerate([value for value in leaves if type(value) is not _Mark], self._bundle_leaves[place]):
+            if leaf >= len(self._codes) or not self._write(leaf, value):
+                return False
+        held[place], self._held = bundle, held
         return True
 
     def _write(self, leaf: int, value: Any) -> bool:
@@ -193,6 +209,23 @@ def _first_leaves(codes: list[str]) -> list[tuple[int, bool]]:
             leaf += within < 0
             inside += max(within, 0) - 1
             at += 1
+    return found
+
+
+def _marks_of(codes: list[str]) -> list[list[str]]:
+    """For every argument that is a tuple: the codes of the tuples in it, itself first."""
+    found: list[list[str]] = []
+    left = 0  # leaves and tuples that are still to come of the present one
+    for code in codes:
+        inside = _size(code)
+        if left == 0:
+            if inside >= 0:
+                found.append([code])
+                left = inside
+            continue
+        if inside >= 0:
+            found[-1].append(code)
+        left += max(inside, 0) - 1
     return found
 
 

@@ -70,13 +70,6 @@ def believed(OF: Floats, OI: Ints, option: int, i: int, speed: Floats) -> float:
     return rate
 
 
-@kernel
-def corrections(column: Floats, rows: Ints, into: Floats) -> None:
-    """What is believed of each row, one where nothing is."""
-    for i in range(rows.size):
-        into[i] = 1.0 if np.isnan(column[rows[i]]) else column[rows[i]]
-
-
 @compiled
 def vacate(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, D: Ints, leaving: Ints) -> tuple[Floats, Ints]:
     """Copies of the node tables as they would be had the given rows nothing."""

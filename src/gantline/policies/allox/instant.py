@@ -40,9 +40,12 @@ class Instant:
             self.competing = self.competing[~np.isin(self.competing, samples.waiting)]
         self.types, self.users = len(snapshot.cluster.types), len(snapshot.users)
         known = snapshot.jobs.metrics
-        self._corrections = {
+        corrections = {
             code: snapshot.jobs.metric(f"speed.{name}") for code, name in enumerate(snapshot.cluster.types) if f"speed.{name}" in known
         }
+        self._believed = np.ones((self.types if corrections else 0, len(snapshot.jobs)))
+        for code, column in corrections.items():
+            np.copyto(self._believed[code], column, where=~np.isnan(column))
         self.NF, self.NI = (NF, NI) if samples is None else (samples.NF, samples.NI)
         if everyone:
             self.NF, self.NI = gather.vacate(I, OF, OI, NF, NI, D, self.competing)
@@ -60,12 +63,7 @@ class Instant:
 
     def _speed(self, rows: Ints) -> Floats:
         """How much faster than listed each row is believed to be on each type; empty where nothing corrects the list."""
-        if not self._corrections:
-            return np.empty((0, 0))
-        speed = np.ones((self.types, len(rows)))
-        for code, column in self._corrections.items():
-            gather.corrections(column, rows, speed[code])
-        return speed
+        return self._believed.take(rows, axis=1) if len(self._believed) else np.empty((0, 0))
 
     # --- the columns of the matching ----------------------------------------------------------------------------------
     def matching(self, ways: Ways) -> tuple[Waiting, Machines, Floats, Ints]:
