@@ -91,14 +91,14 @@ def test_the_command_lists_runs_and_keeps(tmp_path: Path, capsys: pytest.Capture
     assert main(["reproduce", "list", "-o", "json"]) == 0
     assert [row["name"] for row in json.loads(capsys.readouterr().out)] == study_names()
     folder = tmp_path / "r"
-    arguments = ["reproduce", "tiresias-comparison", "-o", str(folder), "--page", str(tmp_path / "page.md"), "--workers", "1"]
+    arguments = ["reproduce", "blox-fig6", "-o", str(folder), "--page", str(tmp_path / "page.md"), "--workers", "1"]
     assert main(arguments) == 0
     told = capsys.readouterr().out
     assert "**Reproduced" in told
-    assert "| fifo skip |" in told
+    assert "| jobs/h |" in told
     assert (folder / "report.md").read_text(encoding="utf-8").strip() == told.strip()
-    assert pl.read_parquet(folder / "claims.parquet").height == 7
-    assert (folder / "figures" / "seeds-jct_mean.svg").exists()
+    assert pl.read_parquet(folder / "claims.parquet").height == 4
+    assert (folder / "figures" / "jct-load.svg").exists()
     assert (tmp_path / "page.md").read_text(encoding="utf-8").startswith("# Reproductions\n")
 
 

@@ -36,7 +36,7 @@ class AlloXBaselines(Study):
     load_unit: ClassVar[str] = "jobs/h"
 
     def cases(self, scale: Scale) -> list[Case]:
-        jobs, rates = (3000, (1200.0, 1800.0, 2400.0, 3000.0)) if scale == "full" else (400, (1200.0, 3000.0))
+        jobs, rates = (3000, (1200.0, 1800.0, 2400.0, 3000.0)) if scale == "full" else (250, (1200.0, 3000.0))
         return Grid(allox_setting(jobs), _POLICIES, vary={RATE: rates}).cases()
 
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:
