@@ -91,10 +91,11 @@ def _believed(
     node: dict[str, int],
     widths: dict[str, set[int]] | None,
 ) -> _Sizes:
-    """Every size that batches allow, or those that the policy has configurations for; a rigid job has one."""
+    """Every size that batches allow, or the policy has configurations for; rigid jobs have one, strong scaling ends at what is asked."""
     ways = []
     for kind in kinds:
         most, unit = min(job.most(kind), cluster.gpus_of(kind)), job.unit(kind)
+        most = min(most, asked) if cell["kind"] == "strong-scaling" else most
         sizes = (
             [asked] if cell["kind"] == "rigid" else [size for size in range(unit, most + 1, unit) if widths is None or size in widths[kind]]
         )

@@ -77,6 +77,8 @@ def test_jobs_begin_small_at_most_double_and_sia_keeps_to_its_configurations() -
         assert max(sizes) > 2
         assert set(sizes) <= {1, 2, 4, 8, 12, 16}
     assert found.summary["belief_error_elsewhere"] > 0.0
+    scaled = run([job("a", 0.0, 2, kind="strong-scaling")], round=600.0)
+    assert scaled.allocations["gpus"].to_list() == [1, 2]  # no more than it asks for
 
 
 def test_what_was_never_tried_is_judged_by_what_was() -> None:
