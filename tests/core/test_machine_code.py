@@ -94,6 +94,21 @@ if len(sys.argv) > 1:
     except ArithmeticError as error:
         print(type(error).__name__)
     print(fresh(2).tolist())
+    import numba
+
+    @numba.njit
+    def count(end):
+        for at in range(end):
+            yield at
+
+    @numba.jit(forceobj=True)
+    def name(kinds):
+        found = []
+        for kind in kinds:
+            found.append(kind.__name__)
+        return found
+
+    print(list(count(3)), name([int, str]))  # what Numba does for others is what it was
 """
 
 
@@ -161,7 +176,7 @@ def test_a_division_by_zero_is_an_error_and_functions_that_allocate_go_through_n
     folder, printed = compiled_once
     again, _ = run(folder, "more")
     assert again.startswith(printed)
-    assert again.splitlines()[-2:] == ["ArithmeticError", "[1.0, 1.0]"]
+    assert again.splitlines()[-3:] == ["ArithmeticError", "[1.0, 1.0]", "[0, 1, 2] ['int', 'str']"]
 
 
 def test_damaged_code_is_compiled_anew(compiled_once: tuple[Path, str]) -> None:
