@@ -194,6 +194,12 @@ def test_cpus_without_a_type_are_asked_of_every_type() -> None:
     assert options == [{"type": "v100", "gpus": 2, "cpus": 2.0}, {"type": "cpu", "gpus": 2, "cpus": 2.0}]
 
 
+def test_numbers_among_the_words_of_a_command_are_words() -> None:
+    assert parse_spec("run: [sleep, 5, 0.5]").words == ["sleep", "5", "0.5"]
+    with pytest.raises(UsageError, match="is not text"):
+        parse_spec("run: [a, [b]]")
+
+
 def test_a_shell_runs_only_when_it_is_asked_for() -> None:
     assert parse_spec("run: echo a; rm -r /").argv({}) == ["echo", "a;", "rm", "-r", "/"]
     assert parse_spec("run: echo $A; true\nshell: true").argv({}) == ["/bin/sh", "-ec", "echo $A; true"]

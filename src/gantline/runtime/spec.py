@@ -80,7 +80,15 @@ def _command(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
     return value
 
 
-Command = Annotated[Text | tuple[Text, ...], AfterValidator(_command)]
+def _words(value: Any, where: str) -> Any:
+    """Numbers among the words are words: ``[sleep, 5]``."""
+    numbers = (int, float)
+    return (
+        [str(one) if isinstance(one, numbers) and not isinstance(one, bool) else one for one in value] if isinstance(value, list) else value
+    )
+
+
+Command = Annotated[Text | tuple[Text, ...], reads(_words), AfterValidator(_command)]
 
 
 class JobSpec(Part):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,7 +11,7 @@ from cyclopts import App, Parameter
 
 from gantline.cli.console import say, show_json
 from gantline.cli.live.connection import HomeOption, connect
-from gantline.core.errors import UsageError
+from gantline.core.errors import UsageError, near
 from gantline.core.fields import key_values
 
 app = App(
@@ -92,7 +93,14 @@ def _base(words: tuple[str, ...]) -> dict[str, Any]:
     """The file's specification, or one of the command alone."""
     if not words:
         raise UsageError("nothing to run", where="submit", fix="name a YAML file, or put the command after --")
-    if len(words) == 1 and words[0].endswith((".yaml", ".yml")):
+    of_file = words[0].endswith((".yaml", ".yml"))
+    strange = next((word for word in words[: 2 if of_file else 1] if word.startswith("-")), None)
+    if strange is not None:
+        known = ["--" + name.replace("_", "-").rstrip("-") for name in inspect.signature(submit).parameters if name != "words"]
+        raise UsageError(f"no option '{strange}'", where="submit", fix=near(strange, known))
+    if of_file and len(words) > 1:
+        raise UsageError(f"a file, and '{words[1]}' behind it", where="submit", fix="name the file alone, or put the command after --")
+    if of_file:
         from gantline.runtime.spec_file import read_spec
 
         return read_spec(Path(words[0])).to_json()
