@@ -70,6 +70,15 @@ def test_a_job_is_watched_through_its_lives() -> None:
         Place.on(declared("cpu:2"), "cpu", 1, 2)
 
 
+def test_a_job_is_watched_from_the_command_line(tmp_path: Path) -> None:
+    file = str(tmp_path / "profiles.json")
+    words = ["--file", file, "--devices", "cpu:1", "--repeats", "1", "--watch", "0.3s"]
+    assert main(["profile", "run", "plain", *words, "--", sys.executable, PLAIN, "--pause", "0.02", "--epochs", "100000"]) == 0
+    speed = read_bundle(file)["plain"].alone["cpu", 1]
+    assert speed.leave is not None
+    assert speed.resume is not None
+
+
 class Turns(AbstractContextManager[None]):
     """Counts who takes a turn."""
 

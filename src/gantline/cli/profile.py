@@ -31,6 +31,9 @@ def run_profile(
     gpus: Annotated[str, Parameter(help="How many devices per run: 1, or 1,2,4 for a scaling curve.")] = "1",
     steps: Annotated[str, Parameter(help="The lengths of the short runs.")] = "10,60",
     repeats: Annotated[int, Parameter(help="How often each is made; two or more tell the error.")] = 2,
+    watch: Annotated[
+        str | None, Parameter(help="Watch a job that uses gantline.train for so long instead, and measure stops and resumes as well.")
+    ] = None,
     total: Annotated[float, Parameter(help="Steps of the whole job, where that is known.")] = 0.0,
     family: Annotated[str, Parameter(help="Jobs of one family are taken to be similar.")] = "",
     processes: Annotated[str, Parameter(help="Processes per run: a number, or 'gpus' for one per device.")] = "1",
@@ -63,7 +66,9 @@ def run_profile(
     if not name or not command:
         raise UsageError("no job to profile", where="profile run", fix="gantline profile run NAME -- python train.py")
     lengths, sizes = _whole_list(steps, "--steps", least=0), _whole_list(gpus, "--gpus", least=1)
-    profile = measure_job(name, command, machine, trials, lengths=lengths, sizes=sizes, repeats=repeats, tell=say, quiet=quiet)
+    watched = time_of(watch, "--watch", above=True) or 0.0
+    how: dict[str, Any] = {"lengths": lengths, "sizes": sizes, "repeats": repeats, "watch": watched}
+    profile = measure_job(name, command, machine, trials, **how, tell=say, quiet=quiet)
     kept = bundle.jobs.get(name)
     write_bundle(bundle.with_profile(_named(profile, total, family, kept)), file)
     show_bundle(read_bundle(file), "table", only=name)

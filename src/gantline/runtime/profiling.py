@@ -26,16 +26,23 @@ def measure_job(
     repeats: int,
     tell: Tell,
     quiet: Quiet = lambda node: nullcontext(),
+    watch: float = 0.0,
 ) -> Profile:
-    """Run a job alone on every type of the machine with each number of devices that it has."""
+    """Run a job alone on every type of the machine with each number of devices that it has.
+
+    `watch`: instead of runs of two lengths, watch it for about so many seconds of training each, and see what stops and resumes take.
+    """
     alone = {}
     for node in machine.cluster.nodes:
         for size in sizes:
             if size > node.gpus:
                 continue
-            tell(f"{name} on {size} x {node.type}: {repeats * len(lengths)} runs of {', '.join(map(str, lengths))} steps")
+            how = f"{repeats + 2} starts" if watch else f"{repeats * len(lengths)} runs of {', '.join(map(str, lengths))} steps"
+            tell(f"{name} on {size} x {node.type}: {how}")
+            place = Place.on(machine, node.type, size)
             with quiet(node.name):
-                alone[node.type, size] = trials.alone(command, Place.on(machine, node.type, size), lengths, repeats)
+                speed = trials.lives(command, place, watch, repeats) if watch else trials.alone(command, place, lengths, repeats)
+                alone[node.type, size] = speed
     if not alone:
         raise RefusedError(f"no type has {min(sizes)} devices", where="profile", fix="ask for fewer with --gpus")
     return Profile(name, tuple(command), alone=alone)
