@@ -165,8 +165,8 @@ def test_jobs_without_a_profile_or_a_batch_are_named() -> None:
         run([lacking])
     made_up = simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "pollux", regime="pollux")
     assert made_up.summary["profiles"] == "made up"  # and it says so
-    with pytest.raises(RefusedError, match="regime 'default' does not use profiles"):
-        simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "fifo", profiles=PROFILES)
+    with pytest.raises(RefusedError, match="regime 'elasticflow' does not use profiles"):
+        simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "fifo", regime="elasticflow", profiles=PROFILES)
 
 
 def test_the_generator_needs_no_list_of_jobs() -> None:
