@@ -29,6 +29,7 @@ from typing import Any
 from benchmarks._growth import grown
 from benchmarks._measure import History, machine, timed
 from benchmarks._python_keys import WRITTEN, keys_table, undeclared
+from benchmarks._start import start_table
 
 from gantline import Trace, simulate
 from gantline.policies.registry import make_policy
@@ -191,7 +192,7 @@ def _exponents(found: dict[tuple[int, int, float], tuple[float, int]]) -> None:
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks core")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", choices=["philly", "keys", "backfill", "blox", "growth", "queue"])
+    parser.add_argument("--only", choices=["philly", "keys", "backfill", "blox", "growth", "queue", "start"])
     parser.add_argument("--record", metavar="LABEL", help="add the numbers to benchmarks/history.csv under this label")
     options = parser.parse_args(arguments)
     history = History(options.record)
@@ -204,6 +205,8 @@ def main(arguments: list[str]) -> None:
         backfill_table(options.quick, history)
     if options.only in (None, "blox"):
         blox_table()
+    if options.only in (None, "start"):
+        start_table(options.quick, history)
     if options.only == "queue":
         queue_table(history)
     if options.only in (None, "growth"):
