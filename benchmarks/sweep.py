@@ -1,4 +1,4 @@
-"""How long a sweep takes: 100 runs of 5,000 jobs with one worker and with two, and how it scales.
+"""How long a sweep takes: 20 runs of 5,000 jobs with one worker and with two, and how it scales.
 
 python -m benchmarks.sweep [--runs N] [--jobs N] [--workers 1,2]
 """
@@ -47,7 +47,7 @@ def _processor_seconds() -> float:
 def main() -> None:
     """Print minutes, seconds per run and the speed-up; where processors are shared, their seconds tell more than minutes."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--runs", type=int, default=100)
+    options.add_argument("--runs", type=int, default=20)
     options.add_argument("--jobs", type=int, default=5000)
     options.add_argument("--workers", default="1,2")
     chosen = options.parse_args()

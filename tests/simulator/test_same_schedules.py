@@ -89,6 +89,7 @@ def work_of(monkeypatch: pytest.MonkeyPatch, policy: str, jobs: int, gpus: int, 
         ("fifo", {"backfill": "easy"}, 60, 60),
         ("sjf", {}, 2, 0.1),
         ("srtf", {}, 8, 4),
+        ("las", {}, 4, 4),
         ("tiresias", {"compat": "none"}, 8, 4),
     ],
 )

@@ -66,6 +66,12 @@ def _spanning(simulation: Simulation, place: Any) -> int:
     spans = node[held[begins]] != node[held[begins + size - 1]]
     jobs = np.zeros(simulation.state.tables.F.shape[1], dtype=bool)
     jobs[row[wide[spans]]] = True
+    open_ = wide[~spans & (size > 2) & ~jobs[row[wide]]]  # others are known: a job that spans once, and two devices, which are the ends
+    if int(count[open_].sum()) < len(held) // 8:
+        owner = np.repeat(np.arange(len(open_)), count[open_])
+        at = np.arange(len(owner)) + np.repeat(first[open_] - (np.cumsum(count[open_]) - count[open_]), count[open_])
+        jobs[row[open_[owner[node[held[at]] != node[held[first[open_[owner]]]]]]]] = True
+        return int(np.count_nonzero(jobs))
     falls = np.zeros(len(held), dtype=bool)
     np.less(held[1:], held[:-1], out=falls[1:])
     falls[first[count > 0]] = False  # that is another interval

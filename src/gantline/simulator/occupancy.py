@@ -13,7 +13,9 @@ def device_seconds(log: Log, shared: bool) -> float:
     n = log.intervals
     start, end, count = log.LF[g.L_START, :n], log.LF[g.L_END, :n], log.LI[g.L_COUNT, :n]
     if not shared:
-        return float(np.nansum((end - start) * count))
+        held_for = (end - start) * count
+        total = float(held_for.sum())
+        return total if total == total else float(np.nansum(held_for))
     held = ~np.isnan(end)
     gang = np.repeat(np.flatnonzero(held), count[held])
     if not len(gang):
