@@ -94,6 +94,19 @@ def test_an_endless_loop_is_interrupted_and_soon_given_up(loop: str, tmp_path: P
     assert f"mine.py:{LINE}" in heard[0].what
 
 
+@pytest.mark.parametrize(
+    ("fault", "told"), [("print('x'); sys.exit()", "called sys.exit()"), ("while True: pass", "interrupted after 0.05 s")]
+)
+def test_a_key_is_bounded_from_the_first_time_it_is_read(fault: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head = "import sys\nfrom gantline import OrderPolicy\nclass Mine(OrderPolicy):\n    def key(self, snapshot):\n        "
+    (tmp_path / "mine.py").write_text(head + fault + "\n")
+    run = simulate(JOBS, "1x4", load_policy(str(tmp_path / "mine.py")), round=10.0, budget=0.05)
+    assert told in run.incidents[0]
+    assert "mine.py:5" in run.incidents[0]
+    assert run.summary["unfinished"] == len(JOBS)
+    assert capsys.readouterr().out == ""
+
+
 def lose(turns: LostTurns, count: int, late: bool = True) -> bool:
     for number in range(count):
         turns.lose(Incident(0.0, number, "late" if late else "wrong"), late)

@@ -173,7 +173,7 @@ def test_keys_of_who_waits_are_evaluated_when_they_change() -> None:
     trace = generate("philly", seed=3, jobs=300, load=4.0, gpus=64)
     seen: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choose, "read_key", lambda policy, state: seen.append(read_key(policy, state)) or seen[-1])
+        patch.setattr(choose, "read_key", lambda *given: seen.append(read_key(*given)) or seen[-1])
         run = simulate(trace, "8x8", Written(WRITTEN["a curve of what moves"]), round=60)
     evaluated = int(seen[0].written.tape.counts[2])
     assert evaluated < 64 * run.summary["decisions"] + 2 * 300 + run.summary["preemptions"]

@@ -8,6 +8,7 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.placement.rules import find_placement
+from gantline.simulator.budget import guard_of
 from gantline.simulator.load import load_tables
 from gantline.workload.generators import generate
 
@@ -18,7 +19,7 @@ def key_form(policy: Policy) -> str:
         return "none: it makes plans, and is asked at every decision"
     if policy.linear() is not None:
         return "compiled: it is declared"
-    found = read_key(policy, usual_state())
+    found = read_key(policy, usual_state(), guard_of(policy, None))
     if found.declared is not None:
         return "compiled: key() is read once, and is as fast as a declared one"
     if found.written is not None:

@@ -12,7 +12,7 @@ from gantline.engine.engine import Engine
 
 def run_key(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
     """Run to the end, or as far as compiled code knows this policy and this run."""
-    read = read_key(engine.policy, engine.state)
+    read = read_key(engine.policy, engine.state, engine.guard)
     if read.declared is not None:
         return LoopEnd(lc.CUT if run_read(engine, *read.declared, bounds) else lc.DONE)
     if read.written is not None:

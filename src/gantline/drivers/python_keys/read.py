@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,8 +38,8 @@ def _unknown(state: State) -> str:
     return f"the regime '{state.regime.name}' breaks ties by the last order" if state.regime.ties_keep_order else ""
 
 
-def read_key(policy: Policy, state: State) -> Reading:
-    """Read the key of a policy that is nothing but a key."""
+def read_key(policy: Policy, state: State, guard: Callable[[Callable[[], Any]], Any] | None = None) -> Reading:
+    """Read the key of a policy that is nothing but a key; `guard` bounds the one call of it, as it does every turn."""
     kind: Any = type(policy)
     if not isinstance(policy, OrderPolicy):
         return Reading(why="it makes plans, not an order")
@@ -49,7 +50,7 @@ def read_key(policy: Policy, state: State) -> Reading:
     if _unknown(state):
         return Reading(why=_unknown(state))
     try:
-        key = _note(policy, state)
+        key = _note(policy, state) if guard is None else guard(lambda: _note(policy, state))
         declared = declare(key, state.tables) if fits_dense(state) else None
         if declared is not None and (state.regime.round > 0.0 or not declared[0].thresholds):
             return Reading(declared)
@@ -57,7 +58,7 @@ def read_key(policy: Policy, state: State) -> Reading:
         return Reading(written=write(key, state.tables.F.shape[1]))
     except CannotReadError as found:
         return Reading(why=f"it takes {found}")
-    except Exception as error:  # a mistake is the policy's own, when it is asked
+    except (Exception, SystemExit) as error:  # a mistake is the policy's own, when it is asked
         return Reading(why=f"it raises {type(error).__name__}: {error}")
 
 
