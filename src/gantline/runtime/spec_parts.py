@@ -257,6 +257,11 @@ class Model(Part):
     hint: Text = ""
 
 
+def _array(value: Any) -> str:
+    amounts.array(str(value), "")
+    return str(value)
+
+
 class Array(Part):
     """Many jobs from one specification; ARRAY_INDEX tells them apart."""
 
@@ -271,11 +276,6 @@ class Array(Part):
     def most(self) -> int:
         """How many may run at once; 0: any number."""
         return self.parallel or amounts.array(self.range, "array")[1]
-
-
-def _array(value: Any) -> str:
-    amounts.array(str(value), "")
-    return str(value)
 
 
 class After(Part):
