@@ -99,7 +99,7 @@ MUTANTS = [
         ('summary.get("waited") != 0', 'summary.get("waited") is None'),
     ),
     *_of("doubts", "simulator/summary.py", "tests/experiment/test_doubts.py",
-        ("late | (I[c.PREEMPTIONS][rows] > 0)", "late"),
+        ("late | (I[c.PREEMPTIONS, rows] > 0)", "late"),
         ("simulation.state.regime.round * (1.0 + 1e-9)", "0.0"),
         ("(I[c.MIN_GPUS][rows] < I[c.MAX_GPUS][rows]).any()", "False"),
     ),

@@ -131,7 +131,7 @@ def _try_out() -> None:
     pl.DataFrame({"one": [2, 1]}).lazy().sort("one").collect()
 
 
-def main() -> None:
+def serve() -> None:
     """Import everything, and fork workers until stdin is closed."""
     control = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -145,4 +145,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve()
