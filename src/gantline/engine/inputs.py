@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from gantline.core import columns as c
@@ -21,6 +20,7 @@ from gantline.engine import lists as ls
 from gantline.engine.advance import admit
 from gantline.engine.grants import Grants
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
+from gantline.engine.option_rows import sizes_in_steps
 from gantline.engine.ranks import leave
 from gantline.engine.state import State
 
@@ -256,7 +256,7 @@ class Inputs:
         performance = t.performance
         kinds = list(dict.fromkeys(option.type for option in old if option.gpus > 0))
         base = {kind: next(option for option in old if option.type == kind and option.gpus > 0) for kind in kinds}
-        sizes = _in_steps({option.gpus for option in old if option.gpus > 0}, least, value.gpus, most)
+        sizes = sizes_in_steps({option.gpus for option in old if option.gpus > 0}, least, value.gpus, most)
         rates = {(kind, size): base[kind].rate * (size / max(was, 1) if performance is None else 1.0) for kind in kinds for size in sizes}
         ways = [(kind, size, rates[kind, size], base[kind]) for kind in kinds for size in sizes]
         fresh = [Option(kind, size, rate, rate, like.cpus, like.memory) for kind, size, rate, like in ways]
@@ -285,18 +285,6 @@ class Inputs:
         elif value.kind == "up" and not up:
             return_node(state, number)
         return True
-
-
-def _in_steps(listed: set[int], least: int, asked: int, most: int) -> list[int]:
-    """The sizes of a job that changes in steps, the one that it asks for first, then smaller ones, then larger; of others that one."""
-    step = math.gcd(*(size - min(listed) for size in listed)) if len(listed) > 1 else 1
-    if step == 1:
-        return [asked]
-    if (asked - min(listed)) % step:
-        below = asked - (asked - min(listed)) % step
-        near_by = " or ".join(str(size) for size in (below, below + step) if size > 0)
-        raise UsageError(f"{asked} GPUs, but it changes in steps of {step}", where="resize", fix=f"give {near_by}")
-    return [*range(asked, least - 1, -step), *range(asked + step, most + 1, step)]
 
 
 def _code(names: list[str], name: str) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
+from gantline.core.errors import UsageError
 from gantline.core.options import Option
 from gantline.core.plan import Assignments
 from gantline.core.tables import Tables
@@ -130,3 +131,15 @@ class OptionRows:
         if kind != way.type or way.gpus == 0:
             return None
         return way.rate * gpus / way.gpus
+
+
+def sizes_in_steps(listed: set[int], least: int, asked: int, most: int) -> list[int]:
+    """The sizes of a job that changes in steps, the one that it asks for first, then smaller ones, then larger; of others that one."""
+    step = math.gcd(*(size - min(listed) for size in listed)) if len(listed) > 1 else 1
+    if step == 1:
+        return [asked]
+    if (asked - min(listed)) % step:
+        below = asked - (asked - min(listed)) % step
+        near_by = " or ".join(str(size) for size in (below, below + step) if size > 0)
+        raise UsageError(f"{asked} GPUs, but it changes in steps of {step}", where="resize", fix=f"give {near_by}")
+    return [*range(asked, least - 1, -step), *range(asked + step, most + 1, step)]
