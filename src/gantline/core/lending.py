@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.chains import chains
 from gantline.core.cluster import Cluster
 from gantline.core.errors import GantlineError
 from gantline.core.gather import gather_float, gather_int, moving
@@ -29,6 +30,14 @@ _SECRET = sorted(SECRET)
 INSIDER = object()  # opens the tables themselves, see `core.insiders`
 
 
+class Owned(NamedTuple):
+    """Devices of many rows: row by row, each in rank order, and where those of a row begin and end."""
+
+    devices: tuple[int, ...]
+    begin: list[int]
+    end: list[int]
+
+
 class Lent(NamedTuple):
     """The ways in which a snapshot may read the tables."""
 
@@ -40,7 +49,8 @@ class Lent(NamedTuple):
     names: Callable[[str], tuple[str, ...]]  # "users", "queues", "apps", "models"
     queue_tree: Callable[[], Mapping[str, Queue]]
     options: Callable[[], OptionTable]
-    devices: Callable[[int], tuple[int, ...]]
+    devices: Callable[[int], tuple[int, ...]]  # of one row
+    owned: Callable[[Ints], Owned]  # the devices of its own of each row
     grant: Callable[[int], Grant | None]
     listed: Callable[[Ints], Ints]
     metric: Callable[[str, Ints], Floats]
@@ -115,6 +125,11 @@ def lend(tables: Lender) -> Lent:
             device = int(tables.D[c.D_NEXT, device])
         return tuple(held)
 
+    def owned(rows: Ints) -> Owned:
+        ends, held = chains(tables.I, tables.D, rows)
+        end = ends.tolist()
+        return Owned(tuple(held.tolist()), [0, *end[:-1]], end)
+
     def listed(rows: Ints) -> Ints:
         return sealed(rows.copy() if tables.listed is None else tables.listed[rows])
 
@@ -137,6 +152,7 @@ def lend(tables: Lender) -> Lent:
         queue_tree=lambda: MappingProxyType(tables.queue_tree),
         options=lambda: tables.options.frozen(),
         devices=devices,
+        owned=owned,
         grant=lambda row: tables.granted.get(row),
         listed=listed,
         metric=metric,
