@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from itertools import repeat
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -192,7 +194,7 @@ class Assignments(Sequence[Assignment]):
                 plain &= np.isnan(column) if default != default else column == default
         for name, entries in self._ragged.items():
             default = ASSIGNMENT_DEFAULTS[name]
-            plain &= np.fromiter((entry == default for entry in entries), dtype=np.bool_, count=len(entries))
+            plain &= np.fromiter(map(eq, entries, repeat(default)), dtype=np.bool_, count=len(entries))
         return plain
 
     def __len__(self) -> int:

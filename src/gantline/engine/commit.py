@@ -45,7 +45,7 @@ class Commit:
         self.out = self.state.out
         self.groups = Groups(rows, table)
         self.fluid = divides_time(rows, table)
-        self.made_up = _filled(table, "devices") | _filled(table, "parts")  # their option follows from what they name
+        self.made_up = _filled(table, "devices", "parts")  # their option follows from what they name
         self.options = grants.options.of_table(rows, table)
         self.plain = table.plain_rows()
         self.named: Bools = np.zeros(self.t.F.shape[1], dtype=np.bool_)
@@ -67,8 +67,10 @@ class Commit:
             self._change(moving)
         self._refresh_speeds(set())
         waiting = self.state.rows[self.t.I[c.PHASE][self.state.rows] == PENDING]
-        self.t.I[c.REASON, waiting[~self.named[waiting]]] = int(Reason.DEFERRED)
-        self.t.I[c.REASON, over] = int(Reason.LEASE_ENDED)
+        if len(waiting):
+            self.t.I[c.REASON, waiting[~self.named[waiting]]] = int(Reason.DEFERRED)
+        if over:
+            self.t.I[c.REASON, over] = int(Reason.LEASE_ENDED)
         self.out[2] = len(waiting)
         if unmoved and self.named[self.state.running_rows].all():
             self.grants.repeats.note(self.rows, self.table)
@@ -78,20 +80,24 @@ class Commit:
     # --- 1. who keeps what it has -----------------------------------------------------------------------------------
     def _quiet(self, able: Bools) -> Bools:
         """Which assignments say what is in force already."""
-        same_option = (self.options == self.t.I[c.OPTION][self.rows]) & (self.options != IMPOSSIBLE)
         if not self.special:
-            return np.asarray(able & same_option & self.plain)
-        special: Bools = np.zeros(self.t.F.shape[1], dtype=np.bool_)
-        special[list(self.special)] = True
-        special = special[self.rows]
+            return np.asarray(able & self._same_option() & self.plain)
+        special = np.fromiter(map(self.special.__contains__, self.rows.tolist()), dtype=np.bool_, count=len(self.rows))
         force = self.grants.in_force
-        if self.made_up.any():
-            same_option = np.where(self.made_up, force.asked_alike(self.rows, self.table), same_option)
-        quiet = able & same_option & np.where(special, force.same(self.rows, self.table, self.groups), self.plain)
+        quiet = able & np.where(special, force.same(self.rows, self.table, self.groups), self.plain)
+        if not self.made_up.any():
+            quiet &= self._same_option()
+        elif self.made_up.all():
+            quiet &= force.asked_alike(self.rows, self.table)
+        else:
+            quiet &= np.where(self.made_up, force.asked_alike(self.rows, self.table), self._same_option())
         if self.fluid.any() or self.grants.shares_in_force:
             quiet = np.where(self.fluid, able & self._same_shares(), quiet)
         self.groups.spoil(quiet)
         return np.asarray(quiet)
+
+    def _same_option(self) -> Bools:
+        return np.asarray((self.options == self.t.I[c.OPTION][self.rows]) & (self.options != IMPOSSIBLE))
 
     def _same_shares(self) -> bool:
         """Whether all shares of the time are given as they were, so that none has to be looked at."""
@@ -111,16 +117,21 @@ class Commit:
             return
         at = at[::-1]  # of several assignments of one row the first counts
         F, who = self.t.F, self.rows[at]
+        self.t.I[c.REASON, who] = 0
+        if not (self.table.has("limit") or self.table.has("until")):
+            F[c.LIMIT_END, who] = F[c.UNTIL, who] = np.inf
+            return
         end = F[c.LAST_START][who] + self.table.column("limit")[at]
         F[c.LIMIT_END, who] = end
         F[c.UNTIL, who] = np.minimum(self.table.column("until")[at], end)
-        self.t.I[c.REASON, who] = 0
 
     # --- 2. whom the plan does not name -----------------------------------------------------------------------------
     def _stop_unnamed(self) -> list[int]:
         """Those whose lease is over come back."""
         I, F, active, now = self.t.I, self.t.F, self.state.rows, self.state.now
         left_out = active[~self.named[active]]
+        if not len(left_out):
+            return []
         phase = I[c.PHASE][left_out]
         holds = ((phase == STARTING) | (phase == RUNNING)) & (I[c.LOCKED][left_out] == 0)
         past = now >= F[c.LAST_START][left_out] + self.state.min_run
@@ -159,9 +170,9 @@ class Commit:
 
     def _easy(self, moving: Ints) -> Bools:
         """Who wants a gang that the engine places without further wishes, and holds nothing but such a gang."""
-        if self.all_by_hand:
+        if self.all_by_hand or self.made_up[moving].all():
             return np.zeros(len(moving), dtype=np.bool_)
-        placed = self.made_up | _filled(self.table, "nodes") | _filled(self.table, "within")
+        placed = self.made_up | _filled(self.table, "nodes", "within")
         shared = (self.groups.number >= 0) & (self.table.column("mode") != Mode.EXCLUSIVE)
         found: Bools = (~(placed | shared | self.fluid | (self.options == IMPOSSIBLE)) & sound_numbers(self.table))[moving]
         for at, row in enumerate(self.rows[moving].tolist()) if self.special else ():
@@ -215,8 +226,10 @@ class Commit:
             self.grants.speeds.refresh_around(touched)
 
 
-def _filled(table: Assignments, name: str) -> Bools:
-    """Where a ragged column says something."""
-    if not table.has(name):
-        return np.zeros(len(table), dtype=np.bool_)
-    return np.fromiter(map(bool, table.entries(name)), dtype=np.bool_, count=len(table))
+def _filled(table: Assignments, *names: str) -> Bools:
+    """Where one of these ragged columns says something."""
+    found: Bools = np.zeros(len(table), dtype=np.bool_)
+    for name in names:
+        if table.has(name):
+            found |= np.fromiter(map(bool, table.entries(name)), dtype=np.bool_, count=len(table))
+    return found

@@ -46,6 +46,8 @@ class CompiledTurns:
 
     def granted(self) -> Ints:
         """Rows that have now what they were to have."""
+        if not len(self.rows):
+            return self.rows
         I = self.state.tables.I
         phase = I[c.PHASE][self.rows]
         got: Bools = ((phase == RUNNING) | (phase == STARTING)) & (I[c.OPTION][self.rows] == self.options)

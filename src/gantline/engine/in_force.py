@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,11 @@ class Groups:
     def __init__(self, rows: Ints, table: Assignments) -> None:
         self.rows = rows
         self.number = table.column("group")
-        self.leader = np.full(len(rows), -1, dtype=np.int64)
         self.count = np.zeros(len(rows), dtype=np.int64)
+        if not table.has("group"):
+            self.leader, self.inside = self.number, self.count[:0]
+            return
+        self.leader = np.full(len(rows), -1, dtype=np.int64)
         self.inside = np.flatnonzero(self.number >= 0)
         if len(self.inside):
             _, self._which = np.unique(self.number[self.inside], return_inverse=True)
@@ -81,7 +85,7 @@ class InForce:
         for name in RAGGED:
             if table.has(name) or name in self._columns:
                 stored = self.column(name)[rows].tolist()
-                equal &= np.fromiter(map(_alike, stored, table.entries(name)), dtype=np.bool_, count=len(rows))
+                equal &= np.fromiter(map(eq, stored, table.entries(name)), dtype=np.bool_, count=len(rows))
         return equal
 
     def asked_alike(self, rows: Ints, table: Assignments) -> Bools:
@@ -115,10 +119,6 @@ class InForce:
         """These rows did not get what they asked for: the next plan looks at them whatever it says."""
         self._grow()
         self._epoch[rows] = -1
-
-
-def _alike(a: Any, b: Any) -> bool:
-    return a is b or a == b
 
 
 def _default(name: str) -> Any:

@@ -28,9 +28,12 @@ class OptionRows:
     def of_table(self, rows: Ints, table: Assignments) -> Ints:
         """One option row per assignment that names no parts or devices; -1: there is no such way."""
         I, owner = self.tables.I, rows
-        chosen = table.column("option")
         if not any(table.has(name) for name in _ASKED[1:]):
-            found = I[c.OPTION_FIRST][owner] + np.maximum(chosen, 0)
+            first: Ints = I[c.OPTION_FIRST][owner]
+            if not table.has("option"):
+                return first
+            chosen = table.column("option")
+            found = first + np.maximum(chosen, 0)
             return np.where(chosen < I[c.OPTION_COUNT][owner], found, IMPOSSIBLE).astype(np.int64)
         asked = [table.column(name) for name in _ASKED]
         found, known = self._as_before(owner, asked)

@@ -22,6 +22,7 @@ from gantline.engine.state import State
 #: what a commit goes by, and what it enters
 _INTS = (c.PHASE, c.EPOCH, c.OPTION, c.OPTION_FIRST, c.LOCKED, c.REASON)
 _FLOATS = (c.LAST_START, c.UNTIL, c.LIMIT_END)
+_INT_COLUMNS, _FLOAT_COLUMNS = np.array(_INTS)[:, None], np.array(_FLOATS)[:, None]
 
 
 class Stood(NamedTuple):
@@ -46,7 +47,7 @@ class Repeats:
         t, active = self.state.tables, self.state.rows.copy()
         self._told = {name: column if isinstance(column, tuple) else column.copy() for name, column in _beside_rows(table)}
         self._rows = rows.copy()
-        self._stood = Stood(active, np.stack([t.I[k, active] for k in _INTS]), np.stack([t.F[k, active] for k in _FLOATS]))
+        self._stood = Stood(active, t.I[_INT_COLUMNS, active], t.F[_FLOAT_COLUMNS, active])
 
     def forget(self) -> None:
         """A commit has changed something."""
@@ -55,7 +56,7 @@ class Repeats:
     def seen(self, rows: Ints, table: Assignments) -> bool:
         """Whether this is that plan, and everybody stands as then."""
         told, lists = self._told, self.state.lists
-        if told is None or not _stand_alike(self.state.matrices, lists, self._stood) or not np.array_equal(rows, self._rows):
+        if told is None or not np.array_equal(rows, self._rows) or not _stand_alike(self.state.matrices, lists, self._stood):
             return False
         now = dict(_beside_rows(table))
         return now.keys() == told.keys() and all(_alike(column, told[name]) for name, column in now.items())

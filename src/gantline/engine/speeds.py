@@ -115,10 +115,11 @@ class Speeds:
         rows = rows[(phase == RUNNING) | (phase == STARTING)]
         if not len(rows):
             return
-        gangs, owner = self._gangs(rows)
+        owner, option, told, grants = self._granted(rows)
         if model is None:
-            told, until = gangs.listed, np.full(len(gangs), math.inf)
+            until = np.full(len(told), math.inf)
         else:
+            gangs = self._shown(rows, owner, option, told, grants)
             rate, end = model.rates(gangs)
             told, until = np.asarray(rate, dtype=np.float64), np.asarray(end, dtype=np.float64)
             if not (told.shape == until.shape == gangs.listed.shape) or (told < 0.0).any():
@@ -126,16 +127,16 @@ class Speeds:
             told = np.where(told == told, told, gangs.listed)
             until = np.maximum(until, now + _BLINK)
         if owner is not None:
-            told, until = self._summed(gangs, owner, told, until, len(rows))
+            told, until = self._summed(grants, owner, told, until, len(rows))
         saving = F[c.CHECKPOINT][rows]
         for row in rows[(saving > 0.0) & (F[c.RATE][rows] != told)].tolist() if saving.any() else ():
             note_saves(self.state, row)
         set_speeds(F, I, rows, told, until, now)
 
     @staticmethod
-    def _summed(gangs: Gangs, owner: Ints, told: Floats, until: Floats, rows: int) -> tuple[Floats, Floats]:
+    def _summed(grants: list[Grant | None], owner: Ints, told: Floats, until: Floats, rows: int) -> tuple[Floats, Floats]:
         """One speed per row: shares of the time add up."""
-        share = np.array([grant.items[0].share if grant is not None and grant.fluid else 1.0 for grant in gangs.grants])
+        share = np.array([grant.items[0].share if grant is not None and grant.fluid else 1.0 for grant in grants])
         soonest = np.full(rows, math.inf)
         np.minimum.at(soonest, owner, until)
         return np.bincount(owner, weights=share * told, minlength=rows).astype(np.float64), soonest
@@ -146,7 +147,12 @@ class Speeds:
 
     def _gangs(self, rows: Ints) -> tuple[Gangs, Ints | None]:
         """Gangs as columns; where somebody has shares of the time also the place in `rows` that each belongs to."""
-        state, t, granted = self.state, self.state.tables, self.state.tables.granted
+        owner, option, listed, grants = self._granted(rows)
+        return self._shown(rows, owner, option, listed, grants), owner
+
+    def _granted(self, rows: Ints) -> tuple[Ints | None, Ints, Floats, list[Grant | None]]:
+        """Per gang: the place in `rows` that it belongs to (None: as they stand), its option, its speed by that, its grant."""
+        t, granted = self.state.tables, self.state.tables.granted
         option, listed = t.I[c.OPTION][rows], self.by_options(rows)
         grants: list[Grant | None] = [granted.get(row) for row in rows.tolist()] if granted else [None] * len(rows)
         owner, shares = None, []
@@ -157,11 +163,15 @@ class Speeds:
                 listed[at] = SPEEDS[grant.kind](grant, self.mates(int(rows[at]), grant), float(listed[at]))
         if shares:
             owner, option, listed = self._divided(rows, shares, option, listed, grants)
+        return owner, option, listed, grants
+
+    def _shown(self, rows: Ints, owner: Ints | None, option: Ints, listed: Floats, grants: list[Grant | None]) -> Gangs:
+        state, t = self.state, self.state.tables
         who = rows if owner is None else rows[owner]
         held = (t.options.I[c.O_TYPE][option], t.options.I[c.O_GPUS][option], t.I[c.SPREAD][who])
         moves = (moving(t.F, t.I, who, state.now, c.DONE), np.maximum(t.F[c.SINCE][who], state.now), listed)
         ask: dict[str, Any] = {"_name": self._name, "_mates": self.mates, "_devices": t.lent.devices}
-        return Gangs(state.now, state.learned, t.cluster, who, *held, *moves, tuple(grants), **ask), owner
+        return Gangs(state.now, state.learned, t.cluster, who, *held, *moves, tuple(grants), **ask)
 
     def _divided(
         self, rows: Ints, shares: list[int], option: Ints, listed: Floats, grants: list[Grant | None]
