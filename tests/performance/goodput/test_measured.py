@@ -6,7 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy
 from scipy.interpolate import LinearNDInterpolator
+from scipy.spatial import Delaunay
 
 from gantline.core.errors import NotFoundError
 from gantline.performance.goodput.measured import Application, Profiles, StepTimes, Training, least_rotation, packed_shape
@@ -87,7 +89,19 @@ def test_points_on_a_grid_are_interpolated_in_the_simplex_that_scipy_picks() -> 
     ours, theirs = Triangulation(points, values), LinearNDInterpolator(points, values)
     inside = 0
     for place in product((1, 2, 3, 5, 8, 9), (1, 3, 4, 7, 16), (8, 12, 16, 40, 63.5)):
-        found, wanted = ours.at(np.array(place, dtype=float)), theirs(place)
+        found = ours.at(np.array(place, dtype=float))
         inside += int(np.isfinite(found[0]))
-        np.testing.assert_allclose(found, wanted.reshape(2), rtol=1e-9)
+        np.testing.assert_allclose(found, in_the_simplex_found(theirs.tri, values, place), rtol=1e-9)
+        # Of SciPy 1.10 to 1.18 only 1.13 interpolates in another simplex than it finds (an overlapping one, at one of these places).
+        if not scipy.__version__.startswith("1.13."):
+            np.testing.assert_allclose(found, theirs(place).reshape(2), rtol=1e-9)
     assert inside == 125  # only nine nodes are outside
+
+
+def in_the_simplex_found(mesh: Delaunay, values: np.ndarray, place: tuple[float, float, float]) -> np.ndarray:
+    """Values at a place by solving for its coordinates in the simplex that SciPy's search says it lies in."""
+    simplex = int(mesh.find_simplex(place))
+    if simplex < 0:
+        return np.full(values.shape[1], np.nan)
+    corners = mesh.simplices[simplex]
+    return np.linalg.solve(np.vstack((mesh.points[corners].T, np.ones(4))), np.array([*place, 1.0])) @ values[corners]
