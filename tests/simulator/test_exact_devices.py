@@ -9,8 +9,14 @@ import pytest
 from benchmarks.exact_devices import FirstFree, jobs
 from tests.engine.states import commit, engine_of
 
-from gantline import simulate
+from gantline import Assignments, Plan, simulate
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.phases import PENDING
 from gantline.core.plan import Assignment, Mode
+from gantline.engine.commit import Commit
+from gantline.engine.engine import Engine
+from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holdings
 from gantline.engine.turns_by_hand import TurnsByHand
 from gantline.engine.wanted import Wanted
@@ -50,3 +56,54 @@ def test_only_those_who_change_have_a_turn_and_nobody_is_read_one_by_one(monkeyp
     assert run.summary["decisions"] >= 100
     assert sorted(turns) == list(range(60))
     assert sorted(chains) == list(range(60))
+
+
+def test_a_commit_is_about_those_who_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision after somebody's end compares, and does nothing else; one that starts somebody is about that one."""
+    sizes: list[int] = []
+    whole = Commit.__init__
+
+    def count(self: Commit, grants: Grants, rows: Ints, *rest: Any) -> None:
+        sizes.append(len(rows))
+        whole(self, grants, rows, *rest)
+
+    monkeypatch.setattr(Commit, "__init__", count)
+    run = simulate(jobs(60), "64x8", FirstFree())
+    assert run.summary["completed"] == 60
+    assert sum(sizes) == 60  # each once, when it starts
+    assert len(sizes) <= 62
+
+
+def exact(engine: Engine, *devices: tuple[int, ...], at: float) -> None:
+    """Everybody who is still there is told its devices, nobody anything else."""
+    engine.state.now, places = at, np.arange(len(devices))
+    engine.commit(Plan.assign(Assignments(places, devices=devices)))
+
+
+def test_who_names_devices_is_looked_at_whenever_something_has_happened_to_it() -> None:
+    """An option in force, a ranking in between and a lock are no devices that somebody keeps."""
+    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 2, "min_gpus": 1, "max_gpus": 3, "duration": 1000.0} for k in range(3)]
+    engine = engine_of(rows, "2x4")
+    t, grants = engine.state.tables, engine.grants
+    exact(engine, (0, 1), (2, 3), (4, 5), at=0.0)
+    t.I[c.LOCKED, 0] = 1
+    commit(engine, Assignments([1, 2], gpus=[3, 2]), at=10.0)
+    assert len(grants.devices(1)) == 3
+    t.I[c.LOCKED, 0] = 0
+    exact(engine, (0, 1), (), (), at=20.0)  # no device named: as its option says
+    assert len(grants.devices(1)) == 2
+    exact(engine, (0, 1), grants.devices(1), (4, 5), at=30.0)
+    t.I[c.LOCKED, 0] = 1
+    engine.commit(Plan.rank(np.arange(3.0)))
+    assert set(grants.by_row) == {0}
+    t.I[c.LOCKED, 0] = 0
+    exact(engine, (0, 1), grants.devices(1), (4, 5), at=40.0)
+    assert set(grants.by_row) == {0, 1, 2}  # exact again, although their devices are what they were
+    t.I[c.LOCKED, 2] = 1
+    exact(engine, (0, 1), grants.devices(1), (6, 7), at=50.0)
+    assert grants.devices(2) == (4, 5)
+    t.I[c.LOCKED, 2] = 0
+    exact(engine, (1, 0), (2, 3), (6, 7), at=60.0)
+    assert [grants.devices(row) for row in range(3)] == [(1, 0), (2, 3), (6, 7)]
+    exact(engine, (1, 0), (2, 3), at=70.0)
+    assert t.I[c.PHASE, 2] == PENDING

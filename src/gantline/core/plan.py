@@ -179,6 +179,16 @@ class Assignments(Sequence[Assignment]):
     def has(self, name: str) -> bool:
         return name in self._columns or name in self._ragged
 
+    def tells_only(self, name: str) -> bool:
+        """Whether the plan says nothing of its jobs but this."""
+        return self.has(name) and len(self._columns) + len(self._ragged) == 1
+
+    def some(self, at: NDArray[Any]) -> Assignments:
+        """The assignments at these places."""
+        places = np.arange(len(self))[at].tolist()
+        columns: dict[str, Any] = {name: column[at] for name, column in self._columns.items()}
+        return Assignments(self.job[at], **columns, **{name: [entries[k] for k in places] for name, entries in self._ragged.items()})
+
     def told(self) -> Iterator[tuple[str, NDArray[Any] | tuple[Any, ...]]]:
         """The columns that the plan says something about, by name."""
         yield "job", self.job

@@ -18,6 +18,7 @@ from gantline.core.reasons import Reason
 from gantline.engine.compiled_turns import CompiledTurns
 from gantline.engine.grants import Grants
 from gantline.engine.in_force import Groups
+from gantline.engine.kept import keep
 from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.turns_by_hand import TurnsByHand
 from gantline.engine.wanted import divides_time, sound_numbers
@@ -32,14 +33,28 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: 
     if not grants.left and grants.repeats.seen(who, table):
         state.out[:] = 0, 0, len(state.waiting_rows), 0
         return
-    Commit(grants, who, table, by_hand).run()
+    named: Bools = np.zeros(state.tables.F.shape[1], dtype=np.bool_)
+    if by_hand or not grants.by_row or not grants.in_force.only_devices(table):
+        named[who] = True
+        unmoved = Commit(grants, who, table, named, by_hand).run()
+    else:
+        kept, unmoved = keep(state, grants.in_force, who, table, named)
+        if not unmoved or grants.left or grants.used_fluid:
+            unmoved = Commit(grants, who[~kept], table.some(~kept), named).run()
+        else:
+            state.out[:] = 0
     state.rebuild()
+    state.out[2] = len(state.waiting_rows)
+    if unmoved:
+        grants.repeats.note(who, table)
+    else:
+        grants.repeats.forget(who)
 
 
 class Commit:
-    """One commit of the assignments of a plan; `rows` are the rows that they name, one each."""
+    """One commit of the assignments of a plan; `rows` are the rows that they name, one each, and `named` all rows that may go on."""
 
-    def __init__(self, grants: Grants, rows: Ints, table: Assignments, by_hand: bool = False) -> None:
+    def __init__(self, grants: Grants, rows: Ints, table: Assignments, named: Bools, by_hand: bool = False) -> None:
         self.grants, self.rows, self.table, self.all_by_hand = grants, rows, table, by_hand
         self.state, self.t = grants.state, grants.state.tables
         self.out = self.state.out
@@ -48,12 +63,11 @@ class Commit:
         self.made_up = _filled(table, "devices", "parts")  # their option follows from what they name
         self.options = grants.options.of_table(rows, table)
         self.plain = table.plain_rows()
-        self.named: Bools = np.zeros(self.t.F.shape[1], dtype=np.bool_)
-        self.named[rows] = True
+        self.named = named
         self.special = set(grants.by_row)
 
-    def run(self) -> None:
-        """All steps; state.out gets [started, stopped, waiting left, refused]."""
+    def run(self) -> bool:
+        """All steps; state.out gets [started, stopped, waiting left, refused]. Whether everybody was as the plan wants it comes back."""
         self.out[:] = 0
         phase = self.t.I[c.PHASE][self.rows]
         holds = (phase == STARTING) | (phase == RUNNING)
@@ -71,11 +85,7 @@ class Commit:
             self.t.I[c.REASON, waiting[~self.named[waiting]]] = int(Reason.DEFERRED)
         if over:
             self.t.I[c.REASON, over] = int(Reason.LEASE_ENDED)
-        self.out[2] = len(waiting)
-        if unmoved and self.named[self.state.running_rows].all():
-            self.grants.repeats.note(self.rows, self.table)
-        else:
-            self.grants.repeats.forget()
+        return unmoved and bool(self.named[self.state.running_rows].all())
 
     # --- 1. who keeps what it has -----------------------------------------------------------------------------------
     def _quiet(self, able: Bools) -> Bools:

@@ -161,6 +161,7 @@ class Grants:
                 stopped += 1
             elif self.by_row.pop(row, None) is not None:
                 self.left.add(row)
+                self.in_force.forget(row)
             self.state.tables.F[c.LIMIT_END, row] = np.inf
         self.state.rebuild()
         return stopped

@@ -71,6 +71,16 @@ class InForce:
             found = self._columns[name] = _longer(np.zeros(0, dtype=_type(name)), rows, _default(name))
         return found
 
+    def only_devices(self, table: Assignments) -> bool:
+        """Whether nothing but exact devices was ever asked for, and neither does this plan."""
+        return table.tells_only("devices") and self._columns.keys() == {"devices"}
+
+    @property
+    def epoch(self) -> Ints:
+        """Per row the grant that is in force; below zero: none is known."""
+        self._grow()
+        return self._epoch
+
     def same(self, rows: Ints, table: Assignments, groups: Groups) -> Bools:
         """Which assignments ask for just what their rows were granted and still have, the option aside."""
         self._grow()
@@ -115,7 +125,7 @@ class InForce:
                 for place, row in zip(at.tolist(), who.tolist()):
                     stored[row] = entries[place]
 
-    def forget(self, rows: Ints) -> None:
+    def forget(self, rows: Ints | int) -> None:
         """These rows did not get what they asked for: the next plan looks at them whatever it says."""
         self._grow()
         self._epoch[rows] = -1

@@ -43,15 +43,20 @@ class Repeats:
         self._stood = Stood(self._rows, np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
 
     def note(self, rows: Ints, table: Assignments) -> None:
-        """A commit has just found everybody as the plan wants it; copies, because a policy may write to its arrays again."""
+        """A commit has just found everybody as the plan wants it; copies, because a policy may write to its arrays again.
+
+        A plan about other rows than the one before is not likely to come again, and is not kept.
+        """
+        if not np.array_equal(rows, self._rows):
+            self.forget(rows)
+            return
         t, active = self.state.tables, self.state.rows.copy()
         self._told = {name: column if isinstance(column, tuple) else column.copy() for name, column in _beside_rows(table)}
-        self._rows = rows.copy()
         self._stood = Stood(active, t.I[_INT_COLUMNS, active], t.F[_FLOAT_COLUMNS, active])
 
-    def forget(self) -> None:
-        """A commit has changed something."""
-        self._told = None
+    def forget(self, rows: Ints) -> None:
+        """A commit has changed something, or its plan is about others; the rows are kept to see whether the next plan has them too."""
+        self._told, self._rows = None, rows.copy()
 
     def seen(self, rows: Ints, table: Assignments) -> bool:
         """Whether this is that plan, and everybody stands as then."""
