@@ -49,7 +49,7 @@ stories: $(DEV) ## the long run of the faulty executor: STORIES=10000 seeded sto
 mutants: $(DEV) ## plant defects one by one; which of them do the nearest tests miss?
 	$(PY) .ci/mutants.py $(ROOMS)
 
-test-lowest: ## the tests on the lowest versions admitted, and on the newest Python at hand
+test-lowest: ## the tests on the lowest versions admitted, and on the newest Python at hand (or NEWEST=python3.13)
 	bash .ci/test-lowest $(PYTHON)
 
 bench: $(DEV) ## speed and memory, as ratios to a plain loop
