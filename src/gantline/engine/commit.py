@@ -90,6 +90,8 @@ class Commit:
     # --- 1. who keeps what it has -----------------------------------------------------------------------------------
     def _quiet(self, able: Bools) -> Bools:
         """Which assignments say what is in force already."""
+        if not able.any():
+            return able
         if not self.special:
             return np.asarray(able & self._same_option() & self.plain)
         special = np.fromiter(map(self.special.__contains__, self.rows.tolist()), dtype=np.bool_, count=len(self.rows))
@@ -205,8 +207,8 @@ class Commit:
         force.forget(self.rows[moving[~mine]])
         force.note(self.rows, self.table, self.groups, moving[mine])
         force.shares = self._shares() if self.fluid.any() and got[self.rows[self.fluid]].all() else None
-        rows, acts = (np.concatenate(parts) for parts in zip(compiled.acts(), by_hand.acts()))
-        self.grants.speeds.pay(rows, acts)
+        if self.grants.speeds.about_costs:
+            self.grants.speeds.pay(*(np.concatenate(parts) for parts in zip(compiled.acts(), by_hand.acts())))
         touched.update(compiled.restyled().tolist())
         if self.grants.speeds.about_gangs:
             touched.update(compiled_rows.tolist())
@@ -214,7 +216,7 @@ class Commit:
 
     def _enter_gangs(self, moving: Ints, got: Bools) -> list[int]:
         """What gangs of their own have beyond an option: batch, limit, purpose, a group. Rows whose speed that may change come back."""
-        if not self.special and self.plain.all():
+        if not got.any() or (not self.special and self.plain.all()):
             return []
         found = []
         for place in moving[got[self.rows[moving]]].tolist():

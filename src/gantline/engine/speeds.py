@@ -46,6 +46,11 @@ class Speeds:
         return model is not None and (model.about_gangs or model.about_everyone or overrides(model, "cost") or overrides(model, "observe"))
 
     @property
+    def about_costs(self) -> bool:
+        """Whether the model says what starts, moves and changes of size cost."""
+        return overrides(self.model, "cost")
+
+    @property
     def about_everyone(self) -> bool:
         """Whether all speeds may change when anybody comes or goes."""
         return self.model is not None and bool(self.model.about_everyone)
@@ -91,7 +96,7 @@ class Speeds:
     # --- asking -----------------------------------------------------------------------------------------------------
     def pay(self, rows: Ints, acts: Ints) -> None:
         """Costs as the model says, for each job and size; where it says nothing, those already entered stand."""
-        if not len(rows) or not overrides(self.model, "cost"):
+        if not len(rows) or not self.about_costs:
             return
         gangs, owner = self._gangs(rows)
         places = np.arange(len(rows)) if owner is None else owner
