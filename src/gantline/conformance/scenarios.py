@@ -36,14 +36,14 @@ class Scenario:
         return bool(self.options.get("round"))
 
 
-def some_jobs(name: str, count: int = 14, largest: int = 8, types: tuple[str, ...] = ()) -> tuple[Job, ...]:
-    """Jobs drawn by name: sizes are powers of two, lengths from seconds to half an hour, a few users and queues."""
+def some_jobs(name: str, count: int = 10, largest: int = 8, types: tuple[str, ...] = ()) -> tuple[Job, ...]:
+    """Jobs drawn by name: sizes are powers of two, lengths from seconds to twenty minutes, a few users and queues."""
     draw = stream(0, 0, f"conformance/{name}")
-    arrivals = sorted((draw.random(count) * 900.0).round(1).tolist())
+    arrivals = sorted((draw.random(count) * 500.0).round(1).tolist())
     jobs = []
     for number, arrival in enumerate(arrivals):
         gpus = min(largest, int(2 ** draw.integers(0, 4)))
-        duration = round(10.0 + 1800.0 * float(draw.random()) ** 3, 1)
+        duration = round(10.0 + 1200.0 * float(draw.random()) ** 3, 1)
         job = {"job": f"{name}-{number}", "arrival": arrival, "gpus": gpus, "duration": duration}
         job |= {"user": f"user{draw.integers(3)}", "queue": ("research", "production")[int(draw.integers(2))]}
         job |= {"model": ("resnet50", "vgg16", "lstm")[int(draw.integers(3))], "min_gpus": max(1, gpus // 2), "max_gpus": gpus * 2}
@@ -62,11 +62,11 @@ def equal_jobs(count: int = 9) -> tuple[Job, ...]:
 def _failures() -> tuple[NodeEvent, ...]:
     return (
         NodeEvent(200.0, "node0", "down"),
-        NodeEvent(350.0, "node2", "drain"),
-        NodeEvent(500.0, "node0", "up"),
-        NodeEvent(700.0, "node2", "up"),
-        NodeEvent(800.0, "node1", "down"),
-        NodeEvent(1200.0, "node1", "up"),
+        NodeEvent(300.0, "node2", "drain"),
+        NodeEvent(420.0, "node0", "up"),
+        NodeEvent(560.0, "node2", "up"),
+        NodeEvent(640.0, "node1", "down"),
+        NodeEvent(900.0, "node1", "up"),
     )
 
 
@@ -79,7 +79,7 @@ def scenarios() -> tuple[Scenario, ...]:
         Scenario("rounds", some_jobs("rounds"), options={"round": 60.0}),
         Scenario("events", some_jobs("events")),
         Scenario("two types", some_jobs("types", types=("v100", "k80")), "v100:2x8,k80:2x8", {"round": 45.0, "placement": "consolidated"}),
-        Scenario("failures", some_jobs("failures"), options={"round": 60.0, "node_events": _failures(), "costs": slow}),
+        Scenario("failures", some_jobs("outages"), options={"round": 60.0, "node_events": _failures(), "costs": slow}),
         Scenario("failures on events", some_jobs("failing"), options={"node_events": _failures(), "costs": prompt}),
         Scenario("late decisions", some_jobs("late"), options={"round": 60.0, "latency": 7.0}),
         Scenario("wrong estimates", some_jobs("wrong"), options={"round": 60.0, "estimates": "noisy:1.0", "seed": 3}),

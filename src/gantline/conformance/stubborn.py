@@ -11,7 +11,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 
-_ASKED = 60
+_ASKED = 40
 _ROUND = 60.0
 _MOST_GROWTH = 2.0
 

@@ -81,14 +81,10 @@ class _Case:
 
     @property
     def same_when_watched(self) -> bool:
-        """Whether a run sees no difference between the policy and one that merely passes its answers on: it is nothing but `decide`."""
+        """Whether a run sees no difference between the policy and one that merely passes its answers on."""
         kind = type(self.policy)
-        told = any(hasattr(kind, name) for name in ("told_costs", "told_move_cost", "estimation_error", "configurations"))
-        return (
-            (kind.only_starts, kind.for_regime) == (Policy.only_starts, Policy.for_regime)
-            and not issubclass(kind, OrderPolicy)
-            and not told
-        )
+        plain = (kind.only_starts, kind.for_regime) == (Policy.only_starts, Policy.for_regime)
+        return plain and not issubclass(kind, OrderPolicy)
 
     @property
     def late(self) -> bool:

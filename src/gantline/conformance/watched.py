@@ -22,6 +22,8 @@ from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_sna
 from gantline.core.tables import Tables
 from gantline.simulator.outcome import carry_out
 
+TOLD = ("told_costs", "told_move_cost")
+
 
 @dataclass(frozen=True)
 class Watched(Policy):
@@ -42,6 +44,13 @@ class Watched(Policy):
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset(self.inner.needs)
+
+    def __getattr__(self, name: str) -> Any:
+        """What a run tells those policies that plan for its costs is told to the one under observation."""
+        if name not in TOLD:
+            raise AttributeError(name)
+        tell, tell_pristine = getattr(self.inner, name), getattr(self.pristine, name)
+        return lambda seconds: replace(self, inner=tell(seconds), pristine=tell_pristine(seconds))
 
     def decide(self, snapshot: Snapshot) -> Plan:
         if not self.closely or snapshot.decision % self.closely:
