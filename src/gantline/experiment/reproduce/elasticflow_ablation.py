@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -37,7 +37,8 @@ class ElasticFlowAblation(Study):
     def cases(self, scale: Scale) -> list[Case]:
         path = self.needed()
         speeds = next(iter(sorted(path.parent.rglob("A100.csv"))), path.with_name("A100.csv"))
-        source = TraceSource(file=str(path), format="elasticflow", settings={"throughputs": str(speeds)})
+        settings: dict[str, Any] = {"throughputs": str(speeds)} | ({} if scale == "full" else {"first": 120})
+        source = TraceSource(file=str(path), format="elasticflow", settings=settings)
         clusters = ("a100:8x8", "a100:16x8", "a100:32x8") if scale == "full" else ("a100:8x8", "a100:16x8")
         return Grid(Setting(source, clusters[0], "elasticflow", costs="30"), _POLICIES, vary={"cluster": clusters}).cases()
 

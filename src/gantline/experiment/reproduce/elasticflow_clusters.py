@@ -42,12 +42,13 @@ class ElasticFlowClusters(Study):
         path = self.needed()
         speeds = next(iter(sorted((self.data or path.parent).rglob("A100.csv"))), path.with_name("A100.csv"))
         jobs, seeds = (300, (0, 1, 2, 3, 4)) if scale == "full" else (100, (0,))
+        sizes = ("a100:8x8", "a100:16x8", "a100:32x8")[: 3 if scale == "full" else 2]
         found: list[Case] = []
         for cluster in _CLUSTERS:
             settings = {"throughputs": str(speeds), "first": jobs}
             source = TraceSource(file=str(path.with_name(f"raw_cluster{cluster}.csv.gz")), format="elasticflow", settings=settings)
             base = Setting(source, "a100:8x8", "elasticflow", regime="elasticflow", round=240.0)
-            grid = Grid(base, _POLICIES, vary={"cluster": ("a100:8x8", "a100:16x8", "a100:32x8"), "trace.seed": seeds})
+            grid = Grid(base, _POLICIES, vary={"cluster": sizes, "trace.seed": seeds})
             found += [replace(case, axes={"jobs of": cluster, **case.axes}) for case in grid.cases()]
         return found
 

@@ -55,7 +55,7 @@ class LyraLoans(Study):
         parts = tuple(PolicyChoice("lyra", settings, name) for name, settings in _PARTS.items())
         rules = tuple(PolicyChoice("lyra", {"reclaim": rule, "loans": _CALLED_BACK}, f"reclaim {rule}") for rule in _RULES)
         queues = Grid(base, parts, loads=(1.0, 1.3), seeds=seeds[: 3 if scale == "full" else 1])
-        called = Grid(base.with_value("until", 2 * 3600.0 + 60.0), rules, loads=(6.0,), seeds=tuple(range(8 if scale == "full" else 4)))
+        called = Grid(base.with_value("until", 2 * 3600.0 + 60.0), rules, loads=(6.0,), seeds=tuple(range(8 if scale == "full" else 2)))
         return [*queues.cases(), *called.cases()]
 
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:
