@@ -68,7 +68,7 @@ class ForkedProcess:
 
     def __init__(self, control: socket.socket) -> None:
         """Ask for one; an `OSError` says that there will be none."""
-        self._control = control
+        self._control, self._killed = control, False
         self._channel, channel = socket.socketpair()
         self._status, status = socket.socketpair()
         with channel, status:
@@ -96,12 +96,14 @@ class ForkedProcess:
             return ""
 
     def signal(self, number: int) -> None:
+        self._killed = self._killed or number == signal.SIGKILL
         with contextlib.suppress(OSError):  # the nursery is gone; the worker ends with its channel
             self._control.send(b"%d %d" % (number, self._pid))
 
     def wait(self) -> int:
-        with contextlib.suppress(OSError):
-            self._channel.shutdown(socket.SHUT_RDWR)
+        if not self._killed:  # else it might see the end of its tasks before the signal, which the nursery passes on, and end well
+            with contextlib.suppress(OSError):
+                self._channel.shutdown(socket.SHUT_RDWR)
         code = self._told.readline()
         for one in (self._answers, self._channel, self._told, self._status):
             one.close()
