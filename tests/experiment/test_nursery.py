@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from importlib.metadata import version
 from threading import Event, Thread
 
 import pytest
@@ -67,10 +66,9 @@ def test_nothing_is_forked_beside_other_threads(monkeypatch: pytest.MonkeyPatch)
     Thread(target=stop.wait, daemon=True).start()
     assert not is_alone()
     stop.set()
-    if int(version("polars").split(".")[0]) >= 1:  # its allocator starts threads, unless it is told not to
-        monkeypatch.setattr(processes, "QUIET", "background_thread:true")
-        starter = Starter(several=True)
-        worker = starter.start()
-        assert isinstance(worker, FreshProcess)
-        assert end(worker) == -signal.SIGKILL
-        starter.close()
+    monkeypatch.setattr(processes, "QUIET", "background_thread:true")  # the allocator of polars starts threads, unless it is told not to
+    starter = Starter(several=True)
+    worker = starter.start()
+    assert isinstance(worker, FreshProcess)
+    assert end(worker) == -signal.SIGKILL
+    starter.close()

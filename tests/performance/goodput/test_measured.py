@@ -92,7 +92,8 @@ def test_points_on_a_grid_are_interpolated_in_the_simplex_that_scipy_picks() -> 
         found = ours.at(np.array(place, dtype=float))
         inside += int(np.isfinite(found[0]))
         np.testing.assert_allclose(found, in_the_simplex_found(theirs.tri, values, place), rtol=1e-9)
-        # Of SciPy 1.10 to 1.18 only 1.13 interpolates in another simplex than it finds (an overlapping one, at one of these places).
+        # Of nine versions of SciPy from 1.10 to 1.18 (none of 1.12) only those of 1.13 interpolate in another simplex than they find: an
+        # overlapping one, at one of these places.
         if not scipy.__version__.startswith("1.13."):
             np.testing.assert_allclose(found, theirs(place).reshape(2), rtol=1e-9)
     assert inside == 125  # only nine nodes are outside
