@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 from threading import Event, Thread
@@ -11,7 +14,7 @@ from threading import Event, Thread
 import pytest
 
 from gantline.experiment import processes
-from gantline.experiment.nursery import is_alone
+from gantline.experiment.nursery import ALLOCATOR, QUIET, is_alone
 from gantline.experiment.processes import ForkedProcess, FreshProcess, Starter, WorkerProcess
 
 WORK = """
@@ -58,6 +61,30 @@ def test_workers_are_forked_and_tell_how_they_ended() -> None:
     assert second.exchange("not a task") == ""
     assert (end(first), second.wait()) == (-signal.SIGKILL, 1)
     starter.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+@pytest.mark.parametrize("has_read", [True, False])
+def test_a_worker_whose_sweep_is_gone_ends_without_a_word(has_read: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    """The kernel tells one who reads that the other end is closed, or, where that left something unread, that it was reset."""
+    control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, "-m", "gantline.experiment.nursery"]
+    nursery = subprocess.Popen(command, stdin=other.fileno(), env=os.environ | {ALLOCATOR: QUIET})
+    ours, channel = socket.socketpair()
+    told, status = socket.socketpair()
+    socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno()])
+    for end_of_worker in (other, channel, status):
+        end_of_worker.close()
+    select.select([ours], [], [])
+    if has_read:
+        assert ours.recv(16) == b"ready\n"
+    ours.close()
+    told.shutdown(socket.SHUT_WR)
+    with told.makefile() as lines:
+        assert [int(line) for line in lines][1:] == [0 if has_read else 1]
+    control.close()
+    assert nursery.wait() == 0
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")

@@ -90,8 +90,9 @@ class Nursery:
         if not pid:
             self._be_worker(channel, status)
         channel.close()
-        status.sendall(b"%d\n" % pid)
         self.alive[pid] = status
+        with contextlib.suppress(OSError):  # the sweep was killed; the worker sees it too
+            status.sendall(b"%d\n" % pid)
         return True
 
     def _be_worker(self, channel: socket.socket, status: socket.socket) -> None:
@@ -109,6 +110,8 @@ class Nursery:
                 answers.flush()
                 answer_tasks(tasks, answers)
             code = 0
+        except ConnectionError:
+            pass  # the sweep was killed before there was a task
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:

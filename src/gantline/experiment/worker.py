@@ -16,13 +16,12 @@ from gantline.experiment.workers import encode
 def answer_tasks(tasks: Iterable[str], answers: TextIO) -> None:
     """Answer tasks until there are no more."""
     may_be_ended(sys.stderr.buffer)
-    for line in tasks:
-        answer = encode(perform(Task.read(json.loads(line))))
-        try:
-            answers.write(answer)
+    try:
+        for line in tasks:
+            answers.write(encode(perform(Task.read(json.loads(line)))))
             answers.flush()
-        except BrokenPipeError:
-            os._exit(1)  # the sweep was killed; what is done is stored, and nobody is left to be told
+    except ConnectionError:
+        os._exit(1)  # the sweep was killed; what is done is stored, and nobody is left to be told
 
 
 def main() -> None:
