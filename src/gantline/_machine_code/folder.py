@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 _RECIPE = ("compiler.py", "emit.py", "slots.py", "numba_cache.py", "late.py")  # the sources that say how code is made and called
@@ -34,8 +35,19 @@ def machine() -> str:
     for name in _RECIPE:
         digest.update(Path(__file__).with_name(name).read_bytes())
     features = llvm.get_host_cpu_features().flatten()
-    versions = f"{version('numba')}|{llvm.llvm_version_info}|{np.__version__}|{sys.implementation.cache_tag}"
+    versions = f"{_numba_version()}|{llvm.llvm_version_info}|{np.__version__}|{sys.implementation.cache_tag}"
     return f"{llvm.get_process_triple()}|{llvm.get_host_cpu_name()}|{features}|{versions}|{digest.hexdigest()}"
+
+
+def _numba_version() -> str:
+    """The version of Numba, without importing Numba, or what reads the papers of packages where the package tells it itself."""
+    spec = find_spec("numba")
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        told = re.search(r'"version": "([^"]+)"', Path(spec.origin).with_name("_version.py").read_text(encoding="utf-8"))  # type: ignore[union-attr,arg-type]
+        return told.group(1)  # type: ignore[union-attr]
+    from importlib.metadata import version
+
+    return version("numba")
 
 
 def name_file(name: str, content: str, ending: str) -> Path:

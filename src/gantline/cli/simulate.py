@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from gantline.cli.arguments import PolicyName, Settings, settings_of
 from gantline.cli.console import Form
+from gantline.cli.later import import_later
 from gantline.cli.run_options import SingleRunOptions
 from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
@@ -55,6 +56,7 @@ def simulate(
     """Replay a table of jobs on a cluster under a policy."""
     options = options or SingleRunOptions()
     spec = options.spec()
+    import_later("polars")  # a generated trace and a summary do without
     from gantline.cli import outputs, simulate_words
     from gantline.cli.progress import simulated_jobs
     from gantline.files.clusters import read_cluster

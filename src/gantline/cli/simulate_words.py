@@ -57,9 +57,17 @@ def _tell_load(run: Run) -> None:
     """The overload guard."""
     if run.summary["jobs"] < MANY:
         return
-    from gantline.report.metrics.steadiness import steadiness
+    import numpy as np
 
-    found = steadiness(run)
+    from gantline.core import columns as c
+    from gantline.report.steady import judge
+    from gantline.simulator.queue_steps import let_in, queue_steps
+
+    F, I, told = run.tables.F, run.tables.I, run.summary
+    rows = let_in(run.tables)
+    marks = [(0.0, 0), *told["joined_gpus"]]
+    devices = np.array([time for time, _ in marks]), np.array([told["gpus"] + count for _, count in marks], dtype=np.float64)
+    found = judge(F[c.ARRIVAL][rows], (I[c.GPUS] * F[c.WORK])[rows], queue_steps(run.tables, run.log), devices)
     if not found.steady:
         say(f"warning: {found}")
 

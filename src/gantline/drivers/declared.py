@@ -9,7 +9,6 @@ from gantline.core.arrays import Floats
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.dense import fits_dense, run_on_records
-from gantline.drivers.linear_loop import Declared, run_linear
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -50,6 +49,8 @@ def run_read(engine: Engine, key: LinearKey, numbers: Floats, bounds: lc.LoopBou
 
 def _run_on_tables(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> bool:
     """Everything that records cannot say."""
+    from gantline.drivers.linear_loop import Declared, run_linear  # most runs do without
+
     state = engine.state
     clock = lc.clock(state.regime, bounds)
     declared = Declared(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))

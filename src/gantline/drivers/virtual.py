@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +23,6 @@ from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
 from gantline.drivers.dense import knows
 from gantline.drivers.loop_clock import CUT, STALL, LoopBounds
-from gantline.drivers.python_keys.choose import run_key
-from gantline.drivers.python_keys.loop import ASK, NOT_BEGUN, STALLED
-from gantline.drivers.python_keys.run import LoopEnd
 from gantline.drivers.quota import admit_by_quota
 from gantline.engine import lists as ls
 from gantline.engine.advance import finish_due, next_finish, observe
@@ -33,8 +31,10 @@ from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
-from gantline.performance.goodput.measured import Profiles
 from gantline.policies.registry import make_policy
+
+if TYPE_CHECKING:
+    from gantline.performance.goodput.measured import Profiles
 
 
 @dataclass
@@ -76,13 +76,17 @@ class Simulation:
             if run_declared(self.engine, key, self.bounds):
                 self._cut()
         elif self._needs_no_python():
-            self._go_on_after(run_key(self.engine, self.bounds))
+            self._run_key()
         else:
             self._run_steps()
         self.engine.grants.close_open_intervals()
 
-    def _go_on_after(self, ending: LoopEnd) -> None:
+    def _run_key(self) -> None:
         """Where the loop of keys in Python does not know on, the stepping loop does; all of it, where it does not even begin."""
+        from gantline.drivers.python_keys.choose import run_key  # runs of declared keys do without
+        from gantline.drivers.python_keys.loop import ASK, NOT_BEGUN, STALLED
+
+        ending = run_key(self.engine, self.bounds)
         self._seen = self.state.now
         if ending.code == CUT:
             self._cut()

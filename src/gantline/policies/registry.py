@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import entry_points
+from collections.abc import Iterable
 from typing import Any
 
 from gantline.core.errors import NotFoundError, UsageError, near
@@ -81,16 +81,23 @@ _KNOWN = {
 }
 
 
+def _installed() -> Iterable[Any]:
+    """What installed packages offer."""
+    from importlib.metadata import entry_points  # reads the papers of packages with what reads mail
+
+    return entry_points(group="gantline.policies")
+
+
 def policy_names() -> list[str]:
     """Every registered name, our own and those of installed packages."""
-    return sorted({*_KNOWN, *(point.name for point in entry_points(group="gantline.policies"))})
+    return sorted({*_KNOWN, *(point.name for point in _installed())})
 
 
 def find_policy(name: str) -> type[Policy]:
     """The class behind a name."""
     target = _KNOWN.get(name)
     if target is None:
-        for point in entry_points(group="gantline.policies"):
+        for point in _installed():
             if point.name == name:
                 return _checked(point.load(), name)
         raise NotFoundError(f"no policy '{name}'", where="--policy", fix=near(name, policy_names()))

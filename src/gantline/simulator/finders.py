@@ -10,14 +10,36 @@ from typing import Any
 from gantline.admission.rules import find_admission
 from gantline.core.cluster import Cluster
 from gantline.engine.regime import find_regime
-from gantline.files.node_events import read_node_events
 from gantline.files.prices import read_prices
-from gantline.files.profiles import read_profiles
-from gantline.files.throughputs import read_throughputs
 from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import find_estimates
 from gantline.placement.rules import find_placement
 from gantline.simulator.spec import RunSpec
+
+
+def _node_events(path: str, cluster: Cluster) -> Any:
+    if not path:
+        return ()
+    from gantline.files.node_events import read_node_events
+
+    return read_node_events(Path(path), cluster)
+
+
+def _throughputs(path: str, cluster: Cluster) -> Any:
+    if not path:
+        return None
+    from gantline.files.throughputs import read_throughputs
+
+    return read_throughputs(path)
+
+
+def _profiles(path: str, cluster: Cluster) -> Any:
+    if not path:
+        return None
+    from gantline.files.profiles import read_profiles
+
+    return read_profiles(path)
+
 
 #: option -> what finds the thing from a text; where nothing is named, the text is empty
 FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
@@ -26,9 +48,9 @@ FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
     "regime": lambda text, _: find_regime(text),
     "estimates": lambda text, _: find_estimates(text),
     "costs": lambda text, _: Costs.parse(text),
-    "node_events": lambda text, cluster: read_node_events(Path(text), cluster) if text else (),
-    "throughputs": lambda text, _: read_throughputs(text) if text else None,
-    "profiles": lambda text, _: read_profiles(text) if text else None,
+    "node_events": _node_events,
+    "throughputs": _throughputs,
+    "profiles": _profiles,
     "prices": lambda text, _: read_prices(text or None),
 }
 

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, near
 from gantline.core.options import Option, OptionTable
 from gantline.core.tables import Tables
 from gantline.core.units import LONGEST
 from gantline.placement.skew import is_sensitive
+from gantline.workload.drawn import Drawn
 from gantline.workload.options import parse_options
 from gantline.workload.trace import Trace
 
 
 def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, checkpoint: float = 0.0, sizes_bind: bool = True) -> Tables:
     """Tables with one row per job of the trace, none of which has arrived yet; unless sizes bind, who asks for too much may get less."""
-    frame = trace.frame
-    tables = Tables.empty(cluster, frame.height)
+    tables = Tables.empty(cluster, len(trace))
     F, I = tables.F, tables.I
-    tables.names = frame["job"].to_list
-    F[c.ARRIVAL] = frame["arrival"].to_numpy()
-    F[c.WORK] = frame["duration"].to_numpy()
+    tables.names = partial(trace.texts, "job")
+    F[c.ARRIVAL] = trace.numbers("arrival")
+    F[c.WORK] = trace.numbers("duration")
     F[c.ESTIMATE] = F[c.WORK]
     if checkpoint:
         F[c.CHECKPOINT] = checkpoint
-    I[c.GPUS] = frame["gpus"].to_numpy()
+    I[c.GPUS] = trace.numbers("gpus")
     for name, column in (("deadline", c.DEADLINE), ("priority", c.PRIORITY), ("weight", c.WEIGHT)):
-        if name in frame.columns:
-            values = frame[name].cast(pl.Float64).to_numpy()
+        if name in trace.columns:
+            values = _floats(trace, name)
             F[column] = np.where(np.isnan(values), F[column], values)
     for names, name, column in (
         (tables.users, "user", c.USER),
@@ -39,15 +41,15 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
         (tables.apps, "app", c.APP),
         (tables.models, "model", c.MODEL),
     ):
-        if name in frame.columns:
-            names[:], I[column] = _codes(frame, name)
+        if name in trace.columns and len(trace):
+            names[:], I[column] = trace.codes(name)
     for name, column in (("min_gpus", c.MIN_GPUS), ("max_gpus", c.MAX_GPUS)):
-        I[column] = frame[name].fill_null(frame["gpus"]).to_numpy() if name in frame.columns else I[c.GPUS]
+        I[column] = trace.frame[name].fill_null(trace.frame["gpus"]).to_numpy() if name in trace.columns else I[c.GPUS]
     sensitive = np.array([is_sensitive(model, skew_limit) for model in tables.models], dtype=np.int64)
     if sensitive.any():
         I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]
-    if "gpu_demand" in frame.columns:
-        tables.metrics["gpu_demand"] = frame["gpu_demand"].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
+    if "gpu_demand" in trace.columns:
+        tables.metrics["gpu_demand"] = trace.frame["gpu_demand"].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
     _fill_options(trace, cluster, tables)
     if sizes_bind:
         _check_sizes(trace, cluster, tables)
@@ -55,27 +57,22 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
     return tables
 
 
-def _codes(frame: pl.DataFrame, name: str) -> tuple[list[str], Ints]:
-    """Names in order of appearance and a code per row; code 0 is the empty name when the column is absent."""
-    if name not in frame.columns or frame.height == 0:
-        return [""], np.zeros(frame.height, dtype=np.int64)
-    column = frame[name].fill_null("").cast(pl.String)
-    names = column.unique(maintain_order=True)
-    return names.to_list(), column.cast(pl.Enum(names)).to_physical().to_numpy()
+def _floats(trace: Trace, name: str) -> Floats:
+    """A column of numbers, whatever they are stored as."""
+    return trace.numbers(name).astype(np.float64) if isinstance(trace.given, Drawn) else trace.given[name].cast(pl.Float64).to_numpy()
 
 
 def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
-    frame = trace.frame
-    rows = frame.height
+    rows = len(trace)
     I = tables.I
-    if "options" in frame.columns:
+    if "options" in trace.columns:
         _alternatives(trace, cluster, tables)
         return
     gpu_types = [code for code, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]
     default = np.array(gpu_types or [0], dtype=np.int64)
     wanted: Ints | None = None
-    if "type" in frame.columns:
-        names, code = _codes(frame, "type")
+    if "type" in trace.columns and rows:
+        names, code = trace.codes("type")
         kinds = np.array([cluster.type_code(name) if name else -2 for name in names], dtype=np.int64)
         wanted = kinds[code]
         absent = np.flatnonzero(wanted == -1)
@@ -99,8 +96,8 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
         kinds = np.where(anywhere[owner], default[np.minimum(place, len(default) - 1)], wanted[owner])
     table = OptionTable.rigid(kinds, I[c.GPUS][owner])
     for name, column in (("cpus", c.O_CPUS), ("memory", c.O_MEMORY)):
-        if name in frame.columns and any(getattr(node, name) > 0 for node in cluster.nodes):
-            amount = np.nan_to_num(frame[name].cast(pl.Float64).to_numpy())
+        if name in trace.columns and any(getattr(node, name) > 0 for node in cluster.nodes):
+            amount = np.nan_to_num(_floats(trace, name))
             table.F[column] = amount[owner] / np.maximum(I[c.GPUS][owner], 1)
     tables.options = table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -13,11 +13,13 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
-from gantline.drivers.journal import Journal
 from gantline.engine import log as g
 from gantline.engine.engine import Refused
 from gantline.engine.log import Log
 from gantline.simulator.series import series_of
+
+if TYPE_CHECKING:
+    from gantline.drivers.journal import Journal
 
 _STATES = {
     Phase.FUTURE: "future",

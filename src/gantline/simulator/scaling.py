@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, UsageError
-from gantline.performance.parameter_servers import TERMS, ServerJob, ServerModel
-from gantline.performance.scaling import Scaling, ScalingModel
 from gantline.workload.trace import Trace
+
+if TYPE_CHECKING:
+    from gantline.performance.parameter_servers import ServerModel
+    from gantline.performance.scaling import Scaling, ScalingModel
 
 
 def scaling_model(trace: Trace, cluster: Cluster) -> ScalingModel | ServerModel | None:
     """The model of the column `scaling`; None where no job has a curve. A curve that cannot be meant is told with its line."""
-    frame = trace.frame
-    if "scaling" not in frame.columns:
+    if "scaling" not in trace.columns:
         return None
+    frame = trace.frame
+    from gantline.performance.parameter_servers import TERMS
+    from gantline.performance.scaling import Scaling, ScalingModel
+
     texts = [text or "" for text in frame["scaling"].to_list()]
     with_servers = [text.partition("=")[0].strip() in TERMS for text in texts]
     if any(with_servers):
@@ -32,6 +39,8 @@ def scaling_model(trace: Trace, cluster: Cluster) -> ScalingModel | ServerModel 
 
 def _servers(trace: Trace, texts: list[str], with_servers: list[bool]) -> ServerModel:
     """Jobs that train with parameter servers; others may be beside them only without a curve."""
+    from gantline.performance.parameter_servers import ServerJob, ServerModel
+
     frame, jobs = trace.frame, {}
     for row, text in enumerate(texts):
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gantline._machine_code import let_go
 from gantline.admission.rules import AdmissionRule
@@ -15,7 +15,6 @@ from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.choice import make_driver
-from gantline.drivers.journal import Journal
 from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime
@@ -25,19 +24,12 @@ from gantline.files.policies import read_settings
 from gantline.imitations.registry import find_imitation
 from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates
-from gantline.performance.gavel_model import GavelModel
-from gantline.performance.goodput.measured import Profiles
-from gantline.performance.goodput.online import OnlineGoodput
-from gantline.performance.learned_curves import LearnedCurves, read_scaling
-from gantline.performance.parameter_servers import ServerModel
-from gantline.performance.throughput_table import ThroughputTable
 from gantline.placement.rules import PlacementRule
 from gantline.policies.registry import make_policy
 from gantline.simulator.bill import bill, with_costs, with_prices
 from gantline.simulator.budget import guard_of
 from gantline.simulator.changes import changes_of
 from gantline.simulator.finders import find
-from gantline.simulator.goodput import check_alone, use_profiles
 from gantline.simulator.load import load_tables
 from gantline.simulator.provided import provided_needs
 from gantline.simulator.run import Run
@@ -45,10 +37,14 @@ from gantline.simulator.scaling import scaling_model
 from gantline.simulator.signature import with_options
 from gantline.simulator.spec import RunSpec
 from gantline.simulator.summary import summarise
-from gantline.simulator.throughputs import estimation_summary, use_throughputs
 from gantline.workload.generators.registry import generator_names
 from gantline.workload.option_estimates import fill_option_estimates
 from gantline.workload.trace import Trace
+
+if TYPE_CHECKING:  # what only some runs need is imported where it is needed: a small run takes less time than its imports
+    from gantline.drivers.journal import Journal
+    from gantline.performance.goodput.measured import Profiles
+    from gantline.performance.throughput_table import ThroughputTable
 
 
 @with_options
@@ -103,13 +99,20 @@ def simulate(
         if find_imitation(way.name) is not None:
             fix = "leave that out, or use --regime pollux, sia or default"
             raise RefusedError(f"regime '{way.name}' does not use profiles", where="--profiles", fix=fix)
-        check_alone(performance=performance, throughputs=speeds, scaling=read_scaling(spec.scaling))
+        from gantline.simulator.goodput import check_alone, use_profiles
+
+        check_alone(performance=performance, throughputs=speeds, scaling=_noise(spec.scaling))
         jobs, performance = use_profiles(jobs, place, profiles, chosen, way.round)
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
     tables.performance = performance if performance is not None else scaling_model(jobs, place)
     if speeds is not None:
+        from gantline.simulator.throughputs import use_throughputs
+
         tables.performance = use_throughputs(tables, jobs, speeds, across=spec.across_nodes)
-    if (noise := read_scaling(spec.scaling)) is not None:
+    if (noise := _noise(spec.scaling)) is not None:
+        from gantline.performance.learned_curves import LearnedCurves
+        from gantline.performance.parameter_servers import ServerModel
+
         if speeds is not None or isinstance(tables.performance, ServerModel) or find_imitation(way.name) is not None:
             fix = "leave it out: throughputs, parameter servers and other people's simulators have ways of their own"
             raise RefusedError("speeds cannot be learned in this run", where="--scaling", fix=fix)
@@ -118,7 +121,7 @@ def simulate(
     guess.fill(tables, spec.seed)
     fill_option_estimates(tables, jobs, guess, spec.seed)
     state = State(tables, way, rule, price, spec.min_run, spec.seed)
-    journal = Journal() if record is True else (record or None)
+    journal = _journal(record)
     engine = Engine(state, chosen)
     engine.guard, engine.turns.tell = guard_of(chosen, spec.budget), on_lost
     window = _window(spec.track, tables.count, way)
@@ -136,8 +139,7 @@ def simulate(
         if spec.executor != "instant" or wishes:
             what = f"regime '{way.name}' is run by a loop of its own, which has no executor and takes no inputs"
             raise RefusedError(what, where="--executor", fix="leave that out, or use a regime that the engine runs")
-        if performance is not None and not isinstance(performance, GavelModel):
-            raise RefusedError(f"regime '{way.name}' would not ask a model", where="performance", fix="leave it out")
+        _check_imitation(way.name, performance)
         counted = imitate(simulation, jobs)
     else:
         simulation.run()
@@ -145,9 +147,8 @@ def simulate(
         counted_changes = changes_of(simulation)
     let_go()
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | counted_changes | (counted or {})
-    summary |= estimation_summary(chosen, tables.performance, spec.seed)
-    if isinstance(tables.performance, OnlineGoodput) and tables.performance.learns:
-        summary |= tables.performance.belief_errors(state.learned)
+    if tables.performance is not None:
+        summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})
     summary["wall_seconds"] = time.perf_counter() - began
@@ -166,6 +167,41 @@ def _trace(trace: Any, seed: int) -> Trace:
     if isinstance(trace, list):
         return Trace.from_records(trace)
     return Trace.from_frame(trace)
+
+
+def _noise(scaling: str) -> float | None:
+    """How far reports of speeds are off, where they are to be learned."""
+    if scaling == "listed":
+        return None
+    from gantline.performance.learned_curves import read_scaling
+
+    return read_scaling(scaling)
+
+
+def _journal(record: bool | Journal) -> Journal | None:
+    if record is not True:
+        return record or None
+    from gantline.drivers.journal import Journal
+
+    return Journal()
+
+
+def _check_imitation(regime: str, performance: Any) -> None:
+    from gantline.performance.gavel_model import GavelModel
+
+    if performance is not None and not isinstance(performance, GavelModel):
+        raise RefusedError(f"regime '{regime}' would not ask a model", where="performance", fix="leave it out")
+
+
+def _told_by_models(policy: Policy, model: Any, learned: Any, seed: int) -> dict[str, Any]:
+    """What models add to the summary: how far off the policy's estimates of pairs were, and its beliefs about goodput."""
+    from gantline.performance.goodput.online import OnlineGoodput
+    from gantline.simulator.throughputs import estimation_summary
+
+    found = estimation_summary(policy, model, seed)
+    if isinstance(model, OnlineGoodput) and model.learns:
+        found |= model.belief_errors(learned)
+    return found
 
 
 def _path(text: str) -> Path | None:

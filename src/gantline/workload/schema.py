@@ -6,7 +6,7 @@ only when they are known. Columns that are not listed here are kept as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,15 +26,20 @@ class TraceColumn:
     kind: Kind
     unit: str
     meaning: str
-    empty: pl.Expr | None = None
+    empty: Callable[[], pl.Expr] | None = None
 
     @property
     def dtype(self) -> type[pl.DataType]:
         return {"text": pl.String, "number": pl.Float64, "whole": pl.Int64}[self.kind]
 
 
-_NOTHING = pl.lit("")
-_REQUEST = pl.col("gpus")
+def _nothing() -> pl.Expr:
+    return pl.lit("")
+
+
+def _request() -> pl.Expr:
+    return pl.col("gpus")
+
 
 COLUMNS: Mapping[str, TraceColumn] = {
     column.name: column
@@ -43,37 +48,37 @@ COLUMNS: Mapping[str, TraceColumn] = {
         TraceColumn("arrival", "number", "s", "when the job is submitted, from the start of the trace; never decreasing"),
         TraceColumn("gpus", "whole", "GPUs", "how many GPUs the job asks for"),
         TraceColumn("duration", "number", "s", "run time on the GPUs asked for"),
-        TraceColumn("user", "text", "", "who submitted it", _NOTHING),
-        TraceColumn("queue", "text", "", "queue, virtual cluster or partition", _NOTHING),
-        TraceColumn("app", "text", "", "application or group of jobs that belong together", _NOTHING),
-        TraceColumn("model", "text", "", "neural network that is trained", _NOTHING),
-        TraceColumn("type", "text", "", "device type asked for", _NOTHING),
-        TraceColumn("options", "text", "", "alternatives: type:gpus[/cpus][/memory]=seconds joined by |", _NOTHING),
-        TraceColumn("min_gpus", "whole", "GPUs", "fewest GPUs it can run on; empty: as requested", _REQUEST),
-        TraceColumn("max_gpus", "whole", "GPUs", "most GPUs it can use; empty: as requested", _REQUEST),
-        TraceColumn("work", "number", "", "amount of work; empty: the duration, that is rate 1", pl.col("duration")),
-        TraceColumn("priority", "number", "", "higher goes first; empty: 0", pl.lit(0.0)),
-        TraceColumn("weight", "number", "", "share of a fair policy; empty: 1", pl.lit(1.0)),
+        TraceColumn("user", "text", "", "who submitted it", _nothing),
+        TraceColumn("queue", "text", "", "queue, virtual cluster or partition", _nothing),
+        TraceColumn("app", "text", "", "application or group of jobs that belong together", _nothing),
+        TraceColumn("model", "text", "", "neural network that is trained", _nothing),
+        TraceColumn("type", "text", "", "device type asked for", _nothing),
+        TraceColumn("options", "text", "", "alternatives: type:gpus[/cpus][/memory]=seconds joined by |", _nothing),
+        TraceColumn("min_gpus", "whole", "GPUs", "fewest GPUs it can run on; empty: as requested", _request),
+        TraceColumn("max_gpus", "whole", "GPUs", "most GPUs it can use; empty: as requested", _request),
+        TraceColumn("work", "number", "", "amount of work; empty: the duration, that is rate 1", lambda: pl.col("duration")),
+        TraceColumn("priority", "number", "", "higher goes first; empty: 0", lambda: pl.lit(0.0)),
+        TraceColumn("weight", "number", "", "share of a fair policy; empty: 1", lambda: pl.lit(1.0)),
         TraceColumn("deadline", "number", "s", "when it should be done, from the start of the trace; empty: none"),
         TraceColumn("started", "number", "s", "when it really started, where a log tells; empty: unknown"),
         TraceColumn("ended", "number", "s", "when it really ended, where a log tells; empty: unknown"),
         TraceColumn("cpus", "number", "CPUs", "CPU cores of the whole job; empty: unknown"),
         TraceColumn("memory", "number", "GB", "main memory of the whole job; empty: unknown"),
-        TraceColumn("outcome", "text", "", "how it really ended: completed, failed or killed; empty: unknown", _NOTHING),
+        TraceColumn("outcome", "text", "", "how it really ended: completed, failed or killed; empty: unknown", _nothing),
         TraceColumn("gpu_demand", "number", "GPUs", "what it really needs of its GPUs, such as 0.3 of one; empty: all of them"),
         TraceColumn("attempts", "whole", "", "how often it was started; empty: unknown"),
         TraceColumn("batch_size", "whole", "", "training samples per step; empty: unknown"),
         TraceColumn(
-            "kind", "text", "", "how it uses GPUs: adaptive, strong-scaling, rigid or hybrid; empty: as the policy assumes", _NOTHING
+            "kind", "text", "", "how it uses GPUs: adaptive, strong-scaling, rigid or hybrid; empty: as the policy assumes", _nothing
         ),
         TraceColumn(
-            "stages", "text", "", "pipeline stages of a hybrid job, GPUs of one replica: dgx:2|rtx:8; empty: as profiled", _NOTHING
+            "stages", "text", "", "pipeline stages of a hybrid job, GPUs of one replica: dgx:2|rtx:8; empty: as profiled", _nothing
         ),
-        TraceColumn("reserved", "text", "", "GPUs that are kept for it, such as dgx:8; empty: none", _NOTHING),
+        TraceColumn("reserved", "text", "", "GPUs that are kept for it, such as dgx:8; empty: none", _nothing),
         TraceColumn(
-            "scaling", "text", "", "times that a training step is made of: fixed=0.02;sample=0.001;within=0.05; empty: none", _NOTHING
+            "scaling", "text", "", "times that a training step is made of: fixed=0.02;sample=0.001;within=0.05; empty: none", _nothing
         ),
-        TraceColumn("throughput_key", "text", "", "row of a throughput table; empty: none", _NOTHING),
+        TraceColumn("throughput_key", "text", "", "row of a throughput table; empty: none", _nothing),
     )
 }
 
@@ -81,7 +86,7 @@ COLUMNS: Mapping[str, TraceColumn] = {
 def fill_empty(frame: pl.DataFrame) -> pl.DataFrame:
     """The same rows with each empty cell replaced by what it stands for."""
     known = [COLUMNS[name] for name in frame.columns if name in COLUMNS]
-    return frame.with_columns(pl.col(column.name).fill_null(column.empty) for column in known if column.empty is not None)
+    return frame.with_columns(pl.col(column.name).fill_null(column.empty()) for column in known if column.empty is not None)
 
 
 def unknown_columns(frame: pl.DataFrame) -> list[str]:

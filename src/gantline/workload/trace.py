@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from gantline.core.arrays import Ints
 from gantline.core.errors import TraceError
-from gantline.workload.cells import typed
-from gantline.workload.faults import contradictions, missing_columns
-from gantline.workload.finding import Finding
-from gantline.workload.read import RawTable, read_table
-from gantline.workload.rename import native
+from gantline.workload.drawn import Drawn
 from gantline.workload.schema import COLUMNS, REQUIRED, fill_empty, unknown_columns
-from gantline.workload.write import write_frame
+
+if TYPE_CHECKING:
+    from gantline.workload.finding import Finding
+    from gantline.workload.read import RawTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,18 +29,20 @@ class Trace:
 
     ``source`` says where the rows come from and ``notes`` what was dropped, repaired or assumed on the way. Build one
     with :meth:`load`, :meth:`from_frame` or :meth:`from_records`, which check every row; the constructor only checks
-    that the required columns are there with their types.
+    that the required columns are there with their types. What a generator has drawn becomes a frame when somebody asks for it.
     """
 
-    frame: pl.DataFrame
+    given: pl.DataFrame | Drawn
     source: str = ""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in REQUIRED:
-            if name not in self.frame.columns:
+            if name not in self.columns:
                 raise TraceError(f"column '{name}' is missing", file=self.source, field=name)
-        for name, dtype in self.frame.schema.items():
+        if isinstance(self.given, Drawn):
+            return
+        for name, dtype in self.given.schema.items():
             if name in COLUMNS and dtype != COLUMNS[name].dtype:
                 what = f"holds {dtype} values, not {COLUMNS[name].dtype.__name__}"
                 raise TraceError(what, file=self.source, field=name, fix="use Trace.from_frame")
@@ -57,6 +60,8 @@ class Trace:
             from gantline.workload.importers.registry import import_trace
 
             return import_trace(format, path, options)
+        from gantline.workload.read import read_table
+
         return cls.from_table(read_table(Path(path)))
 
     @classmethod
@@ -72,6 +77,8 @@ class Trace:
     @classmethod
     def from_frame(cls, frame: Any, source: str = "frame", notes: Iterable[str] = ()) -> Trace:
         """The trace in a polars frame, a pandas frame, or anything else that polars can take rows from."""
+        from gantline.workload.read import RawTable
+
         if not isinstance(frame, pl.DataFrame):
             frame = _from_pandas(frame) if hasattr(frame, "dtypes") else pl.DataFrame(frame)
         return cls.from_table(RawTable(frame, source), notes)
@@ -79,6 +86,8 @@ class Trace:
     @classmethod
     def from_records(cls, records: Iterable[Mapping[str, Any]], source: str = "records") -> Trace:
         """The trace in a list of mappings, one per job."""
+        from gantline.workload.read import RawTable
+
         rows = [dict(record) for record in records]
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names}
@@ -87,6 +96,10 @@ class Trace:
     @classmethod
     def from_table(cls, raw: RawTable, notes: Iterable[str] = ()) -> Trace:
         """The trace in rows that know their lines; refuses the first contradictory one."""
+        from gantline.workload.cells import typed
+        from gantline.workload.faults import contradictions, missing_columns
+        from gantline.workload.rename import native
+
         if raw.frame.width == 0:
             raise raw.error("holds no jobs", fix="a trace needs at least one row")
         named, said = native(raw.frame)
@@ -109,21 +122,50 @@ class Trace:
 
     def save(self, path: str | Path) -> Path:
         """Write the rows to a ``.csv``, ``.jsonl`` or ``.parquet`` file (``.gz`` may follow the first two)."""
+        from gantline.workload.write import write_frame
+
         return write_frame(self.frame, Path(path))
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The rows as a polars frame."""
+        return self.given.frame() if isinstance(self.given, Drawn) else self.given
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the columns."""
+        return tuple(self.given.columns)
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """A column of numbers; not a number where a cell is empty."""
+        return self.given.columns[name] if isinstance(self.given, Drawn) else self.given[name].to_numpy()
+
+    def texts(self, name: str) -> list[str]:
+        """A column of text."""
+        return list(self.given.columns[name]) if isinstance(self.given, Drawn) else self.given[name].to_list()
+
+    def codes(self, name: str) -> tuple[list[str], Ints]:
+        """The texts of a column in order of appearance, and a number per row that says which; an empty cell is the empty text."""
+        if isinstance(self.given, Drawn):
+            return self.given.codes(name)
+        column = self.given[name].fill_null("").cast(pl.String)
+        names = column.unique(maintain_order=True)
+        return names.to_list(), column.cast(pl.Enum(names)).to_physical().to_numpy()
 
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the content, the same for every file format and column order."""
         digest = hashlib.sha256()
-        for name in sorted(self.frame.columns):
-            series = self.frame[name]
-            digest.update(f"{name}\0{series.dtype}\0{len(series)}\0".encode())
-            for part in content(series):
+        given = self.given
+        for name in sorted(self.columns):
+            kind = given.kind(name) if isinstance(given, Drawn) else given[name].dtype
+            digest.update(f"{name}\0{kind}\0{len(self)}\0".encode())
+            for part in given.content(name) if isinstance(given, Drawn) else content(given[name]):
                 digest.update(part)
         return digest.hexdigest()
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self.given)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Trace) and self.hash == other.hash

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gantline.report.areas import integral
 from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
 from gantline.report.figures.durations import unit_for
 from gantline.report.frames import RunLike, settled, span_of
 from gantline.report.metrics.sharing import held_over_time, machines, progress_over_time
-from gantline.report.metrics.steps import integral
 
 MOST_USERS = 8
 SLICES = 200

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from gantline.report.metrics.steps import integral
+from gantline.report.areas import integral
 
 RhoDefinition = Literal["share", "contention", "static"]
 

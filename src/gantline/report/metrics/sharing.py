@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats
+from gantline.report.areas import integral
 from gantline.report.frames import RunLike, node_gpus_of, settled, span_of
-from gantline.report.metrics.steps import integral
 
 Steps = dict[str, tuple[Floats, Floats]]
 

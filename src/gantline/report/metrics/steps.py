@@ -7,34 +7,18 @@ import math
 import numpy as np
 import polars as pl
 
-from gantline.core.arrays import Floats
-
-
-def integral(times: Floats, values: Floats, at: Floats) -> Floats:
-    """The integral of a step function from its first row up to each of the moments ``at``.
-
-    The function is zero before its first row and keeps its last value after its last row.
-    """
-    if times.size == 0:
-        return np.zeros_like(at)
-    areas = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(times))))
-    row = np.searchsorted(times, at, side="right") - 1
-    inside = np.maximum(row, 0)
-    return np.where(row < 0, 0.0, areas[inside] + values[inside] * (at - times[inside]))
+from gantline.report.areas import Steps, integral, mean
 
 
 def time_mean(series: pl.DataFrame, column: str, start: float, end: float) -> float:
     """The mean of a column over the time from ``start`` to ``end``."""
-    if not end > start:
-        return math.nan
-    area = integral(*_columns(series, column), np.array([start, end]))
-    return float((area[1] - area[0]) / (end - start))
+    return mean(steps_of(series, column), start, end)
 
 
 def time_ratio(series: pl.DataFrame, above: str, below: str, start: float, end: float) -> float:
     """The integral of one column over that of another; NaN where the second one is zero throughout."""
     moments = np.array([start, end])
-    over, under = (np.diff(integral(*_columns(series, column), moments))[0] for column in (above, below))
+    over, under = (np.diff(integral(*steps_of(series, column), moments))[0] for column in (above, below))
     return float(over / under) if under > 0 else math.nan
 
 
@@ -44,10 +28,11 @@ def bin_means(series: pl.DataFrame, columns: list[str], start: float, end: float
     width = (end - start) / bins
     found = {"time": edges[:-1]}
     for column in columns:
-        found[column] = np.diff(integral(*_columns(series, column), edges)) / width if width > 0 else np.zeros(bins)
+        found[column] = np.diff(integral(*steps_of(series, column), edges)) / width if width > 0 else np.zeros(bins)
     return pl.DataFrame(found)
 
 
-def _columns(series: pl.DataFrame, column: str) -> tuple[Floats, Floats]:
+def steps_of(series: pl.DataFrame, column: str) -> Steps:
+    """A column over time; an empty cell is zero."""
     ordered = series.select("time", pl.col(column).cast(pl.Float64).fill_null(0.0).fill_nan(0.0)).sort("time", maintain_order=True)
     return ordered["time"].to_numpy(), ordered[column].to_numpy()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
@@ -27,11 +27,7 @@ def generate_workload(settings: WorkloadSettings, seed: int = 0, name: str = "wo
     """Draw a workload; each column has a stream of its own, so columns do not disturb each other."""
     streams = Streams(seed)
     arrival, gpus, duration = _arrive(settings, streams)
-    columns: dict[str, pl.Series] = {
-        "arrival": pl.Series(np.round(arrival, 3)),
-        "gpus": pl.Series(gpus),
-        "duration": pl.Series(duration),
-    }
+    columns: dict[str, Any] = {"arrival": np.round(arrival, 3), "gpus": gpus, "duration": duration}
     columns |= labels(settings, streams, columns)
     return as_trace(columns, source=f"generated: {name}, seed {seed}")
 

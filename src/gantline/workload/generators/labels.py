@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
+from gantline.workload.drawn import MOST
 from gantline.workload.generators.mixes import Mix, zipf_mix
 from gantline.workload.generators.settings import WorkloadSettings
 from gantline.workload.generators.streams import Streams
 from gantline.workload.options import WrittenOption, format_options
 
-Columns = dict[str, pl.Series]
+Columns = dict[str, Any]
+"""Arrays of numbers; text as a list, or as a series where it is much; a series where cells are empty."""
 Picks = NDArray[np.int64]
 
 
-def labels(settings: WorkloadSettings, streams: Streams, jobs: Mapping[str, pl.Series]) -> Columns:
+def labels(settings: WorkloadSettings, streams: Streams, jobs: Mapping[str, Any]) -> Columns:
     """Those columns that the settings ask for."""
     count = len(jobs["arrival"])
-    gpus, duration = jobs["gpus"].to_numpy(), jobs["duration"].to_numpy()
+    gpus, duration = jobs["gpus"], jobs["duration"]
     found = _people(settings, streams, count)
     mixes = {"model": settings.models, "type": settings.types, "outcome": settings.outcomes}
     for name, mix in mixes.items():
@@ -29,24 +32,24 @@ def labels(settings: WorkloadSettings, streams: Streams, jobs: Mapping[str, pl.S
             found[name] = _text(mix, streams.uniforms(name, count))
     if settings.priorities is not None:
         picked = settings.priorities.pick(streams.uniforms("priority", count))
-        found["priority"] = pl.Series(np.array(settings.priorities.values, dtype=np.float64)[picked])
+        found["priority"] = np.array(settings.priorities.values, dtype=np.float64)[picked]
     if settings.speeds is not None:
         sensitivity = _between(settings.sensitivity, streams, "options", count)
         found["options"] = _options(settings.speeds, sensitivity, gpus, duration)
     if settings.deadline_share > 0:
         slack = _between(settings.deadline_slack, streams, "deadline", count)
-        due = np.round(jobs["arrival"].to_numpy() + slack * duration, 3)
+        due = np.round(jobs["arrival"] + slack * duration, 3)
         has_one = streams.uniforms("has deadline", count) < settings.deadline_share
         found["deadline"] = pl.Series(np.where(has_one, due, np.nan), nan_to_null=True)
     if settings.elastic_share > 0:
         low, high = settings.elastic_range
         elastic = streams.uniforms("elastic", count) < settings.elastic_share
-        found["min_gpus"] = pl.Series(np.where(elastic, np.maximum(1, np.ceil(gpus * low)), gpus).astype(np.int64))
-        found["max_gpus"] = pl.Series(np.where(elastic, np.floor(gpus * high), gpus).astype(np.int64))
+        found["min_gpus"] = np.where(elastic, np.maximum(1, np.ceil(gpus * low)), gpus).astype(np.int64)
+        found["max_gpus"] = np.where(elastic, np.floor(gpus * high), gpus).astype(np.int64)
     if settings.cpus_per_gpu > 0:
-        found["cpus"] = pl.Series(gpus * settings.cpus_per_gpu)
+        found["cpus"] = gpus * settings.cpus_per_gpu
     if settings.memory_per_gpu > 0:
-        found["memory"] = pl.Series(gpus * settings.memory_per_gpu)
+        found["memory"] = gpus * settings.memory_per_gpu
     return found
 
 
@@ -80,7 +83,7 @@ def _group(given: int | Mix[str], word: str, skew: float) -> Mix[str] | None:
     return zipf_mix(tuple(f"{word}{i:0{width}d}" for i in range(1, given + 1)), skew) if given else None
 
 
-def _options(speeds: Mix[str], sensitivity: Floats, gpus: Picks, duration: Floats) -> pl.Series:
+def _options(speeds: Mix[str], sensitivity: Floats, gpus: Picks, duration: Floats) -> list[str]:
     """Every type as an alternative: the duration divided by the type's speed to the power of the job's sensitivity."""
     factors = [speed**-sensitivity for speed in speeds.weights]
     rows = zip(gpus.tolist(), duration.tolist(), *(factor.tolist() for factor in factors), strict=True)
@@ -88,16 +91,18 @@ def _options(speeds: Mix[str], sensitivity: Floats, gpus: Picks, duration: Float
     for size, time, *slower in rows:
         ways = zip(speeds.values, slower, strict=True)
         texts.append(format_options(WrittenOption(kind, size, round(time * factor, 3)) for kind, factor in ways))
-    return pl.Series(texts, dtype=pl.String)
+    return texts
 
 
 def _between(span: tuple[float, float], streams: Streams, name: str, count: int) -> Floats:
     return span[0] + (span[1] - span[0]) * streams.uniforms(name, count)
 
 
-def _text(mix: Mix[str], uniforms: Floats) -> pl.Series:
+def _text(mix: Mix[str], uniforms: Floats) -> Any:
     return _names(mix, mix.pick(uniforms))
 
 
-def _names(mix: Mix[str], picked: Picks) -> pl.Series:
+def _names(mix: Mix[str], picked: Picks) -> Any:
+    if len(picked) <= MOST:
+        return [mix.values[at] for at in picked.tolist()]
     return pl.Series(mix.values, dtype=pl.String).gather(picked)

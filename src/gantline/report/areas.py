@@ -1,0 +1,33 @@
+"""Areas under step functions of time: a value holds from its time to the time of the next one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gantline.core.arrays import Floats
+
+Steps = tuple[Floats, Floats]
+"""Times in order, and the values from then on."""
+
+
+def integral(times: Floats, values: Floats, at: Floats) -> Floats:
+    """The integral of a step function from its first row up to each of the moments ``at``.
+
+    The function is zero before its first row and keeps its last value after its last row.
+    """
+    if times.size == 0:
+        return np.zeros_like(at)
+    areas = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(times))))
+    row = np.searchsorted(times, at, side="right") - 1
+    inside = np.maximum(row, 0)
+    return np.where(row < 0, 0.0, areas[inside] + values[inside] * (at - times[inside]))
+
+
+def mean(steps: Steps, start: float, end: float) -> float:
+    """The mean over the time from ``start`` to ``end``."""
+    if not end > start:
+        return math.nan
+    area = integral(*steps, np.array([start, end]))
+    return float((area[1] - area[0]) / (end - start))

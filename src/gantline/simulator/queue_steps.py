@@ -1,0 +1,32 @@
+"""How many jobs wait over time, from the tables and the log of a run: what `Run.series` says of it, without its frames."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Floats
+from gantline.core.phases import FUTURE, REJECTED
+from gantline.core.reasons import Reason
+from gantline.core.tables import Tables
+from gantline.engine import log as g
+from gantline.engine.log import Log
+
+
+def let_in(tables: Tables) -> Bools:
+    """The jobs that have arrived and were not turned away."""
+    phase = tables.I[c.PHASE]
+    inside: Bools = (phase != REJECTED) & (phase != FUTURE)
+    return inside
+
+
+def queue_steps(tables: Tables, log: Log) -> tuple[Floats, Floats]:
+    """Times in order, and how many jobs wait from then on."""
+    count = int(log.LN[g.INTERVALS])
+    start, end, reason = log.LF[g.L_START, :count], log.LF[g.L_END, :count], log.LI[g.L_REASON, :count]
+    arrived = tables.F[c.ARRIVAL][let_in(tables)]
+    back = end[~np.isnan(end) & (reason != Reason.FINISHED) & (reason != Reason.END)]
+    times = np.concatenate([arrived, start, back])
+    change = np.concatenate([np.ones(len(arrived)), -np.ones(count), np.ones(len(back))])
+    order = np.argsort(times, kind="stable")
+    return times[order], np.cumsum(change[order])
