@@ -24,9 +24,12 @@ from gantline.experiment.digest import program_digest
 NEEDED = (
     "gantline.experiment.worker", "gantline.experiment.records", "gantline.simulator.simulate", "gantline.files.policies",
     "gantline.report.doubts", "gantline.report.frames", "gantline.report.metrics", "gantline.report.rundir",
-    "gantline.workload.generators.arrivals", "llvmlite.binding",
+    "gantline.workload.generators.arrivals", "gantline.workload.cells", "gantline.workload.faults", "gantline.workload.read",
+    "gantline.workload.rename", "gantline.drivers.linear_loop", "gantline.drivers.python_keys.choose", "gantline.simulator.goodput",
+    "gantline.simulator.throughputs", "gantline.performance.parameter_servers", "gantline.performance.scaling", "numpy.ma",
+    "llvmlite.binding",
 )  # fmt: skip
-"""What every run of a worker imports, with all that comes along."""
+"""What every run of a worker imports, or many do, with all that comes along."""
 
 ALLOCATOR, QUIET = "_RJEM_MALLOC_CONF", "background_thread:false"
 """For the environment: the memory allocator of polars starts no threads."""
