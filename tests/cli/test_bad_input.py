@@ -164,7 +164,7 @@ def test_a_policy_file_that_cannot_be_used_is_named(
 @pytest.mark.parametrize(
     ("fault", "told_as", "options"),
     [
-        ("raise", "policy raised ValueError: out of ideas", []),
+        ("raise", "the policy raised ValueError: out of ideas", []),
         ("late", "its budget of 0.05 s", ["--budget", "0.05"]),
         ("infeasible", "the ranking has shape", []),
         ("twice", "assigned twice", []),

@@ -212,7 +212,7 @@ def few_stories(monkeypatch: pytest.MonkeyPatch) -> None:
         (DeclaresAnother, "declared key", "parts:"),
         (LastFirst, "ties", "equal-5 start"),
         (NeverLarge, "ends", "never end"),
-        (NeedsJobs, "answers", "without jobs it raises ValueError"),
+        (NeedsJobs, "answers", "without jobs: the policy raised ValueError"),
         (Hoarder, "refusals", "memory grows"),
         (GivesUp, "refusals", "refused 30 times"),
     ],

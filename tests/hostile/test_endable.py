@@ -41,6 +41,22 @@ def test_a_policy_that_catches_everything_is_ended_with_its_process(tmp_path: Pa
     assert "stubborn.py:" in told.stderr
 
 
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("os._exit(0)", "the policy ended the process that ran it, with exit code 0"),
+        ("os.kill(os.getpid(), 9)", "was ended by SIGKILL"),
+        ("ctypes.string_at(0)", "crashed: Segmentation fault (mine.py, in decide)"),
+    ],
+)
+def test_a_child_that_ends_in_the_middle_is_told(fault: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(f"import ctypes, os\ndef decide():\n    {fault}\ndecide()\n")
+    lines = "import runpy, sys; from gantline.cli.endable import in_a_child\nsys.exit(in_a_child(lambda: runpy.run_path('mine.py') and 0))"
+    done = subprocess.run([sys.executable, "-c", lines], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1
+    assert told in done.stderr.replace("mine.py:3", "mine.py")
+
+
 def test_commands_that_name_a_policy_file_run_in_a_child() -> None:
     assert is_wanted(["simulate", "jobs.csv", "--policy", "./mine.py:Mine"])
     assert is_wanted(["compare", "jobs.csv", "--policy", "fifo,mine.py"])
@@ -53,17 +69,29 @@ def test_the_last_words_name_the_first_frame_outside_of_the_package() -> None:
     assert last_words("") == ""
 
 
-def test_the_check_of_a_policy_that_never_answers_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gantline.conformance.suite.BUDGET", 0.02)
+def test_the_check_of_a_policy_that_never_answers_ends(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(
         "from dataclasses import dataclass\nfrom gantline import Policy\n\n"
         "@dataclass(frozen=True)\nclass Slow(Policy):\n    def decide(self, snapshot):\n        while True:\n            pass\n"
     )
     heard: list[str] = []
-    report = check_policy(load_policy(str(tmp_path / "slow.py")), on_story=lambda number, total, name: heard.append(name))
+    report = check_policy(load_policy(str(tmp_path / "slow.py")), budget=0.02, on_story=lambda number, total, name: heard.append(name))
     assert heard == ["no jobs"]
     assert not report.passed
     assert "its budget of 0.02 s" in {finding.rule: finding.told for finding in report.findings}["in time"]
+    assert {finding.rule: finding.result for finding in report.findings}["feasible"] == "unseen"
+
+
+@pytest.mark.parametrize("fault", ["raise SystemExit", "raise GeneratorExit", "return Plan.rank(None)"])
+def test_the_check_of_a_policy_that_goes_wrong_is_whole(fault: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        f"from gantline import Plan, Policy\nclass Bad(Policy):\n    def decide(self, snapshot):\n        {fault}\n"
+    )
+    report = check_policy(load_policy(str(tmp_path / "bad.py")))
+    found = {finding.rule: finding for finding in report.findings}
+    assert "bad.py:" in found["answers"].told
+    assert found["refusals"].result == "unseen" if "Plan" in fault else "bad.py:4" in found["refusals"].told
+    assert found["deterministic"].result == "unseen"
 
 
 def test_reading_the_environment_crosses_the_fence() -> None:

@@ -42,6 +42,11 @@ def run_with(fault: str, folder: Path, **more: Any) -> Run:
     [
         ("sys.exit()", "called sys.exit()"),
         ("sys.exit('enough')", "called sys.exit('enough')"),
+        ("raise GeneratorExit", "the policy raised GeneratorExit ("),
+        ("raise type('Odd', (BaseException,), {})('no')", "the policy raised Odd: no"),
+        ("return Plan.rank(jobs.arrival * math.nan)", "a key that is not a number"),
+        ("return Plan.assign([Assignment(0, gpus=1.5)])", "gpus is 1.5, not a whole number"),
+        ("return Plan.assign([Assignment(0.5)])", "job is 0.5, not a whole number"),
         ("return self.decide(snapshot)", "calls itself without end"),
         ("return jobs.nonsense", "AttributeError"),
         ("return Plan.rank(jobs.arrival, valid_until=math.nan)", "valid_until is nan"),
@@ -92,6 +97,27 @@ def test_an_endless_loop_is_interrupted_and_soon_given_up(loop: str, tmp_path: P
     assert run.summary["lost_turns"] == NEVER_IN_TIME == len(heard)
     assert "interrupted after 0.02 s" in heard[0].what
     assert f"mine.py:{LINE}" in heard[0].what
+
+
+def test_a_key_that_compiled_code_evaluates_is_given_up_as_soon(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import math\nfrom gantline import OrderPolicy\nclass Mine(OrderPolicy):\n    def key(self, snapshot):\n"
+        "        return snapshot.jobs.arrival * math.nan\n"
+    )
+    run = simulate(JOBS, "1x4", load_policy(str(tmp_path / "mine.py")), round=10.0)
+    assert run.summary["lost_turns"] == NEVER_ANSWERED
+    assert "mine.py:4" in run.incidents[0]
+
+
+def test_a_key_that_was_read_is_bounded_when_it_is_held_against_the_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from gantline import OrderPolicy\nfrom gantline.core.snapshot import Snapshot\nclass Mine(OrderPolicy):\n"
+        "    def key(self, snapshot):\n        while isinstance(snapshot, Snapshot): print('x')\n"
+        "        return snapshot.jobs.waiting % 7.0\n"
+    )
+    run = simulate(JOBS, "1x4", load_policy(str(tmp_path / "mine.py")), round=10.0, budget=0.02)
+    assert run.summary["lost_turns"] == NEVER_IN_TIME
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """A command that runs a policy of somebody's own, in a process that can be ended.
 
 Python cannot interrupt compiled code, nor a loop that catches everything. So such a command runs in a child of its own: a decision that
-outlasts its budget by some seconds ends the child, and the parent says where the policy was.
+outlasts its budget by some seconds ends the child, and the parent says where the policy was. It also says so when the child crashes, is
+killed or ends itself in the middle.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import re
 import signal
@@ -20,8 +22,10 @@ from gantline.cli.console import say
 ENDED = 1
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN = 3.0  # seconds
+_ORDERLY = b"\0"  # the last word of a child that came to its end
+_CRASH = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
-_OURS = str(Path(__file__).parents[1])
+_LIBRARIES = (str(Path(__file__).parents[1]), str(Path(os.__file__).parent))  # this package, and Python's own
 
 
 def is_wanted(tokens: Sequence[str]) -> bool:
@@ -40,11 +44,14 @@ def in_a_child(call: Callable[[], int]) -> int:
             os.setpgid(0, 0)  # Ctrl-C reaches it once, through its parent, whether a terminal or somebody else sent it
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
             may_be_ended(epitaph)
+            faulthandler.enable(epitaph)
             try:
                 return call()
             finally:  # it is on its way out: whoever asks for that again is late
                 for number in _PASSED_ON:
                     signal.signal(number, signal.SIG_IGN)
+                faulthandler.disable()
+                os.write(epitaph.fileno(), _ORDERLY)
         return _wait_for(child, epitaph)
 
 
@@ -68,19 +75,28 @@ def _wait_for(child: int, epitaph: IO[bytes]) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
     epitaph.seek(0)
-    told = last_words(epitaph.read().decode(errors="replace"))
-    if told:
-        say(f"error: {told}")
+    left, code = epitaph.read(), os.waitstatus_to_exitcode(status)
+    if not left.endswith(_ORDERLY):
+        say(f"error: {last_words(left.decode(errors='replace')) or how_it_ended(code)}")
         return ENDED
-    code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
 
+def how_it_ended(code: int) -> str:
+    """What to say about a process that ended in the middle without a word."""
+    if code < 0:
+        cause = "by the policy, by somebody else, or because memory ran out"
+        return f"the process that ran the policy was ended by {signal.Signals(-code).name} ({cause})"
+    return f"the policy ended the process that ran it, with exit code {code} (os._exit or the like)"
+
+
 def last_words(dump: str) -> str:
-    """What to say about a process that was ended in the middle of a decision; nothing if it was not."""
+    """What to say about a process that was ended in the middle of a decision, or crashed; nothing if it was not."""
     if not dump.strip():
         return ""
     frames = [found.groupdict() for found in _FRAME.finditer(dump)]
-    own = [frame for frame in frames if not frame["file"].startswith(_OURS) and "site-packages" not in frame["file"]]
+    own = [frame for frame in frames if not frame["file"].startswith(_LIBRARIES) and "site-packages" not in frame["file"]]
     place = f" ({own[0]['file']}:{own[0]['line']}, in {own[0]['name']})" if own else ""
+    if crash := _CRASH.search(dump):
+        return f"the process that ran the policy crashed: {crash[1]}{place}"
     return f"the policy could not be interrupted when its budget was over, so its process was ended{place}"

@@ -38,6 +38,9 @@ def exit_code_of(call: Callable[[], Any], app: App) -> int:
         return _fail("terminated", TERMINATED)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
+    except (SystemExit, GeneratorExit) as error:  # a policy file's, outside of a decision: nothing of ours raises either
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return _fail(f"a policy or a plugin raised {type(error).__name__} ({last.filename}:{last.lineno})", 1)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return PIPE_CLOSED

@@ -80,6 +80,7 @@ def check_policy(
     *,
     set_: Settings = None,
     limit: Annotated[str, Parameter(help="CPU time after which no further story is begun.")] = "10m",
+    budget: Annotated[str, Parameter(help="Time on the clock for one decision of a policy that is not part of this package.")] = "60",
     output: Form = "table",
 ) -> int:
     """Put a policy through the conformance suite: a line per rule, exit code 1 if one is broken."""
@@ -88,8 +89,13 @@ def check_policy(
     from gantline.files.policies import load_policy
 
     with stories() as tick:
-        report = run_suite(load_policy(name, settings_of(set_)), limit=time_of(limit, "--limit", above=True) or math.inf, on_story=tick)
-    rows = [("ok" if finding.passed else "FAILED", finding.rule, finding.told) for finding in report.findings]
+        report = run_suite(
+            load_policy(name, settings_of(set_)),
+            limit=time_of(limit, "--limit", above=True) or math.inf,
+            budget=time_of(budget, "--budget", above=True) or math.inf,
+            on_story=tick,
+        )
+    rows = [(finding.result, finding.rule, finding.told) for finding in report.findings]
     show(Sheet.of("result rule told", rows), output)
     return 0 if report.passed else 1
 

@@ -7,14 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Breach:
-    """One rule: kept, or broken and how."""
+    """One rule: kept, or broken and how, or never put to the test."""
 
     rule: str
     passed: bool
     told: str
+    seen: bool = True
+
+    @property
+    def result(self) -> str:
+        """In a word."""
+        return "FAILED" if self.seen and not self.passed else "ok" if self.seen else "unseen"
 
     def __str__(self) -> str:
-        return f"{'ok    ' if self.passed else 'FAILED'} {self.rule}: {self.told}"
+        return f"{self.result:6} {self.rule}: {self.told}"
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class ConformanceReport:
     @property
     def broken(self) -> tuple[Breach, ...]:
         """The rules that were broken."""
-        return tuple(finding for finding in self.findings if not finding.passed)
+        return tuple(finding for finding in self.findings if finding.seen and not finding.passed)
 
     def __str__(self) -> str:
         return "\n".join([f"policy '{self.policy}'", *map(str, self.findings)])

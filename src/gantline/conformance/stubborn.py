@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gantline._alarm import TimeOverError
 from gantline.core import memory as memories
 from gantline.core.errors import GantlineError
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot
+from gantline.engine.lost_turns import told
 
 _ASKED = 40
 _ROUND = 60.0
@@ -24,11 +26,14 @@ def ask_in_vain(policy: Policy) -> str:
     for number in range(1, _ASKED + 1):
         try:
             plan = policy.decide(snapshot)
-        except Exception as error:
-            return f"refused {number - 1} times, it raises {type(error).__name__}: {error}"
+        except (KeyboardInterrupt, TimeOverError):
+            raise
+        except BaseException as error:
+            return f"refused {number - 1} times: {told(policy, error)}"
         if not isinstance(plan, Plan):
             return f"it answers with a {type(plan).__name__}"
         try:
+            memories.check(plan.memory)
             size = len(memories.encode(plan.memory))
         except GantlineError as error:
             return str(error)

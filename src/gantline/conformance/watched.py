@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
 from gantline.core.tables import Tables
+from gantline.engine.plan_check import check_plan
 from gantline.simulator.outcome import carry_out
 
 TOLD = ("told_costs", "told_move_cost")
@@ -73,17 +75,21 @@ class Watched(Policy):
         return plan
 
     def _encoded(self, snapshot: Snapshot, plan: Plan) -> str | None:
-        """The plan as text; None where it is none (the engine then says so)."""
+        """The plan as text; None where it is none that could be carried out (the engine then says so)."""
         if not isinstance(plan, Plan):
             return None
         try:
+            memories.check(plan.memory)
             text = memories.encode(plan.memory)
         except GantlineError as error:
             self._breach("memory", snapshot, str(error))
             return None
         if memories.encode(memories.decode(text)) != text:
             self._breach("memory", snapshot, "the memory does not survive JSON")
-        return json.dumps(encode_plan(plan), sort_keys=True)
+        with suppress(GantlineError):
+            check_plan(snapshot, plan)
+            return json.dumps(encode_plan(plan), sort_keys=True)
+        return None
 
     def _decide_again(self, snapshot: Snapshot, answer: str) -> None:
         """A policy rebuilt from its parameters, told the stored memory and snapshot, gives the same answer."""

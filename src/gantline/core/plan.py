@@ -135,19 +135,27 @@ _OF_OPTION = {"option", "gpus", "type", "until"}
 ASSIGNMENT_DEFAULTS = {f.name: f.default for f in fields(Assignment) if f.name != "job"}
 
 
+def _typed(name: str, values: ArrayLike, kind: Any) -> NDArray[Any]:
+    """A column of the given kind; where whole numbers are meant nothing is rounded."""
+    given = np.asarray(values)
+    if given.dtype.kind == "f" and kind is np.int64 and not (whole := np.isfinite(given) & (given == np.floor(given))).all():
+        raise UsageError(f"{name} is {given[~whole].flat[0]:g}, not a whole number", where="plan")
+    return given.astype(kind, copy=False)
+
+
 class Assignments(Sequence[Assignment]):
     """Grants as columns; only the columns that are not at their default are stored."""
 
     __slots__ = ("_columns", "_ragged", "job")
 
     def __init__(self, job: ArrayLike, **columns: Any) -> None:
-        self.job: NDArray[np.int64] = np.asarray(job, dtype=np.int64)
+        self.job: NDArray[np.int64] = _typed("job", job, np.int64)
         self._columns: dict[str, NDArray[Any]] = {}
         self._ragged: dict[str, tuple[Any, ...]] = {}
         n = len(self.job)
         for name, value in columns.items():
             if name in _SCALARS:
-                self._columns[name] = np.broadcast_to(np.asarray(value, dtype=_SCALARS[name]), (n,))
+                self._columns[name] = np.broadcast_to(_typed(name, value, _SCALARS[name]), (n,))
             elif name in _RAGGED:
                 if len(value) != n:
                     raise UsageError(f"column '{name}' has {len(value)} entries for {n} assignments", where="plan")

@@ -111,7 +111,9 @@ class Engine:
         try:
             plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
             check_plan(snapshot, plan)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit() too, and whatever else a policy may raise
             self._lost(told(self.policy, error), late=isinstance(error, OverBudgetError))
             return None
         self.turns.answered()
@@ -194,9 +196,6 @@ class Engine:
         self.next_finish = rank_and_walk(
             state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out
         )
-        if self.next_finish != self.next_finish:
-            self._lost("the ranking has a key that is not a number (use +inf for 'not now')")
-            return
         if asks:
             self.grants.speeds.begun(ran)
             self.next_finish = math.nan

@@ -74,7 +74,7 @@ def told(policy: Policy, error: BaseException) -> str:
     elif isinstance(error, RecursionError):
         what = "the policy calls itself without end (RecursionError)"
     else:
-        what = f"policy raised {type(error).__name__}: {error}"
+        what = f"the policy raised {type(error).__name__}" + (f": {error}" if str(error) else "")
     place = _place(policy, error.__traceback__)
     return f"{what} ({place})" if place else what
 

@@ -28,6 +28,8 @@ def check_plan(snapshot: Snapshot, plan: Plan) -> None:
         key = plan.ranking.key
         if key.shape != (n,):
             raise InfeasiblePlanError(f"the ranking has shape {key.shape} for {n} jobs", fix="one key per job of the snapshot")
+        if np.isnan(key).any():
+            raise InfeasiblePlanError("the ranking has a key that is not a number", fix="use +inf for 'not now'")
     if plan.assignments is not None:
         _check_assignments(plan.assignments, n, len(snapshot.cluster.types))
     if plan.refusals or plan.reservations or plan.release:

@@ -58,7 +58,9 @@ def read_key(policy: Policy, state: State, guard: Callable[[Callable[[], Any]], 
         return Reading(written=write(key, state.tables.F.shape[1]))
     except CannotReadError as found:
         return Reading(why=f"it takes {found}")
-    except (Exception, SystemExit) as error:  # a mistake is the policy's own, when it is asked
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a mistake is the policy's own, when it is asked
         return Reading(why=f"it raises {type(error).__name__}: {error}")
 
 

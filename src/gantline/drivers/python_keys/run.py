@@ -9,6 +9,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.plan import Plan
+from gantline.core.policy import OrderPolicy
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.declared import take_order
 from gantline.drivers.python_keys import loop
@@ -102,11 +103,15 @@ def run_written(engine: Engine, written: Written, bounds: lc.LoopBounds) -> Loop
 
 def _as_the_policy_says(engine: Engine) -> bool:
     """Whether the keys of this instant are those that the policy itself would give."""
-    state, asked = engine.state, engine.policy
-    policy: Any = asked
+    state, policy = engine.state, engine.policy
+    assert isinstance(policy, OrderPolicy)
+    snapshot = state.snapshot()
+    guard: Any = engine.guard  # of whole plans elsewhere
     try:
-        said = np.asarray(policy.key(state.snapshot()), dtype=np.float64)
-    except (Exception, SystemExit):  # its mistake is told when it is asked
+        said = np.asarray(policy.key(snapshot) if guard is None else guard(lambda: policy.key(snapshot)), dtype=np.float64)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # its mistake is told when it is asked
         return False
     return np.array_equal(said, state.tables.F[c.KEY][state.rows])
 
@@ -142,4 +147,4 @@ def run_asked(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
 def _only_ranks(plan: Plan) -> bool:
     """Whether a plan is an order by numbers, and nothing else."""
     more = plan.reservations or plan.refusals or plan.release or plan.notes or plan.memory is not None
-    return not more and plan.ranking is not None and not np.isnan(plan.ranking.key).any()
+    return not more and plan.ranking is not None
