@@ -21,6 +21,10 @@ JOBS = 6
 WISH = st.tuples(st.integers(0, JOBS - 1), st.integers(-1, 2), st.sampled_from([-1, -1, 1, 2, 3, 5]), st.sampled_from([np.inf, 25.0]))
 
 
+DEVICES = st.builds(lambda first, size: tuple(range(first, first + size)), st.integers(0, 12), st.integers(1, 3))  # of one type, mostly
+STARTS = st.dictionaries(st.integers(0, JOBS - 1), st.tuples(st.integers(-1, 2), DEVICES), min_size=1, max_size=2)
+
+
 def twins(placement: str, gpus: list[int], min_run: float, checkpoint: float) -> tuple[Engine, Engine]:
     rows = [
         {"job": f"j{k}", "arrival": 0.0, "gpus": g, "duration": 1000.0, "options": f"a:{g}/{g}=1000|b:{g}=500|cpu:0/3=4000"}
@@ -45,22 +49,49 @@ def twins(placement: str, gpus: list[int], min_run: float, checkpoint: float) ->
 def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
     placement: str, gpus: list[int], plans: list[list[tuple[int, int, int, float]]], min_run: float, checkpoint: float
 ) -> None:
-    compiled, general = twins(placement, gpus, min_run, checkpoint)
+    both = twins(placement, gpus, min_run, checkpoint)
     for step, plan in enumerate(plans):
-        rows = [Assignment(job, option, gpus=size, until=until) for job, option, size, until in plan]
-        for engine in (compiled, general):
-            engine.state.now, engine.state.decision = 10.0 * step, step
-        compiled.commit(Plan.assign(rows))
-        commit_assignments(general.grants, general.state.rows, Assignments.of(rows), by_hand=True)
-        ours, theirs = general.state.tables, compiled.state.tables
-        np.testing.assert_array_equal(ours.D[c.D_HOLDER], theirs.D[c.D_HOLDER])
-        np.testing.assert_array_equal(ours.NI, theirs.NI)
-        np.testing.assert_allclose(ours.NF, theirs.NF)
-        np.testing.assert_array_equal(ours.I[:, :JOBS], theirs.I[:, :JOBS])
-        np.testing.assert_allclose(ours.F[:, :JOBS], theirs.F[:, :JOBS])
-        assert general.state.out.tolist() == compiled.state.out.tolist()
-        assert check_books(compiled.state, compiled.grants) == []
-    assert general.state.log.hash() == compiled.state.log.hash()
+        commit_both(both, step, [Assignment(job, option, gpus=size, until=until) for job, option, size, until in plan])
+    assert both[0].state.log.hash() == both[1].state.log.hash()
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    named=st.booleans(),
+    gpus=st.lists(st.integers(1, 3), min_size=JOBS, max_size=JOBS),
+    plans=st.lists(st.tuples(st.integers(0, 7), STARTS, st.sampled_from([-1, -1, -1, 0, 1])), max_size=8),
+    min_run=st.sampled_from([0.0, 15.0]),
+)
+def test_plans_that_only_name_options_or_only_devices_are_no_exception(
+    named: bool, gpus: list[int], plans: list[tuple[int, dict[int, tuple[int, tuple[int, ...]]], int]], min_run: float
+) -> None:
+    """Mostly somebody starts beside those who keep what they have, sometimes others stop, change or are locked."""
+    both, wanted = twins("first-free", gpus, min_run, 0.0), {}
+    for step, (more, starts, locked) in enumerate(plans):
+        wanted = {**wanted, **starts} if more else starts  # seldom everybody else stops
+        rows = [Assignment(job, devices=devices) if named else Assignment(job, option) for job, (option, devices) in wanted.items()]
+        commit_both(both, step, rows)
+        for engine in both if locked >= 0 else ():
+            engine.state.tables.I[c.LOCKED, locked] ^= 1
+    assert both[0].state.log.hash() == both[1].state.log.hash()
+    assert both[0].grants.by_row == both[1].grants.by_row
+
+
+def commit_both(both: tuple[Engine, Engine], step: int, rows: list[Assignment]) -> None:
+    """The same plan for both, by hand for the second; their tables agree then."""
+    compiled, general = both
+    for engine in both:
+        engine.state.now, engine.state.decision = 10.0 * step, step
+    compiled.commit(Plan.assign(rows))
+    commit_assignments(general.grants, general.state.rows, Assignments.of(rows), by_hand=True)
+    ours, theirs = general.state.tables, compiled.state.tables
+    np.testing.assert_array_equal(ours.D[c.D_HOLDER], theirs.D[c.D_HOLDER])
+    np.testing.assert_array_equal(ours.NI, theirs.NI)
+    np.testing.assert_allclose(ours.NF, theirs.NF)
+    np.testing.assert_array_equal(ours.I[:, :JOBS], theirs.I[:, :JOBS])
+    np.testing.assert_allclose(ours.F[:, :JOBS], theirs.F[:, :JOBS])
+    assert general.state.out.tolist() == compiled.state.out.tolist()
+    assert check_books(compiled.state, compiled.grants) == []
 
 
 @pytest.mark.parametrize("by_hand", [False, True])

@@ -116,6 +116,8 @@ def test_whatever_is_asked_the_books_agree(story: list[tuple[str, Any]], min_run
         may = [engine.grants.holdings.is_open(device) for device in range(DEVICES)]
         take(engine, act, what)
         assert check_books(engine.state, engine.grants, shares=act in ("plan", "rank")) == [], act
+        told = engine.state.snapshot().jobs
+        assert [told.devices(k) for k in range(len(told))] == [engine.grants.devices(row) for row in engine.state.rows.tolist()]
         engine.state.decision += 1
         assert (t.F[c.SAFE] >= safe - 1e-9).all(), "saved work was lost"
         new = {device for row in range(JOBS) for device in {*engine.grants.devices(row)} - had[row]}

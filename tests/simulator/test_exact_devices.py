@@ -17,9 +17,8 @@ from gantline.core.plan import Assignment, Mode
 from gantline.engine.commit import Commit
 from gantline.engine.engine import Engine
 from gantline.engine.grants import Grants
-from gantline.engine.holdings import Holdings
-from gantline.engine.turns_by_hand import TurnsByHand
-from gantline.engine.wanted import Wanted
+from gantline.engine.holdings import Holding, Holdings
+from gantline.engine.transitions import Transitions
 
 
 def test_a_policy_reads_the_devices_of_all_in_rank_order() -> None:
@@ -36,42 +35,31 @@ def test_a_policy_reads_the_devices_of_all_in_rank_order() -> None:
         seen.devices(5)
 
 
-def test_only_those_who_change_have_a_turn_and_nobody_is_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of 60 jobs is looked at by hand when it starts and at no other decision, and its devices are read when it ends."""
-    turns, chains = [], []
-    turn, chain = TurnsByHand.turn, Holdings.chain
+def test_a_commit_is_about_those_who_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 60 jobs is started once; only the first needs a whole commit, and nobody's devices are read one by one."""
+    started, committed, chains = [], [], []
+    start, whole, chain = Transitions.start, Commit.__init__, Holdings.chain
 
-    def count_turn(self: TurnsByHand, w: Wanted) -> None:
-        turns.append(w.row)
-        turn(self, w)
+    def count_start(self: Transitions, row: int, target: Holding) -> None:
+        started.append(row)
+        start(self, row, target)
+
+    def count_rows(self: Commit, grants: Grants, rows: Ints, *rest: Any) -> None:
+        committed.extend(rows.tolist())
+        whole(self, grants, rows, *rest)
 
     def count_chain(self: Holdings, row: int) -> tuple[int, ...]:
         chains.append(row)
         return chain(self, row)
 
-    monkeypatch.setattr(TurnsByHand, "turn", count_turn)
+    monkeypatch.setattr(Transitions, "start", count_start)
+    monkeypatch.setattr(Commit, "__init__", count_rows)
     monkeypatch.setattr(Holdings, "chain", count_chain)
     run = simulate(jobs(60), "64x8", FirstFree())
     assert run.summary["completed"] == 60
     assert run.summary["decisions"] >= 100
-    assert sorted(turns) == list(range(60))
-    assert sorted(chains) == list(range(60))
-
-
-def test_a_commit_is_about_those_who_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decision after somebody's end compares, and does nothing else; one that starts somebody is about that one."""
-    sizes: list[int] = []
-    whole = Commit.__init__
-
-    def count(self: Commit, grants: Grants, rows: Ints, *rest: Any) -> None:
-        sizes.append(len(rows))
-        whole(self, grants, rows, *rest)
-
-    monkeypatch.setattr(Commit, "__init__", count)
-    run = simulate(jobs(60), "64x8", FirstFree())
-    assert run.summary["completed"] == 60
-    assert sum(sizes) == 60  # each once, when it starts
-    assert len(sizes) <= 62
+    assert started == list(range(60))
+    assert (committed, chains) == ([0], [])
 
 
 def exact(engine: Engine, *devices: tuple[int, ...], at: float) -> None:

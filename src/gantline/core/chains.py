@@ -2,24 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
-from gantline.core.jit import compiled
+from gantline.core.grant import Grant
+from gantline.core.jit import kernel
+
+_UNREAD = -2
+_MANY = 1024  # more tuples of rows that are gone are not kept
 
 
-@compiled
-def chains(I: Ints, D: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """The devices of these rows, one row after the other and each in rank order, and where each row's end."""
-    ends = np.empty(rows.shape[0], dtype=np.int64)
-    devices = np.empty(D.shape[1], dtype=np.int64)
-    count = 0
-    for i in range(rows.shape[0]):
-        device = I[c.HEAD, rows[i]]
-        while device >= 0:
-            devices[count] = device
-            count += 1
+class Copy(NamedTuple):
+    """The chains as they were last read, and room for a reading."""
+
+    head: Ints  # per row
+    following: Ints  # per device
+    owner: Ints  # per device: the row as whose it was read
+    rows: Ints  # whom to read
+    places: Ints  # in `rows`, of those who have other devices than before
+    ends: Ints  # of each of these, in `devices`
+    devices: Ints
+
+
+class Chains:
+    """The devices of rows as tuples, in rank order; whoever has what it had gets the same tuple again."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[int, ...]] = {}
+        self._make(0, 0)
+
+    def _make(self, rows: int, devices: int) -> None:
+        by_row, by_device = (np.full((4, size), _UNREAD, dtype=np.int64) for size in (rows, devices))
+        self._copy = Copy(by_row[0], by_device[0], by_device[1], by_row[1], by_row[2], by_row[3], by_device[2])
+        self._held.clear()
+
+    def read(self, I: Ints, D: Ints, granted: Mapping[int, Grant], rows: Ints) -> list[tuple[int, ...]]:
+        """The devices that each of these rows owns."""
+        copy, held, listed = self._copy, self._held, rows.tolist()
+        size = max(I.shape[1], len(listed))
+        if size > len(copy.head) or D.shape[1] != len(copy.owner) or len(held) > 2 * len(listed) + _MANY:
+            self._make(size, D.shape[1])
+            copy = self._copy
+        copy.rows[: len(listed)] = rows
+        changed = _read(I, D, copy, len(listed))
+        if changed:
+            self._note(listed, changed, granted)
+        return list(map(held.__getitem__, listed))
+
+    def _note(self, listed: list[int], changed: int, granted: Mapping[int, Grant]) -> None:
+        copy, begin = self._copy, 0
+        devices = copy.devices[: copy.ends[changed - 1]].tolist()
+        for place, end in zip(copy.places[:changed].tolist(), copy.ends[:changed].tolist()):
+            row, own = listed[place], tuple(devices[begin:end])
+            grant = granted.get(row)  # a plan that names what was granted is compared sooner if that is the very tuple
+            self._held[row] = grant.devices if grant is not None and grant.devices == own else own
+            begin = end
+
+
+@kernel
+def _read(I: Ints, D: Ints, copy: Copy, count: int) -> int:
+    """How many of the rows have another chain than when they were last read; these are copied."""
+    changed = used = 0
+    for i in range(count):
+        row = copy.rows[i]
+        device = I[c.HEAD, row]
+        same = copy.head[row] == device
+        while same and device >= 0:
+            same = copy.owner[device] == row and copy.following[device] == D[c.D_NEXT, device]
             device = D[c.D_NEXT, device]
-        ends[i] = count
-    return ends, devices[:count]
+        if same:
+            continue
+        device = I[c.HEAD, row]
+        copy.head[row] = device
+        while device >= 0:
+            copy.owner[device], copy.following[device] = row, D[c.D_NEXT, device]
+            copy.devices[used] = device
+            used += 1
+            device = D[c.D_NEXT, device]
+        copy.places[changed], copy.ends[changed] = i, used
+        changed += 1
+    return changed

@@ -1,4 +1,4 @@
-"""Reading columns of the active rows at one instant, compiled: a microsecond instead of ten."""
+"""Columns that move with time, read at one instant."""
 
 from __future__ import annotations
 
@@ -8,22 +8,6 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled, kernel
 from gantline.core.phases import RUNNING
-
-
-@compiled
-def gather_float(F: Floats, column: int, rows: Ints) -> Floats:
-    out = np.empty(rows.shape[0], dtype=np.float64)
-    for i in range(rows.shape[0]):
-        out[i] = F[column, rows[i]]
-    return out
-
-
-@compiled
-def gather_int(I: Ints, column: int, rows: Ints) -> Ints:
-    out = np.empty(rows.shape[0], dtype=np.int64)
-    for i in range(rows.shape[0]):
-        out[i] = I[column, rows[i]]
-    return out
 
 
 @kernel

@@ -16,7 +16,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.estimates import HIGH, LOW
 from gantline.core.grant import Grant
-from gantline.core.lending import Lent, Owned, sealed
+from gantline.core.lending import Lent, sealed
 from gantline.core.options import Option
 from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
 
@@ -24,7 +24,7 @@ from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
 class Jobs:
     """Columns over the active jobs (admitted, not ended) at one instant, in order of arrival."""
 
-    __slots__ = ("_cache", "_lent", "_now", "_owned", "_rows", "rows")
+    __slots__ = ("_cache", "_held", "_lent", "_now", "_rows", "rows")
 
     def __init__(self, lent: Lent, rows: Ints, now: float) -> None:
         self._rows = rows.copy()
@@ -32,7 +32,7 @@ class Jobs:
         self._lent = lent
         self._now = now
         self._cache: dict[Any, NDArray[Any]] = {}
-        self._owned: Owned | None = None
+        self._held: list[tuple[int, ...]] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -274,11 +274,10 @@ class Jobs:
 
     def devices(self, position: int) -> tuple[int, ...]:
         """The devices one job holds, its own or shared, in rank order."""
-        owned = self._owned
-        if owned is None:
-            owned = self._owned = self._lent.owned(self._rows)  # of all at once: who asks for one usually asks for many
-        found = owned.devices[owned.begin[position] : owned.end[position]]
-        return found or self._lent.devices(int(self._rows[position]))  # nothing of its own: perhaps it shares
+        held = self._held
+        if held is None:
+            held = self._held = self._lent.owned(self._rows)  # of all at once: who asks for one usually asks for many
+        return held[position] or self._lent.devices(int(self._rows[position]))  # nothing of its own: perhaps it shares
 
     def grant(self, position: int) -> Grant | None:
         """What one job holds beyond a gang of its own (group, fraction, offset, parts, shares of time, batch); None: nothing of that."""

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
-from gantline.core.chains import chains
+from gantline.core.chains import Chains
 from gantline.core.cluster import Cluster
 from gantline.core.errors import GantlineError
-from gantline.core.gather import gather_float, gather_int, moving
+from gantline.core.gather import moving
 from gantline.core.grant import Grant
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
@@ -28,14 +28,6 @@ from gantline.core.queues import Queue
 SECRET = frozenset({c.WORK, c.DUE, c.FINISH, c.KEY})
 _SECRET = sorted(SECRET)
 INSIDER = object()  # opens the tables themselves, see `core.insiders`
-
-
-class Owned(NamedTuple):
-    """Devices of many rows: row by row, each in rank order, and where those of a row begin and end."""
-
-    devices: tuple[int, ...]
-    begin: list[int]
-    end: list[int]
 
 
 class Lent(NamedTuple):
@@ -50,7 +42,7 @@ class Lent(NamedTuple):
     queue_tree: Callable[[], Mapping[str, Queue]]
     options: Callable[[], OptionTable]
     devices: Callable[[int], tuple[int, ...]]  # of one row
-    owned: Callable[[Ints], Owned]  # the devices of its own of each row
+    owned: Callable[[Ints], list[tuple[int, ...]]]  # the devices of its own of each row, in rank order
     grant: Callable[[int], Grant | None]
     listed: Callable[[Ints], Ints]
     metric: Callable[[str, Ints], Floats]
@@ -93,11 +85,12 @@ def sealed(array: NDArray[Any]) -> NDArray[Any]:
 def lend(tables: Lender) -> Lent:
     """The functions over one set of tables; they see what the tables are when they are called."""
     names: dict[str, tuple[str, ...]] = {}
+    chains = Chains()
 
     def floats(column: int, rows: Ints) -> Floats:
         if column in SECRET:
             raise GantlineError("this column is not for policies", where="snapshot")
-        return sealed(gather_float(tables.F, column, rows))
+        return sealed(tables.F[column][rows])
 
     def matrices(rows: Ints) -> tuple[Floats, Ints]:
         F = tables.F.take(rows, axis=1)
@@ -125,11 +118,6 @@ def lend(tables: Lender) -> Lent:
             device = int(tables.D[c.D_NEXT, device])
         return tuple(held)
 
-    def owned(rows: Ints) -> Owned:
-        ends, held = chains(tables.I, tables.D, rows)
-        end = ends.tolist()
-        return Owned(tuple(held.tolist()), [0, *end[:-1]], end)
-
     def listed(rows: Ints) -> Ints:
         return sealed(rows.copy() if tables.listed is None else tables.listed[rows])
 
@@ -144,7 +132,7 @@ def lend(tables: Lender) -> Lent:
 
     return Lent(
         floats=floats,
-        ints=lambda column, rows: sealed(gather_int(tables.I, column, rows)),
+        ints=lambda column, rows: sealed(tables.I[column][rows]),
         moving=lambda which, rows, now: sealed(moving(tables.F, tables.I, rows, now, which)),
         matrices=matrices,
         ids=ids,
@@ -152,7 +140,7 @@ def lend(tables: Lender) -> Lent:
         queue_tree=lambda: MappingProxyType(tables.queue_tree),
         options=lambda: tables.options.frozen(),
         devices=devices,
-        owned=owned,
+        owned=lambda rows: chains.read(tables.I, tables.D, tables.granted, rows),
         grant=lambda row: tables.granted.get(row),
         listed=listed,
         metric=metric,

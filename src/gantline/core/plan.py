@@ -191,6 +191,10 @@ class Assignments(Sequence[Assignment]):
         """Whether the plan says nothing of its jobs but this."""
         return self.has(name) and len(self._columns) + len(self._ragged) == 1
 
+    def tells_at_most(self, name: str) -> bool:
+        """Whether the plan says nothing of its jobs, or nothing but this number."""
+        return not self._ragged and self._columns.keys() <= {name}
+
     def some(self, at: NDArray[Any]) -> Assignments:
         """The assignments at these places."""
         places = np.arange(len(self))[at].tolist()

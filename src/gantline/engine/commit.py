@@ -18,7 +18,7 @@ from gantline.core.reasons import Reason
 from gantline.engine.compiled_turns import CompiledTurns
 from gantline.engine.grants import Grants
 from gantline.engine.in_force import Groups
-from gantline.engine.kept import keep
+from gantline.engine.newcomers import start_gangs, start_on_devices
 from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.turns_by_hand import TurnsByHand
 from gantline.engine.wanted import divides_time, sound_numbers
@@ -33,22 +33,48 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: 
     if not grants.left and grants.repeats.seen(who, table):
         state.out[:] = 0, 0, len(state.waiting_rows), 0
         return
-    named: Bools = np.zeros(state.tables.F.shape[1], dtype=np.bool_)
-    if by_hand or not grants.by_row or not grants.in_force.only_devices(table):
-        named[who] = True
-        unmoved = Commit(grants, who, table, named, by_hand).run()
+    waiting = None if by_hand else _keep(grants, who, table)
+    if waiting is None:
+        unmoved = Commit(grants, who, table, _named(grants, who), by_hand).run()
+    elif waiting == 0 or (waiting > 0 and _start(grants, who, table, waiting)):
+        unmoved = waiting == 0
     else:
-        kept, unmoved = keep(state, grants.in_force, who, table, named)
-        if not unmoved or grants.left or grants.used_fluid:
-            unmoved = Commit(grants, who[~kept], table.some(~kept), named).run()
-        else:
-            state.out[:] = 0
+        changes = ~grants.look.seen.kept[: len(who)]
+        unmoved = Commit(grants, who[changes], table.some(changes), _named(grants, who)).run()
     state.rebuild()
     state.out[2] = len(state.waiting_rows)
     if unmoved:
         grants.repeats.note(who, table)
     else:
         grants.repeats.forget(who)
+
+
+def _keep(grants: Grants, who: Ints, table: Assignments) -> int | None:
+    """How many wait for their start where all others keep what they have; below zero: there is more to do; None: nobody has looked."""
+    if grants.left or grants.used_fluid:
+        return None
+    grants.state.out[:] = 0
+    if grants.by_row:
+        return grants.look.by_devices(who, table) if grants.in_force.only_devices(table) else None
+    plain = grants.in_force.nothing_special and table.tells_at_most("option")
+    return grants.look.by_option(who, table) if plain else None
+
+
+def _start(grants: Grants, who: Ints, table: Assignments, waiting: int) -> bool:
+    """Those who wait take their turns; False: not in this way, because somebody has to be asked about them."""
+    if grants.speeds.model is not None:
+        return False
+    if grants.by_row:
+        return start_on_devices(grants, who, table, waiting)
+    start_gangs(grants, waiting)
+    return True
+
+
+def _named(grants: Grants, who: Ints) -> Bools:
+    """Which rows of the tables the plan is about."""
+    named: Bools = np.zeros(grants.state.tables.F.shape[1], dtype=np.bool_)
+    named[who] = True
+    return named
 
 
 class Commit:

@@ -19,6 +19,7 @@ from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, halt, settle
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import InForce
+from gantline.engine.kept import Look
 from gantline.engine.option_rows import OptionRows
 from gantline.engine.repeats import Repeats
 from gantline.engine.speeds import Speeds
@@ -36,6 +37,7 @@ class Grants:
         self.holdings = Holdings(state)
         self.fluid = Fluid(state)
         self.in_force = InForce(state)
+        self.look = Look(state, self.in_force)
         self.speeds = Speeds(state)
         self.repeats = Repeats(state)
         self.left: set[int] = set()  # rows whose company has changed
@@ -96,7 +98,10 @@ class Grants:
         if grant is not None and grant.fluid:
             self.fluid.close(row)
         self.holdings.give_back(row)
-        self.by_row.pop(row, None)
+        self._leave(row)
+
+    def _leave(self, row: int) -> None:
+        grant = self.by_row.pop(row, None)
         if grant is not None:
             self.left.update(*grant.members)
 
@@ -105,7 +110,10 @@ class Grants:
         rows = np.fromiter(self.by_row, dtype=np.int64, count=len(self.by_row))
         phase = self.state.tables.I[c.PHASE][rows]
         for row in rows[(phase < Phase.STARTING) | (phase > Phase.STOPPING)].tolist():
-            self.let_go(row)
+            if self.by_row[row].fluid or self.holdings.has(row):
+                self.let_go(row)
+            else:
+                self._leave(row)
         self.refresh()
 
     def refresh(self) -> None:

@@ -50,6 +50,11 @@ class Holdings:
         I = self.state.tables.I
         return Holding(int(I[c.OPTION, row]), self.chain(row), int(I[c.NODE, row]))
 
+    def has(self, row: int) -> bool:
+        """Whether there is anything that the row could give back."""
+        I = self.state.tables.I
+        return row in self.special or bool(I[c.HEAD, row] >= 0 or I[c.NODE, row] >= 0)
+
     def chain(self, row: int) -> tuple[int, ...]:
         """The devices that a row owns, in rank order."""
         t = self.state.tables

@@ -76,6 +76,11 @@ class InForce:
         return table.tells_only("devices") and self._columns.keys() == {"devices"}
 
     @property
+    def nothing_special(self) -> bool:
+        """Whether nothing beyond options was ever asked for."""
+        return not self._columns
+
+    @property
     def epoch(self) -> Ints:
         """Per row the grant that is in force; below zero: none is known."""
         self._grow()
@@ -124,6 +129,11 @@ class InForce:
                 entries, stored = table.entries(name), self.column(name)
                 for place, row in zip(at.tolist(), who.tolist()):
                     stored[row] = entries[place]
+
+    def enter(self, row: int) -> None:
+        """The row has just what its columns say."""
+        self._grow()
+        self._epoch[row] = self.state.tables.I[c.EPOCH, row]
 
     def forget(self, rows: Ints | int) -> None:
         """These rows did not get what they asked for: the next plan looks at them whatever it says."""

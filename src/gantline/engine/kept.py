@@ -1,12 +1,13 @@
-"""Plans that say nothing but which devices everybody has: whoever is told what it has keeps it, and a commit is about the others.
+"""Plans that say nothing but which devices, or nothing but which option everybody has: one look tells who has that already.
 
-This is what a decision costs when a policy names all devices each time and few of them change: one comparison per gang, and one pass over
-those who are there.
+This is what a decision costs when a policy names everybody each time and few of them change: one comparison per gang, and one pass over
+those who are there. A commit is about the others; where these only wait for their start, see `newcomers`.
 """
 
 from __future__ import annotations
 
 from operator import eq
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,44 +19,103 @@ from gantline.core.plan import Assignments
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
 from gantline.engine import lists as ls
+from gantline.engine.gang_turns import NOTHING, W_ACT, W_ROWS, W_WAY, WAITS, GangTurns
 from gantline.engine.in_force import InForce
 from gantline.engine.lists import Lists
 from gantline.engine.state import State
 
 _DEFERRED = int(Reason.DEFERRED)
+#: what a look comes back with where somebody has to stop or to change, or may not be touched
+MORE = -1
 
 
-def keep(state: State, force: InForce, rows: Ints, table: Assignments, named: Bools) -> tuple[Bools, bool]:
-    """Which assignments their rows have already, and keep; whether that is all and nobody has to stop. `named` gets the plan's rows."""
-    granted, asked = force.column("devices")[rows].tolist(), table.entries("devices")
-    kept = np.fromiter(map(eq, granted, asked), dtype=np.bool_, count=len(rows))
-    kept &= np.fromiter(map(bool, asked), dtype=np.bool_, count=len(rows))  # whoever names none means an option
-    return kept, bool(_keep(state.matrices, state.lists, rows, force.epoch, kept, named))
+class Seen(NamedTuple):
+    """What a look reads and writes, per assignment of a plan; longer than any plan, because new arrays cost more than the look."""
+
+    rows: Ints
+    option: Ints  # which of its options the row shall have; below zero: the first
+    kept: Bools  # in: whether it names the devices that the row was granted; out: whether the row keeps what it has
+    named: Ints  # per row of the tables: the number of the last look at a plan that names it
+    places: Ints  # of those who wait, in the plan
+
+
+class Look:
+    """Looks at plans, one after the other."""
+
+    def __init__(self, state: State, force: InForce) -> None:
+        self.state, self.force = state, force
+        self._number = 0
+        self._make(0, 0)
+
+    def _make(self, rows: int, devices: int) -> None:
+        listed, work, places = (np.zeros(size, dtype=np.int64) for size in (rows + devices, (W_ROWS, rows), rows))
+        columns = [np.zeros(rows, dtype=np.int64) for _ in range(5)]
+        self.seen = Seen(columns[0], columns[1], np.zeros(rows, dtype=np.bool_), columns[2], places)
+        self.turns = GangTurns(columns[3], columns[4], work, listed)  # of those who wait, filled by the look
+
+    def by_devices(self, rows: Ints, table: Assignments) -> int:
+        """How many wait for their start, where all others keep their devices; `MORE`: there is more to do."""
+        granted, asked = self.force.column("devices")[rows].tolist(), table.entries("devices")
+        same = np.fromiter(map(eq, granted, asked), dtype=np.bool_, count=len(rows))
+        if not all(asked):  # whoever names none means an option
+            same &= np.fromiter(map(bool, asked), dtype=np.bool_, count=len(rows))
+        self._fit(len(rows))
+        self.seen.kept[: len(rows)] = same
+        return self._look(rows, True)
+
+    def by_option(self, rows: Ints, table: Assignments) -> int:
+        """The same, where all others keep their option."""
+        self._fit(len(rows))
+        self.seen.option[: len(rows)] = table.column("option") if table.has("option") else -1
+        return self._look(rows, False)
+
+    def _fit(self, plan: int) -> None:
+        t = self.state.tables
+        rows, devices = max(t.F.shape[1], plan), t.D.shape[1]
+        if rows > len(self.seen.rows) or rows + devices > len(self.turns.listed):
+            self._make(rows, devices)
+
+    def _look(self, rows: Ints, by_devices: bool) -> int:
+        state = self.state
+        self._number += 1
+        self.seen.rows[: len(rows)] = rows
+        found = _look(state.matrices, state.lists, self.seen, self.turns, self.force.epoch, len(rows), by_devices, self._number)
+        return int(found)
 
 
 @kernel
-def _keep(t: Matrices, lists: Lists, rows: Ints, epoch: Ints, kept: Bools, named: Bools) -> bool:
-    """Whoever keeps what it has loses the reason and the lease of an earlier plan; the others are left alone while there is more to do."""
-    whole = True
-    for k in range(rows.shape[0]):
-        row = rows[k]
-        named[row] = True
-        phase = t.I[c.PHASE, row]
-        free = (phase == STARTING or phase == RUNNING) and t.I[c.LOCKED, row] == 0
-        if kept[k] and free and t.I[c.HEAD, row] >= 0 and epoch[row] == t.I[c.EPOCH, row]:
-            t.I[c.REASON, row] = 0
+def _look(t: Matrices, lists: Lists, seen: Seen, turns: GangTurns, epoch: Ints, count: int, by_devices: bool, number: int) -> int:
+    """Whoever keeps what it has loses the reason and the lease of an earlier plan; those who wait are listed; nobody else is touched."""
+    I, waiting, more = t.I, 0, False
+    for k in range(count):
+        row = seen.rows[k]
+        seen.named[row] = number
+        phase, chosen = I[c.PHASE, row], seen.option[k]
+        known = by_devices or chosen < I[c.OPTION_COUNT, row]
+        option = I[c.OPTION_FIRST, row] + max(chosen, 0)
+        keeps = (phase == STARTING or phase == RUNNING) and I[c.LOCKED, row] == 0
+        if by_devices:
+            keeps = keeps and seen.kept[k] and I[c.HEAD, row] >= 0 and epoch[row] == I[c.EPOCH, row]
+        else:
+            keeps = keeps and known and I[c.OPTION, row] == option
+        seen.kept[k] = keeps
+        if keeps:
+            I[c.REASON, row] = 0
             t.F[c.LIMIT_END, row] = np.inf
             t.F[c.UNTIL, row] = np.inf
+        elif phase == PENDING and known:
+            seen.places[waiting], turns.rows[waiting], turns.options[waiting] = k, row, option
+            turns.work[W_WAY, waiting], turns.work[W_ACT, waiting] = WAITS, NOTHING
+            waiting += 1
         else:
-            kept[k] = False
-            whole = False
+            more = True
     for k in range(lists.number[ls.ACTIVE]):
         row = lists.active[k]
-        if not named[row] and t.I[c.PHASE, row] != PENDING:
-            whole = False
-    if whole:
-        for k in range(lists.number[ls.ACTIVE]):
-            row = lists.active[k]
-            if not named[row] and t.I[c.PHASE, row] == PENDING:
-                t.I[c.REASON, row] = _DEFERRED
-    return whole
+        more = more or (seen.named[row] != number and I[c.PHASE, row] != PENDING)
+    if more:
+        return MORE
+    for k in range(lists.number[ls.ACTIVE]):
+        row = lists.active[k]
+        if seen.named[row] != number:
+            I[c.REASON, row] = _DEFERRED
+    return waiting

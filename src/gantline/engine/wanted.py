@@ -122,15 +122,24 @@ def _option(t: Tables, options: OptionRows, row: int, item: Assignment) -> int:
     if item.parts:
         kinds = [part.type for part in item.parts if part.gpus and part.count] or [part.type for part in item.parts]
         return options.bare(row, item.option, kinds[0], sum(part.count * part.gpus for part in item.parts))
-    gpus, kind = item.gpus, item.type
     if item.devices:
-        if not all(0 <= d < t.D.shape[1] for d in item.devices):
-            return IMPOSSIBLE
-        there = {int(t.NI[c.N_TYPE, t.D[c.D_NODE, d]]) for d in item.devices}
-        if len(there) > 1 or kind not in (-1, *there) or gpus not in (-1, len(item.devices)):
-            return IMPOSSIBLE
-        gpus, kind = len(item.devices), there.pop()
-    return options.find(row, item.option, gpus, kind, item.cpus, item.memory)
+        return exact_option(t, options, row, item.devices, item)
+    return options.find(row, item.option, item.gpus, item.type, item.cpus, item.memory)
+
+
+def exact_option(t: Tables, options: OptionRows, row: int, devices: Sequence[int], item: Assignment | None = None) -> int:
+    """The option of a row that has just these devices, of one type, and what else the assignment says."""
+    if not all(0 <= d < t.D.shape[1] for d in devices):
+        return IMPOSSIBLE
+    there = {int(t.NI[c.N_TYPE, t.D[c.D_NODE, d]]) for d in devices}
+    if len(there) > 1:
+        return IMPOSSIBLE
+    size, kind = len(devices), there.pop()
+    if item is None:
+        return options.find(row, -1, size, kind)
+    if item.type not in (-1, kind) or item.gpus not in (-1, size):
+        return IMPOSSIBLE
+    return options.find(row, item.option, size, kind, item.cpus, item.memory)
 
 
 def sound_numbers(table: Assignments) -> Bools:
