@@ -50,6 +50,14 @@ class HiddenField(OrderPolicy):
 
 
 @dataclass(frozen=True)
+class RanksAmongOthers(OrderPolicy):
+    per_job: ClassVar[bool] = True
+
+    def key(self, snapshot: Snapshot) -> Any:
+        return np.argsort(np.argsort(snapshot.jobs.gpus)).astype(float)
+
+
+@dataclass(frozen=True)
 class OddMemory(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
         return Plan.rank(snapshot.jobs.arrival, memory={"when": datetime.timedelta(1)})
@@ -210,6 +218,7 @@ def few_stories(monkeypatch: pytest.MonkeyPatch) -> None:
         (Greedy, "feasible", "assigned what it cannot get"),
         (PromisesTooMuch, "valid_until", "parts:"),
         (DeclaresAnother, "declared key", "parts:"),
+        (RanksAmongOthers, "per job", "other keys when it is asked about some of them"),
         (LastFirst, "ties", "equal-5 start"),
         (NeverLarge, "ends", "never end"),
         (NeedsJobs, "answers", "without jobs: the policy raised ValueError"),

@@ -47,6 +47,7 @@ _RULES = {
     "feasible": "whoever is assigned devices can get them",
     "valid_until": "skipping rounds until then gives the same run as stepping through them",
     "declared key": "the declared key and key() give the same run",
+    "per job": "a key that is said to look at each job by itself is the same whoever else is asked about",
     "two clocks": "through orders and reports without delay it gives the same run as on virtual time",
     "ties": "among equal jobs the earlier one starts first",
     "faults": "every job ends although messages are late, lost and doubled and machines fail",
@@ -134,6 +135,8 @@ def check_policy(
         if on_story is not None:
             on_story(number, len(stories), name)
         tell()
+    if not getattr(policy, "per_job", False):
+        case.notes["per job"] = "does not say so"
     if not case.declares and not case.late:
         case.notes["declared key"] = f"declares none; {key_form(case.policy)}"
     return ConformanceReport(policy.name or type(policy).__name__, tuple(_finding(case, rule, meaning) for rule, meaning in _RULES.items()))

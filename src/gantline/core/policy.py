@@ -78,6 +78,7 @@ class OrderPolicy(Policy):
 
     misfit: ClassVar[Misfit] = Misfit.SKIP
     preempt: ClassVar[bool] = True
+    per_job: ClassVar[bool] = False  # whether the key of a job depends on that job and the clock alone, whoever else is there
 
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
         """One number per job of the snapshot."""

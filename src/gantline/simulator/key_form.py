@@ -20,11 +20,14 @@ def key_form(policy: Policy) -> str:
     if policy.linear() is not None:
         return "compiled: it is declared"
     found = read_key(policy, usual_state(), guard_of(policy, None))
+    if found.once:
+        return "compiled: key() is asked once about all jobs, because it reads nothing that changes"
     if found.declared is not None:
         return "compiled: key() is read once, and is as fast as a declared one"
     if found.written is not None:
         return "compiled: key() is read once, and evaluated at every decision"
-    return f"asked at every decision, because {found.why}"
+    about = " about those jobs that may have changed" if found.by_job is not None else ""
+    return f"asked at every decision{about}, because {found.why}"
 
 
 def usual_state() -> State:

@@ -5,4 +5,5 @@ expression.py   what was noted, as a tree                  linear.py       trees
 tape.py         a tree as instructions                     numpy_loops.py  NumPy's own loops, which carry them out
 evaluate.py     the machine that runs them                 loop.py         the loop of decisions around it
 read.py         from a policy to one of these, or why not
+by_job.py       questions about some of the jobs           watched.py      what such a key reads, and so how long its answer holds
 """

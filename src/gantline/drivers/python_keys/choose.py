@@ -6,7 +6,7 @@ from gantline.drivers import loop_clock as lc
 from gantline.drivers.declared import run_read
 from gantline.drivers.python_keys.loop import NOT_BEGUN
 from gantline.drivers.python_keys.read import may_be_asked, read_key
-from gantline.drivers.python_keys.run import LoopEnd, run_asked, run_written
+from gantline.drivers.python_keys.run import LoopEnd, run_asked, run_by_job, run_written
 from gantline.engine.engine import Engine
 
 
@@ -17,4 +17,6 @@ def run_key(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
         return LoopEnd(lc.CUT if run_read(engine, *read.declared, bounds) else lc.DONE)
     if read.written is not None:
         return run_written(engine, read.written, bounds)
+    if read.by_job is not None:
+        return run_by_job(engine, read.by_job, bounds)
     return run_asked(engine, bounds) if may_be_asked(engine.policy, engine.state) else LoopEnd(NOT_BEGUN)

@@ -31,7 +31,7 @@ def _holds(t: Matrices, row: int) -> bool:
 
 
 @kernel
-def _load(t: Matrices, rows: Ints, first: int, n: int, now: float, tape: Tape, k: int) -> None:
+def load(t: Matrices, rows: Ints, first: int, n: int, now: float, tape: Tape, k: int) -> None:
     """A column of the tables, as policies see it."""
     what, out, column = tape.code[k, p.WHAT], tape.code[k, p.OUT], tape.code[k, p.A]
     F, I, real = t.F, t.I, tape.real
@@ -162,7 +162,7 @@ def evaluate(t: Matrices, rows: Ints, count: int, now: float, tape: Tape) -> boo
             elif what >= p.CHOOSE:
                 good = _compute(n, tape, k) and good
             else:
-                _load(t, rows, first, n, now, tape, k)
+                load(t, rows, first, n, now, tape, k)
         result = code[last, p.OUT]
         by = tape.stride[result]
         for i in range(n):

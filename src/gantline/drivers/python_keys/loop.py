@@ -14,8 +14,8 @@ from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.loop_clock import LoopClock
-from gantline.drivers.python_keys.evaluate import evaluate
-from gantline.drivers.python_keys.tape import Tape
+from gantline.drivers.python_keys.evaluate import evaluate, load
+from gantline.drivers.python_keys.tape import OUT, Tape
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.advance import arrive, finish_due, next_finish, next_look, next_movable
@@ -26,10 +26,14 @@ from gantline.engine.settings import EngineRules
 from gantline.engine.walk import walk
 
 # places of `how`: whether time changes keys of those who wait, decisions until the policy is asked, decisions in a row in which nothing
-# changed, whether keys of this instant are there already, whether nothing was read, so that the policy is asked for all keys
-AGES, UNTIL_CHECK, IDLE, READY, UNREAD, PLACES = range(6)
-# ask the policy before this decision; it must be asked from here on; nothing is to come; the loop cannot run this
-CHECK, ASK, STALLED, NOT_BEGUN = 3, 4, 5, 6
+# changed, how far this instant has come, who knows the keys, how many rows are asked about
+AGES, UNTIL_CHECK, IDLE, READY, WHO, COUNT, PLACES = range(7)
+# of READY: nothing has been done; rows are asked about; all keys are there
+_BEFORE, _ASKED, _KNOWN = range(3)
+# of WHO: the tape; the policy, for all jobs at once; the policy, for each job by itself
+TAPE, POLICY, POLICY_BY_JOB = range(3)
+# ask the policy before this decision; it must be asked from here on; nothing is to come; the loop cannot run this; ask about some rows
+CHECK, ASK, STALLED, NOT_BEGUN, KEYS = 3, 4, 5, 6, 7
 
 
 @kernel
@@ -50,6 +54,37 @@ def _rank(t: Matrices, lists: Lists, now: float, tape: Tape, how: Ints, fresh: I
                 fresh[count] = row
                 count += 1
         good = evaluate(t, fresh, count, now, tape) and good
+    return good
+
+
+@kernel
+def _gather(t: Matrices, lists: Lists, now: float, tape: Tape, how: Ints, fresh: Ints) -> None:
+    """List the rows whose keys may have changed, and what the policy reads of them."""
+    running, waiting, stale = lists.running, lists.waiting, tape.stale
+    count = lists.number[ls.RUNNING]
+    for place in range(count):
+        fresh[place] = running[place]
+        stale[running[place]] = True  # it will have another key when it waits
+    for place in range(lists.number[ls.WAITING]):
+        row = waiting[place]
+        if stale[row] or how[AGES] == 1:
+            stale[row] = False
+            fresh[count] = row
+            count += 1
+    for k in range(tape.code.shape[0] - 1):
+        load(t, fresh, 0, count, now, tape, k)
+    tape.counts[2] += count
+    how[COUNT] = count
+
+
+@kernel
+def _take_keys(t: Matrices, tape: Tape, how: Ints, fresh: Ints) -> bool:
+    """Enter what the policy has said; False: a key is not a number."""
+    said, good = tape.code[tape.code.shape[0] - 1, OUT], True
+    for i in range(how[COUNT]):
+        key = tape.real[said, i]
+        t.F[c.KEY, fresh[i]] = key
+        good = good and key == key
     return good
 
 
@@ -94,7 +129,7 @@ def run_tape(
     rows, length, devices = F.shape[1], time[lc.ROUND], t.D.shape[1]
     while True:
         now = time[lc.NOW]
-        if how[READY] == 0:
+        if how[READY] == _BEFORE:
             if log.written[INTERVALS] + devices + lists.number[ls.ACTIVE] + 64 > log.entry.shape[1]:
                 return lc.NEED_LOG
             if log.written[DEVICES] + 4 * devices + 64 > log.device.shape[0]:
@@ -118,12 +153,18 @@ def run_tape(
         changed = lists.number[ls.FINISHED] > 0 or lists.number[ls.ADMITTED] > 0
         # 4. order, 5. walk; nothing to decide while nobody waits
         if lists.number[ls.WAITING] > 0:
-            if how[READY] == 0:
-                if how[UNREAD] == 0 and not _rank(t, lists, now, tape, how, fresh):
+            if how[READY] == _BEFORE and how[WHO] == POLICY_BY_JOB:
+                _gather(t, lists, now, tape, how, fresh)
+                how[READY] = _ASKED
+                return KEYS
+            if how[READY] != _KNOWN:
+                if how[WHO] == TAPE and not _rank(t, lists, now, tape, how, fresh):
+                    return ASK
+                if how[WHO] == POLICY_BY_JOB and not _take_keys(t, tape, how, fresh):
                     return ASK
                 how[UNTIL_CHECK] -= 1
                 if how[UNTIL_CHECK] == 0:
-                    how[READY] = 1
+                    how[READY] = _KNOWN
                     return CHECK
             count[lc.DECISIONS] += 1
             sort_rows(F, lists.running, lists.number[ls.RUNNING])
@@ -132,7 +173,7 @@ def run_tape(
             count[lc.STARTED] += out[0]
             count[lc.STOPPED] += out[1]
             changed = changed or out[0] + out[1] > 0
-        how[READY] = 0
+        how[READY] = _BEFORE
         how[IDLE] = 0 if changed else how[IDLE] + 1
         # 6. when to look again
         wake = next_finish(F, I, lists)

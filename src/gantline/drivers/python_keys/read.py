@@ -10,7 +10,8 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.drivers.dense import fits_dense
-from gantline.drivers.python_keys.expression import FLOAT, CannotReadError, Term, cast
+from gantline.drivers.python_keys.by_job import Questions
+from gantline.drivers.python_keys.expression import FLOAT, CannotReadError, Term, cast, fixed
 from gantline.drivers.python_keys.linear import declare
 from gantline.drivers.python_keys.notes import NotedColumn, NotedSnapshot
 from gantline.drivers.python_keys.numpy_names import reading_names
@@ -19,11 +20,13 @@ from gantline.engine.state import State
 
 
 class Reading(NamedTuple):
-    """What became of a key: one of the first two, or why neither."""
+    """What became of a key: one of the first two, or why neither, and perhaps that it looks at each job by itself."""
 
     declared: tuple[LinearKey, Floats] | None = None  # on records
     written: Written | None = None  # on the tables
     why: str = ""
+    by_job: Questions | None = None  # about jobs that may have changed
+    once: bool = False  # it has answered for all jobs of the run, and what it reads never changes
 
 
 def may_be_asked(policy: Policy, state: State) -> bool:
@@ -39,29 +42,45 @@ def _unknown(state: State) -> str:
 
 
 def read_key(policy: Policy, state: State, guard: Callable[[Callable[[], Any]], Any] | None = None) -> Reading:
-    """Read the key of a policy that is nothing but a key; `guard` bounds the one call of it, as it does every turn."""
+    """Read the key of a policy that is nothing but a key; `guard` bounds the calls of it, as it does every turn."""
     kind: Any = type(policy)
     if not isinstance(policy, OrderPolicy):
         return Reading(why="it makes plans, not an order")
     if kind.decide is not OrderPolicy.decide:
         return Reading(why="it has a decide() of its own")
-    if kind.valid_until is not OrderPolicy.valid_until:
-        return Reading(why="it has a valid_until() of its own")
     if _unknown(state):
         return Reading(why=_unknown(state))
+    within: Callable[[Callable[[], Any]], Any] = (lambda call: call()) if guard is None else guard
+    if kind.valid_until is not OrderPolicy.valid_until:
+        found = Reading(why="it has a valid_until() of its own")
+    else:
+        found = _read(policy, state, within)
+    if not found.why or not policy.per_job:
+        return found
+    asked = Questions(policy, state, within)
+    if asked.lasting is not None:
+        return _compile(fixed(asked.lasting), state)._replace(once=True)
+    return found._replace(by_job=asked)
+
+
+def _read(policy: OrderPolicy, state: State, within: Callable[[Callable[[], Any]], Any]) -> Reading:
     try:
-        key = _note(policy, state) if guard is None else guard(lambda: _note(policy, state))
-        declared = declare(key, state.tables) if fits_dense(state) else None
-        if declared is not None and (state.regime.round > 0.0 or not declared[0].thresholds):
-            return Reading(declared)
-        # on events a declared level counts from the very instant, one that was written from the next look on
-        return Reading(written=write(key, state.tables.F.shape[1]))
+        return _compile(within(lambda: _note(policy, state)), state)
     except CannotReadError as found:
         return Reading(why=f"it takes {found}")
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a mistake is the policy's own, when it is asked
         return Reading(why=f"it raises {type(error).__name__}: {error}")
+
+
+def _compile(key: Term, state: State) -> Reading:
+    """As a declared key, if one can say it."""
+    declared = declare(key, state.tables) if fits_dense(state) else None
+    if declared is not None and (state.regime.round > 0.0 or not declared[0].thresholds):
+        return Reading(declared)
+    # on events a declared level counts from the very instant, one that was written from the next look on
+    return Reading(written=write(key, state.tables.F.shape[1]))
 
 
 def _note(policy: OrderPolicy, state: State) -> Term:

@@ -13,8 +13,9 @@ from gantline.core.policy import OrderPolicy
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.declared import take_order
 from gantline.drivers.python_keys import loop
+from gantline.drivers.python_keys.by_job import Questions
 from gantline.drivers.python_keys.expression import number
-from gantline.drivers.python_keys.tape import Written, write
+from gantline.drivers.python_keys.tape import Tape, Written, write
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.blocked import name_blocked
@@ -40,27 +41,35 @@ class _Loop:
         self.how = np.zeros(loop.PLACES, dtype=np.int64)
         self.how[loop.AGES], self.how[loop.UNTIL_CHECK] = int(written.ages), 1
         self.clock.time[lc.VALID] = math.nan if written.moves else math.inf
-        self._fresh = np.zeros(self.state.tables.F.shape[1], dtype=np.int64)
+        self.fresh = np.zeros(self.state.tables.F.shape[1], dtype=np.int64)
+        self.tape = written.tape
+        self._asked_before, self._checked = engine.state.decision, 1
+        self._given = self._arguments()
+
+    def use(self, tape: Tape) -> None:
+        """Go on with other instructions."""
+        self.tape = tape
+        self._given = self._arguments()
+
+    def _arguments(self) -> tuple[Any, ...]:
+        state = self.state
+        more = (state.log.columns, state.scratch, state.out, self.tape, self.how, self.fresh, self.clock)
+        return (state.matrices, state.lists, state.rules, *more)
 
     def go_on(self) -> int:
         """Until something is needed that compiled code does not have."""
-        state, devices = self.state, self.state.tables.D.shape[1]
-        log, code = state.log, lc.NEED_LOG
+        code = loop.run_tape(*self._given)
         while code == lc.NEED_LOG:
-            log.reserve(4 * devices + 2 * int(state.lists.number[ls.ACTIVE]) + 65536, 16 * devices + 65536)
-            code = loop.run_tape(
-                state.matrices,
-                state.lists,
-                state.rules,
-                log.columns,
-                state.scratch,
-                state.out,
-                self.written.tape,
-                self.how,
-                self._fresh,
-                self.clock,
-            )
+            devices = self.state.tables.D.shape[1]
+            self.state.log.reserve(4 * devices + 2 * int(self.state.lists.number[ls.ACTIVE]) + 65536, 16 * devices + 65536)
+            self._given = self._arguments()
+            code = loop.run_tape(*self._given)
         return code
+
+    @property
+    def decision(self) -> int:
+        """The number of the decision that is about to be made."""
+        return self._asked_before + int(self.clock.number[lc.DECISIONS]) + 1
 
     @property
     def now(self) -> float:
@@ -70,6 +79,20 @@ class _Loop:
         """A word on progress."""
         if self.bounds.on_progress is not None:
             self.bounds.on_progress(self.now, int(self.state.lists.number[ls.NEXT]), int(self.state.lists.number[ls.ACTIVE]))
+
+    def holds(self) -> bool:
+        """Whether the keys of this instant are those that the policy itself gives for all jobs; looked at again after as many decisions."""
+        self.state.now = self.now
+        self.how[loop.UNTIL_CHECK], self._checked = self._checked, 2 * self._checked
+        self.tell()
+        return _as_the_policy_says(self.engine, self.decision)
+
+    def end_uncounted(self, code: int) -> LoopEnd:
+        """The end of a loop whose decisions nobody but itself has counted."""
+        self.end(code)
+        self.state.decision += int(self.clock.number[lc.DECISIONS])
+        self.engine.decisions += int(self.clock.number[lc.DECISIONS])
+        return LoopEnd(code)
 
     def end(self, code: int) -> None:
         engine, counted = self.engine, self.clock.number
@@ -88,24 +111,48 @@ def run_written(engine: Engine, written: Written, bounds: lc.LoopBounds) -> Loop
     At the first decision, the second, the fourth and so on the policy is asked what the keys are. Should it say anything else, it is asked
     from there on.
     """
-    state, run, checked = engine.state, _Loop(engine, written, bounds), 1
+    run = _Loop(engine, written, bounds)
     code = run.go_on()
     while code == loop.CHECK:
-        state.now = run.now
-        run.how[loop.UNTIL_CHECK], checked = checked, 2 * checked
-        run.tell()
-        code = run.go_on() if _as_the_policy_says(engine) else loop.ASK
-    run.end(code)
-    state.decision += int(run.clock.number[lc.DECISIONS])
-    engine.decisions += int(run.clock.number[lc.DECISIONS])
-    return LoopEnd(code)
+        code = run.go_on() if run.holds() else loop.ASK
+    return run.end_uncounted(code)
 
 
-def _as_the_policy_says(engine: Engine) -> bool:
+def run_by_job(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> LoopEnd:
+    """The same with questions about those jobs whose keys may have changed: who runs, and who has come or been stopped."""
+    run = _Loop(engine, write(number(0.0), 0), bounds)
+    how, time = run.how, run.clock.time
+    how[loop.WHO] = loop.POLICY_BY_JOB
+    tape, said = asked.tape(None)
+    run.use(tape)
+    code = run.go_on()
+    while code in (loop.KEYS, loop.CHECK):
+        if code == loop.KEYS:
+            asked.decision = run.decision
+            count = how[loop.COUNT]
+            keys, until = asked.ask(run.fresh[:count], run.now), asked.valid_until(run.now)
+            if keys is None or until is None:
+                code = loop.ASK
+                break
+            said[:count] = keys
+            how[loop.AGES], time[lc.VALID] = asked.reads.ages, until
+        elif not run.holds():
+            code = loop.ASK
+            break
+        elif asked.reads.columns - asked.ready.keys():
+            tape, said = asked.tape(run.tape)
+            run.use(tape)
+        code = run.go_on()
+    return run.end_uncounted(code)
+
+
+def _as_the_policy_says(engine: Engine, decision: int) -> bool:
     """Whether the keys of this instant are those that the policy itself would give."""
-    state, policy = engine.state, engine.policy
+    state, policy, counted = engine.state, engine.policy, engine.state.decision
     assert isinstance(policy, OrderPolicy)
+    state.decision = decision
     snapshot = state.snapshot()
+    state.decision = counted
     guard: Any = engine.guard  # of whole plans elsewhere
     try:
         said = np.asarray(policy.key(snapshot) if guard is None else guard(lambda: policy.key(snapshot)), dtype=np.float64)
@@ -120,7 +167,7 @@ def run_asked(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
     """Run to the end with a question at every decision, or until the policy says something else than an order."""
     state, F = engine.state, engine.state.tables.F
     run = _Loop(engine, write(number(0.0), 0), bounds)
-    run.how[loop.UNREAD] = 1
+    run.how[loop.WHO] = loop.POLICY
     strict, switch, time = state.regime.strict, state.SI, run.clock.time
     code = run.go_on()
     answer: tuple[Plan | None, ...] = ()

@@ -1,0 +1,93 @@
+"""Questions to a policy that says that its key looks at each job by itself: only about jobs whose keys may have changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.policy import OrderPolicy
+from gantline.drivers.python_keys.expression import CannotReadError
+from gantline.drivers.python_keys.tape import Column, Tape, write_columns
+from gantline.drivers.python_keys.watched import Reads, WatchedJobs, WatchedSnapshot
+from gantline.engine.state import State
+
+
+class _Nothing:
+    """A snapshot of which nothing may be read."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise CannotReadError(name)
+
+
+class Questions:
+    """One policy, what it has read so far, and until when its order holds.
+
+    It is first asked about all jobs of the run, before anything has happened: if it reads nothing that ever changes, that answer is for
+    good (`lasting`).
+    """
+
+    def __init__(self, policy: OrderPolicy, state: State, within: Callable[[Callable[[], Any]], Any]) -> None:
+        self._policy, self._state, self._within = policy, state, within
+        self.reads = Reads(state)
+        self.decision = 1
+        self._jobs = WatchedJobs(state.tables.lent, self.reads)
+        self._snapshot = WatchedSnapshot(state, self._jobs, self.reads, lambda: self.decision)
+        self._constant, self._until = self._constant_until()
+        self.ready: dict[Column, NDArray[Any]] = {}
+        with np.errstate(all="ignore"):
+            first = self.ask(np.arange(state.tables.F.shape[1], dtype=np.int64), 0.0)
+        holds = self._constant and (self._until is None or self._until == math.inf)
+        known = first is not None and not self.reads.moves and holds and not np.isnan(first).any()
+        self.lasting = first if known else None
+
+    def ask(self, rows: Ints, now: float) -> Floats | None:
+        """The keys of these rows; None: the policy must be asked for all, be it to see what it did wrong."""
+        self._jobs.show(rows, now, self.ready)
+        try:
+            said = np.asarray(self._within(self._key), dtype=np.float64)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # its mistake is told when it is asked about all
+            return None
+        return said if said.shape == rows.shape else None
+
+    def _key(self) -> Any:
+        return self._policy.key(self._snapshot)
+
+    def _constant_until(self) -> tuple[bool, float | None]:
+        """Whether the policy says without a look when its order might change, and when."""
+        nothing: Any = _Nothing()
+        try:
+            return True, self._within(lambda: self._policy.valid_until(nothing))
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            return False, None
+
+    def valid_until(self, now: float) -> float | None:
+        """When the order might change although nothing happens; NaN: it does not say; None: as in `ask`."""
+        said = self._until
+        if not self._constant:
+            self._state.now = now
+            try:
+                said = self._within(lambda: self._policy.valid_until(self._state.snapshot()))
+                said = None if said is None else float(said)
+            except KeyboardInterrupt:
+                raise
+            except BaseException:
+                return None
+            if said is not None and math.isnan(said):
+                return None
+        elif said is None and not self.reads.moves:
+            said = math.inf
+        return math.nan if said is None else said
+
+    def tape(self, last: Tape | None) -> tuple[Tape, Floats]:
+        """Instructions that gather what has been read so far, in place of the last ones, and the place of the answers."""
+        tape, self.ready, said = write_columns(sorted(self.reads.columns, key=str), self._state.tables.F.shape[1])
+        return (tape if last is None else tape._replace(stale=last.stale, counts=last.counts)), said
