@@ -68,7 +68,7 @@ class WatchedJobs(Jobs):
         """Stand for these rows at this instant."""
         self._rows = rows
         self.rows = sealed(rows[:])
-        self._at, self._ready, self._owned = now, ready, None
+        self._at, self._ready, self._held = now, ready, None
         self._cache.clear()
 
     @property
