@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
-from gantline.solvers.allocation_search.fronts import crowding, find_fronts, group_by_front, merge_by_objectives, sort_by_objectives
+from gantline.solvers.allocation_search.fronts import SIDE, crowding, find_fronts, group_by_front, merge_by_objectives, sort_by_objectives
+from gantline.solvers.allocation_search.scratch import scratch_for
 from gantline.solvers.allocation_search.search import Demand, search
-from gantline.solvers.allocation_search.settling import Problem, settle_one
-from gantline.solvers.allocation_search.variation import Rules, jumps, scratch_for
+from gantline.solvers.allocation_search.settling import WORTHS, Problem, Rules, settle_one
+from gantline.solvers.allocation_search.variation import jumps
 from gantline.solvers.allocation_search.words import layout_for, pack, unpack
 
 
@@ -68,10 +69,10 @@ def test_repair_makes_any_allocation_possible_and_adds_nothing(jobs: int, nodes:
     rows = np.minimum(rng.integers(0, per_node + 1, (jobs, nodes)) * rng.integers(0, 2, (jobs, nodes)), capacity)
     most = rng.integers(1, nodes * per_node + 1, jobs)
     layout = layout_for(nodes, per_node)
-    words, present = pack(rows, layout), np.zeros((jobs, layout.words), dtype=np.uint64)
-    speedup = np.ones((jobs, 2, nodes * per_node + 1))
-    problem = Problem(pack(capacity, layout), present, most, speedup, np.ones((jobs, 2)), 1.0, -1.0, False, nodes > 16)
-    settle_one(seed, layout, Rules(avoid, 16), problem, words, scratch_for(jobs, layout))
+    words, present = pack(rows, layout), np.zeros((layout.words, jobs), dtype=np.uint64)
+    speedup, worth = np.ones((jobs, 2, nodes * per_node + 1)), np.empty((jobs, 2, nodes * per_node + 1, WORTHS))
+    problem = Problem(pack(capacity, layout), present, most, speedup, np.ones(jobs), 1.0, worth, -1.0, False, nodes > 16)
+    settle_one(seed, layout, Rules(avoid, 16), problem, words, scratch_for(jobs, layout, jumps(jobs)))
     after = unpack(words, layout)
     assert is_possible(after, capacity, most, avoid)
     assert (after <= rows).all()
@@ -139,10 +140,10 @@ def test_fronts_are_those_of_the_definition(points: list[tuple[int, int]]) -> No
     first, second = np.array(points, dtype=np.float64).T.copy()
     n = len(points)
     half = n // 2
-    rank, room, keys = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros((2, n))
+    (rank, room, equals), keys = np.zeros((3, n), dtype=np.int64), np.zeros(n + SIDE)
     order, others = np.arange(n), np.arange(half, n)
-    sort_by_objectives(first, second, order, half, keys[0], room)
-    sort_by_objectives(first, second, others, n - half, keys[0], room)
+    sort_by_objectives(first, second, order, half, keys, room, equals)
+    sort_by_objectives(first, second, others, n - half, keys, room, equals)
     merge_by_objectives(first, second, order, half, others, n - half, room)
     assert order.tolist() == sorted(range(n), key=lambda i: (points[i], i))
     find_fronts(first, second, order, n, rank, keys)

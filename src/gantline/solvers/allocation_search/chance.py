@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 
 STEP: Final = np.uint64(0x9E3779B97F4A7C15)  # from one state to the next
 _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.solvers.allocation_search.chance import STEP, shuffle, uniform
 from gantline.solvers.allocation_search.fronts import (
     crowding,
@@ -17,10 +17,12 @@ from gantline.solvers.allocation_search.fronts import (
     sort_by,
     sort_by_objectives,
 )
-from gantline.solvers.allocation_search.settling import Problem, settle
-from gantline.solvers.allocation_search.variation import Rules, Scratch, vary
+from gantline.solvers.allocation_search.scratch import Scratch, Small
+from gantline.solvers.allocation_search.settling import Problem, Rules, settle, tell_worth
+from gantline.solvers.allocation_search.variation import vary
 from gantline.solvers.allocation_search.words import Fields, Layout, Words, fields_of
 
+_CROSSOVER = 0.9  # chance that two parents exchange rows
 _TRIES = 101  # matings per generation, if children keep being copies
 _GONE, _CHILD = -1, -2  # in place of a front: place is free, a child that is in no front yet
 
@@ -28,7 +30,7 @@ _GONE, _CHILD = -1, -2  # in place of a front: place is free, a child that is in
 class Population(NamedTuple):
     """Places for members, for as many children, and one for a child too many."""
 
-    rows: Words  # [places, jobs, words]
+    rows: Words  # [places, words, jobs]
     objective: Floats  # [2, places]
     mark: Words  # a hash of each
     crowd: Floats
@@ -40,7 +42,7 @@ class Population(NamedTuple):
     keys: Floats  # to work with
     parents: Ints
     begin: Ints  # of each front, among those that are sorted
-    slots: Ints  # a table of hashes: places of the members and children, each plus one
+    slots: Small  # a table of hashes: places of the members and children, each plus one
 
 
 @kernel
@@ -48,6 +50,7 @@ def evolve(
     seed: int, layout: Layout, rules: Rules, problem: Problem, p: Population, s: Scratch, given: int, size: int, generations: int
 ) -> tuple[int, int, int]:
     """Run the search; the best member's place, the number of members and that of generations."""
+    tell_worth(problem)
     f, state = fields_of(layout), np.uint64(seed)
     count = 0
     for i in range(given):
@@ -76,20 +79,20 @@ def breed(
     state: np.uint64, f: Fields, rules: Rules, problem: Problem, p: Population, s: Scratch, count: int, size: int
 ) -> tuple[np.uint64, int]:
     """Children into the places behind the members; copies of anybody are left out, and others tried. How many there are."""
-    made, jobs = 0, p.rows.shape[1]
+    made, jobs = 0, p.rows.shape[2]
     for _ in range(_TRIES):
         matings = (size - made + 1) // 2
         state = _select(state, p, count, 2 * matings)
         for i in range(matings):
             at, cut = count + made, 0
             state += STEP
-            if uniform(state) < rules.crossover:
+            if uniform(state) < _CROSSOVER:
                 state += STEP
                 cut = int(uniform(state) * jobs)
             for side in range(2):  # two children: each has the other's rows
                 place = p.order[count + made]
                 one, two = p.rows[p.parents[2 * i + side]], p.rows[p.parents[2 * i + 1 - side]]
-                state, chosen = vary(state, f, rules, one, two, cut, p.rows[place], problem.present, problem.room, s)
+                state, chosen = vary(state, f, one, two, cut, p.rows[place], problem.present, problem.room, s)
                 state, new = _enter(state, f, rules, problem, p, s, place, chosen)
                 if new:
                     made += 1
@@ -139,16 +142,16 @@ def _select(state: np.uint64, p: Population, count: int, wanted: int) -> np.uint
 
 @kernel
 def _better(state: np.uint64, p: Population, a: int, b: int) -> tuple[np.uint64, int]:
+    """The one that dominates the other, else the less crowded, else either."""
     first, second = p.objective[0], p.objective[1]
     x, y, u, v = first[a], second[a], first[b], second[b]
-    if (x <= u) & (y <= v) & ((x < u) | (y < v)):
-        return state, a
-    if (u <= x) & (v <= y) & ((u < x) | (v < y)):
-        return state, b
-    if p.crowd[a] != p.crowd[b]:
-        return state, a if p.crowd[a] > p.crowd[b] else b
-    state += STEP
-    return state, a if uniform(state) < 0.5 else b
+    wins = (x <= u) & (y <= v) & ((x < u) | (y < v))
+    loses = (u <= x) & (v <= y) & ((u < x) | (v < y))
+    if not (wins | loses) and p.crowd[a] == p.crowd[b]:
+        state += STEP
+        return state, a if uniform(state) < 0.5 else b
+    wins = wins | (not loses and p.crowd[a] > p.crowd[b])
+    return state, a if wins else b
 
 
 @kernel
@@ -156,7 +159,7 @@ def survive(state: np.uint64, p: Population, members: int, children: int, size: 
     """Keep the best, front by front; of a front that does not fit whole, those in the emptiest places. How many are kept."""
     first, second, count = p.objective[0], p.objective[1], members + children
     _sort_in(p, members, children)
-    fronts = find_fronts(first, second, p.sorted, count, p.rank, p.keys)
+    fronts = find_fronts(first, second, p.sorted, count, p.rank, p.keys[0])
     group_by_front(p.sorted, count, p.rank, fronts, p.begin, p.grouped)
     front, kept = 0, 0
     while front < fronts and kept < size:
@@ -190,7 +193,7 @@ def _sort_in(p: Population, members: int, children: int) -> None:
         if p.rank[place] == _CHILD:
             p.grouped[found] = place
             found += 1
-    sort_by_objectives(p.objective[0], p.objective[1], p.grouped, children, p.keys[0], p.room)
+    sort_by_objectives(p.objective[0], p.objective[1], p.grouped, children, p.keys[0], p.room, p.begin)
     merge_by_objectives(p.objective[0], p.objective[1], p.sorted, members, p.grouped, children, p.room)
 
 
@@ -201,7 +204,7 @@ def _emptiest_first(state: np.uint64, p: Population, first: int, end: int) -> np
     falling = p.keys[1]
     for i in range(first, end):
         falling[p.order[i]] = -p.crowd[p.order[i]]
-    sort_by(falling, p.order, first, end, p.keys[0], p.room)
+    sort_by(falling, p.order, first, end, p.keys[0], p.room, p.grouped)
     return state
 
 
@@ -219,17 +222,17 @@ def _remember(p: Population, count: int) -> None:
 
 @kernel
 def _same(a: Words, b: Words) -> bool:
-    jobs, words = a.shape
-    for j in range(jobs):
-        for k in range(words):
-            if a[j, k] != b[j, k]:
+    words, jobs = a.shape
+    for k in range(words):
+        for j in range(jobs):
+            if a[k, j] != b[k, j]:
                 return False
     return True
 
 
 @kernel
 def _copy(source: Words, target: Words) -> None:
-    jobs, words = source.shape
-    for j in range(jobs):
-        for k in range(words):
-            target[j, k] = source[j, k]
+    words, jobs = source.shape
+    for k in range(words):
+        for j in range(jobs):
+            target[k, j] = source[k, j]

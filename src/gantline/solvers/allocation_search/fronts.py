@@ -6,35 +6,43 @@ second objective, so one pass finds all fronts and another all crowding distance
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
+
+SIDE: Final = 16  # numbers that are compared side by side
 
 
 @kernel
-def sort_by(value: Floats, order: Ints, begin: int, end: int, keys: Floats, room: Ints) -> None:
+def sort_by(value: Floats, order: Ints, begin: int, end: int, keys: Floats, room: Ints, equals: Ints) -> None:
     """Sort a stretch of ``order`` by a number of each; equals keep their order.
 
     Each is put where it belongs by counting who comes before it: for hundreds this is quicker than sorting, because no step depends on how
-    a comparison ends, and several are made at once.
+    a comparison ends, and several are made at once. ``keys`` has `SIDE` places more than there are to sort.
     """
     count = end - begin
+    whole = (count + SIDE - 1) // SIDE * SIDE
     for i in range(count):
         keys[i], room[i] = value[order[begin + i]], order[begin + i]
+    for i in range(count, whole):
+        keys[i] = np.inf  # before nobody
     for i in range(count):
-        mine, before, behind = keys[i], begin, keys[i + 1 : count]
-        for j in range(i):
-            before += keys[j] <= mine
-        for j in range(behind.size):
-            before += behind[j] < mine
-        order[before] = room[i]
+        equals[i] = 0
+    for i in range(count):
+        mine, before = keys[i], 0
+        for j in range(whole):
+            before += keys[j] < mine
+        order[begin + before + equals[before]] = room[i]
+        equals[before] += 1
 
 
 @kernel
-def sort_by_objectives(first: Floats, second: Floats, order: Ints, count: int, keys: Floats, room: Ints) -> None:
+def sort_by_objectives(first: Floats, second: Floats, order: Ints, count: int, keys: Floats, room: Ints, equals: Ints) -> None:
     """Sort the first ``count`` of ``order`` by (first, second) objective; equals keep their order."""
-    sort_by(first, order, 0, count, keys, room)
+    sort_by(first, order, 0, count, keys, room, equals)
     for i in range(1, count):
         one = order[i]
         j = i
@@ -53,10 +61,10 @@ def merge_by_objectives(first: Floats, second: Floats, order: Ints, count: int, 
     while i < count and j < more:
         one, two = room[i], others[j]
         a, b, c, d = first[one], second[one], first[two], second[two]
-        mine = (a < c) | ((a == c) & ((b < d) | ((b == d) & (one < two))))
-        order[i + j] = one if mine else two
-        i += 1 if mine else 0
-        j += 0 if mine else 1
+        mine = int((a < c) | ((a == c) & ((b < d) | ((b == d) & (one < two)))))
+        order[i + j] = two + mine * (one - two)  # no branch: it could not be foretold
+        i += mine
+        j += 1 - mine
     while i < count:
         order[i + j] = room[i]
         i += 1
@@ -67,22 +75,29 @@ def merge_by_objectives(first: Floats, second: Floats, order: Ints, count: int, 
 
 @kernel
 def find_fronts(first: Floats, second: Floats, order: Ints, count: int, rank: Ints, keys: Floats) -> int:
-    """The front of each of ``order`` (sorted by objectives) into ``rank``; how many fronts there are."""
-    found = 0
-    x, y = keys[0], keys[1]  # the last member of each front
+    """The front of each of ``order`` (sorted by objectives) into ``rank``; how many fronts there are.
+
+    A member belongs behind all fronts whose last member dominates it. Those are the ones whose second objective is not above its own,
+    unless it is a copy: then it belongs where the one before it does. They are counted; ``keys`` has `SIDE` places more than members.
+    """
+    found, low, whole = 0, 0, 0
+    x = y = np.nan
     for i in range(count):
         one = order[i]
         a, b = first[one], second[one]
-        low, left = 0, found  # the first front whose last member does not dominate this one
-        while left > 0:
-            half = left >> 1
-            middle = low + half
-            dominated = (y[middle] < b) | ((y[middle] == b) & (x[middle] < a))
-            low = middle + 1 if dominated else low
-            left = left - half - 1 if dominated else half
+        if a != x or b != y:
+            low = 0
+            for front in range(whole):
+                low += keys[front] <= b
         rank[one] = low
-        x[low], y[low] = a, b
-        found = max(found, low + 1)
+        x, y = a, b
+        if low == found:
+            found += 1
+            if found > whole:
+                for front in range(whole, whole + SIDE):
+                    keys[front] = np.inf
+                whole += SIDE
+        keys[low] = b
     return found
 
 

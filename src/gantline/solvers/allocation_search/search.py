@@ -12,8 +12,10 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.solvers.allocation_search.evolution import Population, evolve
-from gantline.solvers.allocation_search.settling import Problem
-from gantline.solvers.allocation_search.variation import Rules, scratch_for
+from gantline.solvers.allocation_search.fronts import SIDE
+from gantline.solvers.allocation_search.scratch import scratch_for
+from gantline.solvers.allocation_search.settling import WORTHS, Problem, Rules
+from gantline.solvers.allocation_search.variation import jumps
 from gantline.solvers.allocation_search.words import layout_for, pack, unpack
 
 
@@ -59,15 +61,16 @@ def search(
         pack(demand.present, layout),
         demand.most.astype(np.int64),
         np.ascontiguousarray(demand.speedup),
-        np.stack((demand.penalty, np.ones(jobs)), axis=1),
+        demand.penalty,
         float(demand.scale),
+        np.empty((*demand.speedup.shape, WORTHS)),
         float(demand.power),
         bool(demand.count_nodes),
         nodes > most_nodes,
     )
     places = 2 * size + 1
     population = Population(
-        np.empty((places, jobs, layout.words), dtype=np.uint64),
+        np.empty((places, layout.words, jobs), dtype=np.uint64),
         np.zeros((2, places)),
         np.zeros(places, dtype=np.uint64),
         np.zeros(places),
@@ -76,14 +79,14 @@ def search(
         np.zeros(places, dtype=np.int64),
         np.zeros(places, dtype=np.int64),
         np.zeros(places, dtype=np.int64),
-        np.zeros((2, places)),
+        np.zeros((2, places + SIDE)),
         np.zeros(4 * size, dtype=np.int64),
         np.zeros(places, dtype=np.int64),
-        np.zeros(1 << (4 * places).bit_length(), dtype=np.int64),
+        np.zeros(1 << (4 * places).bit_length(), dtype=np.int16),
     )
     first = demand.present[None] if start is None or not len(start) else start[:size]
     population.rows[: len(first)] = pack(first, layout)
-    scratch = scratch_for(jobs, layout)
+    scratch = scratch_for(jobs, layout, jumps(jobs))
     best, count, made = evolve(seed, layout, Rules(avoid, most_nodes), problem, population, scratch, len(first), size, generations)
     members = population.order[:count]
     front = members[population.rank[members] == 0]

@@ -1,7 +1,8 @@
-"""From a varied child to an allocation that is possible, and what it is worth, in one pass over its rows.
+"""From a varied child to an allocation that is possible, and what it is worth.
 
 First the entries that were chosen are drawn anew. Then no two jobs that span nodes meet on one, no job has more than its own limit, and no
-node gives more than it has; whoever comes first keeps what it has.
+node gives more than it has; whoever comes first keeps what it has. Each step is a loop of its own over all jobs, and is left out where
+there is nothing to do.
 """
 
 from __future__ import annotations
@@ -12,29 +13,60 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.solvers.allocation_search.chance import STEP, uniform
-from gantline.solvers.allocation_search.variation import Rules, Scratch
-from gantline.solvers.allocation_search.words import Fields, Layout, Words, clip, fields_of, lowest, several, tops, total, whole
+from gantline.solvers.allocation_search.scratch import Scratch
+from gantline.solvers.allocation_search.words import Fields, Layout, Words, after, fields_of, lowest, tops, total, whole, without_lowest
 
 _ADD: Final = 1e-3  # so that a job without devices does not make the mean worthless
 _NONE: Final = np.uint64(0)
-_32: Final = np.uint64(32)
-_STIR: Final = np.uint64(0x9FB21C651E98DF25)
+_29, _32 = np.uint64(29), np.uint64(32)
+
+# what an allocation of a job is worth: its speedup, and what it adds to the mean if the job's row changes, or (the next one) does not
+SPEEDUP, MOVED = 0, 1
+WORTHS: Final = 4  # the last is empty, so that all that is told of an allocation lies in one line of the cache
+
+
+class Rules(NamedTuple):
+    """What the search may do."""
+
+    avoid: bool  # two jobs that each span nodes never meet on one
+    most_nodes: int  # that one job may span
 
 
 class Problem(NamedTuple):
     """Who wants what: everything that an allocation is judged by."""
 
     room: Words  # devices per node
-    present: Words  # [jobs, words]: what each holds now
+    present: Words  # [words, jobs]: what each holds now
     most: Ints  # devices that each job may have
     speedup: Floats  # [jobs, 2, devices + 1]: on one node, and on several
-    worth: Floats  # [jobs, 2]: by which a job's speedup is multiplied if its row changes, and if it does not
+    penalty: Floats  # by which a job's speedup is multiplied if its row changes
     scale: float  # what a speedup of 1 is worth
+    worth: Floats  # [jobs, 2, devices + 1, WORTHS], which `tell_worth` fills
     power: float  # of the mean: -1 favours the slowest, 1 nobody
     count_nodes: bool  # whether the second objective is nodes in use, rather than how well they are used
     counts_spans: bool  # whether a job could span more nodes than it may
+
+
+@kernel
+def tell_worth(problem: Problem) -> None:
+    """What every number of devices is worth to each job: a table, because the same is asked many times."""
+    jobs, _, counts = problem.speedup.shape
+    for j in range(jobs):
+        for many in range(2):
+            for held in range(counts):
+                told, speedup = problem.worth[j, many, held], problem.speedup[j, many, held]
+                told[SPEEDUP] = speedup
+                for same in range(2):
+                    value = speedup * problem.scale * (1.0 if same else problem.penalty[j]) + _ADD
+                    if problem.power == -1.0:
+                        value = 1.0 / value
+                    elif problem.power == 0.0:
+                        value = math.log(value)
+                    else:
+                        value = value**problem.power
+                    told[MOVED + same] = value
 
 
 @kernel
@@ -45,110 +77,122 @@ def settle(
 
     The state afterwards, a hash of the rows, and the two objectives, both to be as small as possible.
     """
-    jobs, words = rows.shape
     late = state + np.uint64(max(chosen, 0)) * STEP  # for jobs that are cut back: after all entries that are drawn
-    mark, mean, summed = _NONE, 0.0, 0.0
-    for k in range(words):
-        s.left[k], s.used[k] = problem.room[k], _NONE
-        s.taken[k] = s.closed[k] = _NONE
-    for j in range(jobs):
-        if chosen > 0:
-            state = _draw(state, f, rows, problem.room, s.chosen, j)
-        held = _part(f, rules, problem, rows, s, j)
-        if held > problem.most[j] or (problem.counts_spans and _nodes(f, rows, j) > rules.most_nodes):
+    if chosen > 0:
+        _draw(state, f, rows, problem.room, s)
+    _survey(f, rows, s)
+    same = True
+    if rules.avoid and _meet(f, rows, s):
+        _part(f, rows, s)
+        same = False
+    for j in range(problem.most.size):
+        too_many = s.held[j] > problem.most[j] and _devices(f, rows, j) > problem.most[j]  # some may be gone already
+        if too_many or (problem.counts_spans and _nodes(f, rows, j) > rules.most_nodes):
             late = _cut_back(late, f, rows, j, problem.most[j], rules.most_nodes, s.visit)
-        held, same, entries, many = 0, True, _NONE, False
-        for k in range(words):
-            row = clip(f, rows[j, k], s.left[k])
-            rows[j, k] = row
-            s.left[k] -= row
-            used = tops(f, row)
-            s.used[k] |= used
-            many = many | several(used) | ((entries != _NONE) & (used != _NONE))
-            entries |= used
-            held += total(f, row)
-            same = same & (row == problem.present[j, k])
-            mark = (mark ^ row) * _STIR
-            mark ^= mark >> _32
-        speedup = problem.speedup[j, int(many), held]
-        summed += speedup
-        value = speedup * problem.scale * problem.worth[j, int(same)] + _ADD  # a table, because no branch could be foretold
-        if problem.power == -1.0:
-            mean += 1.0 / value
-        elif problem.power == 0.0:
-            mean += math.log(value)
-        else:
-            mean += value**problem.power
-    first, second = _judge(f, problem, mean, summed, s.used)
+            same = False
+    if not (_clip(f, rows, problem.room) and same):
+        _survey(f, rows, s)
+    mark = _compare(rows, problem.present, s)
+    first, second = _judge(f, problem, rows, s)
     return late, mark, first, second
 
 
 @kernel
 def settle_one(seed: int, layout: Layout, rules: Rules, problem: Problem, rows: Words, s: Scratch) -> tuple[float, float]:
     """Make one allocation possible; its objectives."""
+    tell_worth(problem)
     _, _, first, second = settle(np.uint64(seed), fields_of(layout), rules, problem, rows, 0, s)
     return first, second
 
 
 @kernel
-def _draw(state: np.uint64, f: Fields, rows: Words, room: Words, chosen: Words, j: int) -> np.uint64:
+def _draw(state: np.uint64, f: Fields, rows: Words, room: Words, s: Scratch) -> None:
     """Entries that were chosen become anything from what they are up to the whole node."""
-    for k in range(rows.shape[1]):
-        rest = chosen[j, k]
-        if rest:
-            row = rows[j, k]
-            while rest:
-                bit = lowest(rest)
-                rest ^= bit
-                state += STEP
-                field = whole(f, bit)
-                more = (room[k] & field) - (row & field) + (bit >> f.top)
-                row += np.uint64(np.int64(uniform(state) * float(more))) & field  # whole devices, as they lie in the field
-            rows[j, k] = row
-    return state
+    words, jobs = rows.shape
+    for j in range(jobs):
+        if s.some[j]:
+            for k in range(words):
+                row, rest = rows[k, j], s.chosen[k, j]
+                while rest:
+                    bit = lowest(rest)
+                    rest ^= bit
+                    state += STEP
+                    field = whole(f, bit)
+                    more = (room[k] & field) - (row & field) + (bit >> f.top)
+                    row += np.uint64(np.int64(uniform(state) * float(more))) & field  # whole devices, as they lie in the field
+                rows[k, j] = row
 
 
 @kernel
-def _part(f: Fields, rules: Rules, problem: Problem, rows: Words, s: Scratch, j: int) -> int:
-    """On each node the first job that spans nodes stays. The second goes, and with it everyone behind it, as in the original.
+def _survey(f: Fields, rows: Words, s: Scratch) -> None:
+    """How many devices each job has, and whether it spans nodes."""
+    words, jobs = rows.shape
+    first = rows[0]
+    for j in range(jobs):
+        here = tops(f, first[j])
+        s.held[j] = total(f, first[j])
+        s.spread[j] = without_lowest(here)
+        s.entries[j] = here
+    for k in range(1, words):
+        more = rows[k]
+        for j in range(jobs):
+            here, before = tops(f, more[j]), s.entries[j]
+            s.held[j] += total(f, more[j])
+            s.spread[j] |= without_lowest(here) | (here if before != _NONE else _NONE)
+            s.entries[j] = before | here
 
-    How many devices the job still has.
-    """
-    words, held = rows.shape[1], 0
-    if not rules.avoid:
-        for k in range(words):
-            held += total(f, rows[j, k])
-        return held
-    entries, many = _NONE, False
+
+@kernel
+def _meet(f: Fields, rows: Words, s: Scratch) -> bool:
+    """Whether two jobs that span nodes meet on one."""
+    words, jobs = rows.shape
+    twice = _NONE
     for k in range(words):
-        mine = tops(f, rows[j, k])
-        many = many | several(mine) | ((entries != _NONE) & (mine != _NONE))
-        entries |= mine
+        taken, row = _NONE, rows[k]
+        for j in range(jobs):
+            mine = tops(f, row[j]) if s.spread[j] != _NONE else _NONE
+            twice |= taken & mine
+            taken |= mine
+    return bool(twice)
+
+
+@kernel
+def _part(f: Fields, rows: Words, s: Scratch) -> None:
+    """On each node the first job that spans nodes stays. The second goes, and with it everyone behind it, as in the original."""
+    words, jobs = rows.shape
     for k in range(words):
-        mine = tops(f, rows[j, k]) if many else _NONE
-        s.closed[k] |= s.taken[k] & mine
-        s.taken[k] |= mine
-        row = rows[j, k] & ~whole(f, s.closed[k])
-        rows[j, k] = row
-        held += total(f, row)
-    return held
+        taken, closed, row = _NONE, _NONE, rows[k]
+        for j in range(jobs):
+            mine = tops(f, row[j]) if s.spread[j] != _NONE else _NONE
+            closed |= taken & mine
+            taken |= mine
+            row[j] &= ~whole(f, closed)
+
+
+@kernel
+def _devices(f: Fields, rows: Words, j: int) -> int:
+    """How many devices a job has."""
+    found = 0
+    for k in range(rows.shape[0]):
+        found += total(f, rows[k, j])
+    return found
 
 
 @kernel
 def _nodes(f: Fields, rows: Words, j: int) -> int:
     """On how many nodes a job is."""
     found = 0
-    for k in range(rows.shape[1]):
-        found += total(f, tops(f, rows[j, k]) >> f.top)
+    for k in range(rows.shape[0]):
+        found += total(f, tops(f, rows[k, j]) >> f.top)
     return found
 
 
 @kernel
 def _cut_back(state: np.uint64, f: Fields, rows: Words, j: int, most: int, most_nodes: int, visit: Ints) -> np.uint64:
     """Keep a job's nodes in random order until its limit is reached; the state afterwards."""
-    words, count = rows.shape[1], 0
+    words, count = rows.shape[0], 0
     for k in range(words):
-        rest = tops(f, rows[j, k])
+        rest = tops(f, rows[k, j])
         while rest:
             bit = lowest(rest)
             rest ^= bit
@@ -161,21 +205,60 @@ def _cut_back(state: np.uint64, f: Fields, rows: Words, j: int, most: int, most_
         other = i + 2 * int(uniform(state) * ((count - i) >> 1))
         bit, k = np.uint64(visit[other]), visit[other + 1]
         visit[other], visit[other + 1] = visit[i], visit[i + 1]
-        mine = rows[j, k] & whole(f, bit)
+        mine = rows[k, j] & whole(f, bit)
         limit = min(left, np.int64(7 if f.narrow else 127)) if i < 2 * most_nodes else np.int64(0)
         kept = min(mine, np.uint64(limit) * (bit >> f.top))
-        rows[j, k] ^= mine ^ kept
+        rows[k, j] ^= mine ^ kept
         left -= total(f, kept)
     return state
 
 
 @kernel
-def _judge(f: Fields, problem: Problem, mean: float, summed: float, used: Words) -> tuple[float, float]:
+def _clip(f: Fields, rows: Words, room: Words) -> bool:
+    """No node gives more than it has; whether all had what they wanted."""
+    words, jobs = rows.shape
+    less = _NONE
+    for k in range(words):
+        left, row = room[k] | f.high, rows[k]
+        for j in range(jobs):
+            rest = after(f, left, row[j])
+            less |= row[j] ^ (left - rest)
+            row[j] = left - rest
+            left = rest
+    return not less
+
+
+@kernel
+def _compare(rows: Words, present: Words, s: Scratch) -> np.uint64:
+    """Which jobs change, into ``s.changed``; a hash of the rows."""
+    words, jobs = rows.shape
+    mark = _NONE
+    for j in range(jobs):
+        s.changed[j] = _NONE
+    for k in range(words):
+        row, now, factor = rows[k], present[k], s.factor[k]
+        for j in range(jobs):
+            s.changed[j] |= row[j] ^ now[j]
+            mark += (row[j] ^ (row[j] >> _29)) * factor[j]
+    return mark ^ (mark >> _32)
+
+
+@kernel
+def _judge(f: Fields, problem: Problem, rows: Words, s: Scratch) -> tuple[float, float]:
     """The power mean, and how well the nodes in use are used or how many there are."""
-    jobs, in_use, nodes = problem.most.size, 0, 0
-    for k in range(used.size):
-        in_use += total(f, problem.room[k] & whole(f, used[k]))
-        nodes += total(f, used[k] >> f.top)
+    words, jobs = rows.shape
+    in_use, nodes, mean, summed = 0, 0, 0.0, 0.0
+    for j in range(jobs):
+        told = problem.worth[j, int(s.spread[j] != _NONE), s.held[j]]
+        summed += told[SPEEDUP]
+        mean += told[MOVED + int(s.changed[j] == _NONE)]
+    for k in range(words):
+        used, row = _NONE, rows[k]
+        for j in range(jobs):
+            used |= row[j]
+        used = tops(f, used)
+        in_use += total(f, problem.room[k] & whole(f, used))
+        nodes += total(f, used >> f.top)
     second = -summed / in_use if in_use > 0 else 0.0
     if problem.count_nodes:
         second = float(nodes)

@@ -3,6 +3,9 @@
 A job's allocation is a row of small numbers, devices per node. A search looks at millions of such rows, and what it asks of them (how many
 in all, on how many nodes, clip to what is left on each node) takes a few instructions for a whole word. An entry stays in its field while
 it is worked on: numbers and limits are compared at the same place, so nothing is shifted down. Entries leave their top bit free.
+
+The words of all jobs for the same nodes lie side by side, [word, job]: what is asked of every job is then one loop over neighbours, which
+the compiler turns into instructions for several jobs at once.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 
 Words = NDArray[np.uint64]
 
@@ -57,7 +60,7 @@ def layout_for(nodes: int, most: int) -> Layout:
 
 
 def pack(rows: Ints, layout: Layout) -> Words:
-    """Rows of devices per node as words; the last axis is nodes."""
+    """Rows of devices per node as words: from [.., job, node] to [.., word, job], or from [node] to [word]."""
     if layout.width == 8:
         padded = np.zeros((*rows.shape[:-1], layout.words * 8), dtype=np.uint8)
         padded[..., : layout.nodes] = rows
@@ -65,12 +68,13 @@ def pack(rows: Ints, layout: Layout) -> Words:
         halves = np.zeros((*rows.shape[:-1], layout.words * 16), dtype=np.uint8)
         halves[..., : layout.nodes] = rows
         padded = halves[..., ::2] | (halves[..., 1::2] << 4)
-    return np.ascontiguousarray(padded).view("<u8").astype(np.uint64, copy=False)
+    words = np.ascontiguousarray(padded).view("<u8").astype(np.uint64, copy=False)
+    return words if words.ndim == 1 else np.ascontiguousarray(np.swapaxes(words, -1, -2))
 
 
 def unpack(words: Words, layout: Layout) -> Ints:
-    """Words as rows of devices per node."""
-    bytes_of = np.ascontiguousarray(words.astype("<u8", copy=False)).view(np.uint8)
+    """Words [.., word, job] as rows of devices per node [.., job, node]."""
+    bytes_of = np.ascontiguousarray(np.swapaxes(words, -1, -2).astype("<u8", copy=False)).view(np.uint8)
     if layout.width == 8:
         return bytes_of[..., : layout.nodes].astype(np.int64)
     found = np.empty((*bytes_of.shape[:-1], 2 * bytes_of.shape[-1]), dtype=np.int64)
@@ -114,10 +118,19 @@ def with_room(f: Fields, used: np.uint64, capacity: np.uint64) -> np.uint64:
 
 
 @kernel
-def clip(f: Fields, x: np.uint64, left: np.uint64) -> np.uint64:
-    """The smaller of two, field by field."""
-    enough = whole(f, ((left | f.high) - x) & f.high)
-    return (x & enough) | (left & ~enough)
+def after(f: Fields, left: np.uint64, x: np.uint64) -> np.uint64:
+    """What is left of ``left`` without ``x``, nothing where ``x`` is more; top bits are set before and after."""
+    rest = left - x
+    enough = rest & f.high
+    return (rest & (enough - (enough >> f.top))) | f.high
+
+
+@kernel
+def above_one(f: Fields, x: np.uint64) -> np.uint64:
+    """The top bit of every field that holds more than one; fields may be full."""
+    ones = f.high >> f.top
+    x &= ~ones
+    return (((x & ~f.high) + (f.high - ones)) | x) & f.high
 
 
 @kernel
@@ -127,6 +140,6 @@ def lowest(bits: np.uint64) -> np.uint64:
 
 
 @kernel
-def several(bits: np.uint64) -> bool:
-    """Whether more than one bit is set."""
-    return bool(bits & (bits - _ONE))
+def without_lowest(bits: np.uint64) -> np.uint64:
+    """All but the lowest bit that is set: not zero if several are."""
+    return bits & (bits - _ONE)
