@@ -75,6 +75,16 @@ def test_an_archive_that_grows_without_measure_is_stopped(tmp_path: Path) -> Non
         unpack(tmp_path / "bomb.zip")
 
 
+def test_a_parquet_file_that_grows_without_measure_and_a_device_are_stopped(tmp_path: Path) -> None:
+    pl.DataFrame({name: pl.repeat(1.0, 3_000_000, eager=True) for name in ("job", "arrival", "gpus", "duration")}).write_parquet(
+        tmp_path / "bomb.parquet"
+    )
+    with pytest.raises(GantlineError, match="holds 3,000,000 rows in 0"):
+        Trace.load(tmp_path / "bomb.parquet")
+    with pytest.raises(GantlineError, match="is a device"):
+        Trace.load("/dev/zero")
+
+
 def test_a_generator_asked_for_too_much_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", "generate", "philly", str(tmp_path / "x.csv"), "--set", "jobs=99999999999999"]) == 2
     assert "memory" in capsys.readouterr().err

@@ -97,10 +97,36 @@ def test_repair_sorts_trims_renames_and_drops_repeats(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "apart"),
+    [
+        ("2024-01-01T02:00:00+02:00", "2024-01-01T00:00:10Z", 10.0),
+        ("2024-01-01 00:00:00.5+00:00", "2024-01-01 00:30:00.5-0100", 5400.0),
+        ("2024-01-01 00:00", "2024-01-01 00:01", 60.0),
+        ("2024-01-01", "2024-01-02", 86400.0),
+    ],
+)
+def test_dates_are_repaired_with_their_zones(first: str, second: str, apart: float, tmp_path: Path) -> None:
+    path = write(tmp_path, f"job,arrival,gpus,duration\na,{first},1,5\nb,{second},1,5\n")
+    assert all(problem.repairable for problem in check(path))
+    assert repair(path, tmp_path / "out.csv") == [f"counted arrivals in seconds from {first.replace('T', ' ')}"]
+    assert Trace.load(tmp_path / "out.csv").frame["arrival"].to_list() == [0.0, apart]
+
+
+def test_times_in_words_are_repaired(tmp_path: Path) -> None:
+    path = write(tmp_path, "job,arrival,gpus,duration\na,0,1,5m\nb,1s,1,7\nc,2,1,1-00:00:10\n")
+    assert [problem.repairable for problem in check(path)] == [True, True, True]
+    said = repair(path, tmp_path / "out.csv")
+    assert said == ["turned 1 value of 'arrival' such as '1s' into seconds", "turned 2 values of 'duration' such as '5m' into seconds"]
+    assert Trace.load(tmp_path / "out.csv").frame["duration"].to_list() == [300.0, 7.0, 86410.0]
+    worse = write(tmp_path, "job,arrival,gpus,duration\na,0,1,5m\nb,1,1,long\n")
+    assert not any(problem.repairable for problem in check(worse))
+
+
 def test_repair_counts_from_the_first_date_or_unix_time(tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     text = f"{HEADER}\na,2017-10-09 07:01:55,1,5\nb,2017-10-09T06:01:55Z,1,5\n"
-    assert "counted arrivals in seconds from 2017-10-09 06:01:55" in repair(write(tmp_path, text), out)
+    assert "counted arrivals in seconds from 2017-10-09 06:01:55Z" in repair(write(tmp_path, text), out)
     assert Trace.load(out).frame["arrival"].to_list() == [0.0, 3600.0]
     said = repair(write(tmp_path, "submit,gpus,duration_ms\n1600000000000,1,5000\n1600000001500,1,9000\n"), out)
     assert Trace.load(out).frame.rows() == [("0", 0.0, 1, 5.0), ("1", 1.5, 1, 9.0)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from gantline.workload.dates import DATE, seconds_of_words
 from gantline.workload.finding import REPAIR, Finding
 from gantline.workload.schema import COLUMNS, REQUIRED, TraceColumn
 
 _MOST = 2**53  # beyond this a float no longer tells one whole number from the next
-_DATE = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 
 
 def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
@@ -68,12 +68,14 @@ def _number(series: pl.Series, column: TraceColumn, findings: list[Finding]) -> 
         if spaced.any():
             fix = f"remove the spaces: {REPAIR}"
             findings.append(_found(name, spaced, raw, "{cell!r} has spaces around it", fix, True))
-        if name == "arrival" and (dated := wrong & raw.cast(pl.String).str.contains(_DATE)).any():
+        if name == "arrival" and (dated := wrong & raw.cast(pl.String).str.contains(DATE)).any():
             wrong = wrong & ~dated
             fix = f"count seconds from the first arrival: {REPAIR}"
             findings.append(_found(name, dated, raw, "{cell!r} is a date", fix, True))
         if wrong.any():
-            findings.append(_found(name, wrong, raw, "{cell!r} is not a number", _number_fix(column)))
+            worded = column.unit == "s" and not seconds_of_words(raw.filter(wrong).cast(pl.String)).null_count()
+            fix = f"turn times into seconds: {REPAIR}" if worded else _number_fix(column)
+            findings.append(_found(name, wrong, raw, "{cell!r} is not a number", fix, worded))
     if name in REQUIRED:
         if raw.is_null().any():
             findings.append(_found(name, raw.is_null(), raw, "is empty", "give a number; was the line cut short?"))

@@ -18,9 +18,9 @@ from typing import Any
 
 import polars as pl
 
-from gantline.core.errors import TraceError
+from gantline.core.errors import TraceError, UsageError
 from gantline.core.json_text import loads
-from gantline.workload.unpack import decode, unpack
+from gantline.workload.unpack import decode, most_unpacked, unpack
 
 _POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, RuntimeError)  # the last one: before polars 1.21
 
@@ -139,6 +139,11 @@ def _broken_csv(data: bytes, top: int, source: str, separator: str, width: int, 
 
 def _parquet(data: bytes, source: str) -> RawTable:
     try:
+        told = pl.scan_parquet(io.BytesIO(data))
+        cells = told.select(pl.len()).collect().item() * len(told.collect_schema())
+        if 8 * cells > most_unpacked(len(data)):
+            rows = cells // max(len(told.collect_schema()), 1)
+            raise UsageError(f"holds {rows:,} rows in {len(data) / 2**20:.1f} MB", where=source, fix="write it as CSV if you trust it")
         return RawTable(pl.read_parquet(io.BytesIO(data)), source)
     except _POLARS as error:
         reason = str(error).splitlines()[0]

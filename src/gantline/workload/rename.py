@@ -5,8 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from gantline.workload.aliases import alias_of, unit_of
+from gantline.workload.dates import seconds_of_words, seconds_since_1970, zone_offsets
 from gantline.workload.exact import divide
-from gantline.workload.schema import REQUIRED
+from gantline.workload.schema import COLUMNS, REQUIRED
 
 _EPOCH_MILLISECONDS = 1e11
 _EPOCH_SECONDS = 1e9
@@ -76,14 +77,31 @@ def _from_zero(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 def seconds_from_dates(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Dates of arrival become seconds since the first one."""
-    if "arrival" not in frame.columns:
+    if "arrival" not in frame.columns or frame.is_empty():
         return frame, []
     arrival = frame["arrival"]
     if arrival.dtype == pl.String:
-        text = arrival.str.replace("T", " ").str.strip_suffix("Z")
-        arrival = text.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
-    if not arrival.dtype.is_temporal() or arrival.dtype == pl.Time or arrival.null_count() or arrival.is_empty():
+        seconds = seconds_since_1970(arrival) - zone_offsets(arrival)
+        first = str(arrival[seconds.arg_min() or 0]).replace("T", " ")
+    elif arrival.dtype.is_temporal() and arrival.dtype != pl.Time:
+        seconds = divide(arrival.cast(pl.Datetime("us")).cast(pl.Int64), 1e6)
+        first = str(arrival.dt.to_string("%Y-%m-%d %H:%M:%S").min())
+    else:
         return frame, []
-    seconds = divide(arrival.cast(pl.Datetime("us")).cast(pl.Int64), 1e6)
-    first = arrival.dt.to_string("%Y-%m-%d %H:%M:%S").min()
-    return frame.with_columns((seconds - seconds.min()).alias("arrival")), [f"counted arrivals in seconds from {first!s}"]
+    if seconds.null_count():
+        return frame, []
+    return frame.with_columns((seconds - seconds.min()).alias("arrival")), [f"counted arrivals in seconds from {first}"]
+
+
+def seconds_from_words(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Times such as ``5m`` or ``01:30:00`` become seconds, in columns that hold nothing worse."""
+    said = []
+    for name in [name for name in frame.columns if name in COLUMNS and COLUMNS[name].unit == "s" and frame.schema[name] == pl.String]:
+        cells = frame[name].replace("", None)
+        number = cells.cast(pl.Float64, strict=False)
+        words = cells.filter(cells.is_not_null() & number.is_null())
+        if words.is_empty() or seconds_of_words(words).null_count():
+            continue
+        frame = frame.with_columns(number.fill_null(seconds_of_words(cells)).alias(name))
+        said.append(f"turned {len(words)} value{'s' * (len(words) > 1)} of '{name}' such as '{words[0]}' into seconds")
+    return frame, said

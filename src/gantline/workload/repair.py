@@ -13,7 +13,7 @@ import polars as pl
 from gantline.workload.cells import typed
 from gantline.workload.check import check, check_table
 from gantline.workload.read import RawTable, read_table
-from gantline.workload.rename import rename, seconds_from_dates
+from gantline.workload.rename import rename, seconds_from_dates, seconds_from_words
 from gantline.workload.schema import fill_empty
 from gantline.workload.write import write_frame
 
@@ -24,7 +24,7 @@ def repair(path: str | Path, out: str | Path) -> list[str]:
     """Write a repaired copy of ``path`` to ``out`` and say, line by line, what was done and what is left."""
     frame = read_table(Path(path)).frame
     said: list[str] = []
-    for step in (_trim, rename, _number_jobs, seconds_from_dates, _drop_repeats, _sort):
+    for step in (_trim, rename, _number_jobs, seconds_from_dates, seconds_from_words, _drop_repeats, _sort):
         frame, news = step(frame)
         said += news
     sound = not check_table(RawTable(frame, str(out)))

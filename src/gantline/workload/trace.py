@@ -118,6 +118,7 @@ class Trace:
         notes = (*notes, *said)
         if unknown := unknown_columns(frame):
             notes = (*notes, "kept unknown columns: " + ", ".join(unknown))
+            notes += tuple(f"'{name}' is not read (rename it if it is '{meant}')" for name in unknown if (meant := _unread(name, frame)))
         return cls(frame, raw.source, tuple(notes))
 
     def save(self, path: str | Path) -> Path:
@@ -209,3 +210,11 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
         values = [None if value is None or value != value else value for value in frame[name].tolist()]
         columns[name] = pl.Series(name, values, strict=False)
     return pl.DataFrame(columns)
+
+
+def _unread(name: str, frame: pl.DataFrame) -> str:
+    """The native column that an unknown name stands for, if the table has none of that name."""
+    from gantline.workload.aliases import alias_of
+
+    native = alias_of(name) or ""
+    return "" if native in frame.columns else native

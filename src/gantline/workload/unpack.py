@@ -76,6 +76,8 @@ def read_text(path: Path) -> str:
 
 def _fetch(path: Path) -> bytes:
     try:
+        if path.is_char_device():  # some never end
+            raise UsageError("is a device, not a file", where=str(path))
         return path.read_bytes()
     except FileNotFoundError as error:
         raise NotFoundError("no such file", where=str(path)) from error
@@ -85,9 +87,14 @@ def _fetch(path: Path) -> bytes:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
 
 
+def most_unpacked(packed: int) -> int:
+    """The most bytes that so many may honestly stand for."""
+    return _TIMES * packed + _ANYWAY
+
+
 def _bounded(path: Path, file: io.BufferedIOBase | IO[bytes], packed: int) -> bytes:
     """Everything in an opened file, as long as that is in proportion to what it was packed into."""
-    most, parts, size = _TIMES * packed + _ANYWAY, [], 0
+    most, parts, size = most_unpacked(packed), [], 0
     while part := file.read(_CHUNK):
         size += len(part)
         if size > most:

@@ -16,8 +16,9 @@ import polars as pl
 
 from gantline.core.errors import TraceError
 from gantline.core.json_text import loads
+from gantline.workload.dates import seconds_since_1970
 from gantline.workload.importers.sieve import Sieve
-from gantline.workload.importers.table import date_of, present, seconds_since_1970
+from gantline.workload.importers.table import date_of, present
 from gantline.workload.trace import Trace
 from gantline.workload.unpack import read_text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from gantline.core.errors import TraceError, near
-from gantline.workload.exact import divide
+from gantline.workload.dates import seconds_since_1970, zone_offsets
 from gantline.workload.read import RawTable, read_csv
 from gantline.workload.unpack import decode, unpack
 
@@ -72,19 +72,8 @@ def moment(raw: RawTable, name: str) -> pl.Series:
 def zoned_moment(raw: RawTable, name: str) -> pl.Series:
     """As :func:`moment`, for logs whose dates carry their zone: where zones differ, all are counted in the first one."""
     local = moment(raw, name)
-    zone = present(raw.frame[name]).str.extract(r"([+-]\d\d:?\d\d)$").fill_null("+00:00").str.replace(":", "")
-    if zone.n_unique() < 2:
-        return local
-    offset = zone.str.slice(1, 2).cast(pl.Float64) * 3600 + zone.str.slice(3, 2).cast(pl.Float64) * 60
-    signed = pl.select(pl.when(zone.str.starts_with("-")).then(-offset).otherwise(offset)).to_series()
-    return (local - signed + float(signed[0])).rename(name)
-
-
-def seconds_since_1970(cells: pl.Series) -> pl.Series:
-    """Dates as numbers; null where a cell is no date. An offset such as ``+08:00`` is dropped: logs are local."""
-    plain = cells.str.replace("T", " ").str.replace(r"(?:Z|[+-]\d\d:?\d\d)$", "")
-    dates = plain.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="us")
-    return divide(dates.cast(pl.Int64), 1e6)
+    ahead = zone_offsets(present(raw.frame[name]))
+    return (local - ahead + float(ahead[0])).rename(name) if ahead.n_unique() > 1 else local
 
 
 def date_of(seconds: float) -> str:
