@@ -39,11 +39,12 @@ def exit_code_of(call: Callable[[], Any], app: App) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except (SystemExit, GeneratorExit) as error:  # a policy file's, outside of a decision: nothing of ours raises either
+        if isinstance(error.__context__, BrokenPipeError):  # rich's word for the same, in the middle of a help text
+            return _nobody_reads()
         last = traceback.extract_tb(error.__traceback__)[-1]
         return _fail(f"a policy or a plugin raised {type(error).__name__} ({last.filename}:{last.lineno})", 1)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return PIPE_CLOSED
+    except BrokenPipeError:
+        return _nobody_reads()
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{(error.strerror or str(error)).lower()}", 2)
@@ -53,6 +54,12 @@ def exit_code_of(call: Callable[[], Any], app: App) -> int:
         told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _fail(f"this should not have happened: {told} (GANTLINE_DEBUG=1 shows where)", DEFECT)
     return result if isinstance(result, int) else 0
+
+
+def _nobody_reads() -> int:
+    """The reader, such as `head`, has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return PIPE_CLOSED
 
 
 def usage_message(error: CycloptsError, app: App) -> str:
