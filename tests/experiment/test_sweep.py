@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,11 +15,13 @@ import pytest
 from gantline.core.errors import RefusedError, UsageError
 from gantline.experiment import records, whole_files
 from gantline.experiment.backend import InThisProcess, choose_backend
+from gantline.experiment.completion_times import completion_times
 from gantline.experiment.folder import ExperimentFolder, runs_in
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
-from gantline.experiment.sweep import run_sweep
+from gantline.experiment.sweep import read_sweep, run_sweep
+from gantline.experiment.sweep_page import render_sweep
 from gantline.experiment.task import Outcome, Task, perform
 from gantline.experiment.workers import WorkerProcesses
 from gantline.report.rundir import read_run
@@ -233,3 +236,24 @@ def test_runs_that_are_kept_have_names_and_can_be_reported(tmp_path: Path) -> No
     run_sweep(cases, tmp_path / "t")
     with pytest.raises(RefusedError, match="--keep-runs"):
         runs_in(tmp_path / "t")
+
+
+def test_a_sweep_is_read_back_and_reported_from_its_folder(tmp_path: Path) -> None:
+    base = Setting(TraceSource(generator="day", settings={"jobs": 30, "gpus": 16}), "4x4", "fifo")
+    cases = Grid(base, (PolicyChoice("fifo"), PolicyChoice("srtf", name="<b>srtf")), loads=(0.5, 1.0), seeds=(0, 1)).cases()
+    swept = run_sweep(cases, tmp_path / "s")
+    again = read_sweep(tmp_path / "s")
+    assert [(case.name, case.hash) for case in again.cases] == [(case.name, case.hash) for case in cases]
+    assert again.results.equals(swept.results)
+    assert render_sweep(again) == render_sweep(swept)
+    text = swept.report(tmp_path / "s.html", title="Two <loads>").read_text(encoding="utf-8")
+    shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert "8 runs of 2 policies, 2 seeds" in shown
+    assert "Two &lt;loads&gt;" in shown
+    assert "<b>srtf" not in shown
+    verdicts = re.findall(r'<p class="headline">(.*?)</p>', shown)
+    assert [verdict.split(":")[0] for verdict in verdicts] == ["At load 0.5", "At load 1.0"]  # jobs are paired at one load only
+    means = re.findall(r"<tr>(.*?)</tr>", shown[shown.index('id="means"') : shown.index("<h2>Runs")])
+    assert len([row for row in means if "<td" in row]) == 4
+    assert "--keep-runs" in shown
+    assert completion_times(again).panels[0].layers

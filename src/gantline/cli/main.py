@@ -34,7 +34,7 @@ COMMANDS = {
     "replay": "Fold a recorded run through its policy again: the plans must be the same.",
     "policy": "List policies, show their parameters, put one through the conformance suite.",
     "trace": "Import, check, describe, change and generate tables of jobs.",
-    "report": "Write one offline HTML page about one or several stored runs.",
+    "report": "Write one offline HTML page about stored runs or a sweep.",
     "plot": "Write a figure of stored runs as PNG, SVG or PDF.",
     "profile": "Make short runs of jobs on this machine's devices, and say how fast they are.",
     "up": "Start the scheduler of this machine: jobs come over HTTP and run on its devices.",

@@ -68,6 +68,13 @@ def plot(
             from gantline.experiment.folder import is_sweep, runs_in
             from gantline.report.rundir import read_run
 
+            if figure == "jct-cdf" and len(folders) == 1 and is_sweep(folders[0]):  # which keeps the jobs of its runs in any case
+                from gantline.experiment.completion_times import completion_times
+                from gantline.experiment.sweep import read_sweep
+
+                save(completion_times(read_sweep(folders[0])), out, theme=DARK if dark else LIGHT, look=Look.of(size, font, title, preset))
+                say(f"note: wrote {out}")
+                return
             runs = [run for folder in folders for run in runs_in(folder)]
             if any(map(is_sweep, folders)) and figure in ("gantt", "progress") and len(runs) > 1:
                 raise UsageError("shows one run", where=f"plot {figure}", fix=f"name one of {folders[0] / 'by-name'}")

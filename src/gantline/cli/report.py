@@ -21,13 +21,14 @@ app = App(
 
   gantline report runs/fifo runs/srtf -o report.html
   gantline report runs/* -o report.html --warmup 1d --prices v100=0.74,k80=0.135
-  gantline report runs/srtf --chrome-trace srtf.json""",
+  gantline report runs/srtf --chrome-trace srtf.json
+  gantline report sweep -o sweep.html""",
 )
 
 
 @app.default
 def report(
-    *runs: Annotated[Path, Parameter(name="RUN", help="Directories of stored runs, or the folder of a sweep with --keep-runs.")],
+    *runs: Annotated[Path, Parameter(name="RUN", help="Directories of stored runs, or the folder of a sweep.")],
     out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="The page, an .html file.")] = None,
     title: Annotated[str, Parameter(help="Its title.")] = "Gantline report",
     track: Annotated[str | None, Parameter(help="Measure jobs LO:HI only; by default those that the run tracked.")] = None,
@@ -36,15 +37,23 @@ def report(
     watts: Annotated[str | None, Parameter(help="Mean power of a held device: v100=250,k80=150, or a CSV or JSON file.")] = None,
     chrome_trace: Annotated[Path | None, Parameter(help="Also write one run as a trace for ui.perfetto.dev (JSON).")] = None,
 ) -> None:
-    """Write one offline HTML page about one or several stored runs."""
+    """Write one offline HTML page about one or several stored runs, or about a sweep."""
     if not runs:
         raise UsageError("no run to report on", where="report", fix="name one or more run directories")
     if out is None and chrome_trace is None:
         raise UsageError("nowhere to write to", where="report", fix="add -o report.html")
     if chrome_trace is not None and len(runs) > 1:
         raise UsageError("a Chrome trace shows one run", where="--chrome-trace", fix="name one run directory")
-    from gantline.experiment.folder import runs_in
+    from gantline.experiment.folder import is_sweep, runs_in
     from gantline.report.rundir import read_run
+
+    if out is not None and len(runs) == 1 and is_sweep(runs[0]) and not (track or warmup != "0" or prices or watts or chrome_trace):
+        with plotting():
+            from gantline.experiment.sweep import read_sweep
+
+            read_sweep(runs[0]).report(out, title=title)
+        say(f"note: wrote {out}")
+        return
 
     found = [read_run(run) for folder in runs for run in runs_in(folder)]
     if chrome_trace is not None:

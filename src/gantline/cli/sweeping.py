@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from gantline.report.figures import Chart
 
 
-_SHOWN = 5
 _PASSING = "gantline-runs-"  # folders of temporary files that are gone afterwards
 
 
@@ -55,30 +54,19 @@ def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, kee
 
 def tell_failures(sweep: Sweep) -> int:
     """List the runs that failed or are in doubt, and what else a reader should know; the exit code says whether results can be used."""
-    from gantline.experiment.results import same_runs
-    from gantline.report.doubts import doubts_of, free_stops, is_broken, no_contest, wholes_for_parts
+    from gantline.experiment.remarks import notes_of, warnings_of
+    from gantline.report.doubts import is_broken
 
     for case, message in sweep.failures:
         say(f"failed: {printable(case.name)}: {message}")
     if sweep.failures:
         say(f"{len(sweep.failures)} of {len(sweep.cases)} runs failed; details are in {sweep.folder / 'runs'}")
-    done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
-    doubtful = [(case, doubts_of(summary)) for case, summary in done if doubts_of(summary)]
-    for case, doubts in doubtful[:_SHOWN]:
-        say(f"warning: {printable(case.name)}: {'; '.join(doubts)}")
-    if len(doubtful) > _SHOWN:
-        say(f"warning: {len(doubtful)} of {len(done)} runs are in doubt like this; they are marked (!) and never win")
-    free = [(summary["preemptions"], case, free_stops(summary)) for case, summary in done if free_stops(summary)]
-    if free:
-        _, case, told = max(free, key=lambda one: one[0])
-        say(f"note: {printable(case.name)}: {told}{f'; so in {len(free)} runs' if len(free) > 1 else ''}")
-    for said in (wholes_for_parts, no_contest):
-        if found := [(case, said(summary)) for case, summary in done if said(summary)]:
-            case, told = found[0]
-            say(f"note: {printable(case.name)}: {told}{f'; so in {len(found)} of {len(done)} runs' if len(found) > 1 else ''}")
-    if same_runs(sweep.results):
-        say("note: every seed gave the same run, because the jobs are fixed and nothing is drawn: there is no interval over seeds")
-    return 1 if sweep.failures or any(is_broken(summary) for _, summary in done) else 0
+    for text in warnings_of(sweep):
+        say(f"warning: {printable(text)}")
+    for text in notes_of(sweep):
+        say(f"note: {printable(text)}")
+    broken = any(is_broken(record.summary) for record in sweep.records if record.state == DONE)
+    return 1 if sweep.failures or broken else 0
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import polars as pl
 
 import gantline
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.core.fields import plain_values
 from gantline.core.json_text import loads
 from gantline.experiment.grid import Case
 from gantline.experiment.records import Record, kept_run, read_record
@@ -61,7 +62,11 @@ class ExperimentFolder:
 
     def write_manifest(self, cases: Sequence[Case]) -> None:
         """Say what is to be run."""
-        listed = [{"name": case.name, "policy": case.policy, "hash": case.hash, "setting": case.setting.to_dict()} for case in cases]
+        listed = [
+            {"name": case.name, "policy": case.policy, "hash": case.hash, "setting": case.setting.to_dict()}
+            | {"axes": plain_values(case.axes), "parameters": plain_values(case.parameters)}
+            for case in cases
+        ]
         head = {"format": FORMAT, "schema_version": VERSION, "version": gantline.__version__}
         write_json(self.path / "sweep.json", {**head, "cases": listed})
 

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from gantline.core.errors import UsageError
+from gantline.core.json_text import loads
 from gantline.experiment.backend import Backend, InThisProcess, outcomes
-from gantline.experiment.folder import ExperimentFolder
+from gantline.experiment.folder import ExperimentFolder, read_results
 from gantline.experiment.grid import Case
 from gantline.experiment.records import Record, store_failure
 from gantline.experiment.results import results_frame
+from gantline.experiment.setting import Setting
 from gantline.experiment.task import DISK_FULL, FAILED, Outcome, Task
 from gantline.experiment.whole_files import DiskFullError
 
@@ -56,6 +59,13 @@ class Sweep:
         from gantline.experiment.charts import chart_of_sweep
 
         return chart_of_sweep(figure, self.results, by, metrics, where or {})
+
+    def report(self, out: str | Path, *, title: str = "Gantline sweep") -> Path:
+        """Write one offline HTML page: verdicts, means with intervals, figures, every run."""
+        from gantline.experiment.sweep_page import render_sweep
+        from gantline.report.html import write_page
+
+        return write_page(render_sweep(self, title), Path(out))
 
     def _repr_html_(self) -> str:
         return str(self.means._repr_html_())
@@ -105,3 +115,17 @@ def run_sweep(
         place.write_results(sweep.results)
         place.write_names(cases)
         return sweep
+
+
+def read_sweep(folder: Path) -> Sweep:
+    """A sweep from its folder, as far as it went: the same cases, records and results as when it ended."""
+    results = read_results(folder)
+    told = {(case["hash"], case["name"]): case for case in loads((folder / "sweep.json").read_text(encoding="utf-8"))["cases"]}
+    cases = []
+    for row in results.iter_rows(named=True):
+        one = told.get((row["hash"], row["name"]), {})
+        if "axes" not in one:
+            raise UsageError("was written by an older Gantline", where=str(folder), fix="run the same command again")
+        cases.append(Case(row["policy"], one["axes"], one["parameters"], Setting.read(one["setting"]), row["hash"]))
+    place = ExperimentFolder(folder)
+    return Sweep(tuple(cases), tuple(place.record(case.hash) for case in cases), folder, len(cases))

@@ -36,8 +36,12 @@ Measure = Callable[[RunLike], Mapping[str, float]]
 
 def write_report(runs: Sequence[RunLike], out: Path, *, title: str = "Gantline report", measure_with: Measure = measure) -> Path:
     """Write the report of one or several runs to ``out``; ``measure_with`` sets windows, prices and the like."""
+    return write_page(render_report(runs, title=title, measure_with=measure_with), out)
+
+
+def write_page(text: str, out: Path) -> Path:
+    """Write a page whole or not at all."""
     out = Path(out)
-    text = render_report(runs, title=title, measure_with=measure_with)
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_name(f".{out.name}.draft")
     try:
@@ -55,34 +59,38 @@ def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", me
     names, runs = names_of(runs), [settled(run) for run in runs]
     measures, doubts = [measure_with(run) for run in runs], [doubts_of_run(run) for run in runs]
     charts = choose_figures(runs, names, measures)
-    data = {
-        "colours": colour_pairs(),
-        "figures": {key: figure(chart, LIGHT) for key, chart in charts.items()},
+    sections = [
+        *_warnings(names, runs, doubts),
+        *_uneven(measures),
+        *_headline(names, runs, measures, doubts),
+        "<h2>Comparison</h2>" if len(runs) > 1 else "<h2>Numbers</h2>",
+        comparison_table(names, measures, [index for index, told in enumerate(doubts) if told], runs if len(runs) > 1 else ()),
+        *figures_section(charts),
+        *([f'<p class="note">Figures show the first {MOST_DRAWN} of {len(runs)} runs.</p>'] if len(runs) > MOST_DRAWN else []),
+        *group_tables(names, runs),
+        "<h2>Jobs</h2>",
+        _jobs_section(names),
+        "<h2>What was run</h2>",
+        *(facts_table(name, run.summary, open_it=len(runs) == 1) for name, run in zip(names, runs)),
+    ]
+    jobs = {
         "columns": [{"title": column.title, "kind": column.kind} for column in COLUMNS],
         "jobs": [job_columns(run.jobs) for run in runs],
     }
+    return page(title, _opening(runs), sections, charts, jobs)
+
+
+def page(title: str, opening: str, sections: Sequence[str], charts: Mapping[str, Chart], more: Mapping[str, Any] | None = None) -> str:
+    """A whole page around its sections, with its figures and what else its script reads."""
+    data = {"colours": colour_pairs(), "figures": {key: figure(chart, LIGHT) for key, chart in charts.items()}, **(more or {})}
     scripts = [get_plotlyjs(), _resource("script.js")]
     return "\n".join(
         [
             *_head(title, scripts),
             '<body><div class="page">',
             f'<header><h1>{escape(title)}</h1><button id="theme" class="screen" type="button">Light or dark</button></header>',
-            f'<p class="quiet">{_opening(runs)} Gantline {escape(version("gantline"))}.</p>',
-            *_warnings(names, runs, doubts),
-            *_uneven(measures),
-            *_headline(names, runs, measures, doubts),
-            "<h2>Comparison</h2>" if len(runs) > 1 else "<h2>Numbers</h2>",
-            comparison_table(names, measures, [index for index, told in enumerate(doubts) if told], runs if len(runs) > 1 else ()),
-            "<h2>Figures</h2>",
-            '<p class="note screen">Drag over a figure to look closer, double-click to come back.</p>',
-            "<noscript><p>The figures and the searchable table of jobs need JavaScript; the numbers above do not.</p></noscript>",
-            *([f'<p class="note">Figures show the first {MOST_DRAWN} of {len(runs)} runs.</p>'] if len(runs) > MOST_DRAWN else []),
-            *(_figure(key, chart) for key, chart in charts.items()),
-            *group_tables(names, runs),
-            "<h2>Jobs</h2>",
-            _jobs_section(names),
-            "<h2>What was run</h2>",
-            *(facts_table(name, run.summary, open_it=len(runs) == 1) for name, run in zip(names, runs)),
+            f'<p class="quiet">{escape(opening)} Gantline {escape(version("gantline"))}.</p>',
+            *sections,
             "</div>",
             f'<script type="application/json" id="data">{json_for_html(data)}</script>',
             *(f"<script>{script}</script>" for script in scripts),
@@ -90,6 +98,16 @@ def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", me
             "",
         ]
     )
+
+
+def figures_section(charts: Mapping[str, Chart]) -> list[str]:
+    """Places for the figures, which the script draws."""
+    return [
+        "<h2>Figures</h2>",
+        '<p class="note screen">Drag over a figure to look closer, double-click to come back.</p>',
+        "<noscript><p>The figures and the searchable table of jobs need JavaScript; the numbers above do not.</p></noscript>",
+        *(_figure(key, chart) for key, chart in charts.items()),
+    ]
 
 
 def json_for_html(value: Any) -> str:

@@ -56,7 +56,12 @@
     settled = setTimeout(() => draw(false), 120);
   });
 
-  // ---- the table of jobs
+  // ---- the table of jobs, which the page of a sweep has not
+  if (!data.jobs) {
+    draw(false);
+    root.dataset.ready = "yes";
+    return;
+  }
   const perPage = 50;
   const find = document.getElementById("find");
   const which = document.getElementById("which");

@@ -1,0 +1,38 @@
+"""Distributions of completion times in a sweep, which keeps the jobs of every run."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from gantline.core.errors import UsageError
+from gantline.experiment.charts import varies
+from gantline.experiment.sweep import Sweep
+from gantline.experiment.task import DONE
+from gantline.report.doubts import MARK
+from gantline.report.figures import Chart
+from gantline.report.figures.completion import distribution_chart
+from gantline.report.frames import completed
+from gantline.report.metrics.completion import finite
+
+MOST = 8  # curves that a figure can hold
+
+
+def completion_times(sweep: Sweep) -> Chart:
+    """A curve per policy and place of the other axes: the tracked jobs of all seeds together."""
+    found: dict[str, list[pl.DataFrame]] = {}
+    seen, doubtful = set(), set()
+    for case, record in zip(sweep.cases, sweep.records):
+        own = [f"{axis}={value}" for axis, value in case.axes.items() if axis != "seed" and varies(sweep.results, axis)]
+        name = " ".join([case.policy, *own])
+        if record.state != DONE or (name, record.summary["log_hash"]) in seen:  # a run that seeds repeat is one
+            continue
+        seen.add((name, record.summary["log_hash"]))
+        found.setdefault(name, []).append(completed(record.jobs().filter("tracked")).select("jct"))
+        if record.summary.get("doubts"):
+            doubtful.add(name)
+    if not found:
+        raise UsageError("there is no run to draw", where="plot jct-cdf", fix="run the sweep again")
+    if len(found) > MOST:
+        raise UsageError(f"{len(found)} curves are more than a figure can hold", where="plot jct-cdf", fix="draw 'load' or 'pareto'")
+    samples = {name + (MARK if name in doubtful else ""): finite(pl.concat(jobs)["jct"]) for name, jobs in found.items()}
+    return distribution_chart("jct-cdf", "Job completion time", "job completion time", "jobs", samples)

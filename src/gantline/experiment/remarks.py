@@ -1,0 +1,41 @@
+"""What a reader of a sweep should know: runs that failed or are in doubt, stops that cost nothing, seeds that change nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gantline.experiment.results import same_runs
+from gantline.experiment.task import DONE
+from gantline.report.doubts import doubts_of, free_stops, no_contest, wholes_for_parts
+
+if TYPE_CHECKING:
+    from gantline.experiment.sweep import Sweep
+
+_SHOWN = 5
+
+
+def warnings_of(sweep: Sweep) -> list[str]:
+    """A sentence for each of the first runs in doubt, and how many there are."""
+    done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
+    doubtful = [(case, doubts_of(summary)) for case, summary in done if doubts_of(summary)]
+    told = [f"{case.name}: {'; '.join(doubts)}" for case, doubts in doubtful[:_SHOWN]]
+    if len(doubtful) > _SHOWN:
+        told.append(f"{len(doubtful)} of {len(done)} runs are in doubt like this; they are marked (!) and never win")
+    return told
+
+
+def notes_of(sweep: Sweep) -> list[str]:
+    """What is no doubt, but should be said."""
+    done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
+    told = []
+    free = [(summary["preemptions"], case, free_stops(summary)) for case, summary in done if free_stops(summary)]
+    if free:
+        _, case, said = max(free, key=lambda one: one[0])
+        told.append(f"{case.name}: {said}{f'; so in {len(free)} runs' if len(free) > 1 else ''}")
+    for remark in (wholes_for_parts, no_contest):
+        if found := [(case, remark(summary)) for case, summary in done if remark(summary)]:
+            case, said = found[0]
+            told.append(f"{case.name}: {said}{f'; so in {len(found)} of {len(done)} runs' if len(found) > 1 else ''}")
+    if same_runs(sweep.results):
+        told.append("every seed gave the same run, because the jobs are fixed and nothing is drawn: there is no interval over seeds")
+    return told
