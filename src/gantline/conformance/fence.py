@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime
 import gc
 import os
-import pickle
 import random
 import sys
 from collections.abc import Iterator
@@ -29,6 +28,9 @@ _SYSTEM = {
     "open", "read", "write", "stat", "lstat", "listdir", "scandir", "system", "fork", "getcwd", "remove", "unlink", "mkdir", "rmdir",
     "rename", "replace", "readlink", "getloadavg",
 }  # fmt: skip
+_DATES, _ENTROPY, _OPENING, _TALKING = {"now", "today", "utcnow"}, {"urandom", "getrandom"}, {"open", "open_code"}, {"print", "input"}
+_WATCHED = _CLOCK | _SYSTEM | _DATES | _ENTROPY | _OPENING | _TALKING
+_OUTSIDE = {"_socket", "_posixsubprocess", "_sqlite3"}
 _ENVIRONMENT = {getattr(type(os.environ), name).__code__ for name in ("__getitem__", "__iter__", "__len__", "copy")}
 _INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline._machine_code", "gantline.core.rng")
 
@@ -41,12 +43,12 @@ def fence() -> Iterator[list[str]]:
     before_hook = sys.getprofile()
 
     def watch(frame: FrameType, event: str, called: Any) -> None:
-        if event == "call" and frame.f_code in _ENVIRONMENT and not _is_innocent(frame):
-            crossed.append(f"reads the environment{_asked_at(frame)}")
-        elif event == "c_call":
+        if event == "c_call":
             what = forbidden(called)
             if what and not _is_innocent(frame):
                 crossed.append(f"{what} in {frame.f_code.co_name}(), line {frame.f_lineno}")
+        elif event == "call" and frame.f_code in _ENVIRONMENT and not _is_innocent(frame):
+            crossed.append(f"reads the environment{_asked_at(frame)}")
 
     collecting = gc.isenabled()
     gc.disable()  # what others do in callbacks of the collector is not the policy's doing
@@ -65,18 +67,21 @@ def fence() -> Iterator[list[str]]:
 
 def forbidden(called: Any) -> str:
     """What a built-in function does to the outside world; empty: nothing."""
-    module, name, owner = getattr(called, "__module__", None), getattr(called, "__name__", ""), getattr(called, "__self__", None)
+    module, name = getattr(called, "__module__", None), getattr(called, "__name__", "")
+    if name not in _WATCHED and module not in _OUTSIDE:  # nearly all of them
+        return ""
+    owner = getattr(called, "__self__", None)
     if module == "time" and name in _CLOCK:
         return f"reads a clock: time.{name}"
-    if isinstance(owner, type) and issubclass(owner, datetime.date) and name in ("now", "today", "utcnow"):
+    if name in _DATES and isinstance(owner, type) and issubclass(owner, datetime.date):
         return f"reads a clock: {owner.__name__}.{name}"
-    if module == "posix" and name in ("urandom", "getrandom"):
+    if module == "posix" and name in _ENTROPY:
         return f"draws randomness that no seed controls: os.{name}"
-    if (module in ("io", "_io") and name in ("open", "open_code")) or (module == "posix" and name in _SYSTEM):
+    if (module in ("io", "_io") and name in _OPENING) or (module == "posix" and name in _SYSTEM):
         return f"does I/O: {name}"
-    if module == "builtins" and name in ("print", "input"):
+    if module == "builtins" and name in _TALKING:
         return f"does I/O: {name}"
-    if module in ("_socket", "_posixsubprocess", "_sqlite3"):
+    if module in _OUTSIDE:
         return f"does I/O: {module.lstrip('_')}.{name}"
     return ""
 
@@ -97,5 +102,7 @@ def _asked_at(frame: FrameType) -> str:
     return f" in {asking.f_code.co_name}(), line {asking.f_lineno}" if asking is not None else ""
 
 
-def _numpy_state() -> bytes:
-    return pickle.dumps(np.random.get_state())  # noqa: NPY002
+def _numpy_state() -> tuple[Any, ...]:
+    told = np.random.get_state(legacy=False)  # noqa: NPY002
+    inner = told["state"]
+    return told["bit_generator"], inner["key"].tobytes(), inner["pos"], told["has_gauss"], told["gauss"]

@@ -22,7 +22,7 @@ from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
 from gantline.core.tables import Tables
 from gantline.engine.plan_check import check_plan
-from gantline.simulator.outcome import carry_out
+from gantline.simulator.outcome import carry_out_on
 
 TOLD = ("told_costs", "told_move_cost")
 
@@ -70,8 +70,9 @@ class Watched(Policy):
         answer = self._encoded(snapshot, plan)
         self.plans.append(answer or "")
         if answer is not None:
-            self._decide_again(snapshot, answer)
-            self._carry_out(snapshot, plan)
+            restored = decode_snapshot(json.loads(json.dumps(encode_snapshot(snapshot))), snapshot.performance)
+            self._decide_again(snapshot, restored, answer)
+            self._carry_out(restored, plan)
             self._ask_about_some(snapshot, plan)
         return plan
 
@@ -92,9 +93,8 @@ class Watched(Policy):
             return json.dumps(encode_plan(plan), sort_keys=True)
         return None
 
-    def _decide_again(self, snapshot: Snapshot, answer: str) -> None:
+    def _decide_again(self, snapshot: Snapshot, restored: Snapshot, answer: str) -> None:
         """A policy rebuilt from its parameters, told the stored memory and snapshot, gives the same answer."""
-        restored = decode_snapshot(json.loads(json.dumps(encode_snapshot(snapshot))), snapshot.performance)
         again = self._rebuilt(restored)
         if again == answer:
             return
@@ -117,12 +117,12 @@ class Watched(Policy):
             self._breach("per job", snapshot, "jobs have other keys when it is asked about some of them only")
 
     def _carry_out(self, snapshot: Snapshot, plan: Plan) -> None:
-        """Assignments are final: whoever is assigned something must be able to get it."""
+        """Assignments are final: whoever is assigned something must be able to get it. Uses the snapshot up."""
         if plan.assignments is None or is_in_flight(snapshot):
             return
         assigned = {int(job) for job in plan.assignments.job}
         try:
-            outcomes = carry_out(snapshot, plan)
+            outcomes = carry_out_on(snapshot, plan)
         except GantlineError as error:
             self._breach("feasible", snapshot, str(error))
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields
+from functools import lru_cache
 from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
@@ -108,7 +109,7 @@ class Parameter:
 
 def parameters(policy: type[Policy]) -> list[Parameter]:
     """The parameters of a policy class, in order."""
-    hints = get_type_hints(policy)
+    hints = _hints(policy)  # type: ignore[arg-type]
     listed = []
     for item in fields(policy):
         default = item.default
@@ -121,9 +122,15 @@ def parameters(policy: type[Policy]) -> list[Parameter]:
     return listed
 
 
+@lru_cache(maxsize=64)
+def _hints(policy: Any) -> dict[str, Any]:
+    """The types of a policy's parameters; a sweep asks for them at every run."""
+    return get_type_hints(policy)
+
+
 def build(policy: type[Policy], settings: dict[str, Any]) -> Policy:
     """A policy with the given parameters; strings are converted to the parameter's type."""
-    hints = get_type_hints(policy)
+    hints = _hints(policy)  # type: ignore[arg-type]
     known = {item.name: item for item in fields(policy)}
     values: dict[str, Any] = {}
     for name, value in settings.items():

@@ -111,8 +111,11 @@ class Setting(RunSpec):
         if "policy" in wanted:
             _parameters(self.policy, self.settings)
         cluster = read_cluster(self.cluster)
+        named = self.named_files()
         for name in wanted:
-            if name in FINDERS:
+            if name in named and name in self.files:
+                _table(name, named[name], self.files[name], self.cluster)  # read once for all settings that name it
+            elif name in FINDERS:
                 find(self, name, cluster)
 
     def tables(self) -> dict[str, Any]:

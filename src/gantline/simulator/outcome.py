@@ -33,7 +33,11 @@ class JobOutcome:
 
 def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | str = "first-free") -> list[JobOutcome]:
     """Commit the plan on a copy of the snapshot's state; the snapshot itself is left alone."""
-    copy = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
+    return carry_out_on(decode_snapshot(encode_snapshot(snapshot), snapshot.performance), plan, placement)
+
+
+def carry_out_on(copy: Snapshot, plan: Plan, placement: PlacementRule | str = "first-free") -> list[JobOutcome]:
+    """Commit the plan on a snapshot that was decoded for this and that nobody looks at afterwards."""
     rule = find_placement(placement) if isinstance(placement, str) else placement
     tables = tables_behind(copy)
     state = State(tables, Regime(round=copy.round), rule, seed=copy.seed, now=copy.now, decision=copy.decision)
