@@ -36,7 +36,7 @@ class Scenario:
         return bool(self.options.get("round"))
 
 
-def some_jobs(name: str, count: int = 10, largest: int = 8, types: tuple[str, ...] = ()) -> tuple[Job, ...]:
+def some_jobs(name: str, count: int = 8, largest: int = 8, types: tuple[str, ...] = ()) -> tuple[Job, ...]:
     """Jobs drawn by name: sizes are powers of two, lengths from seconds to twenty minutes, a few users and queues."""
     draw = stream(0, 0, f"conformance/{name}")
     arrivals = sorted((draw.random(count) * 500.0).round(1).tolist())
@@ -74,11 +74,12 @@ def _failures() -> tuple[NodeEvent, ...]:
 def scenarios() -> tuple[Scenario, ...]:
     """All stories."""
     slow, prompt = Costs(start=5, resume=15, checkpoint=90), Costs(resume=10, checkpoint=60)
+    typed = some_jobs("types", 10, types=("v100", "k80"))
     gang = ({"job": "whole", "arrival": 30.0, "gpus": 16, "duration": 100.0},)
     return (
         Scenario("rounds", some_jobs("rounds"), options={"round": 60.0}),
         Scenario("events", some_jobs("events")),
-        Scenario("two types", some_jobs("types", types=("v100", "k80")), "v100:2x8,k80:2x8", {"round": 45.0, "placement": "consolidated"}),
+        Scenario("two types", typed, "v100:2x8,k80:2x8", {"round": 45.0, "placement": "consolidated"}),
         Scenario("failures", some_jobs("outages"), options={"round": 60.0, "node_events": _failures(), "costs": slow}),
         Scenario("failures on events", some_jobs("failing"), options={"node_events": _failures(), "costs": prompt}),
         Scenario("late decisions", some_jobs("late"), options={"round": 60.0, "latency": 7.0}),
