@@ -22,7 +22,7 @@ def difference(
 def test_a_clear_win_and_a_tie() -> None:
     sentence = verdict([difference("jct_mean", -0.31, -0.35, -0.27), difference("makespan", 0.002, -0.004, 0.007)])
     assert sentence == (
-        "srtf beats fifo by 31 % mean JCT, 95 % interval 27..35 %; no difference in makespan (-0.40..+0.70 %) (over 10 seeds)."
+        "srtf beats fifo by 31 % mean JCT, 95 % interval 27..35 %; no clear difference in makespan (-0.40..+0.70 %) (over 10 seeds)."
     )
 
 
@@ -36,6 +36,11 @@ def test_wins_come_first_and_losses_after_them() -> None:
     )
 
 
+def test_an_end_of_an_interval_that_is_not_zero_is_not_told_as_zero() -> None:
+    assert "interval 0.4..58.2 %" in verdict([difference("jct_mean", -0.35, -0.582, -0.004)])
+    assert "(-3..+0 %)" not in verdict([difference("jct_mean", -0.35, -0.582, 0.0)])
+
+
 def test_more_is_better_where_the_catalogue_says_so() -> None:
     assert difference("utilisation", 0.2, 0.1, 0.3).sign == 1
     assert difference("jct_mean", 0.2, 0.1, 0.3).sign == -1
@@ -46,7 +51,7 @@ def test_a_few_seeds_are_told_as_a_range() -> None:
     assert sentence == "srtf beats fifo by 20 % mean JCT, 12..25 % on single seeds (the range of 3 seeds, too few for an interval)."
     mixed = difference("jct_mean", -0.2, samples=3, lowest=-0.5, highest=0.1)
     assert mixed.sign == 0
-    assert "shows no difference to fifo in mean JCT (-50..+10 %)" in verdict([mixed])
+    assert "shows no clear difference to fifo in mean JCT (-50..+10 %)" in verdict([mixed])
 
 
 def test_one_run_is_told_as_such() -> None:

@@ -45,7 +45,7 @@ class Difference:
 
 
 def verdict(differences: Sequence[Difference]) -> str:
-    """One sentence on a policy: what it wins, what it loses, where there is no difference."""
+    """One sentence on a policy: what it wins, what it loses, where there is no clear difference."""
     known = [difference for difference in differences if math.isfinite(difference.change.value)]
     if not known:
         return "There is nothing to compare: no metric is known for both."
@@ -84,7 +84,7 @@ def _part(difference: Difference, sign: int, *, first: bool, same: bool) -> str:
         act = f"{'beats' if sign > 0 else 'loses to'} {other} by " if first else "" if same else "beats it by " if sign > 0 else "loses "
         return f"{act}{_percent(abs(difference.change.value))} {title}{_interval(difference)}"
     if _spread(difference):
-        words = f"shows no difference to {other} in" if first else "no difference in"
+        words = f"shows no clear difference to {other} in" if first else "no clear difference in"
         return f"{words} {title} ({_bounds(difference, signed=True)})"
     return f"has the same {title} as {other}" if first else f"the same {title}"
 
@@ -111,6 +111,8 @@ def _bounds(difference: Difference, signed: bool = False) -> str:
     if not signed and high < 0:
         low, high = -high, -low
     digits = _digits(max(abs(low), abs(high)))
+    while digits < 3 and low and round(100 * low, digits) == 0:  # an end that is not zero is not told as zero
+        digits += 1
     return f"{100 * low:{'+' if signed else ''}.{digits}f}..{100 * high:{'+' if signed else ''}.{digits}f} %"
 
 
