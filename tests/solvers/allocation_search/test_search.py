@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
-from gantline.solvers.allocation_search.fronts import SIDE, crowding, find_fronts, group_by_front, merge_by_objectives, sort_by_objectives
+from gantline.solvers.allocation_search.fronts import (
+    SIDE,
+    count_fronts,
+    crowding,
+    find_fronts,
+    group_by_front,
+    merge_by_objectives,
+    sort_by_objectives,
+)
 from gantline.solvers.allocation_search.scratch import scratch_for
 from gantline.solvers.allocation_search.search import Demand, search
 from gantline.solvers.allocation_search.settling import WORTHS, Problem, Rules, settle_one
@@ -71,7 +79,7 @@ def test_repair_makes_any_allocation_possible_and_adds_nothing(jobs: int, nodes:
     layout = layout_for(nodes, per_node)
     words, present = pack(rows, layout), np.zeros((layout.words, jobs), dtype=np.uint64)
     speedup, worth = np.ones((jobs, 2, nodes * per_node + 1)), np.empty((jobs, 2, nodes * per_node + 1, WORTHS))
-    problem = Problem(pack(capacity, layout), present, most, speedup, np.ones(jobs), 1.0, worth, -1.0, False, nodes > 16)
+    problem = Problem(pack(capacity, layout), present, most, speedup, np.ones(jobs), 1.0, worth, -1.0, False, np.minimum(most, 16))
     settle_one(seed, layout, Rules(avoid, 16), problem, words, scratch_for(jobs, layout, jumps(jobs)))
     after = unpack(words, layout)
     assert is_possible(after, capacity, most, avoid)
@@ -166,6 +174,7 @@ def test_the_ends_of_a_front_are_never_crowded_and_copies_always() -> None:
 def test_sorting_by_front_keeps_the_order_within_each() -> None:
     order, rank = np.array([4, 0, 3, 1, 2]), np.array([1, 0, 1, 2, 0])
     begin, grouped = np.zeros(6, dtype=np.int64), np.zeros(5, dtype=np.int64)
+    count_fronts(order, 5, rank, 3, begin)
     group_by_front(order, 5, rank, 3, begin, grouped)
     assert grouped.tolist() == [4, 1, 0, 2, 3]
     assert begin[:4].tolist() == [0, 2, 4, 5]

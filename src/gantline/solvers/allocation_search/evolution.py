@@ -10,6 +10,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.solvers.allocation_search.chance import STEP, shuffle, uniform
 from gantline.solvers.allocation_search.fronts import (
+    count_fronts,
     crowding,
     find_fronts,
     group_by_front,
@@ -160,6 +161,7 @@ def survive(state: np.uint64, p: Population, members: int, children: int, size: 
     first, second, count = p.objective[0], p.objective[1], members + children
     _sort_in(p, members, children)
     fronts = find_fronts(first, second, p.sorted, count, p.rank, p.keys[0])
+    count_fronts(p.sorted, count, p.rank, fronts, p.begin)
     group_by_front(p.sorted, count, p.rank, fronts, p.begin, p.grouped)
     front, kept = 0, 0
     while front < fronts and kept < size:
@@ -190,9 +192,8 @@ def _sort_in(p: Population, members: int, children: int) -> None:
         p.rank[p.order[i]] = _CHILD
     found = 0
     for place in range(p.rank.size):
-        if p.rank[place] == _CHILD:
-            p.grouped[found] = place
-            found += 1
+        p.grouped[found] = place
+        found += p.rank[place] == _CHILD
     sort_by_objectives(p.objective[0], p.objective[1], p.grouped, children, p.keys[0], p.room, p.begin)
     merge_by_objectives(p.objective[0], p.objective[1], p.sorted, members, p.grouped, children, p.room)
 

@@ -102,14 +102,19 @@ def find_fronts(first: Floats, second: Floats, order: Ints, count: int, rank: In
 
 
 @kernel
-def group_by_front(order: Ints, count: int, rank: Ints, fronts: int, begin: Ints, grouped: Ints) -> None:
-    """The first ``count`` of ``order`` by front, each front in the order it had; where each begins goes into ``begin``."""
+def count_fronts(order: Ints, count: int, rank: Ints, fronts: int, begin: Ints) -> None:
+    """Where each front begins if the first ``count`` of ``order`` are grouped by front."""
     for front in range(fronts + 1):
         begin[front] = 0
     for i in range(count):
         begin[rank[order[i]] + 1] += 1
     for front in range(fronts):
         begin[front + 1] += begin[front]
+
+
+@kernel
+def group_by_front(order: Ints, count: int, rank: Ints, fronts: int, begin: Ints, grouped: Ints) -> None:
+    """The first ``count`` of ``order`` by front, each front in the order it had; ``begin`` as it is counted."""
     for i in range(count):
         front = rank[order[i]]
         grouped[begin[front]] = order[i]

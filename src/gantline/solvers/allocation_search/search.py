@@ -56,17 +56,18 @@ def search(
     """Search allocations of ``capacity`` (devices per node) to jobs; ``start`` holds members [n, jobs, nodes] to begin with."""
     jobs, nodes = demand.present.shape
     layout = layout_for(nodes, int(capacity.max(initial=1)))
+    most = demand.most.astype(np.int64)
     problem = Problem(
         pack(capacity, layout),
         pack(demand.present, layout),
-        demand.most.astype(np.int64),
+        most,
         np.ascontiguousarray(demand.speedup),
         demand.penalty,
         float(demand.scale),
         np.empty((*demand.speedup.shape, WORTHS)),
         float(demand.power),
         bool(demand.count_nodes),
-        nodes > most_nodes,
+        np.minimum(most, most_nodes) if nodes > most_nodes else most,
     )
     places = 2 * size + 1
     population = Population(

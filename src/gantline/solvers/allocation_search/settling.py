@@ -16,7 +16,19 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.solvers.allocation_search.chance import STEP, uniform
 from gantline.solvers.allocation_search.scratch import Scratch
-from gantline.solvers.allocation_search.words import Fields, Layout, Words, after, fields_of, lowest, tops, total, whole, without_lowest
+from gantline.solvers.allocation_search.words import (
+    Fields,
+    Layout,
+    Words,
+    after,
+    earlier,
+    fields_of,
+    lowest,
+    tops,
+    total,
+    whole,
+    without_lowest,
+)
 
 _ADD: Final = 1e-3  # so that a job without devices does not make the mean worthless
 _NONE: Final = np.uint64(0)
@@ -46,7 +58,7 @@ class Problem(NamedTuple):
     worth: Floats  # [jobs, 2, devices + 1, WORTHS], which `tell_worth` fills
     power: float  # of the mean: -1 favours the slowest, 1 nobody
     count_nodes: bool  # whether the second objective is nodes in use, rather than how well they are used
-    counts_spans: bool  # whether a job could span more nodes than it may
+    limit: Ints  # devices above which a job may have too many, or be on too many nodes
 
 
 @kernel
@@ -85,15 +97,12 @@ def settle(
     if rules.avoid and _meet(f, rows, s):
         _part(f, rows, s)
         same = False
-    for j in range(problem.most.size):
-        too_many = s.held[j] > problem.most[j] and _devices(f, rows, j) > problem.most[j]  # some may be gone already
-        if too_many or (problem.counts_spans and _nodes(f, rows, j) > rules.most_nodes):
-            late = _cut_back(late, f, rows, j, problem.most[j], rules.most_nodes, s.visit)
-            same = False
+    if _any_above(s.held, problem.limit):
+        late = _cut_back_all(late, f, rules, problem, rows, s)
+        same = False
     if not (_clip(f, rows, problem.room) and same):
         _survey(f, rows, s)
-    mark = _compare(rows, problem.present, s)
-    first, second = _judge(f, problem, rows, s)
+    mark, first, second = _judge(f, problem, rows, s)
     return late, mark, first, second
 
 
@@ -150,7 +159,8 @@ def _meet(f: Fields, rows: Words, s: Scratch) -> bool:
     for k in range(words):
         taken, row = _NONE, rows[k]
         for j in range(jobs):
-            mine = tops(f, row[j]) if s.spread[j] != _NONE else _NONE
+            here, spans = tops(f, row[j]), s.spread[j] != _NONE
+            mine = here if spans else _NONE
             twice |= taken & mine
             taken |= mine
     return bool(twice)
@@ -163,35 +173,37 @@ def _part(f: Fields, rows: Words, s: Scratch) -> None:
     for k in range(words):
         taken, closed, row = _NONE, _NONE, rows[k]
         for j in range(jobs):
-            mine = tops(f, row[j]) if s.spread[j] != _NONE else _NONE
+            here, spans = tops(f, row[j]), s.spread[j] != _NONE
+            mine = here if spans else _NONE
             closed |= taken & mine
             taken |= mine
             row[j] &= ~whole(f, closed)
 
 
 @kernel
-def _devices(f: Fields, rows: Words, j: int) -> int:
-    """How many devices a job has."""
+def _any_above(held: Ints, limit: Ints) -> bool:
+    """Whether any job may have too much."""
     found = 0
-    for k in range(rows.shape[0]):
-        found += total(f, rows[k, j])
-    return found
+    for j in range(limit.size):
+        found += held[j] > limit[j]
+    return found > 0
 
 
 @kernel
-def _nodes(f: Fields, rows: Words, j: int) -> int:
-    """On how many nodes a job is."""
-    found = 0
-    for k in range(rows.shape[0]):
-        found += total(f, tops(f, rows[k, j]) >> f.top)
-    return found
+def _cut_back_all(state: np.uint64, f: Fields, rules: Rules, problem: Problem, rows: Words, s: Scratch) -> np.uint64:
+    """Cut back who has too much; the state afterwards."""
+    for j in range(problem.most.size):
+        if s.held[j] > problem.limit[j]:
+            state = _cut_back(state, f, rows, j, problem.most[j], rules.most_nodes, s.visit)
+    return state
 
 
 @kernel
 def _cut_back(state: np.uint64, f: Fields, rows: Words, j: int, most: int, most_nodes: int, visit: Ints) -> np.uint64:
-    """Keep a job's nodes in random order until its limit is reached; the state afterwards."""
-    words, count = rows.shape[0], 0
+    """Keep a job's nodes in random order until its limit is reached, unless it keeps within it; the state afterwards."""
+    words, count, held = rows.shape[0], 0, 0
     for k in range(words):
+        held += total(f, rows[k, j])
         rest = tops(f, rows[k, j])
         while rest:
             bit = lowest(rest)
@@ -199,6 +211,8 @@ def _cut_back(state: np.uint64, f: Fields, rows: Words, j: int, most: int, most_
             visit[count] = np.int64(bit)
             visit[count + 1] = k
             count += 2
+    if held <= most and count <= 2 * most_nodes:
+        return state
     left = np.int64(most)
     for i in range(0, count, 2):
         state += STEP
@@ -229,41 +243,29 @@ def _clip(f: Fields, rows: Words, room: Words) -> bool:
 
 
 @kernel
-def _compare(rows: Words, present: Words, s: Scratch) -> np.uint64:
-    """Which jobs change, into ``s.changed``; a hash of the rows."""
+def _judge(f: Fields, problem: Problem, rows: Words, s: Scratch) -> tuple[np.uint64, float, float]:
+    """A hash of the rows, the power mean, and how well the nodes in use are used or how many there are."""
     words, jobs = rows.shape
-    mark = _NONE
-    for j in range(jobs):
-        s.changed[j] = _NONE
+    mark, in_use, nodes, mean, summed = _NONE, 0, 0, 0.0, 0.0
     for k in range(words):
-        row, now, factor = rows[k], present[k], s.factor[k]
+        row, now, factor, used, before = rows[k], problem.present[k], s.factor[k], _NONE, earlier(k)
         for j in range(jobs):
-            s.changed[j] |= row[j] ^ now[j]
+            used |= row[j]
+            s.changed[j] = (s.changed[j] & before) | (row[j] ^ now[j])
             mark += (row[j] ^ (row[j] >> _29)) * factor[j]
-    return mark ^ (mark >> _32)
-
-
-@kernel
-def _judge(f: Fields, problem: Problem, rows: Words, s: Scratch) -> tuple[float, float]:
-    """The power mean, and how well the nodes in use are used or how many there are."""
-    words, jobs = rows.shape
-    in_use, nodes, mean, summed = 0, 0, 0.0, 0.0
+        used = tops(f, used)
+        in_use += total(f, problem.room[k] & whole(f, used))
+        nodes += total(f, used >> f.top)
+    mark ^= mark >> _32
     for j in range(jobs):
         told = problem.worth[j, int(s.spread[j] != _NONE), s.held[j]]
         summed += told[SPEEDUP]
         mean += told[MOVED + int(s.changed[j] == _NONE)]
-    for k in range(words):
-        used, row = _NONE, rows[k]
-        for j in range(jobs):
-            used |= row[j]
-        used = tops(f, used)
-        in_use += total(f, problem.room[k] & whole(f, used))
-        nodes += total(f, used >> f.top)
     second = -summed / in_use if in_use > 0 else 0.0
     if problem.count_nodes:
         second = float(nodes)
     if problem.power == -1.0:
-        return -jobs / mean, second
+        return mark, -jobs / mean, second
     if problem.power == 0.0:
-        return -math.exp(mean / jobs), second
-    return -((mean / jobs) ** (1.0 / problem.power)), second
+        return mark, -math.exp(mean / jobs), second
+    return mark, -((mean / jobs) ** (1.0 / problem.power)), second

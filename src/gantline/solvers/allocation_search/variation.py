@@ -15,7 +15,7 @@ import numpy as np
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.solvers.allocation_search.chance import STEP, mixed, uniform
 from gantline.solvers.allocation_search.scratch import Scratch, Small
-from gantline.solvers.allocation_search.words import Fields, Words, above_one, lowest, tops, total, whole, with_room
+from gantline.solvers.allocation_search.words import Fields, Words, above_one, earlier, lowest, tops, total, whole, with_room
 
 _11, _52 = np.uint64(11), np.uint64(52)
 _UNIT: Final = 1.0 / (1 << 53)
@@ -111,17 +111,15 @@ def _choose_sole_holders(f: Fields, child: Words, s: Scratch) -> tuple[int, bool
     """On nodes with room, a job that is there alone is chosen, and others are noted. How many are chosen, and whether any are noted."""
     words, jobs = child.shape
     count, some = 0, _NONE
-    for j in range(jobs):
-        s.some[j] = s.sharing[j] = _NONE
     for k in range(words):
         several = above_one(f, s.holders[k])
         alone, shared, found = s.left[k] & ~several, s.left[k] & several, _NONE
-        rows, chosen = child[k], s.chosen[k]
+        rows, chosen, before = child[k], s.chosen[k], earlier(k)
         for j in range(jobs):
             here = tops(f, rows[j])
             chosen[j] = here & alone
-            s.some[j] |= here & alone
-            s.sharing[j] |= here & shared
+            s.some[j] = (s.some[j] & before) | (here & alone)
+            s.sharing[j] = (s.sharing[j] & before) | (here & shared)
             found |= here & alone
         count += total(f, found >> f.top)
         s.shared[k] = shared

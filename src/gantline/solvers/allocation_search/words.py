@@ -21,6 +21,8 @@ from gantline.core.jit import kernel_from_zero as kernel
 
 Words = NDArray[np.uint64]
 
+_NONE: Final = np.uint64(0)
+_ALL: Final = ~_NONE
 _ONE: Final = np.uint64(1)
 _BYTES: Final = np.uint64(0x0F0F0F0F0F0F0F0F)
 _PAIRS: Final = np.uint64(0x00FF00FF00FF00FF)
@@ -143,3 +145,9 @@ def lowest(bits: np.uint64) -> np.uint64:
 def without_lowest(bits: np.uint64) -> np.uint64:
     """All but the lowest bit that is set: not zero if several are."""
     return bits & (bits - _ONE)
+
+
+@kernel
+def earlier(k: int) -> np.uint64:
+    """A mask for what was found in the words before this one: all bits, or none before the first."""
+    return _ALL if k > 0 else _NONE
