@@ -8,6 +8,7 @@ as the command line and the workers of a sweep do).
 from __future__ import annotations
 
 import faulthandler
+import math
 import signal
 import threading
 import time
@@ -32,6 +33,11 @@ def may_be_ended(epitaph: IO[bytes] | None) -> None:
     _epitaph = epitaph
 
 
+def may_end() -> bool:
+    """Whether a call that nothing can interrupt ends this process."""
+    return _epitaph is not None
+
+
 def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
     """The answer of the call, or a `TimeOverError` from inside it when the seconds are over."""
     if threading.current_thread() is not threading.main_thread():
@@ -44,7 +50,7 @@ def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
 
     began = time.perf_counter()
     before = set_handler(signal.SIGALRM, ring)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    left, every = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
     if _epitaph is not None:
         faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=_epitaph)
     try:
@@ -58,4 +64,43 @@ def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
         if _epitaph is not None:
             faulthandler.cancel_dump_traceback_later()
         if left:  # somebody else's alarm was set: it goes on
-            signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - began), 1e-3))
+            signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - began), 1e-3), every)
+
+
+class Bell:
+    """One alarm for many short calls, where setting one for each would cost more than the calls themselves.
+
+    It rings now and then, and interrupts the call of that moment if it has begun too long ago: a tenth of the seconds late at most. What is
+    done between the calls must let it ring as often, or the process is taken for stuck.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._tick = seconds, min(seconds, max(seconds / 10.0, AGAIN))
+        self.began = math.inf  # when the present call has; infinity: there is none
+
+    def __enter__(self) -> Bell:
+        self._rings = threading.current_thread() is threading.main_thread()
+        if self._rings:
+            self._hung = time.perf_counter()
+            self._before = signal.signal(signal.SIGALRM, self._ring)
+            self._left, self._every = signal.setitimer(signal.ITIMER_REAL, self._tick, self._tick)
+            self._bear_with()
+        return self
+
+    def _ring(self, signum: int, frame: object) -> None:
+        if time.perf_counter() - self.began >= self._seconds:
+            raise TimeOverError
+        self._bear_with()
+
+    def _bear_with(self) -> None:
+        if _epitaph is not None:
+            faulthandler.dump_traceback_later(self._seconds + self._tick + GRACE, exit=True, file=_epitaph)
+
+    def __exit__(self, *_: object) -> None:
+        if self._rings:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, self._before)
+            if _epitaph is not None:
+                faulthandler.cancel_dump_traceback_later()
+            if self._left:
+                signal.setitimer(signal.ITIMER_REAL, max(self._left - (time.perf_counter() - self._hung), 1e-3), self._every)

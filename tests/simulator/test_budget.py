@@ -62,3 +62,17 @@ def test_an_alarm_that_was_set_before_goes_on() -> None:
 def test_an_error_of_the_policy_stays_its_own() -> None:
     with pytest.raises(ZeroDivisionError):
         within(5.0)(lambda: 1 / 0)
+
+
+def test_one_alarm_watches_over_many_calls() -> None:
+    """Each has the whole time; one that hangs is interrupted, and the next is asked as if nothing had been."""
+    before = signal.getsignal(signal.SIGALRM)
+    with within(0.3).series() as guard:
+        assert [guard(lambda: busy(0.1)) for _ in range(5)] == ["done"] * 5
+        with pytest.raises(OverBudgetError, match=r"interrupted after 0\.3 s, all of its budget"):
+            guard(lambda: busy(30.0))
+        assert within(5.0)(lambda: "another alarm in between") == "another alarm in between"
+        with pytest.raises(OverBudgetError):
+            guard(lambda: busy(30.0))
+        assert guard(lambda: "plan") == "plan"
+    assert signal.getsignal(signal.SIGALRM) is before

@@ -78,7 +78,8 @@ class Simulation:
         elif self._needs_no_python():
             self._run_key()
         else:
-            self._run_steps()
+            with self.engine.asked_often():
+                self._run_steps()
         self.engine.grants.close_open_intervals()
 
     def _run_key(self) -> None:
@@ -93,7 +94,8 @@ class Simulation:
         elif ending.code == STALLED:
             self._give_up()
         elif ending.code in (ASK, NOT_BEGUN):
-            self._run_steps(ready=ending.code == ASK, answer=ending.answer)
+            with self.engine.asked_often():
+                self._run_steps(ready=ending.code == ASK, answer=ending.answer)
 
     @property
     def bounds(self) -> LoopBounds:

@@ -7,7 +7,8 @@ incident is kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -90,6 +91,17 @@ class Engine:
         self._meet(self.find_policy(value))
         self.state.memory, self.valid_until, self.turns.answers = None, None, 0
         self.turns.in_a_row = self.turns.late_in_a_row = 0
+
+    @contextmanager
+    def asked_often(self) -> Iterator[None]:
+        """Many questions follow one another: what bounds each is set up once for all of them, if it can be."""
+        guard, series = self.guard, getattr(self.guard, "series", None)
+        with nullcontext(guard) if series is None else series() as bound:
+            self.guard = bound
+            try:
+                yield
+            finally:
+                self.guard = guard
 
     @property
     def asks_always(self) -> bool:

@@ -6,19 +6,21 @@ way the answer of a late policy does not count, and the engine keeps the last va
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from collections.abc import Callable
-from contextlib import redirect_stdout
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TypeVar
 
-from gantline._alarm import TimeOverError, with_alarm
+from gantline._alarm import Bell, TimeOverError, may_end, with_alarm
 from gantline.core.policy import Policy
 from gantline.engine.lost_turns import OverBudgetError
 
 Answer = TypeVar("Answer")
 Guard = Callable[[Callable[[], Answer]], Answer]
 
+_OURS = 30.0  # seconds; compiling a kernel, say, takes less between two looks at the clock
 DEFAULT_BUDGET = 60.0  # seconds, for policies that are not part of this package; how long ours take is known
 
 
@@ -27,36 +29,76 @@ def guard_of(policy: Policy, budget: float | None) -> Guard[Answer] | None:
     ours = type(getattr(policy, "inner", policy)).__module__.startswith("gantline.")  # one under observation is what it holds
     if ours:
         return within(budget) if budget is not None and budget < float("inf") else None
-    return apart(within(DEFAULT_BUDGET if budget is None else budget))
+    return _Apart(within(DEFAULT_BUDGET if budget is None else budget))
 
 
-def apart(guard: Guard[Answer]) -> Guard[Answer]:
-    """The guard, with what is printed inside going to stderr: stdout is for results."""
+class _Apart:
+    """A guard, with what is printed inside going to stderr: stdout is for results."""
 
-    def call_apart(call: Callable[[], Answer]) -> Answer:
+    def __init__(self, guard: _Within) -> None:
+        self._guard = guard
+
+    def __call__(self, call: Callable[[], Answer]) -> Answer:
         with redirect_stdout(sys.stderr):
-            return guard(call)
+            return self._guard(call)
 
-    return call_apart
+    @contextmanager
+    def series(self) -> Iterator[Guard[Any]]:
+        """A guard for many calls in a row."""
+        with redirect_stdout(sys.stderr), self._guard.series() as guard:
+            yield guard
 
 
-def within(seconds: float) -> Guard[Answer]:
+class _Within:
     """A guard that calls a function and refuses its answer when it comes later than `seconds`."""
-    if seconds == float("inf"):
-        return lambda call: call()
 
-    def guard(call: Callable[[], Answer]) -> Answer:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __call__(self, call: Callable[[], Answer]) -> Answer:
+        if self._seconds == float("inf"):
+            return call()
         began = time.perf_counter()
         try:
-            answer = with_alarm(call, seconds)
+            answer = with_alarm(call, self._seconds)
         except TimeOverError as over:
-            raise _late(seconds, f"was interrupted after {seconds:.3g} s, all of").with_traceback(over.__traceback__) from None
-        taken = time.perf_counter() - began
-        if taken > seconds:
-            raise _late(seconds, f"took {taken:.3g} s, {taken - seconds:.3g} s more than")
+            raise self._interrupted().with_traceback(over.__traceback__) from None
+        self._refuse_late(time.perf_counter() - began)
         return answer
 
-    return guard
+    @contextmanager
+    def series(self) -> Iterator[Guard[Any]]:
+        """A guard for many calls in a row, with one alarm for all; with one for each where what we do ourselves could be taken for them."""
+        if self._seconds == float("inf") or (may_end() and self._seconds < _OURS):
+            yield self
+            return
+        with Bell(self._seconds) as bell:
+
+            def guard(call: Callable[[], Any]) -> Any:
+                began = bell.began = time.perf_counter()
+                try:
+                    answer = call()
+                except TimeOverError as over:
+                    raise self._interrupted().with_traceback(over.__traceback__) from None
+                finally:
+                    bell.began = math.inf
+                if time.perf_counter() - began > self._seconds:
+                    self._refuse_late(time.perf_counter() - began)
+                return answer
+
+            yield guard
+
+    def _interrupted(self) -> OverBudgetError:
+        return _late(self._seconds, f"was interrupted after {self._seconds:.3g} s, all of")
+
+    def _refuse_late(self, taken: float) -> None:
+        if taken > self._seconds:
+            raise _late(self._seconds, f"took {taken:.3g} s, {taken - self._seconds:.3g} s more than")
+
+
+def within(seconds: float) -> _Within:
+    """A guard of that many seconds."""
+    return _Within(seconds)
 
 
 def _late(seconds: float, told: str) -> OverBudgetError:

@@ -16,6 +16,8 @@ from gantline.drivers.python_keys.tape import Column, Tape, write_columns
 from gantline.drivers.python_keys.watched import Reads, WatchedJobs, WatchedSnapshot
 from gantline.engine.state import State
 
+Within = Callable[[Callable[[], Any]], Any]  # bounds a call
+
 
 class _Nothing:
     """A snapshot of which nothing may be read."""
@@ -31,8 +33,8 @@ class Questions:
     good (`lasting`).
     """
 
-    def __init__(self, policy: OrderPolicy, state: State, within: Callable[[Callable[[], Any]], Any]) -> None:
-        self._policy, self._state, self._within = policy, state, within
+    def __init__(self, policy: OrderPolicy, state: State, within: Within) -> None:
+        self._policy, self._state, self.within = policy, state, within
         self.reads = Reads(state)
         self.decision = 1
         self._jobs = WatchedJobs(state.tables.lent, self.reads)
@@ -49,7 +51,7 @@ class Questions:
         """The keys of these rows; None: the policy must be asked for all, be it to see what it did wrong."""
         self._jobs.show(rows, now, self.ready)
         try:
-            said = np.asarray(self._within(self._key), dtype=np.float64)
+            said = np.asarray(self.within(self._key), dtype=np.float64)
         except KeyboardInterrupt:
             raise
         except BaseException:  # its mistake is told when it is asked about all
@@ -63,7 +65,7 @@ class Questions:
         """Whether the policy says without a look when its order might change, and when."""
         nothing: Any = _Nothing()
         try:
-            return True, self._within(lambda: self._policy.valid_until(nothing))
+            return True, self.within(lambda: self._policy.valid_until(nothing))
         except KeyboardInterrupt:
             raise
         except BaseException:
@@ -75,7 +77,7 @@ class Questions:
         if not self._constant:
             self._state.now = now
             try:
-                said = self._within(lambda: self._policy.valid_until(self._state.snapshot()))
+                said = self.within(lambda: self._policy.valid_until(self._state.snapshot()))
                 said = None if said is None else float(said)
             except KeyboardInterrupt:
                 raise

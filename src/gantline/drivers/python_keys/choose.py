@@ -17,6 +17,7 @@ def run_key(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
         return LoopEnd(lc.CUT if run_read(engine, *read.declared, bounds) else lc.DONE)
     if read.written is not None:
         return run_written(engine, read.written, bounds)
-    if read.by_job is not None:
-        return run_by_job(engine, read.by_job, bounds)
-    return run_asked(engine, bounds) if may_be_asked(engine.policy, engine.state) else LoopEnd(NOT_BEGUN)
+    if not may_be_asked(engine.policy, engine.state):
+        return LoopEnd(NOT_BEGUN)
+    with engine.asked_often():
+        return run_asked(engine, bounds) if read.by_job is None else run_by_job(engine, read.by_job, bounds)

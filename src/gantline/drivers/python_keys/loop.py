@@ -26,8 +26,9 @@ from gantline.engine.settings import EngineRules
 from gantline.engine.walk import walk
 
 # places of `how`: whether time changes keys of those who wait, decisions until the policy is asked, decisions in a row in which nothing
-# changed, how far this instant has come, who knows the keys, how many rows are asked about
-AGES, UNTIL_CHECK, IDLE, READY, WHO, COUNT, PLACES = range(7)
+# changed, how far this instant has come, who knows the keys, how many rows are asked about, instants so far
+AGES, UNTIL_CHECK, IDLE, READY, WHO, COUNT, STEPS, PLACES = range(8)
+OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are heard
 # of READY: nothing has been done; rows are asked about; all keys are there
 _BEFORE, _ASKED, _KNOWN = range(3)
 # of WHO: the tape; the policy, for all jobs at once; the policy, for each job by itself
@@ -130,6 +131,9 @@ def run_tape(
     while True:
         now = time[lc.NOW]
         if how[READY] == _BEFORE:
+            how[STEPS] += 1
+            if how[STEPS] % OFTEN == 0:
+                return lc.NEED_LOG
             if log.written[INTERVALS] + devices + lists.number[ls.ACTIVE] + 64 > log.entry.shape[1]:
                 return lc.NEED_LOG
             if log.written[DEVICES] + 4 * devices + 64 > log.device.shape[0]:

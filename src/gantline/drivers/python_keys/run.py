@@ -123,6 +123,8 @@ def run_by_job(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> LoopE
     run = _Loop(engine, write(number(0.0), 0), bounds)
     how, time = run.how, run.clock.time
     how[loop.WHO] = loop.POLICY_BY_JOB
+    if engine.guard is not None:
+        asked.within = engine.guard
     tape, said = asked.tape(None)
     run.use(tape)
     code = run.go_on()
