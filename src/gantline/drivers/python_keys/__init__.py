@@ -6,4 +6,5 @@ tape.py         a tree as instructions                     numpy_loops.py  NumPy
 evaluate.py     the machine that runs them                 loop.py         the loop of decisions around it
 read.py         from a policy to one of these, or why not
 by_job.py       questions about some of the jobs           watched.py      what such a key reads, and so how long its answer holds
+on_records.py   such questions on records                  record_loop.py  the loop around them
 """

@@ -39,11 +39,11 @@ class Questions:
         self.decision = 1
         self._jobs = WatchedJobs(state.tables.lent, self.reads)
         self._snapshot = WatchedSnapshot(state, self._jobs, self.reads, lambda: self.decision)
-        self._constant, self._until = self._constant_until()
+        self.constant, self._until = self._constant_until()
         self.ready: dict[Column, NDArray[Any]] = {}
         with np.errstate(all="ignore"):
             first = self.ask(np.arange(state.tables.F.shape[1], dtype=np.int64), 0.0)
-        holds = self._constant and (self._until is None or self._until == math.inf)
+        holds = self.constant and (self._until is None or self._until == math.inf)
         known = first is not None and not self.reads.moves and holds and not np.isnan(first).any()
         self.lasting = first if known else None
 
@@ -74,7 +74,7 @@ class Questions:
     def valid_until(self, now: float) -> float | None:
         """When the order might change although nothing happens; NaN: it does not say; None: as in `ask`."""
         said = self._until
-        if not self._constant:
+        if not self.constant:
             self._state.now = now
             try:
                 said = self.within(lambda: self._policy.valid_until(self._state.snapshot()))

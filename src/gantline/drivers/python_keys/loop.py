@@ -29,12 +29,13 @@ from gantline.engine.walk import walk
 # changed, how far this instant has come, who knows the keys, how many rows are asked about, instants so far
 AGES, UNTIL_CHECK, IDLE, READY, WHO, COUNT, STEPS, PLACES = range(8)
 OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are heard
-# of READY: nothing has been done; rows are asked about; all keys are there
-_BEFORE, _ASKED, _KNOWN = range(3)
+# of READY: nothing has been done; rows are asked about; all keys are there; others have come so far that rows can be asked about
+BEFORE, ASKED, KNOWN, BEGUN = range(4)
 # of WHO: the tape; the policy, for all jobs at once; the policy, for each job by itself
 TAPE, POLICY, POLICY_BY_JOB = range(3)
-# ask the policy before this decision; it must be asked from here on; nothing is to come; the loop cannot run this; ask about some rows
-CHECK, ASK, STALLED, NOT_BEGUN, KEYS = 3, 4, 5, 6, 7
+# ask the policy before this decision; it must be asked from here on; nothing is to come; the loop cannot run this; ask about some rows;
+# another loop can go on
+CHECK, ASK, STALLED, NOT_BEGUN, KEYS, LEAVE = 3, 4, 5, 6, 7, 8
 
 
 @kernel
@@ -90,7 +91,7 @@ def _take_keys(t: Matrices, tape: Tape, how: Ints, fresh: Ints) -> bool:
 
 
 @kernel
-def _next_instant(time: Floats, due: float) -> float:
+def next_instant(time: Floats, due: float) -> float:
     """The instant of the next decision, given when something is due."""
     length = time[lc.ROUND]
     if length <= 0.0:
@@ -130,7 +131,7 @@ def run_tape(
     rows, length, devices = F.shape[1], time[lc.ROUND], t.D.shape[1]
     while True:
         now = time[lc.NOW]
-        if how[READY] == _BEFORE:
+        if how[READY] == BEFORE:
             how[STEPS] += 1
             if how[STEPS] % OFTEN == 0:
                 return lc.NEED_LOG
@@ -144,7 +145,7 @@ def run_tape(
                 due = min(due, F[c.ARRIVAL, lists.number[ls.NEXT]])
             if due == np.inf:
                 return lc.DONE
-            now = _next_instant(time, due)
+            now = next_instant(time, due)
             if now > time[lc.UNTIL]:
                 return lc.CUT
             time[lc.NOW] = now
@@ -157,18 +158,18 @@ def run_tape(
         changed = lists.number[ls.FINISHED] > 0 or lists.number[ls.ADMITTED] > 0
         # 4. order, 5. walk; nothing to decide while nobody waits
         if lists.number[ls.WAITING] > 0:
-            if how[READY] == _BEFORE and how[WHO] == POLICY_BY_JOB:
+            if (how[READY] == BEFORE or how[READY] == BEGUN) and how[WHO] == POLICY_BY_JOB:
                 _gather(t, lists, now, tape, how, fresh)
-                how[READY] = _ASKED
+                how[READY] = ASKED
                 return KEYS
-            if how[READY] != _KNOWN:
+            if how[READY] != KNOWN:
                 if how[WHO] == TAPE and not _rank(t, lists, now, tape, how, fresh):
                     return ASK
                 if how[WHO] == POLICY_BY_JOB and not _take_keys(t, tape, how, fresh):
                     return ASK
                 how[UNTIL_CHECK] -= 1
                 if how[UNTIL_CHECK] == 0:
-                    how[READY] = _KNOWN
+                    how[READY] = KNOWN
                     return CHECK
             count[lc.DECISIONS] += 1
             sort_rows(F, lists.running, lists.number[ls.RUNNING])
@@ -177,7 +178,7 @@ def run_tape(
             count[lc.STARTED] += out[0]
             count[lc.STOPPED] += out[1]
             changed = changed or out[0] + out[1] > 0
-        how[READY] = _BEFORE
+        how[READY] = BEFORE
         how[IDLE] = 0 if changed else how[IDLE] + 1
         # 6. when to look again
         wake = next_finish(F, I, lists)

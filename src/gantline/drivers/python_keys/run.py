@@ -12,9 +12,11 @@ from gantline.core.plan import Plan
 from gantline.core.policy import OrderPolicy
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.declared import take_order
+from gantline.drivers.loop_clock import LoopClock
 from gantline.drivers.python_keys import loop
 from gantline.drivers.python_keys.by_job import Questions
 from gantline.drivers.python_keys.expression import number
+from gantline.drivers.python_keys.on_records import answers_on_records, run_on_records
 from gantline.drivers.python_keys.tape import Tape, Written, write
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -34,10 +36,10 @@ class LoopEnd(NamedTuple):
 class _Loop:
     """The arguments of the compiled loop, and what is done when it comes back."""
 
-    def __init__(self, engine: Engine, written: Written, bounds: lc.LoopBounds) -> None:
+    def __init__(self, engine: Engine, written: Written, bounds: lc.LoopBounds, clock: LoopClock | None = None) -> None:
         self.engine, self.state, self.written, self.bounds = engine, engine.state, written, bounds
         take_order(self.state, engine.policy)
-        self.clock = lc.clock(self.state.regime, bounds)
+        self.clock = lc.clock(self.state.regime, bounds) if clock is None else clock
         self.how = np.zeros(loop.PLACES, dtype=np.int64)
         self.how[loop.AGES], self.how[loop.UNTIL_CHECK] = int(written.ages), 1
         self.clock.time[lc.VALID] = math.nan if written.moves else math.inf
@@ -119,12 +121,22 @@ def run_written(engine: Engine, written: Written, bounds: lc.LoopBounds) -> Loop
 
 
 def run_by_job(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> LoopEnd:
-    """The same with questions about those jobs whose keys may have changed: who runs, and who has come or been stopped."""
-    run = _Loop(engine, write(number(0.0), 0), bounds)
-    how, time = run.how, run.clock.time
-    how[loop.WHO] = loop.POLICY_BY_JOB
+    """The same with questions about those jobs whose keys may have changed: who runs, and who has come or been stopped.
+
+    On records, if they have what the policy reads; where they do not know on, the tables do.
+    """
     if engine.guard is not None:
         asked.within = engine.guard
+    clock = None
+    if answers_on_records(engine.state, asked):
+        code, clock = run_on_records(engine, asked, bounds)
+        if code != loop.LEAVE:
+            engine.state.decision += int(clock.number[lc.DECISIONS])
+            engine.decisions += int(clock.number[lc.DECISIONS])
+            return LoopEnd(code)
+    run = _Loop(engine, write(number(0.0), 0), bounds, clock)
+    how, time = run.how, run.clock.time
+    how[loop.WHO], how[loop.READY] = loop.POLICY_BY_JOB, loop.BEFORE if clock is None else loop.BEGUN
     tape, said = asked.tape(None)
     run.use(tape)
     code = run.go_on()

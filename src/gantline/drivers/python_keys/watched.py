@@ -41,6 +41,7 @@ class Reads:
         self.columns: set[Column] = set()
         self.moves = False  # something that is not fixed
         self.ages = False  # something that may change for a job that waits, although nothing happens to it
+        self.strict = False  # nothing may be read that changes and has not been read before
 
     def note(self, column: Column) -> None:
         """One more column."""
@@ -49,10 +50,14 @@ class Reads:
         self.columns.add(column)
         self.moves = self.moves or column not in self.fixed
         self.ages = self.ages or column in _AGE
+        if self.strict and column not in self.fixed:
+            raise CannotReadError("something that it has not read before")
 
     def more(self) -> None:
         """Something else than a job."""
         self.moves = self.ages = True
+        if self.strict:
+            raise CannotReadError("more than jobs")
 
 
 class WatchedJobs(Jobs):
