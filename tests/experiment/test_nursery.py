@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
@@ -85,6 +86,27 @@ def test_a_worker_whose_sweep_is_gone_ends_without_a_word(has_read: bool, capfd:
     control.close()
     assert nursery.wait() == 0
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+@pytest.mark.parametrize("several", [True, False])
+def test_a_worker_at_work_ends_soon_after_its_sweep_was_killed(several: bool, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import os, time\nfrom gantline import Policy\nclass Slow(Policy):\n    def decide(self, snapshot):\n"
+        "        print(os.getpid(), flush=True)\n        time.sleep(3000)\n"
+    )
+    sweep = (
+        "from gantline.experiment.processes import Starter; from gantline.experiment.setting import Setting\n"
+        "from gantline.experiment.source import TraceSource; from gantline.experiment.task import Task; import json\n"
+        "setting = Setting(TraceSource(generator='day', settings={'jobs': 2, 'gpus': 16}), '2x8', 'slow.py:Slow', budget=5000.0)\n"
+        f"Starter(several={several}).start().exchange(json.dumps(Task(setting, 'a' * 64, '.').to_dict()))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", sweep], cwd=tmp_path, stderr=subprocess.PIPE) as running:
+        assert running.stderr is not None
+        worker = os.pidfd_open(int(running.stderr.readline()))  # what a policy prints
+        running.kill()
+    assert select.select([worker], [], [], 300)[0]
+    os.close(worker)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -83,6 +84,15 @@ def test_a_parquet_file_that_grows_without_measure_and_a_device_are_stopped(tmp_
         Trace.load(tmp_path / "bomb.parquet")
     with pytest.raises(GantlineError, match="is a device"):
         Trace.load("/dev/zero")
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(path: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert main(["trace", "generate", "day", str(tmp_path / "x.csv")]) == 2
+    assert f"{tmp_path / 'x.csv'}: no space left on device" in capsys.readouterr().err
 
 
 def test_a_generator_asked_for_too_much_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

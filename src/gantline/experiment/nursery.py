@@ -56,7 +56,7 @@ class Nursery:
         self.alive: dict[int, socket.socket] = {}
 
     def run(self) -> None:
-        """Serve until the other end is closed."""
+        """Serve until the other end is closed; a worker that is at work then has nobody left to work for."""
         ended, tell = os.pipe()
         os.set_blocking(tell, False)
         signal.set_wakeup_fd(tell)
@@ -70,6 +70,8 @@ class Nursery:
                         os.read(ended, 4096)
                         self._reap()
                     elif not self._obey():
+                        for worker in self.alive:
+                            os.kill(worker, signal.SIGTERM)
                         return
 
     def _obey(self) -> bool:

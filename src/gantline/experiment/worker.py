@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import time
 from collections.abc import Iterable
+from threading import Thread
 from typing import TextIO
 
 from gantline._alarm import may_be_ended
 from gantline.experiment.task import Task, perform
 from gantline.experiment.workers import encode
+
+_LOOK = 1.0  # seconds
 
 
 def answer_tasks(tasks: Iterable[str], answers: TextIO) -> None:
@@ -24,8 +29,16 @@ def answer_tasks(tasks: Iterable[str], answers: TextIO) -> None:
         os._exit(1)  # the sweep was killed; what is done is stored, and nobody is left to be told
 
 
+def end_with(parent: int) -> None:
+    """End this process soon after its parent, should that be killed in the middle of a run."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def main() -> None:
     """Answer what comes on stdin. What a policy prints goes to stderr, because stdout belongs to the answers."""
+    Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)
         answer_tasks(sys.stdin, answers)

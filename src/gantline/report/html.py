@@ -47,6 +47,9 @@ def write_page(text: str, out: Path) -> Path:
     try:
         draft.write_text(text, encoding="utf-8")
         draft.replace(out)
+    except OSError as error:  # a full disk does not say which file it is about
+        error.filename = str(out)
+        raise
     finally:
         draft.unlink(missing_ok=True)
     return out

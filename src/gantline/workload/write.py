@@ -24,6 +24,9 @@ def write_frame(frame: pl.DataFrame, path: Path) -> Path:
         # A fixed time stamp keeps equal traces equal byte for byte.
         temporary.write_bytes(gzip.compress(data, compresslevel=6, mtime=0) if ending.endswith(".gz") else data)
         os.replace(temporary, path)
+    except OSError as error:  # a full disk does not say which file it is about
+        error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
     return path
