@@ -79,6 +79,11 @@ def _tell_ends(run: Run, bounded: bool) -> int:
     others = [incident for incident in run.incidents if "its turn is lost" not in incident]
     for incident in others[:_SHOWN]:
         say(f"warning: {incident}")
+    if "usual_round" in summary:
+        usual, policy = summary["usual_round"], summary["policy"]
+        say(f"note: decided at every event; the authors of {policy} decide every {usual:g} s, which is --round {usual:g}")
+    if "not kept" in str(summary.get("reservations", "")):
+        say(f"note: reservations in the trace: {summary['reservations']}")
     for notice in run.notices[:_SHOWN]:
         say(f"warning: {notice}")
     if len(run.notices) > _SHOWN:

@@ -13,10 +13,11 @@ from gantline.performance.goodput.measured import Application, Profiles
 from gantline.performance.goodput.online import OnlineGoodput, OnlineJob
 from gantline.performance.goodput.pipeline import Pipeline
 from gantline.policies.sia.configurations import node_classes
+from gantline.simulator.reservations import keeps_reservations
 from gantline.workload.options import WrittenOption, format_options
 from gantline.workload.trace import Trace
 
-_COLUMNS = ("app", "model", "kind", "type", "stages", "batch_size", "min_gpus", "max_gpus")
+_COLUMNS = ("app", "model", "kind", "type", "stages", "batch_size", "min_gpus", "max_gpus", "reserved")
 _FIXED = ("rigid", "strong-scaling")  # kinds of jobs whose batch stays
 
 
@@ -38,6 +39,7 @@ def use_profiles(trace: Trace, cluster: Cluster, profiles: Profiles, policy: Any
     frame, believes = trace.frame, bool(getattr(policy, "believes", False))
     cells = {name: frame[name].to_list() if name in frame.columns else [None] * frame.height for name in _COLUMNS}
     widths = _widths(cluster) if getattr(policy, "configurations", False) else None
+    keeps = keeps_reservations(policy)
     node = {name: max(each.gpus for each in cluster.nodes if each.type == name) for name in cluster.types}
     jobs: dict[str, OnlineJob] = {}
     found: list[_Sizes] = []
@@ -47,7 +49,14 @@ def use_profiles(trace: Trace, cluster: Cluster, profiles: Profiles, policy: Any
         app = _application(trace, profiles, row, cell["app"], cell["model"])
         kinds = [one for one in cluster.types if app.runs_on(one) and cluster.gpus_of(one) and cell["type"] in (None, "", one)]
         job = _job(app, kinds, cell, asked, believes)
-        sizes = _believed(job, kinds, cell, asked, cluster, node, widths) if believes else _tuned(job, kinds, cell, asked, cluster, node)
+        if keeps and cell["reserved"]:
+            sizes = _reserved(job, kinds, cell["reserved"], cluster, node)
+        elif believes:
+            sizes = _believed(job, kinds, cell, asked, cluster, node, widths)
+        else:
+            sizes = _tuned(job, kinds, cell, asked, cluster, node)
+        if not sizes.ways and keeps and cell["reserved"]:
+            raise _fault(trace, row, "reserved", f"reserves {cell['reserved']}, which it cannot have", "reserve less, or another type")
         if not sizes.ways:
             raise _impossible(trace, row, cluster, job, kinds, asked)
         first = [way for way in sizes.ways if way.type == sizes.ways[0].type]
@@ -102,6 +111,14 @@ def _believed(
         ways += [WrittenOption(kind, size, job.seconds(kind, size, node[kind])) for size in sizes if 0 < size <= most]
     rigid = cell["kind"] == "rigid"
     return _Sizes(ways, asked if rigid else min((way.gpus for way in ways), default=1), max((way.gpus for way in ways), default=1))
+
+
+def _reserved(job: OnlineJob, kinds: Sequence[str], reserved: str, cluster: Cluster, node: dict[str, int]) -> _Sizes:
+    """The one size that is kept for it."""
+    kind, _, size = reserved.partition(":")
+    gpus = int(size)
+    fits = kind in kinds and gpus <= min(job.most(kind), cluster.gpus_of(kind)) and gpus % job.unit(kind) == 0
+    return _Sizes([WrittenOption(kind, gpus, job.seconds(kind, gpus, node[kind]))] if fits else [], gpus, gpus)
 
 
 def _tuned(job: OnlineJob, kinds: Sequence[str], cell: dict[str, Any], asked: int, cluster: Cluster, node: dict[str, int]) -> _Sizes:

@@ -32,6 +32,7 @@ from gantline.simulator.changes import changes_of
 from gantline.simulator.finders import find
 from gantline.simulator.load import load_tables
 from gantline.simulator.provided import provided_needs
+from gantline.simulator.reservations import keeps_reservations, reservations, use_reservations
 from gantline.simulator.run import Run
 from gantline.simulator.scaling import scaling_model
 from gantline.simulator.signature import with_options
@@ -103,6 +104,8 @@ def simulate(
 
         check_alone(performance=performance, throughputs=speeds, scaling=_noise(spec.scaling))
         jobs, performance = use_profiles(jobs, place, profiles, chosen, way.round)
+    if find_imitation(way.name) is None:
+        jobs, chosen = use_reservations(jobs, place, chosen)
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
     tables.performance = performance if performance is not None else scaling_model(jobs, place)
     if speeds is not None:
@@ -147,6 +150,7 @@ def simulate(
         counted_changes = changes_of(simulation)
     let_go()
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | counted_changes | (counted or {})
+    summary |= _unlike_the_paper(chosen, way, jobs)
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
@@ -167,6 +171,19 @@ def _trace(trace: Any, seed: int) -> Trace:
     if isinstance(trace, list):
         return Trace.from_records(trace)
     return Trace.from_frame(trace)
+
+
+def _unlike_the_paper(policy: Policy, regime: Regime, jobs: Trace) -> dict[str, Any]:
+    """What the policy would do elsewhere and does not in this run: rounds of its own, reservations."""
+    if find_imitation(regime.name) is not None:
+        return {}
+    told: dict[str, Any] = {}
+    usual = float(getattr(policy, "usual_round", 0.0))
+    if usual and not regime.round:
+        told["usual_round"] = usual
+    if kept := reservations(jobs):
+        told["reservations"] = f"{len(kept)} kept" if keeps_reservations(policy) else f"{len(kept)} not kept by this policy"
+    return told
 
 
 def _noise(scaling: str) -> float | None:

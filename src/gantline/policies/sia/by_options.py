@@ -17,8 +17,16 @@ from gantline.policies.sia.matrix import costs, normalised, restart_factor
 from gantline.policies.sia.program import choose_configurations
 
 
-def decide(snapshot: Snapshot, p: float, idle: float, restart: float, layout: str = "engine", move_cost: str = "auto") -> Plan:
-    """The options that cost least together; who is locked keeps its own."""
+def decide(
+    snapshot: Snapshot,
+    p: float,
+    idle: float,
+    restart: float,
+    layout: str = "engine",
+    move_cost: str = "auto",
+    reserved: frozenset[str] = frozenset(),
+) -> Plan:
+    """The options that cost least together; who is locked keeps its own, and who has a reservation has it."""
     jobs = snapshot.jobs
     if not len(jobs):
         return Plan.assign(Assignments(np.zeros(0, dtype=np.int64)))
@@ -30,6 +38,9 @@ def decide(snapshot: Snapshot, p: float, idle: float, restart: float, layout: st
     factor = restart_factor(snapshot.now - jobs.arrival, jobs.restarts, np.full(len(jobs), restart))
     cost = costs(normalised(goodput, unit), factor, holds, jobs.weight, p)
     forced = np.where(jobs.locked, holds, -1)
+    if reserved:
+        only = np.array([name in reserved for name in jobs.ids]) & ((option >= 0).sum(axis=1) == 1) & ~jobs.locked
+        forced[only] = (option[only] >= 0).argmax(axis=1)
     chosen = choose_configurations(cost, columns, idle, forced).column
     runs = np.flatnonzero(chosen >= 0)
     picked = option[runs, chosen[runs]] - jobs.option_first[runs]

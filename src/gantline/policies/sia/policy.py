@@ -27,6 +27,7 @@ class Sia(Policy):
 
     believes: ClassVar[bool] = True
     configurations: ClassVar[bool] = True  # it wants powers of two within a node, and whole nodes
+    usual_round: ClassVar[float] = 60.0  # seconds; on the engine it decides whenever it is asked
     name: ClassVar[str] = "sia"
     paper: ClassVar[str] = (
         "Jayaram Subramanya, Arfeen, Lin, Qiao, Jia, Ganger: Sia: Heterogeneity-aware, goodput-optimized ML-cluster scheduling (SOSP 2023)"
@@ -42,6 +43,9 @@ class Sia(Policy):
     placement: str = field(default="sticky", metadata={"help": "'sticky' moves as few as it can, 'fast' places everyone anew each round"})
     layout: str = field(default="engine", metadata={"help": LAYOUT + " (regimes of the engine; not 'sia')"})
     move_cost: str = field(default="auto", metadata={"help": MOVE_COST})
+    reserved: str = field(
+        default="", metadata={"help": "jobs that have their only configuration whatever it costs, joined by |; empty: as the trace says"}
+    )
 
     def __post_init__(self) -> None:
         check_power(self.p, self.lambda_n)
@@ -53,8 +57,13 @@ class Sia(Policy):
                 raise UsageError(f"parameter '{name}' is '{value}'", where="policy 'sia'", fix=near(value, known))
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        return decide(snapshot, self.p, self.lambda_n, self.restart, self.layout, self.move_cost)
+        reserved = frozenset(self.reserved.split("|")) - {""}
+        return decide(snapshot, self.p, self.lambda_n, self.restart, self.layout, self.move_cost, reserved)
 
     def told_move_cost(self, seconds: float) -> Sia:
         """The policy, told what a move costs in this run, unless it was told something else."""
         return replace(self, move_cost=repr(seconds)) if self.move_cost == "auto" and self.layout == "defragmented" else self
+
+    def told_reservations(self, names: tuple[str, ...]) -> Sia:
+        """The policy, told whose GPUs are reserved in this run, unless it was told something else."""
+        return self if self.reserved else replace(self, reserved="|".join(names))

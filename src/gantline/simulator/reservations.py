@@ -1,0 +1,71 @@
+"""GPUs that a trace keeps for single jobs (column `reserved`), on the engine: the job has this way to run and no other.
+
+That it gets it whatever it costs is up to the policy. One that can keep reservations has a method `told_reservations`; under others the
+column says nothing, and the summary tells so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from gantline.core.cluster import Cluster
+from gantline.core.errors import TraceError
+from gantline.core.policy import Policy
+from gantline.workload.options import WrittenOption, format_options, parse_options
+from gantline.workload.trace import Trace
+
+_CELLS = ("type", "options", "min_gpus", "max_gpus")  # that say how a job may run
+
+
+def keeps_reservations(policy: Any) -> bool:
+    """Whether a policy gives jobs what is reserved for them."""
+    return hasattr(policy, "told_reservations")
+
+
+def reservations(trace: Trace) -> dict[str, tuple[str, int]]:
+    """The type and number of GPUs that are kept for a job, by name."""
+    if "reserved" not in trace.columns:
+        return {}
+    some = trace.frame.filter(pl.col("reserved").fill_null("") != "").select("job", "reserved")
+    return {name: (kept.partition(":")[0], int(kept.partition(":")[2])) for name, kept in some.iter_rows()}
+
+
+def use_reservations(trace: Trace, cluster: Cluster, policy: Policy) -> tuple[Trace, Policy]:
+    """The same jobs, those with a reservation left with that way to run, and the policy, told their names."""
+    kept = reservations(trace)
+    told: Any = getattr(policy, "told_reservations", None)
+    if not kept or told is None:
+        return trace, policy
+    frame = trace.frame
+    cells = {name: frame[name].to_list() for name in _CELLS if name in frame.columns} | {"gpus": frame["gpus"].to_list()}
+    cells.setdefault("type", [""] * frame.height)
+    for row, name in enumerate(frame["job"].to_list()):
+        if name in kept:
+            kind, gpus = kept[name]
+            _check(trace, cluster, row, kind, gpus, {column: values[row] for column, values in cells.items()})
+            ways = [way for way in _ways(cells, row) if (way.type, way.gpus) == (kind, gpus)]
+            only = {"type": kind, "options": format_options(ways[:1]), "min_gpus": gpus, "max_gpus": gpus}
+            for column, values in cells.items():
+                values[row] = only.get(column, values[row])
+    columns = [pl.Series(name, values, dtype=frame.schema.get(name, pl.String)) for name, values in cells.items()]
+    return Trace(frame.with_columns(columns), trace.source, trace.notes), told(tuple(kept))
+
+
+def _ways(cells: dict[str, list[Any]], row: int) -> tuple[WrittenOption, ...]:
+    return parse_options(cells["options"][row] or "") if "options" in cells else ()
+
+
+def _check(trace: Trace, cluster: Cluster, row: int, kind: str, gpus: int, cell: dict[str, Any]) -> None:
+    """Refuse what is not there, and what is no way for the job to run."""
+    what, fix = "", "reserve less, or another type"
+    listed = {(way.type, way.gpus) for way in parse_options(cell.get("options") or "")}
+    asked = not listed and cell["gpus"] == gpus and cell["type"] in (None, "", kind)
+    if kind not in cluster.types or cluster.gpus_of(kind) < gpus:
+        what = "which the cluster does not have"
+    elif not asked and (kind, gpus) not in listed:
+        what, fix = "which is no way for it to run", f"reserve the GPUs that it asks for, or list {kind}:{gpus}=SECONDS in 'options'"
+    if what:
+        told = f"job '{trace.frame['job'][row]}' reserves {gpus} GPUs of '{kind}', {what}"
+        raise TraceError(told, file=trace.source, line=row + 2, field="reserved", fix=fix)
