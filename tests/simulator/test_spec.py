@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import inspect
 import math
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gantline.cli.run_options import RunOptions, SingleRunOptions
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.node_events import NodeEvent
+from gantline.core.policy import OrderPolicy
+from gantline.core.snapshot import Snapshot
 from gantline.experiment.experiment import RUN_FIELDS
 from gantline.experiment.setting import MANY, Setting
 from gantline.experiment.source import TraceSource
@@ -51,6 +55,47 @@ def test_things_may_come_in_place_of_their_names() -> None:
     things = simulate(JOBS, "1x2", "fifo", placement=find_placement("consolidated"), costs=Costs(start=5.0), node_events=iter(events))
     names = simulate(JOBS, "1x2", "fifo", spec=RunSpec(placement="consolidated", costs="start=5"), node_events=events)
     assert things.summary["log_hash"] == names.summary["log_hash"]
+
+
+@dataclass(frozen=True)
+class Newest(OrderPolicy):
+    """The last one first."""
+
+    weight: float = 1.0
+
+    def key(self, snapshot: Snapshot) -> Floats:
+        return -self.weight * snapshot.jobs.arrival
+
+
+def test_a_policy_is_given_by_itself_by_its_class_or_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from tests.simulator.test_spec import Newest\nclass Mine(Newest): pass\n")
+    runs = [simulate(JOBS, "1x2", given) for given in (Newest(), Newest, f"{tmp_path / 'mine.py'}:Mine")]
+    assert len({run.summary["log_hash"] for run in runs}) == 1
+    assert simulate(JOBS, "1x2", Newest, settings={"weight": "2"}).summary["settings"] == {"weight": 2.0}
+    with pytest.raises(UsageError, match=r"write Newest\(\.\.\.\)"):
+        simulate(JOBS, "1x2", Newest(), settings={"weight": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((JOBS, "1x2", None), "None is no policy"),
+        ((JOBS, "1x2", 3), "3 is no policy"),
+        ((JOBS, None, "fifo"), "None is no cluster"),
+        ((JOBS, 4, "fifo"), "4 is no cluster"),
+        ((None, "1x2", "fifo"), "None is no trace"),
+    ],
+)
+def test_a_thing_of_the_wrong_kind_is_told(given: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        simulate(*given)
+
+
+def test_a_run_says_what_it_is_in_a_line() -> None:
+    run = simulate(JOBS, "1x2", "fifo")
+    assert repr(run).startswith(f"<Run of fifo on 1x2: {len(JOBS)} of {len(JOBS)} jobs completed, mean JCT ")
+    assert repr(run).replace("<", "&lt;").replace(">", "&gt;") in run._repr_html_()
+    assert "mean JCT" not in repr(simulate(JOBS, "1x2", "fifo", until=1.0))
 
 
 def test_options_given_come_before_those_gathered() -> None:

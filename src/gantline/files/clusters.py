@@ -21,8 +21,11 @@ def read_cluster(given: Cluster | str | Path) -> Cluster:
             raise NotFoundError("no such file", where=str(path), fix="check the path given as --cluster") from None
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot be read: {error}", where=str(path)) from None
-    else:
+    elif isinstance(given, str):
         cluster = parse_cluster(given)
+    else:
+        fix = "write '8x4' (nodes x GPUs), name a YAML file, or give a Cluster"
+        raise UsageError(f"{given!r:.60} is no cluster", where="cluster", fix=fix)
     if not any(node.gpus or node.cpus for node in cluster.nodes):
         raise UsageError("the cluster has neither GPUs nor CPUs", where=f"cluster '{cluster}'", fix="give its nodes some")
     return cluster

@@ -25,6 +25,20 @@ def load_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
     return build(policy_class(name), read_settings(settings or {}))
 
 
+def policy_of(given: Policy | type[Policy] | str, settings: Mapping[str, Any] | None = None) -> Policy:
+    """A policy from its name, its file, its class or itself; one that exists has its parameters already."""
+    if isinstance(given, str):
+        return load_policy(given, settings)
+    if isinstance(given, type) and issubclass(given, Policy):
+        return build(given, read_settings(settings or {}))
+    if not isinstance(given, Policy):
+        fix = "give a name from 'gantline policy list', FILE.py:CLASS, or an object of a class of yours"
+        raise UsageError(f"{given!r:.60} is no policy", where="policy", fix=fix)
+    if settings:
+        raise UsageError("parameters for a policy that has them already", where="settings", fix=f"write {type(given).__name__}(...)")
+    return given
+
+
 def policy_class(name: str) -> type[Policy]:
     """The class behind a registered name or behind ``FILE.py:CLASS``."""
     file, _, attribute = name.partition(":") if ".py" in name else ("", "", "")

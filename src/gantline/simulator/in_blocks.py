@@ -36,9 +36,8 @@ from gantline.engine.engine import Engine
 from gantline.engine.log import Log
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
-from gantline.files.policies import read_settings
+from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation
-from gantline.policies.registry import make_policy
 from gantline.simulator.bill import with_costs
 from gantline.simulator.changes import changes_of
 from gantline.simulator.finders import find
@@ -88,7 +87,7 @@ def simulate_in_blocks(
     with tempfile.TemporaryDirectory(prefix=".gantline-blocks.", dir=target.parent if target is not None else None) as name:
         kept = _Kept(Path(name))
         source = SimpleNamespace(source=blocks.source, hash=blocks.checked(Path(name)))
-        chosen = make_policy(policy, read_settings(settings or {})) if isinstance(policy, str) else policy
+        chosen = policy_of(policy, settings)
         simulation, chosen = _run(blocks, place, chosen, spec, kept, on_progress)
         let_go()
         state: Any = simulation.state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
+from gantline.core.units import human_seconds
 from gantline.engine import log as g
 from gantline.engine.engine import Refused
 from gantline.engine.log import Log
@@ -30,7 +32,7 @@ _STATES = {
 }
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """What a simulation found out. Frames are built when they are first looked at.
 
@@ -49,6 +51,22 @@ class Run:
     track: tuple[int, int] | None = None  # tracked rows [low, high)
     refusals: tuple[Refused, ...] = ()  # jobs that the policy would not run as asked
     notices: tuple[str, ...] = ()  # what the policy said: deadlines that cannot be met, a fallback that was taken
+
+    def __repr__(self) -> str:
+        told = self.summary
+        parts = [f"{told['completed']:,} of {told['jobs']:,} jobs completed"]
+        if told["average_jct"] is not None:
+            parts.append(f"mean JCT {human_seconds(told['average_jct'])}")
+        if told["utilization"] is not None:
+            parts.append(f"utilisation {100 * told['utilization']:.1f} %")
+        if told["lost_turns"]:
+            parts.append(f"{told['lost_turns']:,} of {told['decisions']:,} decisions lost")
+        return f"<Run of {told['policy']} on {told['cluster']}: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the summary as a table."""
+        rows = "".join(f"<tr><th>{escape(str(key))}</th><td>{escape(str(value))}</td></tr>" for key, value in self.summary.items())
+        return f"<p>{escape(repr(self))}</p><details><summary>summary</summary><table>{rows}</table></details>"
 
     @cached_property
     def jobs(self) -> pl.DataFrame:

@@ -20,12 +20,11 @@ from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
-from gantline.files.policies import read_settings
+from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation
 from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.rules import PlacementRule
-from gantline.policies.registry import make_policy
 from gantline.simulator.bill import bill, with_costs, with_prices
 from gantline.simulator.budget import guard_of
 from gantline.simulator.changes import changes_of
@@ -71,7 +70,7 @@ def simulate(
 
     `trace`: a table of jobs (a path, a `Trace`, a data frame, a list of dictionaries) or the name of a generator.
     `cluster`: 32x4 (nodes x GPUs), v100:4x8,k80:8x4, a YAML file, or a `Cluster`.
-    `policy`: a registered name with `settings`, or a policy of one's own.
+    `policy`: a registered name or FILE.py:CLASS with `settings`, or a policy of one's own.
     `performance`: a model of how fast gangs run, in place of what the trace says.
     `inputs`: what people want while it runs (`gantline.core.inputs`): jobs submitted beside the trace, cancelled, held, released, resized.
     `record`: keep a journal of the run (`run.journal`), for `gantline replay`.
@@ -83,7 +82,7 @@ def simulate(
     spec = RunSpec.of(options, spec)
     jobs = _trace(trace, spec.seed)
     place = read_cluster(cluster)
-    chosen = make_policy(policy, read_settings(settings or {})) if isinstance(policy, str) else policy
+    chosen = policy_of(policy, settings)
     rule: PlacementRule = find(spec, "placement", place)
     gate: AdmissionRule = find(spec, "admission", place)
     way: Regime = find(spec, "regime", place).with_round(spec.round)
@@ -170,6 +169,8 @@ def _trace(trace: Any, seed: int) -> Trace:
         return Trace.load(trace)
     if isinstance(trace, list):
         return Trace.from_records(trace)
+    if trace is None or isinstance(trace, (bool, int, float)):
+        raise UsageError(f"{trace!r} is no trace", where="trace", fix="give a file, a generator's name, a frame or a list of dictionaries")
     return Trace.from_frame(trace)
 
 
