@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -53,6 +54,37 @@ class WrittenTiresias(OrderPolicy):
 
 
 WRITTEN: dict[str, Policy] = {"fifo": WrittenFifo(), "srtf": WrittenSrtf(), "las": WrittenLas(), "tiresias": WrittenTiresias()}
+
+
+class ByJob(OrderPolicy):
+    """Keys that cannot be read (how many jobs there are, decides) but look at each job by itself, and say so."""
+
+    per_job = True
+
+    def key(self, snapshot: Snapshot) -> Any:
+        return super().key(snapshot) if len(snapshot.jobs) else np.zeros(0)
+
+
+class FifoByJob(ByJob, WrittenFifo):
+    """It reads nothing that changes, so it is asked once."""
+
+
+class SrtfByJob(ByJob, WrittenSrtf):
+    """Whoever runs only gets ahead, so its order holds until something happens; as the built-in policy says."""
+
+    def valid_until(self, snapshot: Snapshot) -> float:
+        return math.inf
+
+
+class LasByJob(ByJob, WrittenLas):
+    """Asked every round about those who run."""
+
+
+class TiresiasByJob(ByJob, WrittenTiresias):
+    """The same, with a key that takes longer by itself."""
+
+
+BY_JOB: dict[str, Policy] = {"fifo": FifoByJob(), "srtf": SrtfByJob(), "las": LasByJob(), "tiresias": TiresiasByJob()}
 
 
 class Wfp(OrderPolicy):

@@ -77,10 +77,10 @@ class Bell:
     def __init__(self, seconds: float) -> None:
         self._seconds, self._tick = seconds, min(seconds, max(seconds / 10.0, AGAIN))
         self.began = math.inf  # when the present call has; infinity: there is none
+        self.rings = threading.current_thread() is threading.main_thread()  # else nothing is interrupted
 
     def __enter__(self) -> Bell:
-        self._rings = threading.current_thread() is threading.main_thread()
-        if self._rings:
+        if self.rings:
             self._hung = time.perf_counter()
             self._before = signal.signal(signal.SIGALRM, self._ring)
             self._left, self._every = signal.setitimer(signal.ITIMER_REAL, self._tick, self._tick)
@@ -97,7 +97,7 @@ class Bell:
             faulthandler.dump_traceback_later(self._seconds + self._tick + GRACE, exit=True, file=_epitaph)
 
     def __exit__(self, *_: object) -> None:
-        if self._rings:
+        if self.rings:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, self._before)
             if _epitaph is not None:

@@ -82,7 +82,7 @@ class _Within:
                     raise self._interrupted().with_traceback(over.__traceback__) from None
                 finally:
                     bell.began = math.inf
-                if time.perf_counter() - began > self._seconds:
+                if not bell.rings:
                     self._refuse_late(time.perf_counter() - began)
                 return answer
 

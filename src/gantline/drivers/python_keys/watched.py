@@ -72,9 +72,15 @@ class WatchedJobs(Jobs):
     def show(self, rows: Ints, now: float, ready: dict[Column, NDArray[Any]]) -> None:
         """Stand for these rows at this instant."""
         self._rows = rows
-        self.rows = sealed(rows[:])
         self._at, self._ready, self._held = now, ready, None
         self._cache.clear()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def rows(self) -> Ints:  # type: ignore[override]
+        return sealed(self._rows[:])
 
     @property
     def _now(self) -> float:  # type: ignore[override]
