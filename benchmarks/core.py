@@ -92,9 +92,8 @@ def philly_table(quick: bool, history: History) -> None:
         trace = Trace(trace.frame.head(10_000), trace.source)
     program = floor_program()
     print(f"# {Path(trace.source).name}: {trace.frame.height:,} jobs, 64x8 GPUs, 60 s rounds; CPU seconds, best of three")
-    print(
-        "policy     floor    loop  first-free  ratio    loop  ratio  consolidated   loop   python-key  ratio  by job  ratio   asked  ratio"
-    )
+    ours = "first-free  ratio    loop  ratio  consolidated   loop"
+    print(f"policy     floor    loop  {ours}   python-key  ratio   by job  ratio   asked  ratio")
     for label, (name, settings) in POLICIES.items():
         policy = make_policy(name, settings)
         for kind in (policy, BY_JOB[label], undeclared(policy)):
@@ -114,10 +113,8 @@ def philly_table(quick: bool, history: History) -> None:
         was += "" if quick else history.add(f"philly {label} asked by job", by_job) + history.add(f"philly {label} asked", asked)
         loops = f"{inside / floor_loop:6.1f}" if same else "     -"
         left = f"{label:<9} {floor:6.3f} {floor_loop:7.4f} {counted:11.3f} {ratios[0]} {inside:7.4f} {loops}"
-        print(
-            f"{left} {placed:13.3f} {inside_placed:7.3f} {written:11.3f} {ratios[1]} {by_job:7.3f} {ratios[2]} {asked:7.2f} {ratios[3]}  {was}",
-            flush=True,
-        )
+        right = f"{written:11.3f} {ratios[1]} {by_job:8.3f} {ratios[2]} {asked:7.2f} {ratios[3]}"
+        print(f"{left} {placed:13.3f} {inside_placed:7.3f} {right}  {was}", flush=True)
     print(f"peak memory of all these runs in one process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
 
 

@@ -12,7 +12,7 @@ from gantline.drivers.dense import _records, _write_back, fits_dense
 from gantline.drivers.loop_clock import LoopClock
 from gantline.drivers.python_keys import loop
 from gantline.drivers.python_keys.by_job import Questions
-from gantline.drivers.python_keys.record_loop import Asked, Given, run_in_order, run_with_stops
+from gantline.drivers.python_keys.record_loop import Asked, Everything, Given, run_in_order, run_with_stops
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -69,7 +69,8 @@ def run_on_records(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> t
     while code in (lc.NEED_LOG, loop.KEYS, loop.CHECK):
         if code == lc.NEED_LOG:
             log.reserve(2 * width + 65536, 2 * width + 65536)
-            arguments = (jobs, h, qs, ds, LoopLog(log.LI, log.LF, log.LD, log.LN), setting, key, work, given, tape, who, number, clock)
+            noted = LoopLog(log.LI, log.LF, log.LD, log.LN)
+            everything = Everything(jobs, h, qs, ds, noted, setting, key, work, given, tape, who, number, clock)
         else:
             count = how[loop.COUNT]
             keys = asked.ask(who.rows[:count], float(time[lc.NOW]))
@@ -81,7 +82,7 @@ def run_on_records(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> t
                 how[loop.UNTIL_CHECK], checked = checked, 2 * checked
             if bounds.on_progress is not None and clock.number[lc.DECISIONS] % _TOLD == 0:
                 bounds.on_progress(float(time[lc.NOW]), int(number[ls.NEXT]), int(number[ls.ACTIVE]))
-        code = run(*arguments)
+        code = run(everything)
     asked.reads.strict = False
     _write_back(state, jobs, h, qs, ds, number[: ls.COUNTS])
     state.now = float(time[lc.NOW])

@@ -201,23 +201,28 @@ def _note_stopped(jobs: Records, work: Pass, asked: Asked) -> None:
     asked.stopped[0] = count
 
 
+class Everything(NamedTuple):
+    """All that the loop works on, in one, because it is handed over at every decision."""
+
+    jobs: Records
+    h: Heaps
+    qs: Lanes
+    ds: Devices
+    log: LoopLog
+    setting: LoopSetting
+    key: Key
+    work: Pass
+    given: Given
+    tape: Tape
+    asked: Asked
+    number: Ints
+    clock: LoopClock
+
+
 @kernel
-def _run(
-    jobs: Records,
-    h: Heaps,
-    qs: Lanes,
-    ds: Devices,
-    log: LoopLog,
-    setting: LoopSetting,
-    key: Key,
-    work: Pass,
-    given: Given,
-    tape: Tape,
-    asked: Asked,
-    number: Ints,
-    clock: LoopClock,
-) -> int:
+def _run(everything: Everything) -> int:
     """Until everything has ended; comes back with rows to be asked about, when the log is full, or where the tables must go on."""
+    jobs, h, qs, ds, log, setting, key, work, given, tape, asked, number, clock = everything
     time, count, how = clock.time, clock.number, asked.how
     rows, room, length = jobs.f.shape[0], work.line.shape[1] + 64, clock.time[lc.ROUND]
     while True:
