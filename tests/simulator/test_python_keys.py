@@ -157,6 +157,21 @@ def test_any_other_key_is_asked(name: str) -> None:
         assert calls > 1
 
 
+def test_nobody_is_asked_while_all_who_wait_ask_for_more_than_is_free() -> None:
+    """A policy that stops nobody has nothing to say then; the number of decisions is what it was."""
+    for number in range(6300, 6312):
+        read, asked, _ = both(Patient, AskedPatient, ASKED["a share"], number, hard=number % 2 == 1)
+        assert read == asked
+    trace = generate("philly", seed=3, jobs=300, load=30.0, gpus=64)
+    turns = []
+    for kind in (Patient, AskedPatient):
+        Written.calls.clear()
+        run = simulate(trace, "8x8", kind(ASKED["a sum"]), round=60)
+        turns.append((len(Written.calls), run.summary["decisions"], run.summary["log_hash"]))
+    assert turns[0][1:] == turns[1][1:]
+    assert 2 * turns[0][0] < turns[1][0]
+
+
 def test_reading_saves_the_asking() -> None:
     """Work is counted, not time: one call for thousands of decisions, or one more whenever their number has doubled."""
     trace = generate("philly", seed=3, jobs=300, load=1.5, gpus=64)

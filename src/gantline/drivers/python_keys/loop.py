@@ -11,6 +11,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
+from gantline.core.plan import Misfit
 from gantline.core.tables import Matrices
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.loop_clock import LoopClock
@@ -26,8 +27,9 @@ from gantline.engine.settings import EngineRules
 from gantline.engine.walk import walk
 
 # places of `how`: whether time changes keys of those who wait, decisions until the policy is asked, decisions in a row in which nothing
-# changed, how far this instant has come, who knows the keys, how many rows are asked about, instants so far
-AGES, UNTIL_CHECK, IDLE, READY, WHO, COUNT, STEPS, PLACES = range(8)
+# changed, how far this instant has come, who knows the keys, how many rows are asked about, instants so far,
+# whether nobody need be asked while nobody can start
+AGES, UNTIL_CHECK, IDLE, READY, WHO, COUNT, STEPS, PASSES, PLACES = range(9)
 OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are heard
 # of READY: nothing has been done; rows are asked about; all keys are there; others have come so far that rows can be asked about
 BEFORE, ASKED, KNOWN, BEGUN = range(4)
@@ -36,6 +38,8 @@ TAPE, POLICY, POLICY_BY_JOB = range(3)
 # ask the policy before this decision; it must be asked from here on; nothing is to come; the loop cannot run this; ask about some rows;
 # another loop can go on
 CHECK, ASK, STALLED, NOT_BEGUN, KEYS, LEAVE = 3, 4, 5, 6, 7, 8
+
+_STOP = int(Misfit.STOP)
 
 
 @kernel
@@ -88,6 +92,38 @@ def _take_keys(t: Matrices, tape: Tape, how: Ints, fresh: Ints) -> bool:
         t.F[c.KEY, fresh[i]] = key
         good = good and key == key
     return good
+
+
+@kernel
+def _take_all(t: Matrices, lists: Lists, tape: Tape) -> bool:
+    """The same for all who are inside, in order of arrival; nothing is entered unless all are numbers."""
+    said, count = tape.code[tape.code.shape[0] - 1, OUT], lists.number[ls.ACTIVE]
+    for i in range(count):
+        if np.isnan(tape.real[said, i]):
+            return False
+    for i in range(count):
+        t.F[c.KEY, lists.active[i]] = tape.real[said, i]
+    return True
+
+
+@kernel
+def _nobody_fits(NI: Ints, lists: Lists, rules: EngineRules) -> bool:
+    """Whether all who wait ask for more than is free of any type, so that no order could start one of them."""
+    if rules.switch[s.S_PREEMPT] == 1 or rules.switch[s.S_KEEP_EVICTIONS] == 1 or rules.switch[s.S_MISFIT] == _STOP:
+        return False
+    smallest, sizes, types = 0, lists.demand.shape[0], 0
+    while smallest < sizes and lists.demand[smallest] == 0:
+        smallest += 1
+    for node in range(NI.shape[1]):
+        types = max(types, NI[c.N_TYPE, node] + 1)
+    for kind in range(types):
+        free = 0
+        for node in range(NI.shape[1]):
+            if NI[c.N_TYPE, node] == kind:
+                free += NI[c.N_FREE, node]
+        if free >= smallest:
+            return False
+    return True
 
 
 @kernel
@@ -157,7 +193,10 @@ def run_tape(
                 return lc.DONE
         changed = lists.number[ls.FINISHED] > 0 or lists.number[ls.ADMITTED] > 0
         # 4. order, 5. walk; nothing to decide while nobody waits
-        if lists.number[ls.WAITING] > 0:
+        if how[PASSES] == 1 and how[READY] == BEFORE and lists.number[ls.WAITING] > 0 and _nobody_fits(t.NI, lists, rules):
+            count[lc.DECISIONS] += 1
+            out[0], out[1], out[2] = 0, 0, lists.number[ls.WAITING]
+        elif lists.number[ls.WAITING] > 0:
             if (how[READY] == BEFORE or how[READY] == BEGUN) and how[WHO] == POLICY_BY_JOB:
                 _gather(t, lists, now, tape, how, fresh)
                 how[READY] = ASKED
@@ -171,6 +210,8 @@ def run_tape(
                 if how[UNTIL_CHECK] == 0:
                     how[READY] = KNOWN
                     return CHECK
+            if how[WHO] == POLICY and not _take_all(t, lists, tape):
+                return ASK
             count[lc.DECISIONS] += 1
             sort_rows(F, lists.running, lists.number[ls.RUNNING])
             sort_rows(F, lists.waiting, lists.number[ls.WAITING])

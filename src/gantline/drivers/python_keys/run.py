@@ -17,7 +17,7 @@ from gantline.drivers.python_keys import loop
 from gantline.drivers.python_keys.by_job import Questions
 from gantline.drivers.python_keys.expression import number
 from gantline.drivers.python_keys.on_records import answers_on_records, run_on_records
-from gantline.drivers.python_keys.tape import Tape, Written, write
+from gantline.drivers.python_keys.tape import Tape, Written, write, write_columns
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.blocked import name_blocked
@@ -178,31 +178,43 @@ def _as_the_policy_says(engine: Engine, decision: int) -> bool:
 
 
 def run_asked(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
-    """Run to the end with a question at every decision, or until the policy says something else than an order."""
-    state, F = engine.state, engine.state.tables.F
+    """Run to the end with a question at every decision, or until the policy says something else than an order.
+
+    A policy that is nothing but a key and stops nobody is not asked while all who wait ask for more than is free.
+    """
+    state, kind = engine.state, type(engine.policy)
     run = _Loop(engine, write(number(0.0), 0), bounds)
-    run.how[loop.WHO] = loop.POLICY
+    tape, _, said = write_columns((), state.tables.F.shape[1])
+    run.use(tape)
+    plain = issubclass(kind, OrderPolicy) and (kind.decide, kind.valid_until) == (OrderPolicy.decide, OrderPolicy.valid_until)
+    run.how[loop.WHO], run.how[loop.PASSES] = loop.POLICY, int(plain)
     strict, switch, time = state.regime.strict, state.SI, run.clock.time
+    counted, questions, plan = engine.decisions, 0, None
     code = run.go_on()
-    answer: tuple[Plan | None, ...] = ()
     while code == loop.CHECK:
         name_blocked(state)  # by the last decision
         state.now, run.how[loop.UNTIL_CHECK] = run.now, 1
-        if state.decision % _TOLD == 0:
+        questions += 1
+        if questions % _TOLD == 0:
             run.tell()
+        state.decision = run.decision - 1
+        engine.decisions = counted + int(run.clock.number[lc.DECISIONS])
         plan = engine.decide()
         if plan is None or not _only_ranks(plan):
-            code, answer = loop.ASK, (plan,)
+            code = loop.ASK
             break
         ranking = plan.ranking
         assert ranking is not None
-        F[c.KEY][state.rows] = ranking.key
+        said[: len(ranking.key)] = ranking.key
         switch[s.S_PREEMPT], switch[s.S_MISFIT] = int(ranking.preempt or strict), 1 if strict else int(ranking.misfit)
         engine.valid_until = plan.valid_until
         time[lc.VALID] = math.nan if plan.valid_until is None else plan.valid_until
         code = run.go_on()
     run.end(code)
-    return LoopEnd(code, answer)
+    if code == loop.ASK:
+        return LoopEnd(code, (plan,))
+    state.decision, engine.decisions = run.decision - 1, counted + int(run.clock.number[lc.DECISIONS])
+    return LoopEnd(code)
 
 
 def _only_ranks(plan: Plan) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ def write(key: Term, rows: int) -> Written:
     return _Writer(rows).write(key)
 
 
-def write_columns(columns: Iterable[Column], rows: int) -> tuple[Tape, dict[Column, NDArray[Any]], Floats]:
+def write_columns(columns: Sequence[Column], rows: int) -> tuple[Tape, dict[Column, NDArray[Any]], Floats]:
     """Instructions that gather these columns for a policy to read, where they will lie, and where its answer goes."""
     code = [_loading(column) for column in columns]
     words = np.zeros((len(code) + 1, rows))
