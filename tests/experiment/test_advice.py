@@ -49,6 +49,18 @@ def test_advice_names_policy_cluster_and_money(tmp_path: Path, monkeypatch: pyte
     assert set(rows) == {("fifo", "1x4"), ("fifo", "2x4"), ("as it happened", "1x4")}
     assert rows["as it happened", "1x4"] == pytest.approx(rows["fifo", "1x4"] + 5)
     assert any(sentence.startswith("Under fifo: 2x4 beats 1x4 by ") for sentence in told["advice"])
+    assert any(sentence.startswith("2x4 (+100 % GPUs) in place of 1x4 helps: mean JCT -") for sentence in told["advice"])
     assert told["advice"][-1] == "2x4 costs 11,680 a month, +5,840 against 1x4."
     assert main(["compare", "log.csv", "--cluster", "1x4", "--policy", "fifo,srtf", "--workers", "1", "--out", "c"]) == 0
     assert "as it happened" in pl.read_parquet("c/differences.parquet")["policy"].to_list()
+
+
+def test_a_tie_is_advised_as_one_and_clusters_are_no_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "idle.csv").write_text("job,arrival,gpus,duration\na,0,1,9\nb,90,1,9\n", encoding="utf-8")
+    assert main(["advise", "idle.csv", "--cluster", "4x4", "--policy", "fifo,srtf", "--workers", "1"]) == 0
+    told = capsys.readouterr()
+    assert "Lowest mean JCT on 4x4: fifo, srtf alike, 9.0 s." in told.out
+    assert "every seed gave the same run" not in told.err

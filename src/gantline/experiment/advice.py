@@ -76,12 +76,18 @@ def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list
         return ["No run on this cluster is free of doubt, so there is no advice."]
     means = clean.group_by("policy", maintain_order=True).agg(pl.col("jct_mean").mean()).sort("jct_mean", maintain_order=True)
     best, value = means.row(0)
-    found = [f"Lowest mean JCT on {base.cluster}: {best}, {spell(BY_KEY['jct_mean'], value)}."]
+    alike = means.filter(pl.col("jct_mean") == value)["policy"].to_list()
+    who = f"{', '.join(alike)} alike" if len(alike) > 1 else best
+    found = [f"Lowest mean JCT on {base.cluster}: {who}, {spell(BY_KEY['jct_mean'], value)}."]
     for one in clusters:
         for item in one.differences:
             if one.place["policy of"] == best and item.metric == "jct_mean":
                 helps = "helps" if item.sign > 0 else "does not help" if item.sign < 0 else "makes no clear difference"
-                found.append(f"{item.policy} in place of {item.against} {helps}: mean JCT {100 * item.change.value:+.0f} % under {best}.")
+                gpus = {name: sum(node.gpus for node in read_cluster(name).nodes) for name in (item.policy, item.against)}
+                more = 100 * (gpus[item.policy] / gpus[item.against] - 1) if gpus[item.against] else math.nan
+                grew = f" ({more:+.0f} % GPUs)" if math.isfinite(more) else ""
+                change = f"mean JCT {100 * item.change.value:+.0f} % under {best}"
+                found.append(f"{item.policy}{grew} in place of {item.against} {helps}: {change}.")
     return found
 
 

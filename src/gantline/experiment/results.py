@@ -35,8 +35,10 @@ def results_frame(cases: Sequence[Case], records: Sequence[Record]) -> pl.DataFr
 
 
 def same_runs(results: pl.DataFrame) -> bool:
-    """Whether there are several seeds of each policy, but every seed gave the same run: nothing in it is random."""
-    each = results.group_by("policy").agg(runs=pl.len(), different=pl.col("log_hash").n_unique())
+    """Whether there are several seeds of each case, but every seed gave the same run: nothing in it is random."""
+    names = results.columns
+    place = [name for name in names[names.index("policy") : names.index("hash")] if name != "seed"]
+    each = results.group_by(place).agg(runs=pl.len(), different=pl.col("log_hash").n_unique())
     return bool((each["runs"] > 1).any() and (each["different"] == 1).all())
 
 
