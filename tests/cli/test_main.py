@@ -16,6 +16,7 @@ from tests.cli.conftest import Cli
 import gantline
 from gantline.cli import failures
 from gantline.cli.arguments import settings_of, spread_settings, time_of, window_of
+from gantline.cli.console import Column, Sheet, show_text, table
 from gantline.cli.main import COMMANDS, app
 from gantline.core.errors import UsageError
 
@@ -226,3 +227,26 @@ def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
 def test_what_is_no_window_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="LO:HI"):
         window_of(text)
+
+
+def test_a_table_too_wide_for_the_terminal_becomes_blocks_of_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = (Column("policy"), Column("metric"), Column("value", right=True), Column("interval", right=True))
+    sheet = Sheet(columns, [("srtf", "mean completion time", "46.8 min", "-76.9..-46.1 %"), ("las", "makespan", "23.7 h", "")])
+    monkeypatch.setenv("COLUMNS", "80")
+    show_text(table(sheet))
+    assert capsys.readouterr().out.splitlines()[1].split() == ["srtf", "mean", "completion", "time", "46.8", "min", "-76.9..-46.1", "%"]
+    monkeypatch.setenv("COLUMNS", "40")
+    show_text(table(sheet))
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "policy    srtf",
+        "metric    mean completion time",
+        "value     46.8 min",
+        "interval  -76.9..-46.1 %",
+        "",
+        "policy    las",
+        "metric    makespan",
+        "value     23.7 h",
+    ]

@@ -109,17 +109,50 @@ def show_text(text: RenderableType) -> None:
 
 
 def table(sheet: Sheet) -> RenderableType:
-    """A sheet as a person likes it."""
+    """A sheet as a person likes it; where its columns would have to break words and numbers, a block of lines per row."""
     from rich.table import Table
     from rich.text import Text
 
+    titles = [column.name if column.title is None else column.title for column in sheet.columns]
+    rows = [
+        [printable(column.spell(cell) if column.spell else plain_cell(cell)) for column, cell in zip(sheet.columns, row)]
+        for row in sheet.rows
+    ]
+    if _narrowest(sheet.columns, titles, rows) > console().width:
+        return _blocks(titles, rows)
     drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for column in sheet.columns:
-        title = column.name if column.title is None else column.title
+    for column, title in zip(sheet.columns, titles):
         drawn.add_column(title, justify="right" if column.right else "left", overflow="fold", no_wrap=column.whole)
-    for row in sheet.rows:
-        cells = (column.spell(cell) if column.spell else plain_cell(cell) for column, cell in zip(sheet.columns, row))
-        drawn.add_row(*(Text(printable(cell)) for cell in cells))
+    for cells in rows:
+        drawn.add_row(*map(Text, cells))
+    return drawn
+
+
+def _narrowest(columns: Sequence[Column], titles: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """The signs that a table needs if neither words nor numbers with their units are to be broken."""
+    found = 2 * (len(columns) - 1)
+    for at, column in enumerate(columns):
+        words = titles[at].split()
+        for row in rows:
+            words += [row[at]] if column.right or column.whole else row[at].split()
+        found += max(map(len, words), default=0)
+    return found
+
+
+def _blocks(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
+    """Each row as lines of its own: the title of a column and its value; those without one are left out."""
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table.grid(padding=(0, 2, 0, 0))
+    drawn.add_column(style="dim", overflow="fold")
+    drawn.add_column(overflow="fold")
+    for number, row in enumerate(rows):
+        if number:
+            drawn.add_row()
+        for title, cell in zip(titles, row):
+            if cell:
+                drawn.add_row(title, Text(cell))
     return drawn
 
 
