@@ -23,7 +23,7 @@ from gantline.solvers.allocation_search.fronts import (
     sort_by_objectives,
 )
 from gantline.solvers.allocation_search.scratch import scratch_for
-from gantline.solvers.allocation_search.search import Demand, search
+from gantline.solvers.allocation_search.search import Demand, Workspace, search
 from gantline.solvers.allocation_search.settling import WORTHS, Problem, Rules, settle_one
 from gantline.solvers.allocation_search.variation import jumps
 from gantline.solvers.allocation_search.words import layout_for, pack, unpack
@@ -118,8 +118,9 @@ def test_a_seed_means_the_same_search_from_one_version_to_the_next(nodes: int, p
     capacity, counts = np.full(nodes, per_node), np.arange(nodes * per_node + 1.0)
     speedup = np.stack([[counts / (1.0 + counts / (4 + job)), counts / (1.5 + counts / (4 + job))] for job in range(jobs)])
     world = replace(demand(jobs, nodes, per_node), speedup=speedup)  # numbers that are the same on every machine
-    found = search(world, capacity, 5, size=30, generations=20)
-    found = search(replace(world, present=found.best), capacity, 6, start=found.front, size=30, generations=20)
+    desk = Workspace()
+    found = search(world, capacity, 5, size=30, generations=20, workspace=desk)
+    found = search(replace(world, present=found.best), capacity, 6, start=found.front, size=30, generations=20, workspace=desk)
     assert sha256(found.front.astype("<i8").tobytes()).hexdigest()[:12] == told
 
 

@@ -11,7 +11,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.rng import stream
 from gantline.imitations.pollux.clock import MOST, RESTART, RESTARTS, SERVICE, SUBMIT, PolluxJobs
 from gantline.imitations.pollux.placing import Nodes
-from gantline.solvers.allocation_search.search import Demand, Found, search
+from gantline.solvers.allocation_search.search import Demand, Found, Workspace, search
 
 MOST_DEVICES = 64  # of one job, whatever the cluster
 MOST_NODES = 16
@@ -34,21 +34,21 @@ class PolluxInItsSimulator:
     decisions: int = 0
     known: dict[int, int] = field(default_factory=dict)  # job -> its row in the last population
     front: Ints | None = None
+    workspace: Workspace = field(default_factory=Workspace)
 
     def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
         """Who gets which nodes; jobs that are not named get none."""
         jobs, nodes = self.jobs(), len(self.capacity)
         F, I = jobs.F, jobs.I
-        order = sorted(active, key=lambda job: (F[SERVICE, job], F[SUBMIT, job]))
-        rows = np.array(order, dtype=np.int64)
+        given = np.array(active, dtype=np.int64)
+        rows = given[np.lexsort((F[SUBMIT, given], F[SERVICE, given]))]
+        order: list[int] = rows.tolist()
         devices = int(self.capacity.sum())
         most = np.minimum(np.minimum(np.maximum(2 * I[MOST, rows], 1), min(MOST_DEVICES, devices)), self.limit[rows])
         age = now - F[SUBMIT, rows]
         penalty = np.maximum(age - self.restart * I[RESTARTS, rows].clip(0), 0.0) / np.maximum(age + self.restart, 1e-9)
-        present = np.zeros((len(order), nodes), dtype=np.int64)
-        for place, job in enumerate(order):
-            for node in held[job]:
-                present[place, node] += 1
+        cells = [place * nodes + node for place, job in enumerate(order) for node in held[job]]
+        present = np.bincount(np.array(cells, dtype=np.int64), minlength=len(order) * nodes).reshape(-1, nodes)
         speedup = self.speedups(rows, most, -(-devices // len(order)))
         demand = Demand(present, most, speedup, penalty, nodes / devices, self.power)
         found = search(
@@ -60,10 +60,13 @@ class PolluxInItsSimulator:
             generations=self.generations,
             avoid=self.avoid,
             most_nodes=MOST_NODES,
+            workspace=self.workspace,
         )
         self.decisions += 1
         self._keep(order, found)
-        return {job: tuple(np.repeat(np.arange(nodes), found.best[place]).tolist()) for place, job in enumerate(order)}
+        taken = np.repeat(np.tile(np.arange(nodes), len(order)), found.best.ravel()).tolist()
+        ends = np.cumsum(found.best.sum(axis=1)).tolist()
+        return {job: tuple(taken[begin:end]) for job, begin, end in zip(order, [0, *ends], ends)}
 
     def _keep(self, order: list[int], found: Found) -> None:
         self.known = {job: place for place, job in enumerate(order)}
@@ -77,7 +80,7 @@ class PolluxInItsSimulator:
         """
         if self.front is None:
             return None
-        start = np.zeros((len(self.front), len(order), nodes), dtype=np.int64)
+        start = np.zeros((len(self.front), len(order), nodes), dtype=self.front.dtype)
         here = [place for place, job in enumerate(order) if job in self.known]
         there = sorted(self.known[order[place]] for place in here)
         start[:, here] = self.front[:, there]

@@ -13,10 +13,10 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.solvers.allocation_search.evolution import Population, evolve
 from gantline.solvers.allocation_search.fronts import SIDE
-from gantline.solvers.allocation_search.scratch import scratch_for
+from gantline.solvers.allocation_search.scratch import Scratch, scratch_for
 from gantline.solvers.allocation_search.settling import WORTHS, Problem, Rules
 from gantline.solvers.allocation_search.variation import jumps
-from gantline.solvers.allocation_search.words import layout_for, pack, unpack
+from gantline.solvers.allocation_search.words import Layout, layout_for, pack, unpack
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,44 @@ class Found:
     generations: int = 0
 
 
+@dataclass
+class Workspace:
+    """Where a search works, kept for the next one of the same size."""
+
+    made_for: tuple[int, int, Layout] | None = None
+    rooms: tuple[Population, Scratch] | None = None
+
+    def made(self, size: int, jobs: int, layout: Layout) -> tuple[Population, Scratch]:
+        """Places for members and room to work in, as they are before a search."""
+        if self.rooms is None or self.made_for != (size, jobs, layout):
+            self.made_for, self.rooms = (size, jobs, layout), (_population(size, jobs, layout), scratch_for(jobs, layout, jumps(jobs)))
+        population = self.rooms[0]
+        population.order[:] = np.arange(len(population.order))
+        population.rank[:] = 0
+        population.slots[:] = 0
+        return self.rooms
+
+
+def _population(size: int, jobs: int, layout: Layout) -> Population:
+    places = 2 * size + 1
+    order, by_objectives, grouped, rank, room = np.zeros((5, places), dtype=np.int64)
+    return Population(
+        np.empty((places, layout.words, jobs), dtype=np.uint64),
+        np.zeros((2, places)),
+        np.zeros(places, dtype=np.uint64),
+        np.zeros(places),
+        order,
+        by_objectives,
+        grouped,
+        rank,
+        room,
+        np.zeros((2, places + SIDE)),
+        np.zeros(4 * size, dtype=np.int64),
+        np.zeros(places, dtype=np.int64),
+        np.zeros(1 << (4 * places).bit_length(), dtype=np.int16),
+    )
+
+
 def search(
     demand: Demand,
     capacity: Ints,
@@ -52,8 +90,12 @@ def search(
     generations: int = 100,
     avoid: bool = True,
     most_nodes: int = 16,
+    workspace: Workspace | None = None,
 ) -> Found:
-    """Search allocations of ``capacity`` (devices per node) to jobs; ``start`` holds members [n, jobs, nodes] to begin with."""
+    """Search allocations of ``capacity`` (devices per node) to jobs; ``start`` holds members [n, jobs, nodes] to begin with.
+
+    Who searches again and again hands in a ``workspace`` of its own.
+    """
     jobs, nodes = demand.present.shape
     layout = layout_for(nodes, int(capacity.max(initial=1)))
     most = demand.most.astype(np.int64)
@@ -69,25 +111,9 @@ def search(
         bool(demand.count_nodes),
         np.minimum(most, most_nodes) if nodes > most_nodes else most,
     )
-    places = 2 * size + 1
-    population = Population(
-        np.empty((places, layout.words, jobs), dtype=np.uint64),
-        np.zeros((2, places)),
-        np.zeros(places, dtype=np.uint64),
-        np.zeros(places),
-        np.arange(places),
-        np.zeros(places, dtype=np.int64),
-        np.zeros(places, dtype=np.int64),
-        np.zeros(places, dtype=np.int64),
-        np.zeros(places, dtype=np.int64),
-        np.zeros((2, places + SIDE)),
-        np.zeros(4 * size, dtype=np.int64),
-        np.zeros(places, dtype=np.int64),
-        np.zeros(1 << (4 * places).bit_length(), dtype=np.int16),
-    )
+    population, scratch = (workspace or Workspace()).made(size, jobs, layout)
     first = demand.present[None] if start is None or not len(start) else start[:size]
     population.rows[: len(first)] = pack(first, layout)
-    scratch = scratch_for(jobs, layout, jumps(jobs))
     best, count, made = evolve(seed, layout, Rules(avoid, most_nodes), problem, population, scratch, len(first), size, generations)
     members = population.order[:count]
     front = members[population.rank[members] == 0]

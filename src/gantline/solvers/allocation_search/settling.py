@@ -92,9 +92,9 @@ def settle(
     late = state + np.uint64(max(chosen, 0)) * STEP  # for jobs that are cut back: after all entries that are drawn
     if chosen > 0:
         _draw(state, f, rows, problem.room, s)
-    _survey(f, rows, s)
+    spanning = _survey(f, rows, s)
     same = True
-    if rules.avoid and _meet(f, rows, s):
+    if rules.avoid and spanning > 1 and _meet(f, rows, s):
         _part(f, rows, s)
         same = False
     if _any_above(s.held, problem.limit):
@@ -133,15 +133,17 @@ def _draw(state: np.uint64, f: Fields, rows: Words, room: Words, s: Scratch) -> 
 
 
 @kernel
-def _survey(f: Fields, rows: Words, s: Scratch) -> None:
-    """How many devices each job has, and whether it spans nodes."""
+def _survey(f: Fields, rows: Words, s: Scratch) -> int:
+    """How many devices each job has, and whether it spans nodes; how many of them do."""
     words, jobs = rows.shape
-    first = rows[0]
+    first, spanning = rows[0], 0
     for j in range(jobs):
         here = tops(f, first[j])
+        several = without_lowest(here)
         s.held[j] = total(f, first[j])
-        s.spread[j] = without_lowest(here)
+        s.spread[j] = several
         s.entries[j] = here
+        spanning += several != _NONE
     for k in range(1, words):
         more = rows[k]
         for j in range(jobs):
@@ -149,6 +151,7 @@ def _survey(f: Fields, rows: Words, s: Scratch) -> None:
             s.held[j] += total(f, more[j])
             s.spread[j] |= without_lowest(here) | (here if before != _NONE else _NONE)
             s.entries[j] = before | here
+    return spanning if words == 1 else jobs  # among many nodes somebody nearly always does
 
 
 @kernel
