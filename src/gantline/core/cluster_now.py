@@ -132,7 +132,4 @@ class ClusterNow:
 
     def matrices(self) -> tuple[Floats, Ints, Ints]:
         """Copies of the node tables and the device table (see `gantline.core.columns`), for policies that are compiled."""
-        lent = self._lent
-        NF = np.stack([lent.node_floats(column) for column in range(c.NF_COLUMNS)])
-        NI = np.stack([lent.node_ints(column) for column in range(c.NI_COLUMNS)])
-        return NF, NI, np.stack([lent.device_ints(column) for column in range(c.D_COLUMNS)])
+        return self._lent.node_matrices()

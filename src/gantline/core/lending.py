@@ -50,6 +50,7 @@ class Lent(NamedTuple):
     node_floats: Callable[[int], Floats]
     node_ints: Callable[[int], Ints]
     device_ints: Callable[[int], Ints]
+    node_matrices: Callable[[], tuple[Floats, Ints, Ints]]  # nodes and devices, all columns
     cluster: Callable[[], Cluster]
     performance: Callable[[], Any]
     insider: Callable[[object], Any]
@@ -148,6 +149,7 @@ def lend(tables: Lender) -> Lent:
         node_floats=lambda column: sealed(tables.NF[column].copy()),
         node_ints=lambda column: sealed(tables.NI[column].copy()),
         device_ints=lambda column: sealed(tables.D[column].copy()),
+        node_matrices=lambda: (tables.NF.copy(), tables.NI.copy(), tables.D.copy()),
         cluster=lambda: tables.cluster,
         performance=lambda: tables.performance,
         insider=insider,

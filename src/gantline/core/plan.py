@@ -155,7 +155,8 @@ class Assignments(Sequence[Assignment]):
         n = len(self.job)
         for name, value in columns.items():
             if name in _SCALARS:
-                self._columns[name] = np.broadcast_to(_typed(name, value, _SCALARS[name]), (n,))
+                column = _typed(name, value, _SCALARS[name])
+                self._columns[name] = column if column.shape == (n,) else np.broadcast_to(column, (n,))
             elif name in _RAGGED:
                 if len(value) != n:
                     raise UsageError(f"column '{name}' has {len(value)} entries for {n} assignments", where="plan")

@@ -131,12 +131,15 @@ def nothing_hangs(waiting: Waiting, machines: Machines, decision: Decision) -> b
 @compiled
 def stands(time: Floats, width: Ints, need: Floats, kind: Ints, idle: npt.NDArray[np.bool_], free: Floats, jobs: Ints, kinds: Ints) -> bool:
     """The same over columns: whether no job that is left could use idle machines and yet is too wide or lacks something."""
-    left, rest, started = np.zeros(time.shape[1], np.int64), free.copy(), np.zeros(time.shape[0], np.bool_)
+    left, rest, started = np.zeros(time.shape[1], np.int64), np.empty(free.size), np.zeros(time.shape[0], np.bool_)
+    for r in range(free.size):
+        rest[r] = free[r]
     for m in range(kind.size):
         left[kind[m]] += idle[m]
     for i in range(jobs.size):
         left[kinds[i]] -= width[jobs[i], kinds[i]]
-        rest -= need[jobs[i], kinds[i]]
+        for r in range(free.size):
+            rest[r] -= need[jobs[i], kinds[i], r]
         started[jobs[i]] = True
     for k in range(left.size):
         if left[k] <= 0:

@@ -9,15 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.plan import Plan
+from gantline.core.phases import PENDING
+from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.allox.ageing import check_age, next_ageing
 from gantline.policies.allox.allox import decide, nothing_hangs
+from gantline.policies.allox.at_once import Answer, answer_at_once
 from gantline.policies.allox.behind import behind_gangs
 from gantline.policies.allox.instant import Instant
 from gantline.policies.allox.profiling import Samples, check_profile
-from gantline.policies.allox.users import check_alpha, read_weights
+from gantline.policies.allox.users import check_alpha, read_weights, weights_of
 from gantline.policies.allox.ways import Ways
 
 PAPER = "Le, Sun, Chowdhury, Liu: AlloX: Compute Allocation in Hybrid Clusters (EuroSys 2020)"
@@ -63,6 +65,21 @@ class AlloX(Policy):
         return not (self.preemptive or self.profile)
 
     def decide(self, snapshot: Snapshot) -> Plan:
+        if not (self.preemptive or self.profile):
+            weight = weights_of(snapshot.users, read_weights(self.weights))
+            found = answer_at_once(snapshot, weight, self.alpha, self.age, snapshot.memory)
+            if found is not None:
+                return self._plan(snapshot, found)
+        return self._step_by_step(snapshot)
+
+    def _plan(self, snapshot: Snapshot, found: Answer) -> Plan:
+        waiting = snapshot.jobs.arrival[snapshot.jobs.phase == PENDING] if self.age < math.inf else np.empty(0)
+        until = next_ageing(waiting, snapshot.now, self.age) if found.steady else None
+        memory = found.state if found.competing >= _WORTH_KEEPING else None
+        return Plan.assign(Assignments(found.job, option=found.option), valid_until=until, memory=memory)
+
+    def _step_by_step(self, snapshot: Snapshot) -> Plan:
+        """The same for jobs and settings of every kind."""
         memory, samples = snapshot.memory, None
         if self.profile:
             samples, memory = Samples.after(snapshot), (snapshot.memory or {}).get("state")

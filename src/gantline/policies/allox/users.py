@@ -7,6 +7,7 @@ with the lowest score per weight compete: alpha towards 0 is max-min fairness, a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import ceil, inf
 
 import numpy as np
@@ -36,6 +37,14 @@ def read_weights(texts: tuple[str, ...]) -> dict[str, float]:
         if not sign or not name or not 0.0 < weights[name] < inf:
             raise UsageError(f"'{text}' is not a weight", where="weights", fix="write user=NUMBER with a number above 0, such as alice=2")
     return weights
+
+
+def weights_of(users: Sequence[str], weights: Mapping[str, float]) -> Floats:
+    """What was said of each of these users; zero: nothing."""
+    said = np.zeros(len(users))
+    for name, value in weights.items():
+        said[[user == name for user in users]] = value
+    return said
 
 
 def progress_gains(time: Floats, need: Floats, capacity: Floats) -> Floats:
