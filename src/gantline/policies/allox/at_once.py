@@ -102,7 +102,7 @@ def decide_at_once(
     named = picked(names, compete)
     prices, depths, place = recall(price, depth, jobs, kinds, positions, named)
     started, _, _ = decide_columns(
-        np.int64(np.rint(now * TICKS)), owner, ticks, turned(width), further, gain, score, weight, alpha,
+        int(np.rint(now * TICKS)), owner, ticks, turned(width), further, gain, score, weight, alpha,
         older_than(arrival, now, age), machine, until, idle, further_free, prices, depths, place,
     )  # fmt: skip
     begins, begin_kinds, rows, count = np.empty_like(compete), np.empty_like(compete), np.empty_like(compete), stay.size
