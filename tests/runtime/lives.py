@@ -42,7 +42,7 @@ def live(home: Path, kill_at: int = 0, kill_after: float = 0.0, requests: dict[s
     child = os.fork()
     if child == 0:
         try:
-            _live(home, kill_at) if requests is None else _train(home, requests)
+            live_here(home, kill_at) if requests is None else _train(home, requests)
             os._exit(0)
         except BaseException:
             traceback.print_exc()
@@ -54,7 +54,8 @@ def live(home: Path, kill_at: int = 0, kill_after: float = 0.0, requests: dict[s
     return status
 
 
-def _live(home: Path, kill_at: int) -> None:
+def live_here(home: Path, kill_at: int = 0) -> None:
+    """A life in this process."""
     seen = 0
 
     def observe(when: str) -> None:
@@ -97,4 +98,4 @@ def wait_for(true: Callable[[], bool]) -> None:
     while not true():
         if time.monotonic() > end:
             raise TimeoutError
-        time.sleep(0.005)
+        time.sleep(0.02)

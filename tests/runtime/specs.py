@@ -16,7 +16,7 @@ from gantline.runtime.records import MemoryStore, Store
 from gantline.runtime.scheduler import Scheduler
 
 ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")
-LIMIT = 60.0  # seconds after which a test gives up waiting, however slow the machine
+LIMIT = 240.0  # seconds after which a test gives up waiting, however slow the machine
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,22 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.runtime.lives import live, script
-from tests.runtime.specs import end_all, ended, running, shell
+from tests.runtime.lives import live, live_here, script
+from tests.runtime.specs import end_all, shell
 
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.store.store import SqlStore
 
+PARTS = 6  # of the moments at which it is killed, so that workers share them
 ENDS = {"fails": "succeeded", "victim": "cancelled", "after": "succeeded"}
 
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty store to begin with; compiled code is loaded once, before the forks."""
-    home = tmp_path_factory.mktemp("warm")
-    with running(home) as scheduler:
-        ended(scheduler, *scheduler.submit(shell("true")))
+    """An empty store to begin with; what a life and the one after it need is loaded once, before the forks."""
+    warm, home = tmp_path_factory.mktemp("warm"), tmp_path_factory.mktemp("empty")
+    for _ in range(2):
+        live_here(warm)
     SqlStore.open(home / "gantline.sqlite").close()
     return home / "gantline.sqlite"
 
@@ -56,7 +57,7 @@ def test_a_life_without_a_kill(tmp_path: Path, empty: Path) -> None:
     assert set(script(tmp_path)) | {"after"} == set(ENDS)
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_killed_at_every_commit(tmp_path: Path, empty: Path, part: int) -> None:
     """Before it and after it; each time a new service ends what the killed one began."""
     at, killed = part + 1, 0
@@ -71,7 +72,7 @@ def test_killed_at_every_commit(tmp_path: Path, empty: Path, part: int) -> None:
         assert live(home) == 0, f"the life after a kill at {at}"
         check(home)
         end_all(home)
-        killed, at = killed + 1, at + 4
+        killed, at = killed + 1, at + PARTS
     assert killed >= 5
 
 

@@ -9,6 +9,7 @@ from tests.runtime.specs import ended, running, shell, state, until
 
 from gantline.core.errors import NotFoundError, RefusedError
 from gantline.core.inputs import Wish
+from gantline.core.node_events import NodeEvent
 
 
 def test_jobs_run_and_end_with_their_exit_codes(tmp_path: Path) -> None:
@@ -124,3 +125,12 @@ def test_the_policy_may_change_while_it_runs(tmp_path: Path) -> None:
         with pytest.raises(NotFoundError):
             scheduler.use("nonsense")
         assert scheduler.snapshot()["kind"] == "snapshot"
+
+
+def test_what_an_operator_changes_is_seen_by_who_looks_next(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        for policy, kind, up in (("las", "drain", False), ("fifo", "up", True)) * 3:
+            scheduler.node(NodeEvent(scheduler.clock.now(), "cpu", kind))
+            assert {device.up for device in scheduler.view().devices} == {up}
+            scheduler.use(policy)
+            assert scheduler.view().policy == policy

@@ -19,6 +19,8 @@ from gantline.core.errors import UsageError
 Memory = Any
 DEEPEST = 64  # levels of lists and dictionaries within each other
 LARGEST = 32 * 2**20  # bytes; a decision is stored with its memory
+_AS_THEY_ARE = frozenset((bool, int, str, type(None)))  # JSON holds them without a word about their type
+_NUMBERS = frozenset((bool, int, float, type(None)))  # of no size but their place in a list
 
 
 def check(value: Memory) -> None:
@@ -33,6 +35,8 @@ def check(value: Memory) -> None:
             size, inner = size + 64 * len(item), [*item.values(), *item]
         elif isinstance(item, (list, tuple)):
             size, inner = size + 16 * len(item), item
+            if depth < DEEPEST and _NUMBERS.issuperset(map(type, item)):  # long lists mostly hold nothing else
+                inner = ()
         elif isinstance(item, np.ndarray) and item.dtype != object:
             size += item.nbytes
         elif isinstance(item, str):
@@ -56,9 +60,13 @@ def plain(value: Any, path: str = "memory") -> Any:
         number = float(value)
         return number if math.isfinite(number) else {"__float__": repr(number)}
     if isinstance(value, np.ndarray):
-        return {"__array__": [plain(v, path) for v in value.ravel().tolist()], "dtype": str(value.dtype), "shape": list(value.shape)}
+        items = value.ravel().tolist()
+        if not (value.dtype.kind in "bi" or (value.dtype.kind == "f" and np.isfinite(value).all())):
+            items = [plain(v, path) for v in items]
+        return {"__array__": items, "dtype": str(value.dtype), "shape": list(value.shape)}
     if isinstance(value, (list, tuple)):
-        items = [plain(v, f"{path}[{i}]") for i, v in enumerate(value)]
+        whole = _AS_THEY_ARE.issuperset(map(type, value))
+        items = list(value) if whole else [plain(v, f"{path}[{i}]") for i, v in enumerate(value)]
         return {"__tuple__": items} if isinstance(value, tuple) else items
     if isinstance(value, dict):
         for key in value:

@@ -161,6 +161,7 @@ class Scheduler:
         future: Future[None] = Future()
         self.post(self._use_letter(Use(0.0, policy, dict(settings or {})), future))
         wait(future)
+        self.ask(self.publish)
 
     def rehearse(self, policy: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
         """Let a policy (default: the one in force) serve made-up jobs, so that nobody waits for compilers later."""
@@ -213,10 +214,11 @@ class Scheduler:
         self.loop.post(letter)
 
     def send(self, values: Sequence[Input]) -> None:
-        """Let inputs enter together, and wait until they are in."""
+        """Let inputs enter together, and wait until they are in and whoever looks next sees them."""
         future: Future[None] = Future()
         self.post(Letter(values, lambda error: settle(future, error, None), alone=True))
         wait(future)
+        self.ask(self.publish)
 
     def task(self, row: int) -> Task:
         """What the runner must know of a row."""
