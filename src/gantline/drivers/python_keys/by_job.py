@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ class Questions:
     It is first asked about all jobs of the run, before anything has happened: if it reads nothing that ever changes, that answer is for
     good (`lasting`).
     """
+
+    first_check: ClassVar[int] = 1  # the decision at which all are asked about for the first time, to see that it is as it says
 
     def __init__(self, policy: OrderPolicy, state: State, within: Within) -> None:
         self._policy, self._state, self.within = policy, state, within

@@ -61,7 +61,7 @@ def run_on_records(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> t
     tape, said = asked.tape(None)
     given, run = Given(t.F, t.I), run_with_stops if state.SI[s.S_PREEMPT] else run_in_order
     how, time, checked = who.how, clock.time, 1
-    how[loop.UNTIL_CHECK] = 1
+    how[loop.UNTIL_CHECK] = asked.first_check
     until = asked.valid_until(0.0)
     time[lc.VALID] = np.nan if until is None else until
     asked.reads.strict = True

@@ -137,6 +137,7 @@ def run_by_job(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> LoopE
     run = _Loop(engine, write(number(0.0), 0), bounds, clock)
     how, time = run.how, run.clock.time
     how[loop.WHO], how[loop.READY] = loop.POLICY_BY_JOB, loop.BEFORE if clock is None else loop.BEGUN
+    how[loop.UNTIL_CHECK] = asked.first_check
     tape, said = asked.tape(None)
     run.use(tape)
     code = run.go_on()
