@@ -78,6 +78,18 @@ def fresh(count):
     return np.ones(count)
 
 
+@compiled
+def checked(values, at):
+    if values[at] > 1:
+        raise ValueError("too much", values[at])
+    return np.ones(2)
+
+
+@compiled
+def summed(values, at):
+    return checked(values, at).sum()
+
+
 values = np.ones(5)
 for count, whole in ((3, True), (3, True), (4, False)):
     print(total(Bundle(values, count), 2, whole, 1.5))
@@ -93,7 +105,11 @@ if len(sys.argv) > 1:
         print(look(values, 0), total(Bundle(values, 3), 0, True, 0.0))
     except ArithmeticError as error:
         print(type(error).__name__)
-    print(fresh(2).tolist())
+    print(fresh(2).tolist(), summed(np.ones(1), 0))
+    try:
+        summed(np.arange(4), 3)  # the message is made inside a function that was only linked in
+    except ValueError as error:
+        print(error.args)
     import numba
 
     @numba.njit
@@ -176,7 +192,7 @@ def test_a_division_by_zero_is_an_error_and_functions_that_allocate_go_through_n
     folder, printed = compiled_once
     again, _ = run(folder, "more")
     assert again.startswith(printed)
-    assert again.splitlines()[-3:] == ["ArithmeticError", "[1.0, 1.0]", "[0, 1, 2] ['int', 'str']"]
+    assert again.splitlines()[-4:] == ["ArithmeticError", "[1.0, 1.0] 2.0", "('too much', 3)", "[0, 1, 2] ['int', 'str']"]
 
 
 def test_damaged_code_is_compiled_anew(compiled_once: tuple[Path, str]) -> None:

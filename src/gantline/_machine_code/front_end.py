@@ -1,12 +1,15 @@
 """Numba's front end with less to do twice, for the same code.
 
 After each of a dozen steps Numba works out which variables live where, and only generators and object mode read that; and it asks dozens of
-rules what the sum of two integers is, for every sum there is. Both together take a sixth of the time that compiling takes.
+rules what the sum of two integers is, for every sum there is. Both together take a sixth of the time that compiling takes. To find the
+variables of an instruction it asks of every word in it whether it might be one, and it rings bells at every call of LLVM.
 """
 # mypy: allow-untyped-calls
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -17,12 +20,12 @@ _IN_ARRAYS = ("getitem", "setitem")
 def quicken() -> None:
     """Do so from now on, with a Numba that looks as expected."""
     try:
-        from numba.core import types
+        from numba.core import ir, types
         from numba.core.postproc import PostProcessor, VariableLifetime
         from numba.core.transforms import canonicalize_cfg
         from numba.core.types.functions import BaseFunction
 
-        look, resolve = PostProcessor.run, BaseFunction.get_call_type
+        look, resolve, variables = PostProcessor.run, BaseFunction.get_call_type, ir.Inst._rec_list_vars
     except (ImportError, AttributeError):  # pragma: no cover - another Numba: its own ways then
         return
     numbers = (types.Number, types.Boolean)
@@ -52,8 +55,44 @@ def quicken() -> None:
             found = known[tuple(args)] = resolve(self, context, args, kws)
         return found
 
+    without = set[type]()  # kinds of values that hold no variable
+
+    def list_variables(self: Any, value: Any) -> list[Any]:
+        kind = type(value)
+        if kind is ir.Var:
+            return [value]
+        if kind in without:
+            return []
+        if kind is dict or kind is list or kind is tuple:
+            found: list[Any] = []
+            for part in value.values() if kind is dict else value:
+                if type(part) not in without:
+                    found += list_variables(self, part)
+            return found
+        if not isinstance(value, (ir.Var, ir.Inst, list, tuple, dict)):
+            without.add(kind)
+        return list(variables(self, value))
+
+    ir.Inst._rec_list_vars = list_variables  # type: ignore[method-assign,assignment,unused-ignore]
     PostProcessor.run = run  # type: ignore[method-assign,assignment,unused-ignore]
     BaseFunction.get_call_type = get_call_type  # type: ignore[method-assign,assignment,unused-ignore]
+
+
+@contextmanager
+def without_bells() -> Iterator[None]:
+    """Nobody is told meanwhile when LLVM is called and when it returns."""
+    from llvmlite.binding import ffi
+
+    told = getattr(getattr(ffi.lib, "_lock", None), "_cblist", None)
+    if not isinstance(told, list):  # pragma: no cover - another llvmlite
+        yield
+        return
+    before = told[:]
+    told.clear()
+    try:
+        yield
+    finally:
+        told[:] = before
 
 
 class _WhenAsked(dict[Any, Any]):

@@ -12,7 +12,7 @@ from typing import Any
 from gantline._machine_code.compiler import for_kernels, for_python
 from gantline._machine_code.fingerprint import Source
 from gantline._machine_code.folder import alone, name_file
-from gantline._machine_code.front_end import quicken
+from gantline._machine_code.front_end import quicken, without_bells
 from gantline._machine_code.slots import OTHER_TYPES, Entry, describe
 from gantline._machine_code.store import entry_file, read_entry, store_entry
 
@@ -97,7 +97,8 @@ def _by_name(module: str, name: str) -> Any:
 def _compile(dispatcher: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     quicken()
     types = tuple(dispatcher.typeof_pyval(arg) for arg in args)
-    dispatcher.compile(types)
+    with without_bells():
+        dispatcher.compile(types)
     return types
 
 

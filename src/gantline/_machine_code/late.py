@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags, compile_result
+from numba.core.environment import lookup_environment
 from numba.np import arrayobj
 
 
@@ -104,12 +105,13 @@ def take_apart(made: Any) -> Any:
     """A result in pieces that can be written to a file."""
     made.library._ensure_finalized()
     made.fndesc.typemap = made.fndesc.calltypes = None
-    return made.library.name, made.library._final_module.as_bitcode(), made.fndesc, made.signature, made.reload_init
+    code = made.library._final_module.as_bitcode()
+    return made.library.name, code, made.fndesc, made.environment, made.signature, made.reload_init
 
 
 def put_together(target_context: Any, pieces: Any) -> Any:
     """The same from its pieces."""
-    name, code, fndesc, signature, reload_init = pieces
+    name, code, fndesc, environment, signature, reload_init = pieces
     for initialise in reload_init:
         initialise()
     library = LateLibrary(target_context.codegen(), name)
@@ -120,6 +122,7 @@ def put_together(target_context: Any, pieces: Any) -> Any:
         typing_context=target_context.typing_context,
         target_context=target_context,
         library=library,
+        environment=environment,
         entry_point=_badge(),
         fndesc=fndesc,
         signature=signature,
@@ -127,3 +130,15 @@ def put_together(target_context: Any, pieces: Any) -> Any:
         lifted=(),
         reload_init=reload_init,
     )
+
+
+def give_environments(made: Any) -> None:
+    """Tell code that is about to run where the Python objects are that functions linked into it need, such as for a message."""
+    for variable in made.library._final_module.global_variables:
+        if variable.name.startswith(_ENVIRONMENT):
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                made.library.codegen.set_env(variable.name, environment)
+
+
+_ENVIRONMENT = "_ZN08NumbaEnv"

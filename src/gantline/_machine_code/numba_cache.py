@@ -32,6 +32,18 @@ def with_late_pipeline(options: dict[str, Any], from_zero: bool) -> dict[str, An
     return options | {"pipeline_class": late.FromZeroCompiler if from_zero else late.LateCompiler} if late is not None else options
 
 
+def make_ready(dispatcher: Any) -> None:
+    """See to it that what this function is linked from can be run by Python too, in whatever types it is compiled."""
+    if late is not None:
+        add = dispatcher.add_overload
+
+        def add_ready(made: Any) -> None:
+            late.give_environments(made)
+            add(made)
+
+        dispatcher.add_overload = add_ready
+
+
 def keep_results(dispatcher: Any, name: str, content: str) -> None:
     """Give a function this cache."""
     if _Base is None:  # pragma: no cover

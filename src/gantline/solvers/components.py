@@ -55,7 +55,8 @@ def members(component: Ints) -> tuple[Ints, Ints]:
     begins = np.zeros(component.size + 1, np.int64)
     for c in component:
         begins[c + 1] += 1
-    begins = np.cumsum(begins)
+    for k in range(1, begins.size):
+        begins[k] += begins[k - 1]
     end = begins.copy()
     nodes = np.empty(component.size, np.int64)
     for node in range(component.size):

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gantline.core.arrays import Ints
-from gantline.core.jit import compiled
+from gantline.core.jit import compiled, kernel
+from gantline.solvers.sorted_search import first_above, first_not_below
 
 FAR = np.int64(2**62)
 FORBIDDEN = np.int64(-1)
@@ -48,8 +49,8 @@ def solve_slots(times: Ints, release: Ints, offset: Ints, price: Ints, depth: In
     for t in range(types):
         for k in range(depth[t]):
             c = t * levels + k
-            low = offset[t] + np.searchsorted(release[offset[t] : offset[t + 1]], price[t, k], "left")
-            high = offset[t] + np.searchsorted(release[offset[t] : offset[t + 1]], price[t, k], "right")
+            low = first_not_below(release, offset[t], offset[t + 1], price[t, k])
+            high = first_above(release, offset[t], offset[t + 1], price[t, k])
             used[c] = min(max(excess[c], low - offset[t]), high - offset[t])
             excess[c] -= used[c]
             excess[sink] -= excess[c]
@@ -85,7 +86,7 @@ def solve_slots(times: Ints, release: Ints, offset: Ints, price: Ints, depth: In
         repairs += 1
 
 
-@compiled
+@kernel
 def open_levels(release: Ints, offset: Ints, price: Ints, depth: Ints) -> None:
     """Give every type positions down to the first that costs no more than its first machine: deeper ones are worse."""
     for t in range(price.shape[0]):
@@ -103,7 +104,7 @@ def open_levels(release: Ints, offset: Ints, price: Ints, depth: Ints) -> None:
         depth[t] = k
 
 
-@compiled
+@kernel
 def deepen(t: int, release: Ints, offset: Ints, price: Ints, depth: Ints, used: Ints) -> None:
     """Open one more position below the last when that is in use."""
     levels = price.shape[1]
@@ -112,7 +113,7 @@ def deepen(t: int, release: Ints, offset: Ints, price: Ints, depth: Ints, used: 
         depth[t] += 1
 
 
-@compiled
+@kernel
 def cheapest_slot(times: Ints, price: Ints, depth: Ints, guess: int, j: int) -> int:
     """The class in which job j is cheapest: the guess if it is one of them, else the first."""
     levels = price.shape[1]
@@ -127,7 +128,7 @@ def cheapest_slot(times: Ints, price: Ints, depth: Ints, guess: int, j: int) -> 
     return cheapest
 
 
-@compiled
+@kernel
 def link(first: Ints, after: Ints, before: Ints, j: int, c: int) -> None:
     """Put job j on the list of class c."""
     after[j], before[j] = first[c], -1
@@ -136,7 +137,7 @@ def link(first: Ints, after: Ints, before: Ints, j: int, c: int) -> None:
     first[c] = j
 
 
-@compiled
+@kernel
 def unlink(first: Ints, after: Ints, before: Ints, j: int, c: int) -> None:
     """Take job j off the list of class c."""
     if before[j] >= 0:
@@ -147,7 +148,7 @@ def unlink(first: Ints, after: Ints, before: Ints, j: int, c: int) -> None:
         before[after[j]] = before[j]
 
 
-@compiled
+@kernel
 def search(
     times: Ints,
     release: Ints,
@@ -212,7 +213,7 @@ def search(
             j = after[j]
 
 
-@compiled
+@kernel
 def reprice(price: Ints, depth: Ints, distance: Ints, seen: npt.NDArray[np.bool_], target: int) -> None:
     """Raise the prices of the nodes nearer than the target so that the path to it costs nothing; the sink's stays 0."""
     types, levels = price.shape

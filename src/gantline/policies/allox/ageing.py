@@ -13,7 +13,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.core.jit import compiled
+from gantline.core.jit import compiled, kernel
 from gantline.policies.allox.fill import fits
 from gantline.solvers.slot_flow import FAR, FORBIDDEN
 
@@ -33,14 +33,17 @@ def next_ageing(arrival: Floats, now: float, age: float) -> float:
     return float(young.min()) + age if len(young) else inf
 
 
-@compiled
+@kernel
 def earliest(kind: int, width: int, machine_kind: Ints, release: Ints, idle: Bools, found: Ints) -> int:
     """The ``width`` machines of a type that are free first, idle ones before others; returns how many there are."""
     count = 0
     for _ in range(width):
         best = -1
         for m in range(machine_kind.size):
-            if machine_kind[m] != kind or m in found[:count]:
+            taken = machine_kind[m] != kind
+            for i in range(count):
+                taken |= found[i] == m
+            if taken:
                 continue
             if best < 0 or release[m] < release[best] or (release[m] == release[best] and idle[m] and not idle[best]):
                 best = m
@@ -80,7 +83,8 @@ def serve_aged(
             ready = release[found[count - 1]]
             if ready + times[kind, j] < best_end:
                 best_end, best_kind = ready + times[kind, j], kind
-                chosen[:count] = found[:count]
+                for i in range(count):
+                    chosen[i] = found[i]
         if best_kind < 0:
             continue
         mine = chosen[: width[best_kind, j]]

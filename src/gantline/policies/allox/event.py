@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.jit import compiled
+from gantline.core.jit import compiled, kernel
 from gantline.policies.allox.ageing import serve_aged
 from gantline.policies.allox.fill import fits
 from gantline.policies.allox.sequence import sequence
@@ -123,7 +123,7 @@ def start_matched(
     return solved
 
 
-@compiled
+@kernel
 def leave_out(rows: Ints, blocked: Bools, started: Ints) -> int:
     """Take the rows that could not start out of this event; how many there are."""
     count = 0
@@ -134,7 +134,7 @@ def leave_out(rows: Ints, blocked: Bools, started: Ints) -> int:
     return count
 
 
-@compiled
+@kernel
 def any_set(flags: Bools) -> bool:
     """Whether one of them is set; written out, as are the next two, because this compiles in a fraction of the time."""
     count = 0
@@ -143,7 +143,7 @@ def any_set(flags: Bools) -> bool:
     return count > 0
 
 
-@compiled
+@kernel
 def same(one: Bools, other: Bools) -> bool:
     """Whether the same flags are set."""
     differing = 0
@@ -245,7 +245,8 @@ def sort_machines(machine_kind: Ints, release: Ints, idle: Bools, types: int) ->
     offset = np.zeros(types + 1, np.int64)
     for kind in machine_kind:
         offset[kind + 1] += 1
-    offset = np.cumsum(offset)
+    for kind in range(types):
+        offset[kind + 1] += offset[kind]
     end = offset.copy()
     by_release = np.empty(order.size, np.int64)
     for m in order:
@@ -254,7 +255,7 @@ def sort_machines(machine_kind: Ints, release: Ints, idle: Bools, types: int) ->
     return by_release, offset
 
 
-@compiled
+@kernel
 def idle_machines(machine_kind: Ints, idle: Bools, kind: int) -> int:
     """How many machines of a type are idle."""
     count = 0
@@ -263,7 +264,7 @@ def idle_machines(machine_kind: Ints, idle: Bools, kind: int) -> int:
     return count
 
 
-@compiled
+@kernel
 def occupy(m: int, kind: int, width: int, until: int, machine_kind: Ints, release: Ints, idle: Bools) -> None:
     """Take machine m, and for a gang further idle machines of its type, the last ones first."""
     release[m], idle[m] = until, False

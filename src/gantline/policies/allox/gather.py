@@ -106,8 +106,9 @@ def pool(I: Ints, OF: Floats, OI: Ints, NF: Floats, NI: Ints, stay: Ints, users:
     for row in stay:
         if I[c.OPTION, row] >= 0:
             need_of(OF, OI, I[c.OPTION, row], types, need)
-            used[I[c.USER, row]] += need
-            capacity += need
+            for r in range(3 * types):
+                used[I[c.USER, row], r] += need[r]
+                capacity[r] += need[r]
     return capacity, free, used
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import compiled
+from gantline.core.jit import compiled, kernel
 from gantline.policies.allox.gather import believed, need_of, remaining
 
 
@@ -45,9 +45,10 @@ def machines(
             if wanted[kind + 1] > 0:
                 fitting = int((NF[c.N_CPUS, node] + 1e-9) / unit[kind + 1]) if unit[kind + 1] > 0.0 else wanted[kind + 1]
                 idle[kind + 1] += fitting
+    count = busy
     for kind in range(kinds):
         idle[kind] = min(idle[kind], wanted[kind])
-    count = busy + idle.sum()
+        count += idle[kind]
     found, release, free = np.empty(count, np.int64), np.full(count, now), np.zeros(count, np.bool_)
     at = 0
     for kind in range(kinds):
@@ -86,7 +87,8 @@ def by_kind(owner: Ints, job: Ints, kind: Ints, time: Floats, need: Floats, capa
         if way[j, k] >= 0 and seconds[j, k] * width[j, k] <= time[w] * devices:
             continue
         way[j, k], seconds[j, k], width[j, k] = w, time[w], devices
-        further[j, k, :] = need[w, types:]
+        for r in range(2 * types):
+            further[j, k, r] = need[w, types + r]
     for j in range(owner.size):
         for k in range(2 * types):
             w, best = way[j, k], fastest[j]
@@ -100,7 +102,7 @@ def by_kind(owner: Ints, job: Ints, kind: Ints, time: Floats, need: Floats, capa
     return way, seconds, gain, further, width
 
 
-@compiled
+@kernel
 def dominant(need: Floats, capacity: Floats) -> float:
     """The largest share of a type's devices, of all cores or of all memory."""
     types = capacity.size // 3

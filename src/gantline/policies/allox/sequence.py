@@ -21,8 +21,9 @@ def sequence(times: Ints, release: Ints, offset: Ints, levels: int, place: Ints)
     count = np.zeros((offset.size - 1) * levels + 1, np.int64)
     for j in range(jobs):
         count[place[j] + 1] += 1
-    slot = np.cumsum(count)
-    first = slot.copy()
+    for k in range(1, count.size):
+        count[k] += count[k - 1]
+    slot, first = count, count.copy()
     members = np.empty(jobs, np.int64)
     for j in range(jobs):
         members[slot[place[j]]] = j

@@ -9,6 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import compiled
+from gantline.solvers.sorted_search import first_not_below
 
 State = dict[str, Ints]
 Parts = tuple[Ints, Ints, Ints, Ints, Ints]
@@ -40,7 +41,7 @@ def recall(price: Ints, depth: Ints, jobs: Ints, kind: Ints, position: Ints, nam
             prices[t, k] = price[t, k]
     place = np.full(names.size, -1, np.int64)
     for j in range(names.size):
-        i = np.searchsorted(jobs, names[j])
+        i = first_not_below(jobs, 0, jobs.size, names[j])
         if i < jobs.size and jobs[i] == names[j] and position[i] <= kept:
             place[j] = kind[i] * levels + position[i] - 1
     return prices, depths, place
@@ -49,10 +50,20 @@ def recall(price: Ints, depth: Ints, jobs: Ints, kind: Ints, position: Ints, nam
 @compiled
 def remember(names: Ints, price: Ints, depth: Ints, place: Ints) -> Parts:
     """The prices in use and the places of the jobs that have one, jobs in order of their names."""
-    placed = np.flatnonzero(place >= 0)
-    placed = placed[np.argsort(names[placed], kind="mergesort")]
-    deepest = 0
+    count = deepest = 0
+    for j in range(place.size):
+        count += place[j] >= 0
     for t in range(depth.size):
         deepest = max(deepest, depth[t])
-    where = place[placed]
-    return price[:, :deepest].copy(), depth, names[placed], where // price.shape[1], where % price.shape[1] + 1
+    placed, named = np.empty(count, np.int64), np.empty(count, np.int64)
+    at = 0
+    for j in range(place.size):
+        if place[j] >= 0:
+            placed[at], named[at] = j, names[j]
+            at += 1
+    order = np.argsort(named, kind="mergesort")
+    jobs, kind, position = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    for i in range(count):
+        j = placed[order[i]]
+        jobs[i], kind[i], position[i] = names[j], place[j] // price.shape[1], place[j] % price.shape[1] + 1
+    return price[:, :deepest].copy(), depth, jobs, kind, position
