@@ -19,7 +19,7 @@ from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, halt, settle
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import InForce
-from gantline.engine.kept import Look
+from gantline.engine.kept import PlanReader
 from gantline.engine.option_rows import OptionRows
 from gantline.engine.repeats import Repeats
 from gantline.engine.speeds import Speeds
@@ -37,7 +37,7 @@ class Grants:
         self.holdings = Holdings(state)
         self.fluid = Fluid(state)
         self.in_force = InForce(state)
-        self.look = Look(state, self.in_force)
+        self.look = PlanReader(state, self.in_force)
         self.speeds = Speeds(state)
         self.repeats = Repeats(state)
         self.left: set[int] = set()  # rows whose company has changed

@@ -39,7 +39,7 @@ class Seen(NamedTuple):
     places: Ints  # of those who wait, in the plan
 
 
-class Look:
+class PlanReader:
     """Looks at plans, one after the other."""
 
     def __init__(self, state: State, force: InForce) -> None:

@@ -12,7 +12,7 @@ from gantline.drivers.dense import _records, _write_back, fits_dense
 from gantline.drivers.loop_clock import LoopClock
 from gantline.drivers.python_keys import loop
 from gantline.drivers.python_keys.by_job import Questions
-from gantline.drivers.python_keys.record_loop import Asked, Everything, Given, run_in_order, run_with_stops
+from gantline.drivers.python_keys.record_loop import Addressees, AsSubmitted, Everything, run_in_order, run_with_stops
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -57,9 +57,9 @@ def run_on_records(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> t
     work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion)
     key, setting = Key(k.coefficients(LinearKey(priority=1.0)), np.zeros(0)), LoopSetting(state.SI, state.SF, t.options.F)
     number = np.zeros(ls.COUNTS + 1, dtype=np.int64)
-    who = Asked(np.zeros(rows + 1, dtype=np.int64), np.zeros(loop.PLACES, dtype=np.int64), np.zeros(width + 1, dtype=np.int64))
+    who = Addressees(np.zeros(rows + 1, dtype=np.int64), np.zeros(loop.PLACES, dtype=np.int64), np.zeros(width + 1, dtype=np.int64))
     tape, said = asked.tape(None)
-    given, run = Given(t.F, t.I), run_with_stops if state.SI[s.S_PREEMPT] else run_in_order
+    given, run = AsSubmitted(t.F, t.I), run_with_stops if state.SI[s.S_PREEMPT] else run_in_order
     how, time, checked = who.how, clock.time, 1
     how[loop.UNTIL_CHECK] = asked.first_check
     until = asked.valid_until(0.0)

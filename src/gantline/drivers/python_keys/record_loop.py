@@ -42,14 +42,14 @@ PREEMPTS = True  # whether gangs may be stopped; known when it is compiled (`var
 _ALL_ASKED = 4
 
 
-class Given(NamedTuple):
+class AsSubmitted(NamedTuple):
     """Columns that no event changes."""
 
     F: Floats
     I: Ints
 
 
-class Asked(NamedTuple):
+class Addressees(NamedTuple):
     """Who is asked about."""
 
     rows: Ints
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
 
 
 @kernel
-def _arrive(jobs: Records, asked: Asked, number: Ints, now: float, load_limit: float) -> None:
+def _arrive(jobs: Records, asked: Addressees, number: Ints, now: float, load_limit: float) -> None:
     """Let rows in that have arrived by `now`; they wait in front of the lanes until their keys are known."""
     f, i = jobs.f, jobs.i
     rows = f.shape[0]
@@ -81,7 +81,7 @@ def _arrive(jobs: Records, asked: Asked, number: Ints, now: float, load_limit: f
 
 
 @kernel
-def _list_changed(h: Heaps, asked: Asked, number: Ints) -> int:
+def _list_changed(h: Heaps, asked: Addressees, number: Ints) -> int:
     """Those who run, where they can be stopped; those who were; those who have just come."""
     count = 0
     if PREEMPTS:
@@ -98,7 +98,7 @@ def _list_changed(h: Heaps, asked: Asked, number: Ints) -> int:
 
 
 @kernel
-def _list_all(jobs: Records, asked: Asked, number: Ints) -> int:
+def _list_all(jobs: Records, asked: Addressees, number: Ints) -> int:
     """Everybody who is inside, in order of arrival; who runs only where that matters."""
     count = 0
     for row in range(number[ls.HELD]):
@@ -110,7 +110,7 @@ def _list_all(jobs: Records, asked: Asked, number: Ints) -> int:
 
 
 @kernel
-def _gather(jobs: Records, given: Given, tape: Tape, asked: Asked, count: int, now: float) -> None:
+def _gather(jobs: Records, given: AsSubmitted, tape: Tape, asked: Addressees, count: int, now: float) -> None:
     """What the policy reads of these rows, as it sees it."""
     f, i, rows, real, whole = jobs.f, jobs.i, asked.rows, tape.real, tape.whole
     asked.how[lp.COUNT] = count
@@ -158,7 +158,7 @@ def _gather(jobs: Records, given: Given, tape: Tape, asked: Asked, count: int, n
 
 
 @kernel
-def _take_keys(jobs: Records, qs: Lanes, tape: Tape, asked: Asked, number: Ints) -> bool:
+def _take_keys(jobs: Records, qs: Lanes, tape: Tape, asked: Addressees, number: Ints) -> bool:
     """Enter what the policy has said; False: a key is no number, or infinite."""
     said, count = tape.code[tape.code.shape[0] - 1, p.OUT], asked.how[lp.COUNT]
     for at in range(count):
@@ -181,7 +181,7 @@ def _take_keys(jobs: Records, qs: Lanes, tape: Tape, asked: Asked, number: Ints)
 
 
 @kernel
-def _as_before(jobs: Records, tape: Tape, asked: Asked) -> bool:
+def _as_before(jobs: Records, tape: Tape, asked: Addressees) -> bool:
     """Whether the policy, asked about all, says what it has said before."""
     said, same = tape.code[tape.code.shape[0] - 1, p.OUT], True
     for at in range(asked.how[lp.COUNT]):
@@ -190,7 +190,7 @@ def _as_before(jobs: Records, tape: Tape, asked: Asked) -> bool:
 
 
 @kernel
-def _note_stopped(jobs: Records, work: Pass, asked: Asked) -> None:
+def _note_stopped(jobs: Records, work: Pass, asked: Addressees) -> None:
     """Those who have lost their devices for good in the last pass."""
     count = 0
     for place in range(work.number[w.AT_VICTIMS]):
@@ -212,9 +212,9 @@ class Everything(NamedTuple):
     setting: LoopSetting
     key: Key
     work: Pass
-    given: Given
+    given: AsSubmitted
     tape: Tape
-    asked: Asked
+    asked: Addressees
     number: Ints
     clock: LoopClock
 
