@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Collection
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from gantline.core.errors import UsageError
 Memory = Any
 DEEPEST = 64  # levels of lists and dictionaries within each other
 LARGEST = 32 * 2**20  # bytes; a decision is stored with its memory
+_NUMBERS = frozenset({bool, int, float, type(None), np.int64, np.float64})
 _AS_THEY_ARE = frozenset((bool, int, str, type(None)))  # JSON holds them without a word about their type
 _NUMBERS = frozenset((bool, int, float, type(None)))  # of no size but their place in a list
 
@@ -30,24 +32,24 @@ def check(value: Memory) -> None:
         item, depth = left.pop()
         if depth > DEEPEST:
             raise UsageError(f"memory is nested more than {DEEPEST} levels deep", fix="keep flat lists and dictionaries")
-        inner: Iterable[Any] = ()
+        inner: Collection[Any] = ()
         if isinstance(item, dict):
-            size, inner = size + 64 * len(item), [*item.values(), *item]
+            size, inner = size + 64 * len(item), item.values()
+            if not all(map(isinstance, item, repeat(str))) or any(map(str.startswith, item, repeat("__"))):
+                plain(value)  # names the path
+            size += sum(map(len, item))
         elif isinstance(item, (list, tuple)):
             size, inner = size + 16 * len(item), item
-            if depth < DEEPEST and _NUMBERS.issuperset(map(type, item)):  # long lists mostly hold nothing else
-                inner = ()
         elif isinstance(item, np.ndarray) and item.dtype != object:
             size += item.nbytes
         elif isinstance(item, str):
             size += len(item)
         elif item is not None and not isinstance(item, (bool, int, float, np.integer, np.floating)):
-            plain(value)  # names the path
+            plain(value)
         if size > LARGEST:
             raise UsageError(f"memory is larger than {LARGEST // 2**20} MB", fix="keep what the next decision needs; drop jobs that ended")
-        left += [(one, depth + 1) for one in inner]
-        if isinstance(item, dict) and not all(isinstance(key, str) and not key.startswith("__") for key in item):
-            plain(value)
+        if depth == DEEPEST or not _NUMBERS.issuperset(map(type, inner)):  # numbers by the thousand are common, and need no second look
+            left += [(one, depth + 1) for one in inner]
 
 
 def plain(value: Any, path: str = "memory") -> Any:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import Policy
@@ -39,7 +40,7 @@ class FairShare(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs = snapshot.jobs
-        usage, charged = self._usage(snapshot)
+        usage, rows, spent = self._usage(snapshot)
         rank = jobs.arrival / (snapshot.now + 1.0)  # within [0, 1]: settles order inside an account
         scale = 2.0
         for account in reversed(self.by.split(",")):
@@ -54,26 +55,34 @@ class FairShare(Policy):
             position[np.lexsort((np.arange(len(names)), share))] = np.arange(len(names))
             rank = position[codes] * scale + rank
             scale *= len(names) + 1.0
-        memory = {"usage": usage, "charged": charged, "at": snapshot.now}
+        memory = {"usage": usage, "rows": rows, "spent": spent, "at": snapshot.now}
         return Plan.rank(rank, misfit=Misfit.SKIP, preempt=self.preempt, memory=memory)
 
-    def _usage(self, snapshot: Snapshot) -> tuple[dict[str, float], dict[str, float]]:
-        """Decayed GPU-seconds per account, and what each active job has been charged so far."""
-        memory: dict[str, Any] = snapshot.memory or {"usage": {}, "charged": {}, "at": snapshot.now}
-        fade = 1.0 if math.isinf(self.half_life) else 0.5 ** ((snapshot.now - memory["at"]) / self.half_life)
-        usage = {name: value * fade for name, value in memory["usage"].items() if value * fade > 1e-6}
-        before, charged = memory["charged"], {}
+    def _usage(self, snapshot: Snapshot) -> tuple[dict[str, float], Ints, Floats]:
+        """Decayed GPU-seconds per account, and the active jobs that have been charged, each with how much."""
         jobs, users, queues = snapshot.jobs, snapshot.users, snapshot.queues
         ran = np.flatnonzero(jobs.attained_gpu > 0.0)  # most of those who wait have never run
-        columns = (column[ran].tolist() for column in (jobs.rows, jobs.user, jobs.queue, jobs.attained_gpu))
-        for row, user, queue, spent in zip(*columns):
-            job = str(row)
-            fresh = spent - before.get(job, 0.0)
-            charged[job] = spent
-            if fresh > 0.0:
-                for account in (f"user:{users[user]}", f"queue:{queues[queue]}"):
-                    usage[account] = usage.get(account, 0.0) + fresh
-        return usage, charged
+        rows, spent = jobs.rows[ran], jobs.attained_gpu[ran]
+        memory: dict[str, Any] = snapshot.memory or {"usage": {}, "rows": rows[:0], "spent": spent[:0], "at": snapshot.now}
+        fade = 1.0 if math.isinf(self.half_life) else 0.5 ** ((snapshot.now - memory["at"]) / self.half_life)
+        usage = {name: value * fade for name, value in memory["usage"].items() if value * fade > 1e-6}
+        fresh = spent - _known(memory["rows"], memory["spent"], rows)
+        new = np.flatnonzero(fresh > 0.0)
+        columns = (column.tolist() for column in (jobs.user[ran[new]], jobs.queue[ran[new]], fresh[new]))
+        for user, queue, more in zip(*columns):
+            for account in (f"user:{users[user]}", f"queue:{queues[queue]}"):
+                usage[account] = usage.get(account, 0.0) + more
+        return usage, rows, spent
+
+
+def _known(rows: Ints, values: Floats, asked: Ints) -> Floats:
+    """The values of the rows asked for, both in ascending order; zero where there is none."""
+    at = np.searchsorted(rows, asked)
+    there = at < len(rows)
+    there[there] = rows[at[there]] == asked[there]
+    found = np.zeros(len(asked))
+    found[there] = values[at[there]]
+    return found
 
 
 def _weight(snapshot: Snapshot, queue: str) -> float:
