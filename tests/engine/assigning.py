@@ -61,7 +61,8 @@ class Breathers(Policy):
     pace: float = 100.0
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        left, wanted, beat = int(snapshot.cluster.capacity.sum()), [], int(snapshot.now // self.pace)
+        left, wanted = int(snapshot.cluster.capacity.sum()), []
+        beat = int(snapshot.now / self.pace + 1e-9)  # 3 * 0.7 // 0.7 is 2
         for job, gpus in enumerate(snapshot.jobs.gpus.tolist()):
             size = 1 + (beat + job) % gpus
             if size <= left:

@@ -97,6 +97,12 @@ def test_other_databases_are_refused(url: str, words: str) -> None:
         SqlStore.open(url)
 
 
+def test_a_database_without_its_driver_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(UsageError, match=r"needs psycopg .*pip install 'gantline\[postgresql\]'"):
+        SqlStore.open("postgresql://127.0.0.1:1/none")
+
+
 def test_a_password_is_never_told() -> None:
     with pytest.raises(UnreachableError) as failure:
         SqlStore.open("postgresql://ana:sesame@127.0.0.1:1/none?connect_timeout=2")

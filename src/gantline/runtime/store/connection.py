@@ -132,7 +132,10 @@ class Connections:
 
 def _engine(url: URL, *, one: bool = False) -> Engine:
     if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=not one, pool_size=1 if one else 5)
+        try:
+            return create_engine(url, pool_pre_ping=not one, pool_size=1 if one else 5)
+        except ModuleNotFoundError as error:
+            raise UsageError(f"needs {error.name}", where=spelled(url), fix="pip install 'gantline[postgresql]'") from None
     options: dict[str, Any] = {"poolclass": StaticPool} if one else {}
     found = create_engine(url, connect_args={"check_same_thread": False, "timeout": 30}, **options)
 

@@ -69,7 +69,7 @@ def read(
         frame = frame.with_columns(kind=category.replace(_KINDS))
     if app.is_in(_HYBRID).any():
         told = pl.col("kind") if "kind" in frame.columns else pl.lit("")
-        frame = frame.with_columns(kind=pl.when(app.is_in(_HYBRID) & (told == "")).then(pl.lit("hybrid")).otherwise(told))
+        frame = frame.with_columns(kind=pl.when((told == "") & pl.lit(app.is_in(_HYBRID))).then(pl.lit("hybrid")).otherwise(told))
     others = [column for column in raw.frame if column.name not in (*_COLUMNS, "category")]
     sieve = Sieve(frame.with_columns(others), raw)
     if first:
