@@ -20,7 +20,6 @@ from gantline.core.errors import UsageError
 Memory = Any
 DEEPEST = 64  # levels of lists and dictionaries within each other
 LARGEST = 32 * 2**20  # bytes; a decision is stored with its memory
-_NUMBERS = frozenset({bool, int, float, type(None), np.int64, np.float64})
 _AS_THEY_ARE = frozenset((bool, int, str, type(None)))  # JSON holds them without a word about their type
 _NUMBERS = frozenset((bool, int, float, type(None)))  # of no size but their place in a list
 
