@@ -66,4 +66,4 @@ def scratch_for(jobs: int, layout: Layout, jump: Small) -> Scratch:
 @cache
 def factors(words: int, jobs: int) -> Words:
     """An odd number for every word of an allocation, without pattern."""
-    return np.random.Generator(np.random.Philox(key=1)).integers(1 << 63, size=(words, jobs), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    return np.random.Generator(np.random.Philox(1)).integers(1 << 63, size=(words, jobs), dtype=np.uint64) * np.uint64(2) + np.uint64(1)
