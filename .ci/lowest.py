@@ -7,7 +7,10 @@ import tomllib
 from pathlib import Path
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-wanted = [*project["dependencies"], *(one for extra in ("plot", "live", "postgresql", "test") for one in project["optional-dependencies"][extra])]
+wanted = [
+    *project["dependencies"],
+    *(one for extra in ("plot", "live", "postgresql", "test") for one in project["optional-dependencies"][extra]),
+]
 for requirement in wanted:
     if found := re.match(r"^([A-Za-z0-9_.-]+)(?:\[\w+\])?\s*>=\s*([0-9.]+)", requirement):
         version = found[2]

@@ -46,6 +46,8 @@ def test_a_run_that_lost_turns_and_jobs_never_wins(folder: Path, capsys: pytest.
     assert "beats" not in told.out
     assert MARK in told.out
     assert "decisions were lost" in told.err
+    assert "the policy raised ValueError: too much" in told.err
+    assert "lucky.py:8" in told.err
     assert "nan" not in told.out
     assert "jobs did not end" in told.err
     results = pl.read_parquet(folder / "kept" / "results.parquet")

@@ -149,6 +149,14 @@ def test_an_answer_and_a_mistake_in_time_begin_the_count_of_late_answers_anew() 
     assert lose(turns, 1)
 
 
+def test_a_policy_that_cannot_be_made_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from gantline import Policy\nclass Mine(Policy):\n    def __init__(self):\n        raise RuntimeError('no')\n"
+    )
+    with pytest.raises(UsageError, match=r"policy 'Mine': cannot be made: RuntimeError: no \(.*mine.py:4\)"):
+        load_policy(str(tmp_path / "mine.py"))
+
+
 def test_a_file_that_is_never_loaded_is_interrupted_at_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "LOADING", 0.02)
     (tmp_path / "endless.py").write_text("x = 1\nwhile True:\n    x += 1\n")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core.errors import UsageError, near
+from gantline.core.errors import GantlineError, UsageError, near
 from gantline.core.plan import Misfit, Plan
 from gantline.core.snapshot import Snapshot
 
@@ -139,7 +139,18 @@ def build(policy: type[Policy], settings: dict[str, Any]) -> Policy:
             fix = near(name, known) if known else "it has no parameters"
             raise UsageError(f"no parameter '{name}'", where=where, fix=fix)
         values[name] = _convert(policy, name, hints[name], value)
-    return policy(**values)
+    try:
+        return policy(**values)
+    except GantlineError:
+        raise
+    except Exception as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        file = trace.tb_frame.f_code.co_filename if trace is not None else ""
+        place = f" ({file}:{trace.tb_lineno})" if trace is not None and file not in (__file__, "<string>") else ""
+        what = f"cannot be made: {type(error).__name__}: {error}{place}"
+        raise UsageError(what, where=f"policy '{policy.name or policy.__name__}'") from error
 
 
 def _convert(policy: type[Policy], name: str, hint: Any, value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from gantline.experiment.results import same_runs
 from gantline.experiment.task import DONE
@@ -17,11 +18,16 @@ _SHOWN = 5
 def warnings_of(sweep: Sweep) -> list[str]:
     """A sentence for each of the first runs in doubt, and how many there are."""
     done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
-    doubtful = [(case, doubts_of(summary)) for case, summary in done if doubts_of(summary)]
-    told = [f"{case.name}: {'; '.join(doubts)}" for case, doubts in doubtful[:_SHOWN]]
+    doubtful = [(case, summary) for case, summary in done if doubts_of(summary)]
+    told = [f"{case.name}: {'; '.join(doubts_of(summary))}{_first(summary)}" for case, summary in doubtful[:_SHOWN]]
     if len(doubtful) > _SHOWN:
         told.append(f"{len(doubtful)} of {len(done)} runs are in doubt like this; they are marked (!) and never win")
     return told
+
+
+def _first(summary: Mapping[str, Any]) -> str:
+    """What went wrong first, with the line of the policy's file."""
+    return f"; first, at {summary['first_incident']}" if summary.get("first_incident") else ""
 
 
 def notes_of(sweep: Sweep) -> list[str]:

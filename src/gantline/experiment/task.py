@@ -72,6 +72,8 @@ def _perform(task: Task) -> dict[str, Any]:
     run = run_setting(task.setting)
     if task.name:
         run.summary["name"] = task.name
+    if run.incidents:
+        run.summary["first_incident"] = run.incidents[0]
     return store_result(Path(task.folder), task.hash, frames_of(run), keep_run=task.keep_run)
 
 
