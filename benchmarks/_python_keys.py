@@ -87,6 +87,12 @@ class TiresiasByJob(ByJob, WrittenTiresias):
 BY_JOB: dict[str, Policy] = {"fifo": FifoByJob(), "srtf": SrtfByJob(), "las": LasByJob(), "tiresias": TiresiasByJob()}
 
 
+def of_all(policy: Policy) -> Policy:
+    """The same policy, which does not say so and is asked about all jobs."""
+    kind = type(policy)
+    return type(f"{kind.__name__}OfAll", (kind,), {"per_job": False, "__module__": __name__})()
+
+
 class Wfp(OrderPolicy):
     """Waiting over estimated time, cubed, times the size (Tang et al., CLUSTER 2009): all keys move all the time."""
 

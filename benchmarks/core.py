@@ -29,7 +29,7 @@ from typing import Any
 
 from benchmarks._growth import grown
 from benchmarks._measure import History, machine, timed
-from benchmarks._python_keys import BY_JOB, WRITTEN, keys_table, undeclared
+from benchmarks._python_keys import BY_JOB, WRITTEN, keys_table, of_all
 from benchmarks._start import start_table
 
 from gantline import Trace, simulate
@@ -96,7 +96,7 @@ def philly_table(quick: bool, history: History) -> None:
     print(f"policy     floor    loop  {ours}   python-key  ratio   by job  ratio   asked  ratio")
     for label, (name, settings) in POLICIES.items():
         policy = make_policy(name, settings)
-        for kind in (policy, BY_JOB[label], undeclared(policy)):
+        for kind in (policy, BY_JOB[label], of_all(BY_JOB[label])):
             simulate(trace.frame.head(50), "64x8", kind, placement="consolidated", round=60)  # compile
         floor, floor_loop, told_by_floor = run_floor(program, label, trace, 512, 60.0) if program else (math.nan, math.nan, [])
         counted, inside, run = timed(trace, "64x8", policy, round=60, placement="first-free")
@@ -104,7 +104,7 @@ def philly_table(quick: bool, history: History) -> None:
         placed, inside_placed, _ = timed(trace, "64x8", policy, round=60, placement="consolidated")
         python = [
             timed(trace, "64x8", kind, times, round=60, placement="first-free")
-            for kind, times in ((WRITTEN[label], 3), (BY_JOB[label], 3), (undeclared(policy), 1))
+            for kind, times in ((WRITTEN[label], 3), (BY_JOB[label], 3), (of_all(BY_JOB[label]), 1))
         ]
         assert {told.summary["log_hash"] for *_, told in python} == {run.summary["log_hash"]}
         written, by_job, asked = (seconds for seconds, *_ in python)

@@ -12,6 +12,7 @@ import pytest
 from tests.simulator.small_runs import draw
 
 from gantline import OrderPolicy, Run, Snapshot, simulate
+from gantline.core.plan import Misfit
 from gantline.drivers.python_keys import choose
 from gantline.drivers.python_keys.read import read_key
 from gantline.simulator.key_form import key_form, usual_state
@@ -43,6 +44,14 @@ class Patient(Written):
 
 class AskedPatient(Asked):
     preempt = False
+
+
+class Strict(Patient):
+    misfit = Misfit.STOP
+
+
+class AskedStrict(AskedPatient):
+    misfit = Misfit.STOP
 
 
 READ: dict[str, Callable[[Any], Any]] = {
@@ -108,6 +117,7 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "not a number": lambda s: s.jobs.deadline,
     "outside of the table": lambda s: SHARES[np.searchsorted(LIMITS, s.jobs.attained) + (s.jobs.attained > 90)],
     "words": lambda s: s.jobs.arrival + 0.0 * len(str(s.jobs.arrival)),
+    "reasons": lambda s: [float(reason) + 1e-9 * came for reason, came in zip(s.jobs.reason, s.jobs.arrival)],
 }
 
 
@@ -152,9 +162,10 @@ def test_so_it_may_where_jobs_have_several_ways_to_run(name: str) -> None:
 @pytest.mark.parametrize("name", ASKED)
 def test_any_other_key_is_asked(name: str) -> None:
     for number in (6101, 6103):
-        read, asked, calls = both(Written, Asked, ASKED[name], number)
-        assert read == asked
-        assert calls > 1
+        for kinds in ((Written, Asked), (Strict, AskedStrict)):
+            read, asked, calls = both(*kinds, ASKED[name], number)
+            assert read == asked
+            assert calls > 1
 
 
 def test_nobody_is_asked_while_all_who_wait_ask_for_more_than_is_free() -> None:

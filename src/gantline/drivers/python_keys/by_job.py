@@ -1,4 +1,4 @@
-"""Questions to a policy that says that its key looks at each job by itself: only about jobs whose keys may have changed."""
+"""Questions to a policy that is a key: about all jobs or, where it says that it looks at each by itself, those that may have changed."""
 
 from __future__ import annotations
 
@@ -29,25 +29,30 @@ class _Nothing:
 class Questions:
     """One policy, what it has read so far, and until when its order holds.
 
-    It is first asked about all jobs of the run, before anything has happened: if it reads nothing that ever changes, that answer is for
-    good (`lasting`).
+    One that looks at each job by itself is first asked about all jobs of the run, before anything has happened: if it reads nothing that
+    ever changes, that answer is for good (`lasting`).
     """
 
     first_check: ClassVar[int] = 1  # the decision at which all are asked about for the first time, to see that it is as it says
 
-    def __init__(self, policy: OrderPolicy, state: State, within: Within) -> None:
-        self._policy, self._state, self.within = policy, state, within
+    def __init__(self, policy: OrderPolicy, state: State, within: Within, *, by_job: bool = True) -> None:
+        self._policy, self._state, self.within, self.by_job = policy, state, within, by_job
         self.reads = Reads(state)
         self.decision = 1
         self._jobs = WatchedJobs(state.tables.lent, self.reads)
         self._snapshot = WatchedSnapshot(state, self._jobs, self.reads, lambda: self.decision)
         self.constant, self._until = self._constant_until()
         self.ready: dict[Column, NDArray[Any]] = {}
+        self.lasting = self._lasting() if by_job else None
+        self.reads.reasons = not by_job
+
+    def _lasting(self) -> Floats | None:
+        """The keys of all jobs of the run, if nothing that they are made of ever changes."""
         with np.errstate(all="ignore"):
-            first = self.ask(np.arange(state.tables.F.shape[1], dtype=np.int64), 0.0)
+            first = self.ask(np.arange(self._state.tables.F.shape[1], dtype=np.int64), 0.0)
         holds = self.constant and (self._until is None or self._until == math.inf)
         known = first is not None and not self.reads.moves and holds and not np.isnan(first).any()
-        self.lasting = first if known else None
+        return first if known else None
 
     def ask(self, rows: Ints, now: float) -> Floats | None:
         """The keys of these rows; None: the policy must be asked for all, be it to see what it did wrong."""
@@ -73,11 +78,10 @@ class Questions:
         except BaseException:
             return False, None
 
-    def valid_until(self, now: float) -> float | None:
+    def valid_until(self) -> float | None:
         """When the order might change although nothing happens; NaN: it does not say; None: as in `ask`."""
         said = self._until
         if not self.constant:
-            self._state.now = now
             try:
                 said = self.within(lambda: self._policy.valid_until(self._state.snapshot()))
                 said = None if said is None else float(said)
@@ -87,7 +91,7 @@ class Questions:
                 return None
             if said is not None and math.isnan(said):
                 return None
-        elif said is None and not self.reads.moves:
+        elif said is None and not self.reads.moves and self.by_job:
             said = math.inf
         return math.nan if said is None else said
 

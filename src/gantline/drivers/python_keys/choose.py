@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from gantline.core.policy import OrderPolicy
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.declared import run_read
+from gantline.drivers.python_keys.by_job import Questions
 from gantline.drivers.python_keys.loop import NOT_BEGUN
 from gantline.drivers.python_keys.read import may_be_asked, read_key
-from gantline.drivers.python_keys.run import LoopEnd, run_asked, run_by_job, run_written
+from gantline.drivers.python_keys.run import LoopEnd, run_asked, run_by_key, run_written
 from gantline.engine.engine import Engine
 
 
@@ -20,4 +24,12 @@ def run_key(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
     if not may_be_asked(engine.policy, engine.state):
         return LoopEnd(NOT_BEGUN)
     with engine.asked_often():
-        return run_asked(engine, bounds) if read.by_job is None else run_by_job(engine, read.by_job, bounds)
+        if read.by_job is not None:
+            return run_by_key(engine, read.by_job, bounds)
+        if isinstance(engine.policy, OrderPolicy) and type(engine.policy).decide is OrderPolicy.decide:
+            return run_by_key(engine, Questions(engine.policy, engine.state, engine.guard or _plainly, by_job=False), bounds)
+        return run_asked(engine, bounds)
+
+
+def _plainly(call: Any) -> Any:
+    return call()

@@ -33,8 +33,8 @@ AGES, UNTIL_CHECK, IDLE, READY, WHO, COUNT, STEPS, PASSES, PLACES = range(9)
 OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are heard
 # of READY: nothing has been done; rows are asked about; all keys are there; others have come so far that rows can be asked about
 BEFORE, ASKED, KNOWN, BEGUN = range(4)
-# of WHO: the tape; the policy, for all jobs at once; the policy, for each job by itself
-TAPE, POLICY, POLICY_BY_JOB = range(3)
+# of WHO: the tape; the policy, which makes whole plans; its key for each job by itself; its key for all jobs at once
+TAPE, POLICY, KEY_BY_JOB, KEY_OF_ALL = range(4)
 # ask the policy before this decision; it must be asked from here on; nothing is to come; the loop cannot run this; ask about some rows;
 # another loop can go on
 CHECK, ASK, STALLED, NOT_BEGUN, KEYS, LEAVE = 3, 4, 5, 6, 7, 8
@@ -65,18 +65,23 @@ def _rank(t: Matrices, lists: Lists, now: float, tape: Tape, how: Ints, fresh: I
 
 @kernel
 def _gather(t: Matrices, lists: Lists, now: float, tape: Tape, how: Ints, fresh: Ints) -> None:
-    """List the rows whose keys may have changed, and what the policy reads of them."""
+    """List the rows whose keys may have changed, or all in order of arrival, and what the policy reads of them."""
     running, waiting, stale = lists.running, lists.waiting, tape.stale
     count = lists.number[ls.RUNNING]
-    for place in range(count):
-        fresh[place] = running[place]
-        stale[running[place]] = True  # it will have another key when it waits
-    for place in range(lists.number[ls.WAITING]):
-        row = waiting[place]
-        if stale[row] or how[AGES] == 1:
-            stale[row] = False
-            fresh[count] = row
-            count += 1
+    if how[WHO] == KEY_OF_ALL:
+        count = lists.number[ls.ACTIVE]
+        for place in range(count):
+            fresh[place] = lists.active[place]
+    else:
+        for place in range(count):
+            fresh[place] = running[place]
+            stale[running[place]] = True  # it will have another key when it waits
+        for place in range(lists.number[ls.WAITING]):
+            row = waiting[place]
+            if stale[row] or how[AGES] == 1:
+                stale[row] = False
+                fresh[count] = row
+                count += 1
     for k in range(tape.code.shape[0] - 1):
         load(t, fresh, 0, count, now, tape, k)
     tape.counts[2] += count
@@ -85,24 +90,13 @@ def _gather(t: Matrices, lists: Lists, now: float, tape: Tape, how: Ints, fresh:
 
 @kernel
 def _take_keys(t: Matrices, tape: Tape, how: Ints, fresh: Ints) -> bool:
-    """Enter what the policy has said; False: a key is not a number."""
-    said, good = tape.code[tape.code.shape[0] - 1, OUT], True
+    """Enter what the policy has said, if all of it are numbers."""
+    said = tape.code[tape.code.shape[0] - 1, OUT]
     for i in range(how[COUNT]):
-        key = tape.real[said, i]
-        t.F[c.KEY, fresh[i]] = key
-        good = good and key == key
-    return good
-
-
-@kernel
-def _take_all(t: Matrices, lists: Lists, tape: Tape) -> bool:
-    """The same for all who are inside, in order of arrival; nothing is entered unless all are numbers."""
-    said, count = tape.code[tape.code.shape[0] - 1, OUT], lists.number[ls.ACTIVE]
-    for i in range(count):
         if np.isnan(tape.real[said, i]):
             return False
-    for i in range(count):
-        t.F[c.KEY, lists.active[i]] = tape.real[said, i]
+    for i in range(how[COUNT]):
+        t.F[c.KEY, fresh[i]] = tape.real[said, i]
     return True
 
 
@@ -197,20 +191,20 @@ def run_tape(
             count[lc.DECISIONS] += 1
             out[0], out[1], out[2] = 0, 0, lists.number[ls.WAITING]
         elif lists.number[ls.WAITING] > 0:
-            if (how[READY] == BEFORE or how[READY] == BEGUN) and how[WHO] == POLICY_BY_JOB:
+            if (how[READY] == BEFORE or how[READY] == BEGUN) and how[WHO] >= KEY_BY_JOB:
                 _gather(t, lists, now, tape, how, fresh)
                 how[READY] = ASKED
                 return KEYS
             if how[READY] != KNOWN:
                 if how[WHO] == TAPE and not _rank(t, lists, now, tape, how, fresh):
                     return ASK
-                if how[WHO] == POLICY_BY_JOB and not _take_keys(t, tape, how, fresh):
+                if how[WHO] >= KEY_BY_JOB and not _take_keys(t, tape, how, fresh):
                     return ASK
                 how[UNTIL_CHECK] -= 1
                 if how[UNTIL_CHECK] == 0:
                     how[READY] = KNOWN
                     return CHECK
-            if how[WHO] == POLICY and not _take_all(t, lists, tape):
+            if how[WHO] == POLICY and not _take_keys(t, tape, how, fresh):
                 return ASK
             count[lc.DECISIONS] += 1
             sort_rows(F, lists.running, lists.number[ls.RUNNING])

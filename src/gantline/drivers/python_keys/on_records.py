@@ -62,7 +62,7 @@ def run_on_records(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> t
     given, run = AsSubmitted(t.F, t.I), run_with_stops if state.SI[s.S_PREEMPT] else run_in_order
     how, time, checked = who.how, clock.time, 1
     how[loop.UNTIL_CHECK] = asked.first_check
-    until = asked.valid_until(0.0)
+    until = asked.valid_until()
     time[lc.VALID] = np.nan if until is None else until
     asked.reads.strict = True
     code = lc.NEED_LOG

@@ -293,12 +293,5 @@ def _run(everything: Everything) -> int:
 run_with_stops = _run
 _list_waiting = variant(_list_changed, "_list_waiting", PREEMPTS=False)
 _list_all_waiting = variant(_list_all, "_list_all_waiting", PREEMPTS=False)
-run_in_order = variant(
-    _run,
-    "run_in_order",
-    PREEMPTS=False,
-    walk=walk_without_stops,
-    _finish=_finish_without_ranks,
-    _list_changed=_list_waiting,
-    _list_all=_list_all_waiting,
-)
+_WITHOUT = {"walk": walk_without_stops, "_finish": _finish_without_ranks, "_list_changed": _list_waiting, "_list_all": _list_all_waiting}
+run_in_order = variant(_run, "run_in_order", PREEMPTS=False, **_WITHOUT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class _Loop:
     def end_uncounted(self, code: int) -> LoopEnd:
         """The end of a loop whose decisions nobody but itself has counted."""
         self.end(code)
-        self.state.decision += int(self.clock.number[lc.DECISIONS])
+        self.state.decision = self.decision - 1
         self.engine.decisions += int(self.clock.number[lc.DECISIONS])
         return LoopEnd(code)
 
@@ -120,43 +120,49 @@ def run_written(engine: Engine, written: Written, bounds: lc.LoopBounds) -> Loop
     return run.end_uncounted(code)
 
 
-def run_by_job(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> LoopEnd:
-    """The same with questions about those jobs whose keys may have changed: who runs, and who has come or been stopped.
+def run_by_key(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> LoopEnd:
+    """The same with questions: about those jobs whose keys may have changed (who runs, and who has come or been stopped), or about all.
 
-    On records, if they have what the policy reads; where they do not know on, the tables do.
+    The former on records, if they have what the policy reads; where they do not know on, the tables do. A policy that stops nobody is not
+    asked while all who wait ask for more than is free.
     """
+    state, clock, kind = engine.state, None, cast(type[OrderPolicy], type(engine.policy))
     if engine.guard is not None:
         asked.within = engine.guard
-    clock = None
-    if answers_on_records(engine.state, asked):
+    if asked.by_job and answers_on_records(state, asked):
         code, clock = run_on_records(engine, asked, bounds)
         if code != loop.LEAVE:
-            engine.state.decision += int(clock.number[lc.DECISIONS])
+            state.decision += int(clock.number[lc.DECISIONS])
             engine.decisions += int(clock.number[lc.DECISIONS])
             return LoopEnd(code)
     run = _Loop(engine, write(number(0.0), 0), bounds, clock)
     how, time = run.how, run.clock.time
-    how[loop.WHO], how[loop.READY] = loop.POLICY_BY_JOB, loop.BEFORE if clock is None else loop.BEGUN
-    how[loop.UNTIL_CHECK] = asked.first_check
+    how[loop.WHO] = loop.KEY_BY_JOB if asked.by_job else loop.KEY_OF_ALL
+    how[loop.READY] = loop.BEFORE if clock is None else loop.BEGUN
+    how[loop.PASSES] = int(kind.valid_until is OrderPolicy.valid_until)
+    how[loop.UNTIL_CHECK] = asked.first_check if asked.by_job else -1
     tape, said = asked.tape(None)
     run.use(tape)
-    code = run.go_on()
+    code, questions = run.go_on(), 0
     while code in (loop.KEYS, loop.CHECK):
         if code == loop.KEYS:
-            asked.decision = run.decision
-            count = how[loop.COUNT]
-            keys, until = asked.ask(run.fresh[:count], run.now), asked.valid_until(run.now)
+            name_blocked(state)  # by the last decision
+            state.now, state.decision = run.now, run.decision
+            asked.decision, count, questions = state.decision, how[loop.COUNT], questions + 1
+            keys, until = asked.ask(run.fresh[:count], state.now), asked.valid_until()
             if keys is None or until is None:
                 code = loop.ASK
                 break
+            if len(asked.reads.columns) > len(asked.ready):
+                tape, said = asked.tape(run.tape)
+                run.use(tape)
             said[:count] = keys
             how[loop.AGES], time[lc.VALID] = asked.reads.ages, until
+            if questions % _TOLD == 0:
+                run.tell()
         elif not run.holds():
             code = loop.ASK
             break
-        elif asked.reads.columns - asked.ready.keys():
-            tape, said = asked.tape(run.tape)
-            run.use(tape)
         code = run.go_on()
     return run.end_uncounted(code)
 
@@ -179,43 +185,34 @@ def _as_the_policy_says(engine: Engine, decision: int) -> bool:
 
 
 def run_asked(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
-    """Run to the end with a question at every decision, or until the policy says something else than an order.
-
-    A policy that is nothing but a key and stops nobody is not asked while all who wait ask for more than is free.
-    """
-    state, kind = engine.state, type(engine.policy)
+    """Run to the end with a question at every decision, or until the policy says something else than an order."""
+    state = engine.state
     run = _Loop(engine, write(number(0.0), 0), bounds)
     tape, _, said = write_columns((), state.tables.F.shape[1])
     run.use(tape)
-    plain = issubclass(kind, OrderPolicy) and (kind.decide, kind.valid_until) == (OrderPolicy.decide, OrderPolicy.valid_until)
-    run.how[loop.WHO], run.how[loop.PASSES] = loop.POLICY, int(plain)
+    run.how[loop.WHO] = loop.POLICY
     strict, switch, time = state.regime.strict, state.SI, run.clock.time
-    counted, questions, plan = engine.decisions, 0, None
+    plan = None
     code = run.go_on()
     while code == loop.CHECK:
         name_blocked(state)  # by the last decision
         state.now, run.how[loop.UNTIL_CHECK] = run.now, 1
-        questions += 1
-        if questions % _TOLD == 0:
+        if state.decision % _TOLD == 0:
             run.tell()
-        state.decision = run.decision - 1
-        engine.decisions = counted + int(run.clock.number[lc.DECISIONS])
         plan = engine.decide()
         if plan is None or not _only_ranks(plan):
             code = loop.ASK
             break
         ranking = plan.ranking
         assert ranking is not None
-        said[: len(ranking.key)] = ranking.key
+        count = run.how[loop.COUNT] = len(ranking.key)
+        run.fresh[:count], said[:count] = state.rows, ranking.key
         switch[s.S_PREEMPT], switch[s.S_MISFIT] = int(ranking.preempt or strict), 1 if strict else int(ranking.misfit)
         engine.valid_until = plan.valid_until
         time[lc.VALID] = math.nan if plan.valid_until is None else plan.valid_until
         code = run.go_on()
     run.end(code)
-    if code == loop.ASK:
-        return LoopEnd(code, (plan,))
-    state.decision, engine.decisions = run.decision - 1, counted + int(run.clock.number[lc.DECISIONS])
-    return LoopEnd(code)
+    return LoopEnd(code, (plan,) if code == loop.ASK else ())
 
 
 def _only_ranks(plan: Plan) -> bool:

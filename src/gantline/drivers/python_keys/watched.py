@@ -42,11 +42,15 @@ class Reads:
         self.moves = False  # something that is not fixed
         self.ages = False  # something that may change for a job that waits, although nothing happens to it
         self.strict = False  # nothing may be read that changes and has not been read before
+        self.reasons = False  # the reasons why jobs wait, which depend on how others fared, may be read
 
     def note(self, column: Column) -> None:
         """One more column."""
-        if column == ~c.REASON:
-            raise CannotReadError("the reasons why jobs wait")  # they depend on how others fared
+        if column == ~c.REASON:  # is not gathered beforehand, because some are entered afterwards
+            if not self.reasons:
+                raise CannotReadError("the reasons why jobs wait")
+            self.more()
+            return
         self.columns.add(column)
         self.moves = self.moves or column not in self.fixed
         self.ages = self.ages or column in _AGE
