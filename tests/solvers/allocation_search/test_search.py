@@ -79,7 +79,7 @@ def test_repair_makes_any_allocation_possible_and_adds_nothing(jobs: int, nodes:
     layout = layout_for(nodes, per_node)
     words, present = pack(rows, layout), np.zeros((layout.words, jobs), dtype=np.uint64)
     speedup, worth = np.ones((jobs, 2, nodes * per_node + 1)), np.empty((jobs, 2, nodes * per_node + 1, WORTHS))
-    problem = Problem(pack(capacity, layout), present, most, speedup, np.ones(jobs), 1.0, worth, -1.0, False, np.minimum(most, 16))
+    problem = Problem(pack(capacity, layout), present, most, speedup, np.ones(jobs), 1.0, worth, -1.0, False, np.minimum(most, 16), False)
     settle_one(seed, layout, Rules(avoid, 16), problem, words, scratch_for(jobs, layout, jumps(jobs)))
     after = unpack(words, layout)
     assert is_possible(after, capacity, most, avoid)
@@ -136,6 +136,16 @@ def test_one_job_with_one_device_ends_when_all_ways_are_known() -> None:
     found = search(world, np.full(3, 4), 1, size=10, generations=50)
     assert found.generations < 50
     assert found.best.sum() == 1
+
+
+@pytest.mark.parametrize("nodes", [4, 20])
+def test_who_holds_more_than_it_may_is_cut_back(nodes: int) -> None:
+    present = np.zeros((5, nodes), dtype=np.int64)
+    present[0] = 2  # everywhere, and it may have three devices and span three nodes
+    world = replace(demand(5, nodes, 4, present=present), most=np.full(5, 3))
+    found = search(world, np.full(nodes, 4), 1, size=20, generations=10, most_nodes=3)
+    assert (found.front.sum(axis=2) <= 3).all()
+    assert (found.best > 0).sum(axis=1).max() <= 3
 
 
 def test_nodes_that_are_too_large_are_refused() -> None:

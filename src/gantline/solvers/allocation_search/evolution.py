@@ -19,7 +19,7 @@ from gantline.solvers.allocation_search.fronts import (
     sort_by_objectives,
 )
 from gantline.solvers.allocation_search.scratch import Scratch, Small
-from gantline.solvers.allocation_search.settling import Problem, Rules, settle, tell_worth
+from gantline.solvers.allocation_search.settling import UNKNOWN, Problem, Rules, settle, tell_worth
 from gantline.solvers.allocation_search.variation import vary
 from gantline.solvers.allocation_search.words import Fields, Layout, Words, fields_of
 
@@ -58,7 +58,7 @@ def evolve(
         place = p.order[count]
         if i != place:
             _copy(p.rows[i], p.rows[place])
-        state, new = _enter(state, f, rules, problem, p, s, place, 0)
+        state, new = _enter(state, f, rules, problem, p, s, place, UNKNOWN)
         count += 1 if new else 0
     state, count = survive(state, p, 0, count, size)
     made = 1

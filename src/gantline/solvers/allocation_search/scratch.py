@@ -28,6 +28,7 @@ class Scratch(NamedTuple):
     word: Ints
     visit: Ints  # nodes in random order
     held: Ints  # devices of each job
+    suspects: Ints  # jobs that may have too much
     spread: Words  # per job: not zero if it spans nodes
     entries: Words  # per job, as are the following
     changed: Words
@@ -52,6 +53,7 @@ def scratch_for(jobs: int, layout: Layout, jump: Small) -> Scratch:
         np.zeros(layout.nodes, dtype=np.uint64),
         np.zeros(layout.nodes, dtype=np.int64),
         np.zeros(2 * layout.nodes, dtype=np.int64),
+        np.zeros(jobs, dtype=np.int64),
         np.zeros(jobs, dtype=np.int64),
         spread,
         entries,

@@ -110,6 +110,7 @@ def search(
         float(demand.power),
         bool(demand.count_nodes),
         np.minimum(most, most_nodes) if nodes > most_nodes else most,
+        bool(((demand.present.sum(axis=1) <= most) & ((demand.present > 0).sum(axis=1) <= most_nodes)).all()),
     )
     population, scratch = (workspace or Workspace()).made(size, jobs, layout)
     first = demand.present[None] if start is None or not len(start) else start[:size]

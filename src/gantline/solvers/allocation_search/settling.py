@@ -36,6 +36,7 @@ _29, _32 = np.uint64(29), np.uint64(32)
 
 # what an allocation of a job is worth: its speedup, and what it adds to the mean if the job's row changes, or (the next one) does not
 SPEEDUP, MOVED = 0, 1
+UNKNOWN: Final = -2  # in place of how many entries are to be drawn: none, and nothing is known of the rows
 WORTHS: Final = 4  # the last is empty, so that all that is told of an allocation lies in one line of the cache
 
 
@@ -59,6 +60,7 @@ class Problem(NamedTuple):
     power: float  # of the mean: -1 favours the slowest, 1 nobody
     count_nodes: bool  # whether the second objective is nodes in use, rather than how well they are used
     limit: Ints  # devices above which a job may have too many, or be on too many nodes
+    present_fits: bool  # whether nobody has so now
 
 
 @kernel
@@ -87,21 +89,19 @@ def settle(
 ) -> tuple[np.uint64, np.uint64, float, float]:
     """Draw so many chosen entries anew, make the allocation possible and judge it.
 
+    Rows of members keep within the limits of their jobs, so only those that are drawn are asked, unless all are `UNKNOWN`.
     The state afterwards, a hash of the rows, and the two objectives, both to be as small as possible.
     """
     late = state + np.uint64(max(chosen, 0)) * STEP  # for jobs that are cut back: after all entries that are drawn
-    if chosen > 0:
-        _draw(state, f, rows, problem.room, s)
-    spanning = _survey(f, rows, s)
-    same = True
-    if rules.avoid and spanning > 1 and _meet(f, rows, s):
+    suspects = _draw(state, f, problem, rows, s) if chosen > 0 else 0
+    if chosen == UNKNOWN or not problem.present_fits:
+        suspects = _suspect_all(f, problem, rows, s)
+    if rules.avoid and _find_spanning(f, rows, s) > 1:
         _part(f, rows, s)
-        same = False
-    if _any_above(s.held, problem.limit):
-        late = _cut_back_all(late, f, rules, problem, rows, s)
-        same = False
-    if not (_clip(f, rows, problem.room) and same):
-        _survey(f, rows, s)
+    for i in range(suspects):
+        late = _cut_back(late, f, rules, problem, rows, s.suspects[i], s.visit)
+    _clip(f, rows, problem.room)
+    _find_spanning(f, rows, s)
     mark, first, second = _judge(f, problem, rows, s)
     return late, mark, first, second
 
@@ -110,16 +110,18 @@ def settle(
 def settle_one(seed: int, layout: Layout, rules: Rules, problem: Problem, rows: Words, s: Scratch) -> tuple[float, float]:
     """Make one allocation possible; its objectives."""
     tell_worth(problem)
-    _, _, first, second = settle(np.uint64(seed), fields_of(layout), rules, problem, rows, 0, s)
+    _, _, first, second = settle(np.uint64(seed), fields_of(layout), rules, problem, rows, UNKNOWN, s)
     return first, second
 
 
 @kernel
-def _draw(state: np.uint64, f: Fields, rows: Words, room: Words, s: Scratch) -> None:
-    """Entries that were chosen become anything from what they are up to the whole node."""
+def _draw(state: np.uint64, f: Fields, problem: Problem, rows: Words, s: Scratch) -> int:
+    """Entries that were chosen become anything from what they are up to the whole node. How many jobs may have too much then."""
     words, jobs = rows.shape
+    count = 0
     for j in range(jobs):
         if s.some[j]:
+            held = 0
             for k in range(words):
                 row, rest = rows[k, j], s.chosen[k, j]
                 while rest:
@@ -127,46 +129,46 @@ def _draw(state: np.uint64, f: Fields, rows: Words, room: Words, s: Scratch) -> 
                     rest ^= bit
                     state += STEP
                     field = whole(f, bit)
-                    more = (room[k] & field) - (row & field) + (bit >> f.top)
+                    more = (problem.room[k] & field) - (row & field) + (bit >> f.top)
                     row += np.uint64(np.int64(uniform(state) * float(more))) & field  # whole devices, as they lie in the field
                 rows[k, j] = row
+                held += total(f, row)
+            s.suspects[count] = j
+            count += held > problem.limit[j]
+    return count
 
 
 @kernel
-def _survey(f: Fields, rows: Words, s: Scratch) -> int:
-    """How many devices each job has, and whether it spans nodes; how many of them do."""
+def _suspect_all(f: Fields, problem: Problem, rows: Words, s: Scratch) -> int:
+    """All jobs that may have too much; how many they are."""
     words, jobs = rows.shape
-    first, spanning = rows[0], 0
+    count = 0
+    for j in range(jobs):
+        held = 0
+        for k in range(words):
+            held += total(f, rows[k, j])
+        s.suspects[count] = j
+        count += held > problem.limit[j]
+    return count
+
+
+@kernel
+def _find_spanning(f: Fields, rows: Words, s: Scratch) -> int:
+    """Which jobs span nodes, into ``s.spread``; how many do, or more."""
+    words, jobs = rows.shape
+    first, count = rows[0], 0
     for j in range(jobs):
         here = tops(f, first[j])
-        several = without_lowest(here)
-        s.held[j] = total(f, first[j])
-        s.spread[j] = several
+        s.spread[j] = without_lowest(here)
         s.entries[j] = here
-        spanning += several != _NONE
+        count += without_lowest(here) != _NONE
     for k in range(1, words):
         more = rows[k]
         for j in range(jobs):
             here, before = tops(f, more[j]), s.entries[j]
-            s.held[j] += total(f, more[j])
             s.spread[j] |= without_lowest(here) | (here if before != _NONE else _NONE)
             s.entries[j] = before | here
-    return spanning if words == 1 else jobs  # among many nodes somebody nearly always does
-
-
-@kernel
-def _meet(f: Fields, rows: Words, s: Scratch) -> bool:
-    """Whether two jobs that span nodes meet on one."""
-    words, jobs = rows.shape
-    twice = _NONE
-    for k in range(words):
-        taken, row = _NONE, rows[k]
-        for j in range(jobs):
-            here, spans = tops(f, row[j]), s.spread[j] != _NONE
-            mine = here if spans else _NONE
-            twice |= taken & mine
-            taken |= mine
-    return bool(twice)
+    return count if words == 1 else jobs
 
 
 @kernel
@@ -193,17 +195,9 @@ def _any_above(held: Ints, limit: Ints) -> bool:
 
 
 @kernel
-def _cut_back_all(state: np.uint64, f: Fields, rules: Rules, problem: Problem, rows: Words, s: Scratch) -> np.uint64:
-    """Cut back who has too much; the state afterwards."""
-    for j in range(problem.most.size):
-        if s.held[j] > problem.limit[j]:
-            state = _cut_back(state, f, rows, j, problem.most[j], rules.most_nodes, s.visit)
-    return state
-
-
-@kernel
-def _cut_back(state: np.uint64, f: Fields, rows: Words, j: int, most: int, most_nodes: int, visit: Ints) -> np.uint64:
+def _cut_back(state: np.uint64, f: Fields, rules: Rules, problem: Problem, rows: Words, j: int, visit: Ints) -> np.uint64:
     """Keep a job's nodes in random order until its limit is reached, unless it keeps within it; the state afterwards."""
+    most, most_nodes = problem.most[j], rules.most_nodes
     words, count, held = rows.shape[0], 0, 0
     for k in range(words):
         held += total(f, rows[k, j])
@@ -231,18 +225,15 @@ def _cut_back(state: np.uint64, f: Fields, rows: Words, j: int, most: int, most_
 
 
 @kernel
-def _clip(f: Fields, rows: Words, room: Words) -> bool:
-    """No node gives more than it has; whether all had what they wanted."""
+def _clip(f: Fields, rows: Words, room: Words) -> None:
+    """No node gives more than it has."""
     words, jobs = rows.shape
-    less = _NONE
     for k in range(words):
         left, row = room[k] | f.high, rows[k]
         for j in range(jobs):
             rest = after(f, left, row[j])
-            less |= row[j] ^ (left - rest)
             row[j] = left - rest
             left = rest
-    return not less
 
 
 @kernel
@@ -252,8 +243,10 @@ def _judge(f: Fields, problem: Problem, rows: Words, s: Scratch) -> tuple[np.uin
     mark, in_use, nodes, mean, summed = _NONE, 0, 0, 0.0, 0.0
     for k in range(words):
         row, now, factor, used, before = rows[k], problem.present[k], s.factor[k], _NONE, earlier(k)
+        kept = np.int64(before)
         for j in range(jobs):
             used |= row[j]
+            s.held[j] = (s.held[j] & kept) + total(f, row[j])
             s.changed[j] = (s.changed[j] & before) | (row[j] ^ now[j])
             mark += (row[j] ^ (row[j] >> _29)) * factor[j]
         used = tops(f, used)
