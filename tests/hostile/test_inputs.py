@@ -86,6 +86,24 @@ def test_a_parquet_file_that_grows_without_measure_and_a_device_are_stopped(tmp_
         Trace.load("/dev/zero")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["simulate", "in.csv", "--cluster", "1x1", "--policy", "fifo", "--jobs-out", "./in.csv"],
+        ["trace", "check", "in.csv", "--repair", "in.csv"],
+        ["trace", "scale", "in.csv", "in.csv", "--load", "2"],
+    ],
+)
+def test_what_is_read_is_not_written_over(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.csv").write_text("job,arrival,gpus,duration\na,0,1,10\n")
+    assert main(command) == 4
+    assert "is what is read (choose another name: it would be lost)" in capsys.readouterr().err
+    assert (tmp_path / "in.csv").read_text() == "job,arrival,gpus,duration\na,0,1,10\n"
+
+
 def test_a_full_disk_is_told_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def full(path: Path, data: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -100,7 +118,7 @@ def test_a_generator_asked_for_too_much_says_so(tmp_path: Path, capsys: pytest.C
     assert "memory" in capsys.readouterr().err
 
 
-def test_exports_carry_no_formulas(tmp_path: Path) -> None:
+def test_exports_carry_no_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = ["=cmd|' /C calc'!A0", "+1+1", "@SUM(A1)", "-2+3", "-5", "plain", "1e5"]
     frame = pl.DataFrame({"job": names, "number": [-1.0] * len(names)})
     write_frame(frame, tmp_path / "out.csv")
@@ -108,6 +126,9 @@ def test_exports_carry_no_formulas(tmp_path: Path) -> None:
     assert read["job"].to_list() == [f"'{name}" for name in names[:4]] + names[4:]
     assert read["number"].to_list() == [-1.0] * len(names)
     assert csv_text(["job"], [["=1+1"], [-3]]) == "job\n'=1+1\n-3\n"
+    Trace.from_records([JOBS[0] | {"job": "=1+1"}]).save(tmp_path / "in.jsonl")
+    assert main(["trace", "shift", str(tmp_path / "in.jsonl"), "--by", "0"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("'=1+1,")
 
 
 def test_drafts_of_killed_writers_are_swept_up(tmp_path: Path) -> None:

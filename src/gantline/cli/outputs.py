@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def check_table_target(path: Path | None, option: str) -> None:
-    """Refuse a name that no table can be written to, before hours of simulation are spent."""
+def check_table_target(path: Path | None, option: str, source: str | Path = "") -> None:
+    """Refuse a name that no table can be written to, or that of what is read, before hours of simulation are spent."""
     if path is None:
         return
+    if source and path.exists() and Path(source).exists() and path.samefile(source):
+        raise RefusedError(f"'{path}' is what is read", where=option, fix="choose another name: it would be lost")
     from gantline.workload.write import FORMATS
 
     if not path.name.endswith(FORMATS):

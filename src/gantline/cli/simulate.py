@@ -65,7 +65,7 @@ def simulate(
     from gantline.simulator.simulate import simulate as run_simulation
 
     for path, name in ((jobs_out, "--jobs-out"), (allocations_out, "--allocations-out")):
-        outputs.check_table_target(path, name)
+        outputs.check_table_target(path, name, trace)
     outputs.check_folder(record, "--record")
     outputs.check_run_target(out, replace)
     chosen = load_policy(policy, settings_of(set_))

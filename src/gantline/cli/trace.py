@@ -47,7 +47,7 @@ def import_trace(
     from gantline.workload.importers.registry import import_trace as read
 
     given = dict(settings_of(set_)) | ({"throughputs": str(throughputs)} if throughputs is not None else {})
-    _write(lambda: read(format_, source, given), out)
+    _write(lambda: read(format_, source, given), out, source)
 
 
 @app.command(help_epilogue="Formats: openb, pai, philly, sinfo (Slurm: sinfo -N -o '%N|%G|%c|%m').")
@@ -75,8 +75,10 @@ def check(
 ) -> int:
     """List every contradiction with file, line and field; exit code 1 if there is one."""
     if repair is not None:
+        from gantline.cli.outputs import check_table_target
         from gantline.workload.repair import repair as put_right
 
+        check_table_target(repair, "--repair", source)
         told = put_right(source, repair)
         for line in told:
             say(f"note: {line}")
@@ -141,7 +143,7 @@ def sample(
 
     if (jobs is None) == (fraction is None):
         raise UsageError("give either --jobs or --fraction", where="sample", fix="--jobs 1000, or --fraction 0.1")
-    _write(lambda: choose((options or TraceOptions()).load(source), n=jobs, fraction=fraction, seed=seed), out)
+    _write(lambda: choose((options or TraceOptions()).load(source), n=jobs, fraction=fraction, seed=seed), out, source)
 
 
 @app.command
@@ -156,7 +158,7 @@ def scale(
     """Let the same jobs arrive faster or slower."""
     from gantline.workload.sample import scale as change
 
-    _write(lambda: change((options or TraceOptions()).load(source), load=load), out)
+    _write(lambda: change((options or TraceOptions()).load(source), load=load), out, source)
 
 
 @app.command
@@ -171,7 +173,7 @@ def shift(
     """Move all arrivals in time."""
     from gantline.workload.sample import shift as move
 
-    _write(lambda: move((options or TraceOptions()).load(source), by=signed_time_of(by, "--by")), out)
+    _write(lambda: move((options or TraceOptions()).load(source), by=signed_time_of(by, "--by")), out, source)
 
 
 @app.command
@@ -188,7 +190,7 @@ def window(
     from gantline.workload.sample import window as cut
 
     first, last = time_of(start, "--start") or 0.0, time_of(end, "--end") or 0.0
-    _write(lambda: cut((options or TraceOptions()).load(source), start=first, end=last), out)
+    _write(lambda: cut((options or TraceOptions()).load(source), start=first, end=last), out, source)
 
 
 @app.command(help_epilogue=f"Generators:\n\n{_listed(summaries())}\n\ndocs/workloads.md lists the settings.")
@@ -206,16 +208,18 @@ def generate(
     _write(lambda: draw(name, seed, **settings_of(set_)), out)
 
 
-def _write(make: Callable[[], Trace], out: Path | None) -> None:
+def _write(make: Callable[[], Trace], out: Path | None, source: str | Path = "") -> None:
     """Make a trace and write it to its file, or to stdout; what was dropped, assumed or changed goes to stderr."""
     from gantline.cli.outputs import check_table_target
 
-    check_table_target(out, "OUT")
+    check_table_target(out, "OUT", source)
     trace = make()
     for note in trace.notes:
         say(f"note: {note}")
     if out is None:
-        sys.stdout.write(trace.frame.write_csv())
+        from gantline.workload.write import encode
+
+        sys.stdout.write(encode(trace.frame, ".csv").decode())
         return
     trace.save(out)
     say(f"note: wrote {len(trace)} jobs to {out}")
