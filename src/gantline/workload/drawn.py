@@ -50,15 +50,20 @@ class Drawn:
 
     def codes(self, name: str) -> tuple[list[str], Ints]:
         """The texts of a column in order of appearance, and a number per row that says which."""
-        known: dict[str, int] = {}
-        codes = [known.setdefault(cell, len(known)) for cell in self.columns[name]]
-        return list(known), np.array(codes, dtype=np.int64)
+        return codes_of(self.columns[name])
 
     def frame(self) -> pl.DataFrame:
         """The same as a frame."""
         import polars as pl
 
         return pl.DataFrame({name: pl.Series(name, cells, dtype=getattr(pl, self.kind(name))) for name, cells in self.columns.items()})
+
+
+def codes_of(texts: list[str]) -> tuple[list[str], Ints]:
+    """The texts in order of appearance, and a number for each that says which it is."""
+    known: dict[str, int] = {}
+    codes = [known.setdefault(text, len(known)) for text in texts]
+    return list(known), np.array(codes, dtype=np.int64)
 
 
 def _is_plain(cells: Any) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import TraceError
-from gantline.workload.drawn import Drawn
+from gantline.workload.drawn import MOST, Drawn, codes_of
 from gantline.workload.schema import COLUMNS, REQUIRED, fill_empty, unknown_columns
 
 if TYPE_CHECKING:
@@ -150,6 +150,8 @@ class Trace:
         if isinstance(self.given, Drawn):
             return self.given.codes(name)
         column = self.given[name].fill_null("").cast(pl.String)
+        if len(column) <= MOST:
+            return codes_of(column.to_list())
         names = column.unique(maintain_order=True)
         return names.to_list(), column.cast(pl.Enum(names)).to_physical().to_numpy()
 
