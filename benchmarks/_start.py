@@ -15,22 +15,29 @@ from gantline import Trace
 
 
 def start_table(quick: bool, history: History) -> None:
-    """Warm, the least of five; cold, once for each family of loops, unless it is to be quick."""
+    """Warm, the least of five, taking turns with the imports of two libraries; cold, once for each family of loops, unless it is to be quick."""
     print("\n# gantline simulate of 100 jobs on 8x4 GPUs, imports and all; CPU seconds")
     with tempfile.TemporaryDirectory() as folder:
         trace = Trace.generate("day", jobs=100, gpus=32).save(Path(folder) / "jobs.csv")
-        _seconds(trace, "fifo")
-        warm = min(_seconds(trace, "fifo") for _ in range(5))
-        print(f"warm, fifo: {warm:6.2f} s  {'' if quick else history.add('start warm', warm)}", flush=True)
-        for policy, *more in () if quick else (("fifo",), ("srtf",), ("fifo", "--set", "backfill=easy")):
+        drawn = ("day", "fifo", "--trace-set", "jobs=100", "--trace-set", "gpus=32")
+        rounds = [(_seconds(str(trace), "fifo"), _seconds(*drawn), _cpu_of(["-c", "import numpy, polars"])) for _ in range(6)]
+        table, made, imports = (min(column) for column in zip(*rounds, strict=True))
+        print(f"warm, fifo, a CSV file: {table:6.2f} s  {'' if quick else history.add('start warm', table)}")
+        print(f"warm, fifo, generated:  {made:6.2f} s  {'' if quick else history.add('start warm generated', made)}")
+        print(f"NumPy and polars alone: {imports:6.2f} s  {'' if quick else history.add('start imports', imports)}", flush=True)
+        for policy, *more in () if quick else (("fifo",), ("srtf",), ("fifo", "--set", "backfill=easy"), ("allox",)):
             with tempfile.TemporaryDirectory() as kernels:
-                cold, name = _seconds(trace, policy, *more, NUMBA_CACHE_DIR=kernels), " ".join([policy, *more[1:]])
+                cold, name = _seconds(str(trace), policy, *more, NUMBA_CACHE_DIR=kernels), " ".join([policy, *more[1:]])
             print(f"cold, {name}: {cold:6.2f} s  {history.add(f'start cold {name}', cold)}", flush=True)
 
 
-def _seconds(trace: Path, policy: str, *more: str, **environment: str) -> float:
+def _seconds(trace: str, policy: str, *more: str, **environment: str) -> float:
+    return _cpu_of(["-m", "gantline", "simulate", trace, "--cluster", "8x4", "--policy", policy, *more], **environment)
+
+
+def _cpu_of(arguments: list[str], **environment: str) -> float:
+    """CPU seconds of Python with these arguments."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "gantline", "simulate", str(trace), "--cluster", "8x4", "--policy", policy, *more]
-    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **environment})
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env={**os.environ, **environment})
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime

@@ -79,7 +79,6 @@ for _place, (_name, _help) in enumerate(COMMANDS.items()):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code comes back."""
-    gc.set_threshold(50_000, 20, 100)  # importing makes many objects and no garbage: looking for some took a seventh of a short command
     tokens = spread_settings(sys.argv[1:] if argv is None else argv)
 
     def run() -> int:
