@@ -15,7 +15,7 @@ from gantline import Trace
 
 
 def start_table(quick: bool, history: History) -> None:
-    """Warm, the least of five, taking turns with the imports of two libraries; cold, once for each family of loops, unless it is to be quick."""
+    """Warm, the least of six, taking turns with the imports of two libraries; cold, once for each family of loops if time may be taken."""
     print("\n# gantline simulate of 100 jobs on 8x4 GPUs, imports and all; CPU seconds")
     with tempfile.TemporaryDirectory() as folder:
         trace = Trace.generate("day", jobs=100, gpus=32).save(Path(folder) / "jobs.csv")
