@@ -138,6 +138,10 @@ def test_work_is_counted_in_jobs_asked_about(name: str) -> None:
     assert key_form(ByJob(STILL[name])).startswith("asked at every decision about those jobs that may have changed, because")
 
 
+def test_whoever_reads_the_clock_is_asked_about_all() -> None:
+    assert key_form(ByJob(AGEING["the clock"])) == "asked at every decision, because it takes a loop over jobs"
+
+
 def test_a_false_promise_is_found_and_all_jobs_are_asked_about_from_there_on(monkeypatch: pytest.MonkeyPatch) -> None:
     turns, decide = [], Engine.decide
     monkeypatch.setattr(Engine, "decide", lambda self: turns.append(1) or decide(self))

@@ -230,7 +230,9 @@ def test_jobs_that_wait_for_ever_end_a_run_as_they_do_when_the_policy_is_asked()
 def test_the_reason_is_told(name: str) -> None:
     if name in ("not a number", "outside of the table"):
         return
-    assert key_form(Written(ASKED[name])).startswith("asked at every decision, because it takes ")
+    told = key_form(Written(ASKED[name]))
+    assert told.startswith("asked at every decision, because it takes ")
+    assert told.endswith("if it looks at each job by itself, say per_job")
 
 
 def test_modules_are_left_as_they_were() -> None:

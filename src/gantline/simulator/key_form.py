@@ -26,8 +26,10 @@ def key_form(policy: Policy) -> str:
         return "compiled: key() is read once, and is as fast as a declared one"
     if found.written is not None:
         return "compiled: key() is read once, and evaluated at every decision"
-    about = " about those jobs that may have changed" if found.by_job is not None else ""
-    return f"asked at every decision{about}, because {found.why}"
+    if found.by_job is not None and not found.by_job.reads.ages:
+        return f"asked at every decision about those jobs that may have changed, because {found.why}"
+    hint = "" if policy.per_job or type(policy).decide is not OrderPolicy.decide else "; if it looks at each job by itself, say per_job"
+    return f"asked at every decision, because {found.why}{hint}"
 
 
 def usual_state() -> State:
