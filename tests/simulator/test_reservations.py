@@ -1,4 +1,4 @@
-"""Reservations of a trace on the engine: Sia gives a job what is kept for it, whoever is there; others say that they do not."""
+"""Reservations and weights under Sia on the engine: a job gets what is kept for it, whoever is there; other policies say they keep none."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ def test_a_reservation_holds_from_arrival_to_the_end_and_others_wait() -> None:
     assert found.summary["reservations"] == "1 kept"
     assert found.summary["completed"] == 4
     assert spells(run(*before, job("kept", 20.0), after), "kept")[0][0] > 20.0  # without one it waits as others do
+
+
+def test_a_weight_makes_a_job_go_first_and_never_keeps_it_from_running() -> None:
+    jobs = [job("light", 0.0), job("heavy", 0.0, weight=50.0), job("third", 0.0)]
+    found = run(*jobs, cluster="slow:1x4")
+    assert spells(found, "heavy") == [(0.0, 1000.0, "slow", 4)]
+    assert found.summary["completed"] == 3
 
 
 def test_of_several_ways_the_reserved_one_is_taken() -> None:

@@ -41,7 +41,7 @@ def decide(
     if reserved:
         only = np.array([name in reserved for name in jobs.ids]) & ((option >= 0).sum(axis=1) == 1) & ~jobs.locked
         forced[only] = (option[only] >= 0).argmax(axis=1)
-    chosen = choose_configurations(cost, columns, idle, forced).column
+    chosen = choose_configurations(cost, columns, idle * jobs.weight, forced).column
     runs = np.flatnonzero(chosen >= 0)
     picked = option[runs, chosen[runs]] - jobs.option_first[runs]
     seats = _seats(snapshot, option[runs, chosen[runs]], runs, layout, move_cost) if layout != "engine" else {}

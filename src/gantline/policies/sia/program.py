@@ -30,13 +30,14 @@ class Choice:
     cost: float
 
 
-def choose_configurations(cost: Floats, columns: Configurations, idle: float, forced: Ints | None = None) -> Choice:
-    """Minimise the sum of ``cost`` over chosen columns plus ``idle`` for every job without one.
+def choose_configurations(cost: Floats, columns: Configurations, idle: float | Floats, forced: Ints | None = None) -> Choice:
+    """Minimise the sum of ``cost`` over chosen columns plus ``idle`` (one number, or each job's own) for every job without one.
 
     ``cost`` is jobs x columns, infinite where a job cannot have that column. A job with a ``forced`` column has it; where not even
     the forced ones fit together, the later of them have none.
     """
     jobs = len(cost)
+    without = np.broadcast_to(np.asarray(idle, dtype=np.float64), jobs)
     forced = np.full(jobs, -1, dtype=np.int64) if forced is None else forced
     answer = np.full(jobs, -1, dtype=np.int64)
     free = columns.bound.copy()
@@ -47,7 +48,7 @@ def choose_configurations(cost: Floats, columns: Configurations, idle: float, fo
     open_ = np.isfinite(cost) & (forced < 0)[:, None] & np.all(columns.use <= free, axis=1)
     of_job, column = np.nonzero(open_)
     rise = TIE / max(jobs, 1) * (column + 1.0) / max(len(columns), 1) * (1.0 + of_job / max(jobs, 1))
-    saving = idle - cost[of_job, column] - rise  # against having none
+    saving = without[of_job] - cost[of_job, column] - rise  # against having none
     kept = _staircase(of_job, columns.group[column], columns.gpus[column], saving)
     of_job, column, saving = of_job[kept], column[kept], saving[kept]
     slack = 0.0 if jobs <= EXACT_TIES else 0.5 * _STEP * _SCALE
@@ -55,7 +56,7 @@ def choose_configurations(cost: Floats, columns: Configurations, idle: float, fo
     answer[of_job[picked]] = column[picked]
     has = np.flatnonzero(answer >= 0)
     paid = cost[has, answer[has]]
-    return Choice(answer, float(paid[np.isfinite(paid)].sum() + idle * (jobs - len(has))))
+    return Choice(answer, float(paid[np.isfinite(paid)].sum() + without[answer < 0].sum()))
 
 
 def _staircase(job: Ints, kind: Ints, gpus: Ints, saving: Floats) -> Ints:
