@@ -169,25 +169,27 @@ def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
     assert done.stderr == ""
 
 
-def test_no_colour_reaches_a_pipe_or_a_person_who_wants_none(folder: Path) -> None:
+def test_no_colour_reaches_a_pipe_or_a_person_who_wants_none(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-m", "gantline", "policy", "list"]
     piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "\x1b" not in piped
     assert piped.splitlines()[0].split("\t")[0] == "policy"
-    environment = os.environ | {"FORCE_COLOR": "1", "NO_COLOR": "1"}
-    plain = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
-    assert "\x1b[3" not in plain
+    words = ("simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[3" in cli(*words).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in cli(*words).out
 
 
 def test_a_shell_learns_every_command(cli: Cli, folder: Path) -> None:
-    for shell in ("bash", "zsh", "fish"):
-        told = cli("completion", shell).out
+    assert cli("completion", "bash", "--install", "--to", "gantline.bash").code == 0
+    told_bash = (folder / "gantline.bash").read_text()
+    assert "--decision-latency" in told_bash
+    for told in (told_bash, cli("completion", "zsh").out, cli("completion", "fish").out):
         assert [name for name in COMMANDS if name not in told] == []
         behind = [line for line in told.splitlines() if "voda.afs_l" in line]
         assert len(behind) >= 8  # one for each command that takes a policy
         assert all("fair-share" in line for line in behind)
-    assert cli("completion", "bash", "--install", "--to", "gantline.bash").code == 0
-    assert "--decision-latency" in (folder / "gantline.bash").read_text()
 
 
 def test_a_narrow_terminal_is_enough(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,8 +136,9 @@ def test_a_sweep_that_is_stopped_leaves_nothing_half_written_and_goes_on(
     folder: Path, how: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sweep = ["sweep", "day", "--trace-set", "jobs=60", "--trace-set", "gpus=16", "--cluster", "4x4", "--policy", "fifo,srtf"]
-    sweep += ["--seeds", "10", "--out", "s"]
-    command = [sys.executable, "-m", "gantline.cli.main", *sweep, "--workers", "2"]
+    sweep += ["--out", "s"]
+    many = ["--seeds", "40", "--workers", "2"]  # more than can end before it is told to stop
+    command = [sys.executable, "-m", "gantline.cli.main", *sweep, *many]
     started = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while not list((folder / "s" / "runs").glob("*.json")) and started.poll() is None:
         time.sleep(0.05)
@@ -150,7 +151,7 @@ def test_a_sweep_that_is_stopped_leaves_nothing_half_written_and_goes_on(
         assert not [file for file in (folder / "s" / "runs").iterdir() if file.name.startswith(".")]
     for file in (folder / "s" / "runs").glob("*.json"):
         assert json.loads(file.read_text())["state"] == "done"
-    assert main([*sweep, "--workers", "1"]) == 0
-    assert "runs were there already" in capsys.readouterr().err
-    assert pl.read_parquet(folder / "s" / "results.parquet")["state"].to_list() == ["done"] * 20
+    assert main([*sweep, "--seeds", "3", "--workers", "1"]) == 0
+    assert "of 6 runs were there already" in capsys.readouterr().err
+    assert pl.read_parquet(folder / "s" / "results.parquet")["state"].to_list() == ["done"] * 6
     assert not [file for file in (folder / "s" / "runs").iterdir() if file.name.startswith(".")]

@@ -137,6 +137,7 @@ class TestFaulty(ExecutorContract):
 class OnThisMachine:
     """A home, and nobody left in it."""
 
+    patience = 8_000  # four minutes: how long processes take to start is the machine's affair
     launch: Launch
 
     @pytest.fixture(autouse=True)

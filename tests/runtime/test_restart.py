@@ -116,7 +116,7 @@ def test_draining_stops_the_jobs_and_the_next_life_starts_them(tmp_path: Path) -
 def test_back_off_goes_on_after_a_restart(tmp_path: Path) -> None:
     store = MemoryStore()
     first = begin(tmp_path, store)
-    (job,) = first.submit(shell("[ $RESTART_COUNT -gt 0 ]", retries=1, backoff=0.3))
+    (job,) = first.submit(shell("[ $RESTART_COUNT -gt 0 ]", retries=1, backoff=2.0))  # long enough to be seen
     until(lambda: first.view().jobs[job].reason == "backoff")
     first.stop()
     time.sleep(0.01)

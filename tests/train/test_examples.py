@@ -36,7 +36,7 @@ def test_the_plain_example_ends_at_the_same_weights_after_a_stop(tmp_path: Path)
     whole = _run("train_plain.py", folder=tmp_path / "whole")
     assert "after 64 steps" in whole
     (tmp_path / "parts").mkdir()
-    process = _start("train_plain.py", "--pause", "0.05", folder=tmp_path / "parts")
+    process = _start("train_plain.py", "--pause", "0.3", folder=tmp_path / "parts")  # twenty seconds, if nobody stops it
     checkpoints = tmp_path / "parts" / "checkpoint"
     while process.poll() is None and not checkpoints.exists():
         if _listens(process.pid):

@@ -28,7 +28,7 @@ class GavelRounds(GavelStudy):
     )
 
     def cases(self, scale: Scale) -> list[Case]:
-        jobs, track = (2000, (800, 1200)) if scale == "full" else (120, (40, 80))
+        jobs, track = (2000, (800, 1200)) if scale == "full" else (90, (30, 60))
         base = self.setting(scale, {"jobs": jobs}, track=track)
         vary = {LOAD: (4.0, 4.8, 5.2) if scale == "full" else (1.0, 1.3)}
         found = []

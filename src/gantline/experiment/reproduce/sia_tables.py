@@ -188,7 +188,7 @@ class SiaHomogeneous(SiaTable):
     )
     cluster: ClassVar[str] = "aws:16x4"
     workloads: ClassVar[Mapping[str, int]] = {"philly": 4}
-    few: ClassVar[Mapping[str, int]] = {"philly": 2}
+    few: ClassVar[Mapping[str, int]] = {"philly": 1}
     policies: ClassVar[tuple[str, ...]] = (_SIA, _POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS)
     alike: ClassVar[tuple[str, ...]] = (_POLLUX,)
     published: ClassVar[Mapping[tuple[str, str], Published]] = {

@@ -48,7 +48,8 @@ class TiresiasComparison(Study):
         for name, durations in _DURATIONS.items():
             source = TraceSource(generator="generic", settings={**_JOBS, "durations": durations})
             base = Setting(source, "15x4", "fifo", placement="consolidated", regime="tiresias")
-            grid = Grid(base, _POLICIES, seeds=tuple(range(10 if scale == "full" else 2)))
+            seeds = 10 if scale == "full" else 2 if name == _MAIN else 1
+            grid = Grid(base, _POLICIES, seeds=tuple(range(seeds)))
             cases += [replace(case, axes={"workload": name, **case.axes}) for case in grid.cases()]
         return cases
 
