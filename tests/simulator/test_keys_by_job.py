@@ -13,7 +13,7 @@ from tests.simulator.small_runs import draw
 from tests.simulator.test_python_keys import outcome, step_by_step
 
 from gantline import OrderPolicy, Run, Snapshot, simulate
-from gantline.drivers.python_keys.by_job import Questions
+from gantline.drivers.python_keys.questions import Questions
 from gantline.engine.engine import Engine
 from gantline.simulator.key_form import key_form
 from gantline.workload.trace import Trace
@@ -136,6 +136,13 @@ def test_work_is_counted_in_jobs_asked_about(name: str) -> None:
     held_against = 300 * (2 + math.log2(run.summary["decisions"]))
     assert sum(ByJob.asked) <= 8 * run.summary["decisions"] + 300 + run.summary["preemptions"] + held_against
     assert key_form(ByJob(STILL[name])).startswith("asked at every decision about those jobs that may have changed, because")
+
+
+@pytest.mark.parametrize("until", ["soon", math.nan])
+def test_what_is_no_time_costs_a_turn(until: Any) -> None:
+    kind = type("Odd", (ByJob,), {"valid_until": lambda self, snapshot: until})
+    run = simulate(Trace(TRACE.frame.head(3), "few"), "1x8", kind(STILL["levels"]), round=60)
+    assert f"valid_until is {until!r}" in str(run.incidents[0])
 
 
 def test_whoever_reads_the_clock_is_asked_about_all() -> None:

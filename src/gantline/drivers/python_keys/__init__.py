@@ -5,6 +5,6 @@ expression.py   what was noted, as a tree                  linear.py       trees
 tape.py         a tree as instructions                     numpy_loops.py  NumPy's own loops, which carry them out
 evaluate.py     the machine that runs them                 loop.py         the loop of decisions around it
 read.py         from a policy to one of these, or why not
-by_job.py       questions to keys that cannot be read      watched.py      what they read, and so how long an answer holds
+questions.py    questions to keys that cannot be read      watched.py      what they read, and so how long an answer holds
 on_records.py   questions about some jobs, on records      record_loop.py  the loop around them
 """

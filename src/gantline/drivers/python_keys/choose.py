@@ -7,8 +7,8 @@ from typing import Any
 from gantline.core.policy import OrderPolicy
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.declared import run_read
-from gantline.drivers.python_keys.by_job import Questions
 from gantline.drivers.python_keys.loop import NOT_BEGUN
+from gantline.drivers.python_keys.questions import Questions
 from gantline.drivers.python_keys.read import may_be_asked, read_key
 from gantline.drivers.python_keys.run import LoopEnd, run_asked, run_by_key, run_written
 from gantline.engine.engine import Engine

@@ -11,7 +11,7 @@ from gantline.drivers.declared import take_order
 from gantline.drivers.dense import _records, _write_back, fits_dense
 from gantline.drivers.loop_clock import LoopClock
 from gantline.drivers.python_keys import loop
-from gantline.drivers.python_keys.by_job import Questions
+from gantline.drivers.python_keys.questions import Questions
 from gantline.drivers.python_keys.record_loop import Addressees, AsSubmitted, Everything, run_in_order, run_with_stops
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls

@@ -10,11 +10,11 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.drivers.dense import fits_dense
-from gantline.drivers.python_keys.by_job import Questions
 from gantline.drivers.python_keys.expression import FLOAT, CannotReadError, Term, cast, fixed
 from gantline.drivers.python_keys.linear import declare
 from gantline.drivers.python_keys.notes import NotedColumn, NotedSnapshot
 from gantline.drivers.python_keys.numpy_names import reading_names
+from gantline.drivers.python_keys.questions import Questions
 from gantline.drivers.python_keys.tape import Written, write
 from gantline.engine.state import State
 

@@ -14,9 +14,9 @@ from gantline.drivers import loop_clock as lc
 from gantline.drivers.declared import take_order
 from gantline.drivers.loop_clock import LoopClock
 from gantline.drivers.python_keys import loop
-from gantline.drivers.python_keys.by_job import Questions
 from gantline.drivers.python_keys.expression import number
 from gantline.drivers.python_keys.on_records import answers_on_records, run_on_records
+from gantline.drivers.python_keys.questions import Questions
 from gantline.drivers.python_keys.tape import Tape, Written, write, write_columns
 from gantline.engine import lists as ls
 from gantline.engine import settings as s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,13 @@ class _Nothing:
 
     def __getattr__(self, name: str) -> Any:
         raise CannotReadError(name)
+
+
+def _time(said: Any) -> float | None:
+    """What a policy may say of how long its order holds."""
+    if said is None or (isinstance(said, Real) and not math.isnan(said)):
+        return None if said is None else float(said)
+    raise CannotReadError("no time")
 
 
 class Questions:
@@ -72,7 +80,7 @@ class Questions:
         """Whether the policy says without a look when its order might change, and when."""
         nothing: Any = _Nothing()
         try:
-            return True, self.within(lambda: self._policy.valid_until(nothing))
+            return True, _time(self.within(lambda: self._policy.valid_until(nothing)))
         except KeyboardInterrupt:
             raise
         except BaseException:
@@ -83,13 +91,10 @@ class Questions:
         said = self._until
         if not self.constant:
             try:
-                said = self.within(lambda: self._policy.valid_until(self._state.snapshot()))
-                said = None if said is None else float(said)
+                said = _time(self.within(lambda: self._policy.valid_until(self._state.snapshot())))
             except KeyboardInterrupt:
                 raise
             except BaseException:
-                return None
-            if said is not None and math.isnan(said):
                 return None
         elif said is None and not self.reads.moves and self.by_job:
             said = math.inf
