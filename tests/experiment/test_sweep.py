@@ -238,6 +238,15 @@ def test_runs_that_are_kept_have_names_and_can_be_reported(tmp_path: Path) -> No
         runs_in(tmp_path / "t")
 
 
+def test_an_axis_of_numbers_given_as_text_is_drawn_against(tmp_path: Path) -> None:
+    base = Setting(TraceSource(generator="day", settings={"jobs": 20, "gpus": 16}), "4x4", "fifo")
+    vary = {"trace.jobs": ["20", "30"], "cluster": ["4x4", "5x4"], "tiresias.limits": ["3600", "3600,7200"]}
+    found = run_sweep(Grid(base, (PolicyChoice("fifo"), PolicyChoice("tiresias")), vary=vary).cases(), tmp_path / "s")
+    assert found.results["trace.jobs"].unique().sort().to_list() == [20, 30]
+    assert found.results["tiresias.limits"].drop_nulls().unique().sort().to_list() == ["3600", "3600,7200"]
+    assert found.plot("load", by="trace.jobs", where={"cluster": "4x4"}).panels[0].layers
+
+
 def test_a_sweep_is_read_back_and_reported_from_its_folder(tmp_path: Path) -> None:
     base = Setting(TraceSource(generator="day", settings={"jobs": 30, "gpus": 16}), "4x4", "fifo")
     cases = Grid(base, (PolicyChoice("fifo"), PolicyChoice("srtf", name="<b>srtf")), loads=(0.5, 1.0), seeds=(0, 1)).cases()

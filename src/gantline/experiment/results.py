@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ def results_frame(cases: Sequence[Case], records: Sequence[Record]) -> pl.DataFr
     columns: dict[str, pl.Series] = {"name": pl.Series([case.name for case in cases], dtype=pl.String)}
     columns["policy"] = pl.Series([case.policy for case in cases], dtype=pl.String)
     for axis in axes:
-        columns[axis] = _column([{**case.axes, **case.parameters}.get(axis) for case in cases])
+        values = [{**case.axes, **case.parameters}.get(axis) for case in cases]
+        columns[axis] = _column(values if axis == "cluster" else _numbers(values))
     columns["hash"] = pl.Series([case.hash for case in cases], dtype=pl.String)
     columns["state"] = pl.Series([record.state for record in records], dtype=pl.String)
     columns["message"] = pl.Series([record.message for record in records], dtype=pl.String)
@@ -49,6 +51,20 @@ def doubts_over(results: pl.DataFrame, policy: str) -> str:
     if not told:
         return ""
     return told[0] if own.height == 1 else f"in {len(told)} of {own.height} runs, in the first of them {told[0]}"
+
+
+def _numbers(values: list[Any]) -> list[Any]:
+    """Values that were given as text and are numbers all of them, such as those of ``--vary trace.jobs=40,60``; others as they are."""
+    if not all(isinstance(value, str) for value in values if value is not None):
+        return values
+    try:
+        found = [None if value is None else float(value) for value in values]
+    except ValueError:
+        return values
+    if not all(value is None or math.isfinite(value) for value in found):
+        return values
+    whole = all(value is None or value.is_integer() for value in found)
+    return [None if value is None else int(value) if whole else value for value in found]
 
 
 def _column(values: list[Any]) -> pl.Series:
