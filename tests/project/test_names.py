@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import gantline
@@ -35,12 +36,18 @@ SAME_ROOM = {
 }
 
 
+@cache
+def bodies() -> tuple[tuple[str, list[ast.stmt]], ...]:
+    """Every file and what stands at its top level."""
+    files = ((file, file.relative_to(SOURCE).as_posix()) for file in sorted(SOURCE.rglob("*.py")))
+    return tuple((place, ast.parse(file.read_text(encoding="utf-8")).body) for file, place in files if not place.startswith(APART))
+
+
 def top_level(kind: type | tuple[type, ...]) -> dict[str, list[str]]:
     """Name -> the files that define it at their top level, private ones left out."""
     found: dict[str, list[str]] = defaultdict(list)
-    for file in sorted(SOURCE.rglob("*.py")):
-        place = file.relative_to(SOURCE).as_posix()
-        for node in () if place.startswith(APART) else ast.parse(file.read_text(encoding="utf-8")).body:
+    for place, body in bodies():
+        for node in body:
             if isinstance(node, kind) and not node.name.startswith("_"):  # type: ignore[attr-defined]
                 found[node.name].append(place)  # type: ignore[attr-defined]
     return found

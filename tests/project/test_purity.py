@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,7 @@ ALLOWED = [
 ]
 
 
+@cache
 def in_room(room: str) -> list[Violation]:
     """What the modules of a package do that they should not."""
     return [
