@@ -34,7 +34,7 @@ EXAMPLES: list[Input] = [
 
 @pytest.mark.parametrize("value", EXAMPLES, ids=lambda value: encode_input(value)["input"])
 def test_an_input_survives_json(value: Input) -> None:
-    assert decode_input(json.loads(json.dumps(encode_input(value)))) == value
+    assert repr(decode_input(json.loads(json.dumps(encode_input(value))))) == repr(value)  # with NaN, which equals nothing
 
 
 @pytest.mark.parametrize(
