@@ -90,9 +90,9 @@ def test_a_policy_of_ones_own_stands_in_the_table(tmp_path: Path, capsys: pytest
 
 def test_free_stops_stand_beside_stops_that_cost(tmp_path: Path) -> None:
     results = run_sweep(benchmark_cases([PolicyChoice("las")], ["swarm"]), tmp_path).results
-    paid = {costs: results.filter(pl.col("costs") == costs)["jct_mean"].mean() for costs in ("30", "0")}
+    paid = {costs: results.filter(pl.col("costs") == costs)["jct_mean"].mean() for costs in (30, 0)}
     [table] = tables_of(results)
-    assert table.rows.select("jct_mean", FREE).rows() == [(paid["30"], paid["0"])]
+    assert table.rows.select("jct_mean", FREE).rows() == [(paid[30], paid[0])]
     assert table.rows[FREE].item() < table.rows["jct_mean"].item()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,18 @@ def test_a_child_that_ends_in_the_middle_is_told(fault: str, told: str, tmp_path
     done = subprocess.run([sys.executable, "-c", lines], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
     assert told in done.stderr.replace("mine.py:3", "mine.py")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of the end of its parent")
+def test_a_child_whose_parent_is_killed_ends() -> None:
+    lines = "import os, time; from gantline.cli.endable import in_a_child\n"
+    lines += "in_a_child(lambda: print(os.getpid(), flush=True) or time.sleep(3000))"
+    with subprocess.Popen([sys.executable, "-c", lines], stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        child = os.pidfd_open(int(running.stdout.readline()))
+        running.kill()
+    assert select.select([child], [], [], 300)[0]
+    os.close(child)
 
 
 def test_commands_that_name_a_policy_file_run_in_a_child() -> None:

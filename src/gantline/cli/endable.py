@@ -2,15 +2,17 @@
 
 Python cannot interrupt compiled code, nor a loop that catches everything. So such a command runs in a child of its own: a decision that
 outlasts its budget by some seconds ends the child, and the parent says where the policy was. It also says so when the child crashes, is
-killed or ends itself in the middle.
+killed or ends itself in the middle. Where the parent is killed, the child is told to end (on Linux).
 """
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import os
 import re
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,6 +24,7 @@ from gantline.cli.console import say
 ENDED = 1
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN = 3.0  # seconds
+_PARENT_DEATH = 1  # prctl
 _ORDERLY = b"\0"  # the last word of a child that came to its end
 _CRASH = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
@@ -37,10 +40,12 @@ def in_a_child(call: Callable[[], int]) -> int:
     """The exit code of the call, made in a child process."""
     with tempfile.TemporaryFile() as epitaph:
         signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until both know what to do with them
+        parent = os.getpid()
         child = os.fork()
         if child == 0:
             from gantline._alarm import may_be_ended
 
+            _end_with(parent)
             os.setpgid(0, 0)  # Ctrl-C reaches it once, through its parent, whether a terminal or somebody else sent it
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
             may_be_ended(epitaph)
@@ -53,6 +58,14 @@ def in_a_child(call: Callable[[], int]) -> int:
                 faulthandler.disable()
                 os.write(epitaph.fileno(), _ORDERLY)
         return _wait_for(child, epitaph)
+
+
+def _end_with(parent: int) -> None:
+    """Be told to end when the parent is killed: nobody would read the results, and a sweep would go on for hours."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:  # it was faster
+            os._exit(ENDED)
 
 
 def _wait_for(child: int, epitaph: IO[bytes]) -> int:

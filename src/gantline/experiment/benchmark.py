@@ -119,7 +119,7 @@ def tables_of(results: pl.DataFrame) -> list[BenchmarkTable]:
     found = []
     for (workload,), group in results.group_by("workload", maintain_order=True):
         done = group.filter(pl.col("state") == "done")
-        charged, free = (done.filter(pl.col("costs") == costs) for costs in (RULES["costs"], "0"))
+        charged, free = (done.filter(pl.col("costs") == float(costs)) for costs in (RULES["costs"], "0"))
         unpaid = free.group_by("policy").agg(pl.col("jct_mean").mean().alias(FREE))
         whole = charged.group_by("policy", maintain_order=True).agg(
             pl.len().alias("runs"),
