@@ -33,10 +33,12 @@ from benchmarks._python_keys import BY_JOB, WRITTEN, keys_table, of_all
 from benchmarks._start import start_table
 
 from gantline import Trace, simulate
+from gantline.core.policy import Policy
 from gantline.policies.registry import make_policy
 from gantline.workload.generators import generate
 
 HERE = Path(__file__).parent
+TURNS, QUICK_TURNS = 5, 25  # of the floor and of ours; more where ours take less than a tenth of a second
 REFERENCE = Path(os.environ.get("GANTLINE_REFERENCE", HERE.parent.parent / "shared" / "reference"))
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "fifo": ("fifo", {"backfill": "skip"}),
@@ -69,16 +71,22 @@ def floor_program() -> Path | None:
 def run_floor(program: Path, name: str, trace: Trace, gpus: int, length: float) -> tuple[float, float, list[float]]:
     """Its seconds, those of its loop, and what it tells of the run, see `TOLD`."""
     rows = trace.frame.select("arrival", "gpus", "duration").write_csv(include_header=False, separator=" ")
-    best = min(
-        (
-            subprocess.run(
-                [str(program), name, str(gpus), str(length)], input=rows, capture_output=True, text=True, check=True
-            ).stdout.split()
-            for _ in range(3)
-        ),
-        key=lambda line: float(line[0]),
-    )
-    return float(best[0]), float(best[1]), [float(word) for word in best[2:]]
+    command = [str(program), name, str(gpus), str(length)]
+    told = subprocess.run(command, input=rows, capture_output=True, text=True, check=True).stdout.split()
+    return float(told[0]), float(told[1]), [float(word) for word in told[2:]]
+
+
+def in_turns(program: Path | None, name: str, trace: Trace, policy: Policy) -> tuple[tuple[float, float, list[float]], float, float, Any]:
+    """The floor's best run; our seconds, those of our loop, our summary. In turns, so that what else the machine does falls on both."""
+    floors, ours, summary = [], [], {}
+    while len(ours) < (QUICK_TURNS if ours and min(ours)[0] < 0.1 else TURNS):
+        if program is not None:
+            floors.append(run_floor(program, name, trace, 512, 60.0))
+        seconds, inside, run = timed(trace, "64x8", policy, 1, round=60, placement="first-free")
+        ours.append((seconds, inside))
+        summary = run.summary
+        del run  # it is not to be freed within the next
+    return min(floors, default=(math.nan, math.nan, [])), *min(ours), summary
 
 
 #: what the floor tells, in its order; then who waited, which also counts those whom placement has moved
@@ -91,22 +99,21 @@ def philly_table(quick: bool, history: History) -> None:
     if quick:
         trace = Trace(trace.frame.head(10_000), trace.source)
     program = floor_program()
-    print(f"# {Path(trace.source).name}: {trace.frame.height:,} jobs, 64x8 GPUs, 60 s rounds; CPU seconds, best of three")
-    ours = "first-free  ratio    loop  ratio  consolidated   loop"
-    print(f"policy     floor    loop  {ours}   python-key  ratio   by job  ratio   asked  ratio")
+    print(f"# {Path(trace.source).name}: {len(trace):,} jobs, 64x8 GPUs, 60 s rounds; CPU s, best of {TURNS} to {QUICK_TURNS} turns")
+    declared = "first-free  ratio    loop  ratio  consolidated   loop"
+    print(f"policy     floor    loop  {declared}   python-key  ratio   by job  ratio   asked  ratio")
     for label, (name, settings) in POLICIES.items():
         policy = make_policy(name, settings)
         for kind in (policy, BY_JOB[label], of_all(BY_JOB[label])):
             simulate(trace.frame.head(50), "64x8", kind, placement="consolidated", round=60)  # compile
-        floor, floor_loop, told_by_floor = run_floor(program, label, trace, 512, 60.0) if program else (math.nan, math.nan, [])
-        counted, inside, run = timed(trace, "64x8", policy, round=60, placement="first-free")
-        same = bool(told_by_floor) and all(math.isclose(run.summary[name], told, rel_tol=1e-6) for name, told in zip(TOLD, told_by_floor))
+        (floor, floor_loop, told_by_floor), counted, inside, ours = in_turns(program, label, trace, policy)
+        same = bool(told_by_floor) and all(math.isclose(ours[name], told, rel_tol=1e-6) for name, told in zip(TOLD, told_by_floor))
         placed, inside_placed, _ = timed(trace, "64x8", policy, round=60, placement="consolidated")
         python = [
             timed(trace, "64x8", kind, times, round=60, placement="first-free")
             for kind, times in ((WRITTEN[label], 3), (BY_JOB[label], 3), (of_all(BY_JOB[label]), 1))
         ]
-        assert {told.summary["log_hash"] for *_, told in python} == {run.summary["log_hash"]}
+        assert {told.summary["log_hash"] for *_, told in python} == {ours["log_hash"]}
         written, by_job, asked = (seconds for seconds, *_ in python)
         ratios = [f"{seconds / floor:6.2f}" if same else "     -" for seconds in (counted, written, by_job, asked)]
         was = "" if quick else history.add(f"philly {label} first-free", counted) + history.add(f"philly {label} consolidated", placed)

@@ -83,7 +83,8 @@ class OptionTable:
         table = OptionTable(np.zeros((c.OF_COLUMNS, n)), np.zeros((c.OI_COLUMNS, n), dtype=np.int64))
         table.F[c.O_RATE] = 1.0
         table.F[c.O_RATE_SPREAD] = 1.0
-        table.I[c.O_TYPE] = types
+        if types.any():  # it is blank
+            table.I[c.O_TYPE] = types
         table.I[c.O_GPUS] = gpus
         return table
 

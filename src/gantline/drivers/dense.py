@@ -20,7 +20,7 @@ from gantline.engine.dense import records as r
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import Devices, devices
 from gantline.engine.dense.gangs import LoopLog, LoopSetting
-from gantline.engine.dense.heap import DUE, Heaps, heaps
+from gantline.engine.dense.heap import heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass
 from gantline.engine.dense.queues import Lanes, queues
@@ -52,7 +52,7 @@ def fits_dense(state: State) -> bool:
         and (t.NI[c.N_UP] == 1).all()
         and (SI[s.S_RULE] != CONSOLIDATED or not t.NI[c.N_RACK].any())
         and t.NI[c.N_GPUS].max() <= d.MOST
-        and (I[c.GPUS] == OI[c.O_GPUS, I[c.OPTION_FIRST]]).all()
+        and (I[c.GPUS] == I[c.SMALLEST]).all()  # of one option
     )
 
 
@@ -76,6 +76,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> boo
     setting = LoopSetting(state.SI, state.SF, t.options.F)
     declared = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
     work = Pass(np.zeros((w.LINE_ROWS, width), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
+    work.motion[w.WHOLE] = _whole(state, key)
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[c.N_GPUS].sum()), _as_planned(state, key))
     h, number = heaps(jobs), np.zeros(ls.COUNTS + 1, dtype=np.int64)
     room = 2 * width + 65536
@@ -87,7 +88,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> boo
         code = run_dense(jobs, h, qs, ds, LoopLog(log.LI, log.LF, log.LD, log.LN), setting, declared, work, plan, number, clock)
         if bounds.on_progress is not None:
             bounds.on_progress(float(clock.time[lc.NOW]), int(number[ls.NEXT]), int(number[ls.ACTIVE]))
-    _write_back(state, jobs, h, qs, ds, number[: ls.COUNTS])
+    state.spanned = _write_back(state, jobs, qs, ds, number[: ls.COUNTS])
     state.now = float(clock.time[lc.NOW])
     engine.decisions += int(clock.number[lc.DECISIONS])
     engine.started += int(work.number[w.STARTED])
@@ -135,7 +136,18 @@ def motion(state: State, key: LinearKey) -> np.ndarray:
         alike = alike and (free or not key.attained)
         rise = key.attained
     rises = key.attained > 0 or key.attained_gpu > 0 or key.remaining < 0 or key.remaining_gpu < 0
-    return np.array([rise if alike else 0.0, float(not alike), float(rises)])
+    return np.array([rise if alike else 0.0, float(not alike), float(rises), 0.0])
+
+
+def _whole(state: State, key: LinearKey) -> float:
+    """Where keys are seconds in whole rounds of whole seconds: a power of two above every row, by which they can be multiplied; else 0."""
+    F, OF, SF, length = state.tables.F, state.tables.options.F, state.SF, state.regime.round
+    if key != LinearKey(attained=1.0) or length <= 0.0 or length % 1.0 or SF[s.S_START] or SF[s.S_RESUME] or SF[s.S_MOVE]:
+        return 0.0
+    longest = F[c.WORK].sum() / min(OF[c.O_RATE].min(), OF[c.O_RATE_SPREAD].min())  # if one ran after the other
+    end = F[c.ARRIVAL].max() + longest + (F.shape[1] + 1.0) * length
+    above = float(1 << F.shape[1].bit_length())
+    return above if end * above < 2.0**52 and not F[c.SERVICE].any() else 0.0
 
 
 def _records(state: State, lane_of: Ints) -> Records:
@@ -155,27 +167,27 @@ def aligned(numbers: np.ndarray, width: int) -> np.ndarray:
     return numbers[skip : skip + rows * width].reshape(rows, width)
 
 
-def _write_back(state: State, jobs: Records, h: Heaps, qs: Lanes, ds: Devices, number: Ints) -> None:
-    """Everything that the loop has found out, into the columns."""
+def _write_back(state: State, jobs: Records, qs: Lanes, ds: Devices, number: Ints) -> int:
+    """Everything that the loop has found out, into the columns; how many jobs have held devices of several nodes at once."""
     t, i = state.tables, jobs.i
-    to_columns(jobs.f, i, qs.lane[q.WHY], float(state.SF[s.S_CREDIT]), t.F, t.I)
-    on = h.size[DUE]
-    t.F[c.DUE, h.row[DUE, :on]] = h.key[DUE, :on]
-    runs = np.flatnonzero(t.I[c.PHASE] == RUNNING)
-    for row in runs.tolist():
-        _write_devices(state, ds, row, int(i[row, r.SEGMENT]))
+    spanned = to_columns(jobs.f, i, qs.lane[q.WHY], float(state.SF[s.S_CREDIT]), t.F, t.I)
     state.lists.number[:] = number
+    if number[ls.ACTIVE] == 0:
+        return spanned
+    for row in np.flatnonzero(t.I[c.PHASE] == RUNNING).tolist():
+        _write_devices(state, ds, row, int(i[row, r.SEGMENT]))
     active = np.flatnonzero((t.I[c.PHASE] == RUNNING) | (t.I[c.PHASE] == PENDING))
     state.lists.active[: len(active)] = active
     state.rebuild()
+    return spanned
 
 
 def _write_devices(state: State, ds: Devices, row: int, link: int) -> None:
     """The chain of a gang that still runs, as the tables have it."""
     t, last = state.tables, -1
     while link >= 0:
-        node, mask = int(ds.chain[d.NODE, link]), int(ds.chain[d.MASK, link])
-        t.NI[c.N_FREE, node] -= ds.chain[d.HELD, link]
+        node, mask = int(ds.chain[link, d.NODE]), int(ds.chain[link, d.MASK])
+        t.NI[c.N_FREE, node] -= ds.chain[link, d.HELD]
         for bit in range(d.MOST):
             if mask >> bit & 1:
                 device = int(t.NI[c.N_FIRST, node]) + bit
@@ -186,4 +198,4 @@ def _write_devices(state: State, ds: Devices, row: int, link: int) -> None:
                 else:
                     t.D[c.D_NEXT, last] = device
                 last = device
-        link = int(ds.chain[d.NEXT, link])
+        link = int(ds.chain[link, d.NEXT])

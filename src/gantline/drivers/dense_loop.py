@@ -23,8 +23,8 @@ from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import records as r
 from gantline.engine.dense.backfill import INSTANT, Promises, fill_gaps
 from gantline.engine.dense.devices import Devices
-from gantline.engine.dense.gangs import LoopLog, LoopSetting, complete, set_due
-from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put
+from gantline.engine.dense.gangs import LoopLog, LoopSetting, complete, next_due, set_due
+from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, first, put
 from gantline.engine.dense.keys import Key, key_at, key_of, next_level, slope
 from gantline.engine.dense.low_ranks import Pass, rank_key
 from gantline.engine.dense.queues import Lanes, enter, key_behind
@@ -43,7 +43,7 @@ def _finish(
     """Complete every gang whose work is done by `now`, and raise estimates that turned out too low."""
     f = jobs.f
     number[ls.FINISHED] = 0
-    while h.size[DUE] > 0 and h.key[DUE, 0] <= now:
+    while (next_due(jobs, h) if PREEMPTS else first(h, DUE)) <= now:
         row = h.row[DUE, 0]
         at = f[row, r.SINCE] + (f[row, r.WORK] - f[row, r.DONE]) / f[row, r.RATE]
         if at <= now:
@@ -217,7 +217,7 @@ def _run(
             else:
                 walk(jobs, h, qs, ds, log, setting, key, work, now)
         # 6. when to look again
-        wake = h.key[DUE, 0] if h.size[DUE] > 0 else np.inf
+        wake = next_due(jobs, h) if PREEMPTS else first(h, DUE)
         if PREEMPTS and qs.waiting[0] > 0:
             wake = min(wake, _next_look(jobs, h, qs, setting, key, work, now, length, time[lc.QUANTUM]))
         if number[ls.HELD] < number[ls.NEXT] and length > 0.0 and number[ls.ADMITTED] > 0:

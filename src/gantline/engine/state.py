@@ -50,6 +50,7 @@ class State:
         self._matrices: Matrices | None = None
         self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `checkpoints`
         self.asked_saves: dict[int, int] = {}  # row -> how often somebody wanted it to save and go on
+        self.spanned: int | None = None  # jobs that ever held devices of several nodes at once, where the loop has counted them
         self.withheld: dict[int, Phase] = {}  # rows that somebody has put on hold or cancelled
         self.log = Log()
         self.scratch: Ints = np.zeros((SCRATCH_ROWS, self._width()), dtype=np.int64)

@@ -27,10 +27,10 @@ def changes_of(simulation: Simulation) -> dict[str, Any]:
     found: dict[str, Any] = {
         "resizes": int(np.count_nonzero(reason == Reason.RESIZED)),
         "migrations": int(np.count_nonzero(reason == Reason.MOVED)),
-        "cross_node_jobs": _spanning(simulation, np.arange(state.tables.NI.shape[1])),
+        "cross_node_jobs": state.spanned if state.spanned is not None else spanning(simulation, np.arange(state.tables.NI.shape[1])),
     }
     if len(state.tables.cluster.racks) > 1:
-        found["cross_rack_jobs"] = _spanning(simulation, state.tables.NI[c.N_RACK])
+        found["cross_rack_jobs"] = spanning(simulation, state.tables.NI[c.N_RACK])
     if (met := _deadlines_met(simulation)) is not None:
         found["deadline_satisfaction"] = met
     told_elsewhere = overrides(state.tables.performance, "cost") or engine.grants.used_sharing or engine.grants.fluid.device_seconds
@@ -52,7 +52,7 @@ def _deadlines_met(simulation: Simulation) -> float | None:
     return float((there & met).sum() / judged) if judged else None
 
 
-def _spanning(simulation: Simulation, place: Any) -> int:
+def spanning(simulation: Simulation, place: Any) -> int:
     """Jobs that ever held devices in several places, by the place of each node (itself, or its rack).
 
     Devices are numbered node by node, so where they rise within an interval, and places with them, its ends tell.

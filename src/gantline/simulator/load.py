@@ -50,10 +50,10 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
         I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]
     if "gpu_demand" in trace.columns:
         tables.metrics["gpu_demand"] = trace.frame["gpu_demand"].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
-    _fill_options(trace, cluster, tables)
+    one_way = _fill_options(trace, cluster, tables)
     if sizes_bind:
         _check_sizes(trace, cluster, tables)
-    tables.I[c.SMALLEST] = smallest_options(tables)
+    I[c.SMALLEST] = I[c.GPUS] if one_way else smallest_options(tables)
     return tables
 
 
@@ -62,12 +62,13 @@ def _floats(trace: Trace, name: str) -> Floats:
     return trace.numbers(name).astype(np.float64) if isinstance(trace.given, Drawn) else trace.given[name].cast(pl.Float64).to_numpy()
 
 
-def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
+def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:
+    """The ways in which jobs may run; whether each has one, with the devices that it asks for."""
     rows = len(trace)
     I = tables.I
     if "options" in trace.columns:
         _alternatives(trace, cluster, tables)
-        return
+        return False
     gpu_types = [code for code, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]
     default = np.array(gpu_types or [0], dtype=np.int64)
     wanted: Ints | None = None
@@ -100,6 +101,7 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> None:
             amount = np.nan_to_num(_floats(trace, name))
             table.F[column] = amount[owner] / np.maximum(I[c.GPUS][owner], 1)
     tables.options = table
+    return len(default) == 1
 
 
 def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:

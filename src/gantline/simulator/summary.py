@@ -15,7 +15,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
 from gantline.core.node_events import NodeEvent
-from gantline.core.phases import Phase
+from gantline.core.phases import COMPLETED
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.performance.estimate_chain import Estimates
@@ -26,9 +26,6 @@ from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:
     from gantline.drivers.virtual import Simulation
-
-
-_OPEN = [int(phase) for phase in Phase if not phase.terminal]
 
 
 def _number(value: Any) -> float | None:
@@ -84,7 +81,7 @@ def summarise(
         "track": list(simulation.track) if simulation.track else None,
         "completed": len(finished_all),
         "completed_tracked": len(jct),
-        "unfinished": int(np.bincount(I[c.PHASE, rows], minlength=len(Phase))[_OPEN].sum()),
+        "unfinished": int(np.count_nonzero(I[c.PHASE, rows] < COMPLETED)),
         "bounded": bool(math.isfinite(simulation.until)),
         "average_jct": _number(jct.mean()) if len(jct) else None,
         "median_jct": _number(middle),

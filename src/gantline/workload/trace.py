@@ -146,7 +146,16 @@ class Trace:
         return list(self.given.columns[name]) if isinstance(self.given, Drawn) else self.given[name].to_list()
 
     def codes(self, name: str) -> tuple[list[str], Ints]:
-        """The texts of a column in order of appearance, and a number per row that says which; an empty cell is the empty text."""
+        """The texts of a column in order of appearance, and a number per row that says which; an empty cell is the empty text.
+
+        Worked out once: many runs may read the same trace.
+        """
+        if name not in self._codes:
+            self._codes[name] = self._coded(name)
+        texts, code = self._codes[name]
+        return list(texts), code
+
+    def _coded(self, name: str) -> tuple[list[str], Ints]:
         if isinstance(self.given, Drawn):
             return self.given.codes(name)
         column = self.given[name].fill_null("").cast(pl.String)
@@ -154,6 +163,10 @@ class Trace:
             return codes_of(column.to_list())
         names = column.unique(maintain_order=True)
         return names.to_list(), column.cast(pl.Enum(names)).to_physical().to_numpy()
+
+    @cached_property
+    def _codes(self) -> dict[str, tuple[list[str], Ints]]:
+        return {}
 
     @cached_property
     def hash(self) -> str:

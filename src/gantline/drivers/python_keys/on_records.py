@@ -84,7 +84,7 @@ def run_on_records(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> t
                 bounds.on_progress(float(time[lc.NOW]), int(number[ls.NEXT]), int(number[ls.ACTIVE]))
         code = run(everything)
     asked.reads.strict = False
-    _write_back(state, jobs, h, qs, ds, number[: ls.COUNTS])
+    _write_back(state, jobs, qs, ds, number[: ls.COUNTS])
     state.now = float(time[lc.NOW])
     engine.started += int(work.number[w.STARTED])
     engine.stopped += int(work.number[w.STOPPED])

@@ -28,8 +28,8 @@ from gantline.engine.advance import next_look
 from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import records as r
 from gantline.engine.dense.devices import Devices
-from gantline.engine.dense.gangs import LoopLog, LoopSetting
-from gantline.engine.dense.heap import DUE, RANK, Heaps
+from gantline.engine.dense.gangs import LoopLog, LoopSetting, next_due
+from gantline.engine.dense.heap import DUE, RANK, Heaps, first
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass
 from gantline.engine.dense.queues import Lanes, enter, remove
@@ -275,7 +275,7 @@ def _run(everything: Everything) -> int:
         how[lp.READY] = lp.BEFORE
         how[lp.IDLE] = 0 if changed else how[lp.IDLE] + 1
         # 6. when to look again
-        wake = h.key[DUE, 0] if h.size[DUE] > 0 else np.inf
+        wake = next_due(jobs, h) if PREEMPTS else first(h, DUE)
         if how[lp.IDLE] > lc.STALL and wake == np.inf and number[ls.NEXT] >= rows:
             return lp.STALLED
         if qs.waiting[0] > 0:

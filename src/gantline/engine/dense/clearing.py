@@ -71,17 +71,17 @@ def clear_node(jobs: Records, h: Heaps, ds: Devices, key: Key, work: Pass, row: 
             continue
         link = jobs.i[other, r.SEGMENT]
         while link >= 0:
-            node = ds.chain[d.NODE, link]
-            ds.node[d.GAIN, node] += ds.chain[d.HELD, link]
+            node = ds.chain[link, d.NODE]
+            ds.node[d.GAIN, node] += ds.chain[link, d.HELD]
             if ds.node[d.COUNT, node] + ds.node[d.GAIN, node] >= need:
                 target = node
                 break
-            link = ds.chain[d.NEXT, link]
+            link = ds.chain[link, d.NEXT]
     for at in range(place):
         link = jobs.i[work.line[LOW, at], r.SEGMENT]
         while link >= 0:
-            ds.node[d.GAIN, ds.chain[d.NODE, link]] = 0
-            link = ds.chain[d.NEXT, link]
+            ds.node[d.GAIN, ds.chain[link, d.NODE]] = 0
+            link = ds.chain[link, d.NEXT]
     if target < 0:
         return -1
     at = 0
@@ -91,8 +91,8 @@ def clear_node(jobs: Records, h: Heaps, ds: Devices, key: Key, work: Pass, row: 
         if _stays(jobs, other, now, min_run):
             continue
         link = jobs.i[other, r.SEGMENT]
-        while link >= 0 and ds.chain[d.NODE, link] != target:
-            link = ds.chain[d.NEXT, link]
+        while link >= 0 and ds.chain[link, d.NODE] != target:
+            link = ds.chain[link, d.NEXT]
         if link >= 0:
             _stop(jobs, ds, work, other)
     return take_tightest(ds, need)
@@ -115,8 +115,8 @@ def clear_nodes(
         if not _stays(jobs, other, now, min_run):
             link = jobs.i[other, r.SEGMENT]
             while link >= 0:
-                ds.node[d.ROOM, ds.chain[d.NODE, link]] += ds.chain[d.HELD, link]
-                link = ds.chain[d.NEXT, link]
+                ds.node[d.ROOM, ds.chain[link, d.NODE]] += ds.chain[link, d.HELD]
+                link = ds.chain[link, d.NEXT]
     if choose_many(ds, d.ROOM, need, whole) == 0:
         return -1
     for at in range(place):

@@ -16,8 +16,9 @@ from gantline.core.jit import kernel_from_zero as kernel
 
 # rows of `node`: mask of its free devices, how many, devices in all, number of the first, gain of a trial, room in a trial
 FREE, COUNT, SIZE, FIRST, GAIN, ROOM, CHOSEN, PART, NODE_ROWS = range(9)
-# rows of `chain`: node, mask, devices, next link; of the first link: how many there are, the last of them
-NODE, MASK, HELD, NEXT, LINKS, LAST, CHAIN_ROWS = range(7)
+# columns of `chain`: node, mask, devices, next link; of the first link: how many there are, the last of them; a link is a cache line
+NODE, MASK, HELD, NEXT, LINKS, LAST = range(6)
+CHAIN_COLUMNS = 8
 # places of `total`: free devices in all, first spare link, devices of the largest node; the same if nodes differ in size, else 0;
 # whether nodes are sought by how many they have free
 FREE_IN_ALL, SPARE, LARGEST, APART, SOUGHT, TOTALS = range(6)
@@ -33,7 +34,7 @@ class Devices(NamedTuple):
     node: Ints  # (what, node)
     by_count: Ints  # (free devices, word): bit set of the nodes with so many free; in line 0 those with any
     nodes_with: Ints  # (free devices,): how many nodes
-    chain: Ints  # (what, link)
+    chain: Ints  # (link, what)
     total: Ints
 
 
@@ -48,8 +49,8 @@ def devices(NI: Ints, sought: bool) -> Devices:
         by_count[NI[c.N_GPUS, k], k // 64] |= np.uint64(1 << (k % 64))
         by_count[0, k // 64] |= np.uint64(1 << (k % 64))
     links = 2 * int(NI[c.N_GPUS].sum()) + 2
-    chain = np.zeros((CHAIN_ROWS, links), dtype=np.int64)
-    chain[NEXT] = np.arange(1, links + 1)
+    chain = np.zeros((links, CHAIN_COLUMNS), dtype=np.int64)
+    chain[:, NEXT] = np.arange(1, links + 1)
     differ = bool(((NI[c.N_GPUS] > 0) & (NI[c.N_GPUS] < largest)).any())
     total = np.array([NI[c.N_GPUS].sum(), 0, largest, largest if differ else 0, int(sought)], dtype=np.int64)
     return Devices(node, by_count.view(np.int64), np.bincount(NI[c.N_GPUS], minlength=largest + 1), chain, total)
@@ -83,7 +84,7 @@ def _count(d: Devices, node: int, now: int) -> None:
 def _link(d: Devices, last: int, node: int, count: int) -> int:
     """Take the lowest `count` free devices of the node as one more link behind `last`."""
     at = d.total[SPARE]
-    d.total[SPARE] = d.chain[NEXT, at]
+    d.total[SPARE] = d.chain[at, NEXT]
     free = d.node[FREE, node]
     mask = 0
     if count == d.node[COUNT, node]:
@@ -95,15 +96,15 @@ def _link(d: Devices, last: int, node: int, count: int) -> int:
         mask = free ^ left
     d.node[FREE, node] = free ^ mask
     _count(d, node, d.node[COUNT, node] - count)
-    d.chain[NODE, at] = node
-    d.chain[MASK, at] = mask
-    d.chain[HELD, at] = count
-    d.chain[NEXT, at] = -1
+    d.chain[at, NODE] = node
+    d.chain[at, MASK] = mask
+    d.chain[at, HELD] = count
+    d.chain[at, NEXT] = -1
     if last >= 0:
-        d.chain[NEXT, last] = at
+        d.chain[last, NEXT] = at
     else:
-        d.chain[LINKS, at] = 1
-        d.chain[LAST, at] = at
+        d.chain[at, LINKS] = 1
+        d.chain[at, LAST] = at
     return int(at)
 
 
@@ -123,8 +124,8 @@ def take_first_free(d: Devices, need: int) -> int:
             links += 1
             need -= count
             if need == 0:
-                d.chain[LINKS, first] = links
-                d.chain[LAST, first] = last
+                d.chain[first, LINKS] = links
+                d.chain[first, LAST] = last
                 return first
     return first
 
@@ -182,8 +183,8 @@ def take_chosen(d: Devices, used: int) -> int:
         last = _link(d, last, d.node[CHOSEN, k], d.node[PART, k])
         if first < 0:
             first = last
-    d.chain[LINKS, first] = used
-    d.chain[LAST, first] = last
+    d.chain[first, LINKS] = used
+    d.chain[first, LAST] = last
     return first
 
 
@@ -191,10 +192,10 @@ def take_chosen(d: Devices, used: int) -> int:
 def lend(d: Devices, link: int) -> None:
     """Let others have the devices of a chain, which stays as it is."""
     while link >= 0:
-        node = d.chain[NODE, link]
-        d.node[FREE, node] |= d.chain[MASK, link]
-        _count(d, node, d.node[COUNT, node] + d.chain[HELD, link])
-        link = d.chain[NEXT, link]
+        node = d.chain[link, NODE]
+        d.node[FREE, node] |= d.chain[link, MASK]
+        _count(d, node, d.node[COUNT, node] + d.chain[link, HELD])
+        link = d.chain[link, NEXT]
 
 
 @kernel
@@ -202,20 +203,20 @@ def reclaim(d: Devices, first: int) -> bool:
     """Take exactly the devices of a chain that was lent, if all of them are free."""
     link = first
     while link >= 0:
-        if d.node[FREE, d.chain[NODE, link]] & d.chain[MASK, link] != d.chain[MASK, link]:
+        if d.node[FREE, d.chain[link, NODE]] & d.chain[link, MASK] != d.chain[link, MASK]:
             return False
-        link = d.chain[NEXT, link]
+        link = d.chain[link, NEXT]
     link = first
     while link >= 0:
-        node = d.chain[NODE, link]
-        d.node[FREE, node] ^= d.chain[MASK, link]
-        _count(d, node, d.node[COUNT, node] - d.chain[HELD, link])
-        link = d.chain[NEXT, link]
+        node = d.chain[link, NODE]
+        d.node[FREE, node] ^= d.chain[link, MASK]
+        _count(d, node, d.node[COUNT, node] - d.chain[link, HELD])
+        link = d.chain[link, NEXT]
     return True
 
 
 @kernel
 def forget(d: Devices, first: int) -> None:
     """The links of a chain may be used again; its devices have been lent already."""
-    d.chain[NEXT, d.chain[LAST, first]] = d.total[SPARE]
+    d.chain[d.chain[first, LAST], NEXT] = d.total[SPARE]
     d.total[SPARE] = first

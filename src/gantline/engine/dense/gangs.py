@@ -16,7 +16,7 @@ from gantline.engine import settings as s
 from gantline.engine.dense import devices as d
 from gantline.engine.dense import records as r
 from gantline.engine.dense.devices import Devices, forget, lend, lowest
-from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put
+from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, put, put_no_later
 from gantline.engine.dense.records import Records
 from gantline.engine.gang import price
 
@@ -48,7 +48,25 @@ def set_due(jobs: Records, h: Heaps, row: int) -> None:
         if f[row, r.DONE] < f[row, r.ESTIMATE] < goal:
             goal = f[row, r.ESTIMATE]
         at = f[row, r.SINCE] + (goal - f[row, r.DONE]) / f[row, r.RATE]
-    put(h, DUE, row, at)
+    f[row, r.DUE] = at
+    put_no_later(h, DUE, row, at)
+
+
+@kernel
+def next_due(jobs: Records, h: Heaps) -> float:
+    """When the first of those who run is due, who stands on top of the heap then; infinity: nobody runs.
+
+    Whoever is stopped stays in the heap, and so does the number by which it stands when it starts again and is due later.
+    """
+    while h.size[DUE] > 0:
+        row = h.row[DUE, 0]
+        if jobs.i[row, r.STATE] != RUNNING:
+            drop(h, DUE, row)
+        elif jobs.f[row, r.DUE] > h.key[DUE, 0]:
+            put(h, DUE, row, jobs.f[row, r.DUE])
+        else:
+            return float(h.key[DUE, 0])
+    return np.inf
 
 
 @kernel
@@ -67,11 +85,12 @@ def settle(jobs: Records, row: int, now: float) -> None:
 def start(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, setting: LoopSetting, row: int, link: int, moved: bool, now: float) -> None:
     """The row begins to run on the devices of that chain."""
     f, i = jobs.f, jobs.i
-    need, spread = i[row, r.NEED], ds.chain[d.LINKS, link]
+    need, spread = i[row, r.NEED], ds.chain[link, d.LINKS]
     option = i[row, r.OPTION]
     rate = setting.OF[c.O_RATE, option]
     if spread > 1:  # on more nodes than it must?
-        size = ds.node[d.SIZE, ds.chain[d.NODE, link]]
+        i[row, r.SPANNED] = 1
+        size = ds.node[d.SIZE, ds.chain[link, d.NODE]]
         if spread > (need + size - 1) // size:
             rate = setting.OF[c.O_RATE_SPREAD, option]
     waited = now - f[row, r.SINCE]
@@ -111,12 +130,12 @@ def _open(jobs: Records, ds: Devices, log: LoopLog, row: int, now: float) -> Non
     log.LF[g.L_END, at] = np.nan
     link = i[row, r.SEGMENT]
     while link >= 0:
-        mask, first = ds.chain[d.MASK, link], ds.node[d.FIRST, ds.chain[d.NODE, link]]
+        mask, first = ds.chain[link, d.MASK], ds.node[d.FIRST, ds.chain[link, d.NODE]]
         while mask != 0:
             log.LD[end] = first + lowest(mask)
             mask &= mask - 1
             end += 1
-        link = ds.chain[d.NEXT, link]
+        link = ds.chain[link, d.NEXT]
     log.LN[0] = at + 1
     log.LN[1] = end
 

@@ -84,6 +84,18 @@ def put(h: Heaps, which: int, row: int, key: float) -> None:
 
 
 @kernel
+def put_no_later(h: Heaps, which: int, row: int, key: float) -> None:
+    """Let the row stand in the heap with this key, or go on standing with a smaller one; whoever finds it on top puts that right."""
+    at = h.at[row, AT + which]
+    if at < 0:
+        at = h.size[which]
+        h.size[which] += 1
+        _rise(h, which, at, key, row)
+    elif key < h.key[which, at]:
+        _rise(h, which, at, key, row)
+
+
+@kernel
 def drop(h: Heaps, which: int, row: int) -> None:
     """Take the row out, if it is there."""
     at = h.at[row, AT + which]
@@ -99,6 +111,27 @@ def drop(h: Heaps, which: int, row: int) -> None:
         _rise(h, which, at, key, moved)
     else:
         _sink(h, which, at, key, moved)
+
+
+@kernel
+def replace(h: Heaps, which: int, row: int, other: int, key: float) -> None:
+    """Let another stand in the place of a row that is in the heap; it may have been there before."""
+    if h.at[other, AT + which] >= 0:
+        drop(h, which, row)
+        put(h, which, other, key)
+        return
+    at = h.at[row, AT + which]
+    h.at[row, AT + which] = -1
+    if key < h.key[which, at]:
+        _rise(h, which, at, key, other)
+    else:
+        _sink(h, which, at, key, other)
+
+
+@kernel
+def first(h: Heaps, which: int) -> float:
+    """The smallest number in the heap; infinity: it is empty."""
+    return float(h.key[which, 0]) if h.size[which] > 0 else np.inf
 
 
 @kernel

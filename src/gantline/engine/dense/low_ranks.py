@@ -2,7 +2,8 @@
 
 The heap of ranks holds every gang by its key, lowest rank on top. Keys that move all alike keep their order, so the heap need not be
 touched; each stands by what its key would have been at time zero. Where two come so close that rounding could turn them round, their
-exact keys decide.
+exact keys decide. Keys that are whole numbers are never rounded: there the row is part of the number that it stands by, so that no two
+are equal and nobody's key is needed.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ LOW, VICTIMS, TURNS, BEGUN, LINE_ROWS = range(5)
 AT_LOW, AT_VICTIMS, AT_TURNS, AT_BEGUN, BACK, SEARCHING, STARTED, STOPPED, LOOKED, EVALUATED, CROSSED, NUMBERS = range(12)
 
 
-# places of `motion`: how fast every key rises, whether all must be evaluated anew at every pass, whether any can rise
-RISE, ANEW, RISES, MOTIONS = range(4)
+# places of `motion`: how fast every key rises, whether all must be evaluated anew at every pass, whether any can rise;
+# where keys are whole numbers: a power of two above every row, else 0
+RISE, ANEW, RISES, WHOLE, MOTIONS = range(5)
 
 
 class Pass(NamedTuple):
@@ -39,7 +41,14 @@ class Pass(NamedTuple):
 def rank_key(jobs: Records, row: int, key: Key, work: Pass, now: float) -> float:
     """What the row stands by in the heap of ranks: its key at time zero if it had always risen as it does, lowest rank on top."""
     work.number[EVALUATED] += 1
-    return float(work.motion[RISE] * now - key_at(jobs, row, key, now))
+    return rank_of(row, key_at(jobs, row, key, now), work, now)
+
+
+@kernel
+def rank_of(row: int, mark: float, work: Pass, now: float) -> float:
+    """The same of a row whose key is known."""
+    at_zero = work.motion[RISE] * now - mark
+    return float(at_zero * work.motion[WHOLE] - row if work.motion[WHOLE] > 0.0 else at_zero)
 
 
 @kernel
@@ -56,26 +65,38 @@ def search(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> None:
 
 
 @kernel
+def _step(h: Heaps) -> int:
+    """Who comes next from the low end; those below it in the heap of ranks may come after it."""
+    place = h.row[FRONT, 0]
+    child = 2 * place + 1
+    if child < h.size[RANK]:
+        exchange(h, h.key[RANK, child], child)
+        if child + 1 < h.size[RANK]:
+            push(h, h.key[RANK, child + 1], child + 1)
+    else:
+        pop(h)
+    return int(h.row[RANK, place])
+
+
+@kernel
 def _extend(jobs: Records, h: Heaps, key: Key, work: Pass, now: float) -> bool:
     """The next gangs from the low end of the ranks: one, or all that are so close that only their exact keys tell them apart."""
     begin = work.number[AT_LOW]
     if h.size[FRONT] == 0:
         return False
-    rise = work.motion[RISE]
+    rise, whole = work.motion[RISE], work.motion[WHOLE]
     last = h.key[FRONT, 0]
+    if whole > 0.0:
+        row = _step(h)
+        jobs.f[row, r.KEY] = rise * now - (last + row) / whole
+        work.line[LOW, begin] = row
+        work.number[AT_LOW] = begin + 1
+        return True
     slack = 0.0 if rise == 0.0 else 1e-6 + 4e-15 * (abs(last) + abs(rise * now))
     end = begin
     while h.size[FRONT] > 0 and h.key[FRONT, 0] <= last + slack:
         last = h.key[FRONT, 0]
-        place = h.row[FRONT, 0]
-        child = 2 * place + 1
-        if child < h.size[RANK]:
-            exchange(h, h.key[RANK, child], child)
-            if child + 1 < h.size[RANK]:
-                push(h, h.key[RANK, child + 1], child + 1)
-        else:
-            pop(h)
-        row = h.row[RANK, place]
+        row = _step(h)
         exact = -last if rise == 0.0 else key_at(jobs, row, key, now)
         jobs.f[row, r.KEY] = exact
         at = end

@@ -45,6 +45,12 @@ def queues(needs: Ints, lengths: bool = False) -> tuple[Lanes, Ints]:
 
 
 @kernel
+def _is_before(q: Lanes, at: int, key: float, row: int) -> bool:
+    """Whether the job at that place of a ring ranks before (key, row)."""
+    return bool(q.key[at] < key or (q.key[at] == key and q.row[at] < row))
+
+
+@kernel
 def first_behind(q: Lanes, lane: int, key: float, row: int) -> int:
     """How many of the lane rank before (key, row)."""
     base, mask, head = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane]
@@ -52,7 +58,7 @@ def first_behind(q: Lanes, lane: int, key: float, row: int) -> int:
     while low < high:
         middle = (low + high) >> 1
         at = base + ((head + middle) & mask)
-        if q.key[at] < key or (q.key[at] == key and q.row[at] < row):
+        if _is_before(q, at, key, row):
             low = middle + 1
         else:
             high = middle
@@ -66,18 +72,22 @@ def place(q: Lanes, lane: int, number: int) -> int:
 
 
 @kernel
+def _move(q: Lanes, here: int, there: int, lengths: bool) -> None:
+    q.key[there] = q.key[here]
+    q.row[there] = q.row[here]
+    if lengths:
+        q.length[there] = q.length[here]
+        q.least[there] = q.least[here]
+
+
+@kernel
 def _shift(q: Lanes, lane: int, first: int, last: int, by: int) -> None:
     """Move the jobs from number `first` to `last` (not included) one place on (by 1) or back (by -1)."""
     base, mask, head = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane]
     lengths = q.length.shape[0] > 0
     at = first if by < 0 else last - 1
     for _ in range(last - first):
-        here, there = base + ((head + at) & mask), base + ((head + at + by) & mask)
-        q.key[there] = q.key[here]
-        q.row[there] = q.row[here]
-        if lengths:
-            q.length[there] = q.length[here]
-            q.least[there] = q.least[here]
+        _move(q, base + ((head + at) & mask), base + ((head + at + by) & mask), lengths)
         at -= by
 
 
@@ -98,22 +108,32 @@ def _mind_the_least(q: Lanes, lane: int, number: int) -> None:
 @kernel
 def enter(q: Lanes, lane: int, key: float, row: int, length: float) -> None:
     """Put a row where it belongs in its lane."""
-    count = q.lane[COUNT, lane]
-    last, number = place(q, lane, count - 1), count
-    if count > 0 and (q.key[last] > key or (q.key[last] == key and q.row[last] > row)):
-        number = first_behind(q, lane, key, row)
-    if number < count - number:
-        _shift(q, lane, 0, number, -1)
-        q.lane[HEAD, lane] = (q.lane[HEAD, lane] - 1) & q.lane[MASK, lane]
-    else:
-        _shift(q, lane, number, count, 1)
-    at = place(q, lane, number)
+    base, mask, head, count = q.lane[BASE, lane], q.lane[MASK, lane], q.lane[HEAD, lane], q.lane[COUNT, lane]
+    lengths = q.length.shape[0] > 0
+    number, at = count, base + ((head + count) & mask)
+    if count > 0 and _is_before(q, base + ((head + (count >> 1)) & mask), key, row):  # whoever comes after it moves on
+        while number > 0:
+            other = base + ((head + number - 1) & mask)
+            if _is_before(q, other, key, row):
+                break
+            _move(q, other, at, lengths)
+            number, at = number - 1, other
+    elif count > 0:  # whoever comes before it moves up
+        head = (head - 1) & mask
+        q.lane[HEAD, lane] = head
+        number, at = 0, base + head
+        while True:
+            other = base + ((head + number + 1) & mask)
+            if number == count or not _is_before(q, other, key, row):
+                break
+            _move(q, other, at, lengths)
+            number, at = number + 1, other
     q.key[at] = key
     q.row[at] = row
     q.lane[COUNT, lane] = count + 1
     if number == 0:
         q.first[lane] = key
-    if q.length.shape[0] > 0:
+    if lengths:
         q.length[at] = length
         q.least[at] = -1.0
         _mind_the_least(q, lane, number)

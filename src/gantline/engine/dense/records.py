@@ -7,26 +7,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints32
 
 # f: numbers; named as the columns of the tables
 (WORK, DONE, SINCE, RATE, ESTIMATE, SERVICE, GPUTIME, ARRIVAL) = range(8)
-(KEY, FIRST_START, LAST_START, WAITED, FINISH, ADMITTED, PRIORITY) = range(8, 15)
+(KEY, FIRST_START, LAST_START, WAITED, FINISH, ADMITTED, PRIORITY, DUE) = range(8, 16)
 F_COUNT = 16  # whole cache lines
 # i: whole numbers
 (STATE, NEED, LANE, OPTION, SEGMENT, SPREAD, INTERVAL, STARTS) = range(8)
 (STOPS, VICTIM, WHY) = range(8, 11)
 AT = 11  # and the next two: its places in the heaps, see `heap`; -1: not there
+SPANNED = 14  # 1: it has held devices of several nodes at once
 I_COUNT = 16
-
-#: (number here, column of the tables)
-GIVEN = ((WORK, c.WORK), (ARRIVAL, c.ARRIVAL), (PRIORITY, c.PRIORITY))
-FOUND = (
-    (DONE, c.DONE), (SINCE, c.SINCE), (RATE, c.RATE), (ESTIMATE, c.ESTIMATE), (SERVICE, c.SERVICE),
-    (GPUTIME, c.GPUTIME), (WAITED, c.WAITED), (FIRST_START, c.FIRST_START),
-    (LAST_START, c.LAST_START), (FINISH, c.FINISH), (ADMITTED, c.ADMITTED), (KEY, c.KEY),
-)  # fmt: skip
 
 
 class Records(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.jit import variant
 from gantline.core.reasons import Reason
+from gantline.engine import declared_key as k
 from gantline.engine import settings as s
 from gantline.engine.dense import devices as d
 from gantline.engine.dense import queues as q
@@ -19,7 +20,7 @@ from gantline.engine.dense import records as r
 from gantline.engine.dense.clearing import clear_any, clear_node, clear_nodes, find_free
 from gantline.engine.dense.devices import Devices, reclaim
 from gantline.engine.dense.gangs import LoopLog, LoopSetting, halt, start
-from gantline.engine.dense.heap import DUE, FRONT, LEVEL, RANK, Heaps, drop, put
+from gantline.engine.dense.heap import FRONT, LEVEL, RANK, Heaps, drop, put, replace
 from gantline.engine.dense.keys import Key, next_level
 from gantline.engine.dense.low_ranks import (
     AT_BEGUN,
@@ -36,6 +37,7 @@ from gantline.engine.dense.low_ranks import (
     VICTIMS,
     Pass,
     rank_key,
+    rank_of,
     search,
 )
 from gantline.engine.dense.queues import Lanes, enter, first_lane, leave
@@ -59,9 +61,11 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
     tried, tried_all = 1 << 60, 1 << 60  # gang sizes from which on nothing was found: among free devices, and at all
     # where nodes differ, what a gang that must sit on one of them finds tells nothing about those that take several idle ones
     apart, tried_one = ds.total[d.APART] if rule == CONSOLIDATED else 0, 1 << 60
+    lane, known = -1, False  # the lane whose first is next among those who wait
     while True:
         hope = tried_all - 1 if PREEMPTS or in_order else min(tried_all - 1, ds.total[d.FREE_IN_ALL])
-        lane = first_lane(qs, hope, tried_one, apart)
+        if not known or (lane >= 0 and qs.lane[q.SIZE, lane] > hope):
+            lane, known = first_lane(qs, hope, tried_one, apart), True
         row, mark = -1, np.inf
         if lane >= 0:
             at = qs.lane[q.BASE, lane] + qs.lane[q.HEAD, lane]
@@ -99,13 +103,13 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
                 tried = 1 << 60
         if link < 0:
             if on_one:
-                tried_one = min(tried_one, need)
+                tried_one, known = min(tried_one, need), False
             else:
                 tried_all = min(tried_all, need)
             why = _FRAGMENTED if enough else (_PRIORITY if PREEMPTS else _RESOURCES)
             jobs.i[row, r.WHY] = why
             qs.lane[q.WHY, jobs.i[row, r.LANE]] = why
-            if in_order:
+            if in_order or (PREEMPTS and tried_all <= 1 and apart == 0 and _nothing_is_left(jobs, qs, ds, work)):
                 break
             continue
         if PREEMPTS and again:
@@ -114,6 +118,7 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
             jobs.i[row, r.VICTIM] = 0
         else:
             leave(qs, lane)
+            known = False
         start(jobs, h, ds, log, setting, row, link, again, now)
         n[STARTED] += 1
         work.line[BEGUN, n[AT_BEGUN]] = row
@@ -123,26 +128,50 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
 
 
 @kernel
+def _nothing_is_left(jobs: Records, qs: Lanes, ds: Devices, work: Pass) -> bool:
+    """Whether no device is free although not even the smallest gang could stop anybody: whoever's turn is to come then waits as well."""
+    if ds.total[d.FREE_IN_ALL] > 0:
+        return False
+    for place in range(work.number[AT_TURNS]):
+        qs.lane[q.WHY, jobs.i[work.line[TURNS, place], r.LANE]] = _PRIORITY
+    return True
+
+
+@kernel
 def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, key: Key, work: Pass, now: float) -> None:
     """Those who have lost their devices for good wait again; those who have begun get their ranks."""
     n = work.number
     h.size[FRONT] = 0
+    begun = 0
     for place in range(n[AT_VICTIMS]):
         row = work.line[VICTIMS, place]
         if jobs.i[row, r.VICTIM] != 0:
             jobs.i[row, r.VICTIM] = 0
             halt(jobs, ds, log, row, now, _PREEMPTED)
             n[STOPPED] += 1
-            drop(h, DUE, row)
-            drop(h, RANK, row)
+            if begun < n[AT_BEGUN]:  # whoever has begun instead takes its place among the ranks
+                other = work.line[BEGUN, begun]
+                replace(h, RANK, row, other, _rank(jobs, other, key, work, now))
+                begun += 1
+            else:
+                drop(h, RANK, row)
             drop(h, LEVEL, row)
             enter(qs, jobs.i[row, r.LANE], jobs.f[row, r.KEY], row, 0.0)
-    levels = key.thresholds.shape[0] > 0
-    for place in range(n[AT_BEGUN]):
+    for place in range(begun, n[AT_BEGUN]):
         row = work.line[BEGUN, place]
-        put(h, RANK, row, rank_key(jobs, row, key, work, now))
-        if levels:
+        put(h, RANK, row, _rank(jobs, row, key, work, now))
+    if key.thresholds.shape[0] > 0:
+        for place in range(n[AT_BEGUN]):
+            row = work.line[BEGUN, place]
             put(h, LEVEL, row, next_level(jobs, row, key, now))
+
+
+@kernel
+def _rank(jobs: Records, row: int, key: Key, work: Pass, now: float) -> float:
+    """What a row that begins stands by among the ranks. Having started can change its key; nothing else does in this instant."""
+    if key.weight[k.FIRST_START] != 0.0:
+        return rank_key(jobs, row, key, work, now)
+    return rank_of(row, jobs.f[row, r.KEY], work, now)
 
 
 walk_without_stops = variant(walk, "walk_without_stops", PREEMPTS=False)
