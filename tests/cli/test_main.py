@@ -252,3 +252,11 @@ def test_a_table_too_wide_for_the_terminal_becomes_blocks_of_lines(
         "metric    makespan",
         "value     23.7 h",
     ]
+
+
+def test_a_terminal_that_knows_ascii_only_is_told_names_in_escapes(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("job,arrival,gpus,duration\n\u00e9t\u00e9,0,1,9\n", encoding="utf-8")
+    command = [sys.executable, "-m", "gantline", "trace", "shift", "jobs.csv", "--by", "0"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1] == "\\xe9t\\xe9,0.0,1,9.0"

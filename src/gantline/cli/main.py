@@ -6,6 +6,7 @@ Help needs neither NumPy nor Numba nor polars, so each line of the table below i
 from __future__ import annotations
 
 import gc
+import io
 import signal
 import sys
 from collections.abc import Sequence
@@ -86,6 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     if argv is not None:
         return run()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a job may be called what a terminal of another time cannot show
     signal.signal(signal.SIGTERM, _leave)  # drafts are removed on the way out
     code = in_a_child(run) if is_wanted(tokens) else run()
     gc.freeze()  # the process ends: to look through all it holds once more for garbage took a tenth of a short command
