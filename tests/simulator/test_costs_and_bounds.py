@@ -133,3 +133,10 @@ def test_a_duration_a_rounding_error_above_a_tick_ends(policy):
     ends, run = finishes(policy, jobs=jobs, regime="tiresias", until=1000)
     assert run.summary["unfinished"] == 0
     assert max(ends.values()) < 20
+
+
+def test_jobs_outlast_their_estimates_although_nobody_is_ever_stopped() -> None:
+    jobs = [{"id": f"j{k}", "arrival": 10.0 * k, "gpus": 1 + k % 4, "duration": 500.0} for k in range(12)]
+    runs = [simulate(jobs, "1x8", "fifo", round=60, estimates="noisy:0.5", record=stepped) for stepped in (False, True)]
+    assert [run.summary["completed"] for run in runs] == [12, 12]
+    assert runs[0].summary["log_hash"] == runs[1].summary["log_hash"]

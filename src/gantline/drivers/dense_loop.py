@@ -55,6 +55,7 @@ def _finish(
         # its estimate was too low. Mean residual life of a heavy tail: as long again
         f[row, r.ESTIMATE] = 2.0 * (f[row, r.DONE] + f[row, r.RATE] * max(0.0, now - f[row, r.SINCE]))
         set_due(jobs, h, row)
+        put(h, DUE, row, f[row, r.DUE])  # later than it stood; else it would stay on top, and be looked at for ever
         if PREEMPTS:
             put(h, RANK, row, rank_key(jobs, row, key, work, now))
 
