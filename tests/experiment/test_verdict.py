@@ -57,7 +57,7 @@ def test_a_few_seeds_are_told_as_a_range() -> None:
 def test_one_run_is_told_as_such() -> None:
     sentence = verdict([difference("jct_mean", -0.2, -0.3, -0.1, "jobs", samples=1200), difference("makespan", 0.03, over="", samples=1)])
     assert sentence == (
-        "srtf beats fifo by 20 % mean JCT, 95 % interval 10..30 %; loses 3.0 % makespan "
+        "srtf beats fifo by 20 % mean JCT, 95 % interval 10..30 %; loses 3.0 % makespan, no interval "
         "(one run; intervals over its 1,200 jobs, which says nothing about other traces)."
     )
 

@@ -53,10 +53,11 @@ def verdict(differences: Sequence[Difference]) -> str:
         changes = ", ".join(f"{_lower(BY_KEY[item.metric].title)} {100 * item.change.value:+.0f} %" for item in known)
         return f"{known[0].policy} against {known[0].against} decides nothing ({changes}), because of doubts: {known[0].doubts}."
     parts, previous = [], None
+    some = any(map(_spread, known))
     for sign in (1, -1, 0):
         for difference in known:
             if difference.sign == sign:
-                parts.append(_part(difference, sign, first=previous is None, same=previous == sign))
+                parts.append(_part(difference, sign, first=previous is None, same=previous == sign, some=some))
                 previous = sign
     return f"{known[0].policy} {'; '.join(parts)} ({basis(known)})."
 
@@ -78,11 +79,13 @@ def basis(differences: Sequence[Difference]) -> str:
     return f"{one}, without intervals"
 
 
-def _part(difference: Difference, sign: int, *, first: bool, same: bool) -> str:
+def _part(difference: Difference, sign: int, *, first: bool, same: bool, some: bool) -> str:
+    """Where `some` have an interval, those without one say so."""
     title, other = _lower(BY_KEY[difference.metric].title), difference.against
     if sign != 0:
         act = f"{'beats' if sign > 0 else 'loses to'} {other} by " if first else "" if same else "beats it by " if sign > 0 else "loses "
-        return f"{act}{_percent(abs(difference.change.value))} {title}{_interval(difference)}"
+        interval = _interval(difference) or (", no interval" if some else "")
+        return f"{act}{_percent(abs(difference.change.value))} {title}{interval}"
     if _spread(difference):
         words = f"shows no clear difference to {other} in" if first else "no clear difference in"
         return f"{words} {title} ({_bounds(difference, signed=True)})"
