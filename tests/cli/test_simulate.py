@@ -18,6 +18,15 @@ PROMISED = {
     "average_queueing", "average_responsiveness", "utilization", "preemptions", "rounds", "decisions", "wall_seconds",
 }  # fmt: skip
 PER_JOB = {"job", "arrival", "first_start", "finish", "jct", "gpus", "preemptions", "restarts"}
+LOTS = """
+from gantline import Plan, Policy
+
+
+class Lots(Policy):
+    def decide(self, snapshot):
+        return Plan.rank(snapshot.rng("lots").random(len(snapshot.jobs)))
+"""
+
 LIAR = """
 import math
 from dataclasses import dataclass
@@ -229,6 +238,14 @@ def test_a_policy_that_promises_too_much_is_caught_by_stepping(cli: Cli, folder:
     assert told.code == 1
     assert "skipping rounds changed the result" in told.err
     assert told.json["completed"] == 5
+
+
+def test_a_policy_that_draws_lots_is_not_blamed_for_hours_without_jobs(cli: Cli, folder: Path) -> None:
+    """Chance depends on how many decisions there were; rounds in which nobody is there are none."""
+    (folder / "lots.py").write_text(LOTS)
+    (folder / "gap.csv").write_text("job,arrival,gpus,duration\na,0,1,300\nb,5000,1,300\nc,5010,2,300\nd,5020,1,900\n")
+    told = cli("simulate", "gap.csv", "--cluster", "1x2", "--policy", "lots.py", "--round", "60", "--verify-skips")
+    assert (told.code, "gives the same run" in told.err) == (0, True), told.err
 
 
 def test_a_trace_that_answers_nothing_is_said_to(cli: Cli, folder: Path) -> None:

@@ -74,7 +74,8 @@ class Agenda:
             number = max(0, math.ceil(due / regime.round - 1e-9))
             if not self._first:
                 following = math.floor(now / regime.round + 1e-9) + 1
-                every = self.step_all or (self.late and self.state.lists.number[ls.ACTIVE] > 0)
+                # where nobody is there, nobody is asked: an answer to nothing would only count as a decision, and chance with it
+                every = (self.step_all or self.late) and self.state.lists.number[ls.ACTIVE] > 0
                 number = following if every else max(number, following)
             return number * regime.round
         if regime.tick > 0.0:
