@@ -74,7 +74,7 @@ def _failures() -> tuple[NodeEvent, ...]:
 def scenarios() -> tuple[Scenario, ...]:
     """All stories."""
     slow, prompt = Costs(start=5, resume=15, checkpoint=90), Costs(resume=10, checkpoint=60)
-    typed = some_jobs("types", 10, types=("v100", "k80"))
+    typed = some_jobs("types", types=("v100", "k80"))
     gang = ({"job": "whole", "arrival": 30.0, "gpus": 16, "duration": 100.0},)
     return (
         Scenario("rounds", some_jobs("rounds"), options={"round": 60.0}),
