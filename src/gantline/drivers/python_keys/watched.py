@@ -84,7 +84,7 @@ class WatchedJobs(Jobs):
 
     @property
     def rows(self) -> Ints:  # type: ignore[override]
-        return sealed(self._rows[:])
+        return self._made("rows", self._rows.copy)  # the loop goes on with its own, whatever becomes of these
 
     @property
     def _now(self) -> float:  # type: ignore[override]
