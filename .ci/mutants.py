@@ -114,7 +114,7 @@ MUTANTS = [
         ("len(refused) > jobs or", ""),
     ),
     *_of("agenda", "engine/agenda.py", "tests/simulator/test_costs_and_bounds.py",
-        ("(self.late and self.state.lists.number[ls.ACTIVE] > 0)", "False"),
+        ("(self.step_all or self.late) and", "self.step_all and"),
         ("due = at if at > now or due <= now else", "due = at if True else"),
     ),
     *_of("reconciler", "engine/reconcile.py", "tests/engine/test_faulty_stories.py tests/drivers/test_restart.py",
