@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.runtime.specs import end_all, ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import Wish
+from gantline.core.inputs import JobWish, Wish
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.replay import replay_store
@@ -111,6 +112,25 @@ def test_draining_stops_the_jobs_and_the_next_life_starts_them(tmp_path: Path) -
     with running(tmp_path, "cpu:1", store=store) as second:
         assert ended(second, job) == ["succeeded"]
         assert second.view().jobs[job].epoch == 2
+
+
+def test_a_job_that_ends_while_all_are_told_to_stop_does_not_keep_the_service_from_draining(tmp_path: Path) -> None:
+    """It ends after it was found running and before the wish to stop it arrives."""
+    store = MemoryStore()
+    first = begin(tmp_path, store, "cpu:2")
+    goes, stays = (first.submit(shell(line))[0] for line in (waiting_for(tmp_path / "go"), "sleep 1000"))
+    until(lambda: {state(first, job) for job in (goes, stays)} == {"running"})
+    send = first.send
+
+    def send_late(wishes: list[Any]) -> None:
+        if any(isinstance(wish, JobWish) for wish in wishes):
+            (tmp_path / "go").touch()
+            until(lambda: state(first, goes) == "succeeded")
+        send(wishes)
+
+    first.send = send_late  # type: ignore[method-assign]
+    first.stop(drain=True)
+    assert all(one.abandoned() for one in LocalRunner(tmp_path, "cpu:2").roll_call())
 
 
 def test_back_off_goes_on_after_a_restart(tmp_path: Path) -> None:

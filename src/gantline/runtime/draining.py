@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from gantline.core import columns as c
+from gantline.core.errors import RefusedError
 from gantline.core.inputs import JobWish, Wish
 from gantline.core.node_events import NodeEvent
 from gantline.drivers.live import Letter
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 def drain(scheduler: Scheduler, timeout: float) -> None:
     """Stop all jobs, saved where they can be, and decide nothing more; those that did not stop in time are left running."""
     nodes = [node.name for node, up in scheduler.ask(lambda: _nodes_up(scheduler)) if up]
-    running = scheduler.ask(lambda: [scheduler.loop.state.tables.ids[row] for row in scheduler.loop.state.running_rows.tolist()])
-    scheduler.send([NodeEvent(0.0, name, "drain") for name in nodes] + [JobWish(0.0, Wish.REQUEUE, name) for name in running])
+    scheduler.send([NodeEvent(0.0, name, "drain") for name in nodes])
+    _stop_all(scheduler)
     end = time.monotonic() + timeout
     while scheduler.ask(lambda: len(scheduler.loop.reconciler.live)) and time.monotonic() < end:
         time.sleep(0.02)
@@ -33,6 +34,20 @@ def drain(scheduler: Scheduler, timeout: float) -> None:
     scheduler.loop.post(Letter([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
     wait(future)
     scheduler.runner.mps.quit()
+
+
+def _stop_all(scheduler: Scheduler) -> None:
+    """Nobody starts any more, but one who ends while all are told to stop would have the wish refused for all: they are told again."""
+    before: list[str] | None = None
+    while True:
+        running = scheduler.ask(lambda: [scheduler.loop.state.tables.ids[row] for row in scheduler.loop.state.running_rows.tolist()])
+        try:
+            scheduler.send([JobWish(0.0, Wish.REQUEUE, name) for name in running])
+            return
+        except RefusedError:
+            if running == before:
+                raise
+            before = running
 
 
 def _nodes_up(scheduler: Scheduler) -> list[tuple[Any, bool]]:
