@@ -70,7 +70,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> boo
     t, log = state.tables, state.log
     clock = lc.clock(state.regime, bounds)
     qs, lane_of = queues(t.I[c.GPUS], key.promises > 0.0)
-    jobs = _records(state, lane_of)
+    jobs = records_of(state, lane_of)
     ds = devices(t.NI, state.SI[s.S_RULE] == CONSOLIDATED)
     width = min(int(t.NI[c.N_GPUS].sum()), jobs.f.shape[0]) + 1
     setting = LoopSetting(state.SI, state.SF, t.options.F)
@@ -88,7 +88,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> boo
         code = run_dense(jobs, h, qs, ds, LoopLog(log.LI, log.LF, log.LD, log.LN), setting, declared, work, plan, number, clock)
         if bounds.on_progress is not None:
             bounds.on_progress(float(clock.time[lc.NOW]), int(number[ls.NEXT]), int(number[ls.ACTIVE]))
-    state.spanned = _write_back(state, jobs, qs, ds, number[: ls.COUNTS])
+    state.spanned = write_back(state, jobs, qs, ds, number[: ls.COUNTS])
     state.now = float(clock.time[lc.NOW])
     engine.decisions += int(clock.number[lc.DECISIONS])
     engine.started += int(work.number[w.STARTED])
@@ -150,7 +150,7 @@ def _whole(state: State, key: LinearKey) -> float:
     return above if end * above < 2.0**52 and not F[c.SERVICE].any() else 0.0
 
 
-def _records(state: State, lane_of: Ints) -> Records:
+def records_of(state: State, lane_of: Ints) -> Records:
     """The lines of all rows, each in whole cache lines."""
     F, I = state.tables.F, state.tables.I
     rows = F.shape[1]
@@ -167,7 +167,7 @@ def aligned(numbers: np.ndarray, width: int) -> np.ndarray:
     return numbers[skip : skip + rows * width].reshape(rows, width)
 
 
-def _write_back(state: State, jobs: Records, qs: Lanes, ds: Devices, number: Ints) -> int:
+def write_back(state: State, jobs: Records, qs: Lanes, ds: Devices, number: Ints) -> int:
     """Everything that the loop has found out, into the columns; how many jobs have held devices of several nodes at once."""
     t, i = state.tables, jobs.i
     spanned = to_columns(jobs.f, i, qs.lane[q.WHY], float(state.SF[s.S_CREDIT]), t.F, t.I)

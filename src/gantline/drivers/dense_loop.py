@@ -37,7 +37,7 @@ DEMAND = 7  # one more place of `number`, whose others are those of `engine.list
 
 
 @kernel
-def _finish(
+def finish(
     jobs: Records, h: Heaps, ds: Devices, log: LoopLog, setting: LoopSetting, key: Key, work: Pass, number: Ints, now: float
 ) -> None:
     """Complete every gang whose work is done by `now`, and raise estimates that turned out too low."""
@@ -61,7 +61,7 @@ def _finish(
 
 
 @kernel
-def _arrive(jobs: Records, qs: Lanes, key: Key, number: Ints, now: float, load_limit: float) -> None:
+def let_in(jobs: Records, number: Ints, now: float, load_limit: float) -> None:
     """Let rows in that have arrived by `now`: all of them, or in order while demand is within the limit (GPUs)."""
     f, i = jobs.f, jobs.i
     rows = f.shape[0]
@@ -81,8 +81,16 @@ def _arrive(jobs: Records, qs: Lanes, key: Key, number: Ints, now: float, load_l
         i[row, r.STATE] = PENDING
         i[row, r.WHY] = _ARRIVED
         f[row, r.ADMITTED] = now
+
+
+@kernel
+def _arrive(jobs: Records, qs: Lanes, key: Key, number: Ints, now: float, load_limit: float) -> None:
+    """Newcomers stand in their lanes."""
+    let_in(jobs, number, now, load_limit)
+    f = jobs.f
+    for row in range(number[ls.HELD] - number[ls.ADMITTED], number[ls.HELD]):
         f[row, r.KEY] = key_of(jobs, row, key, 0.0)
-        enter(qs, i[row, r.LANE], f[row, r.KEY], row, max(f[row, r.ESTIMATE], INSTANT))
+        enter(qs, jobs.i[row, r.LANE], f[row, r.KEY], row, max(f[row, r.ESTIMATE], INSTANT))
 
 
 @kernel
@@ -124,7 +132,7 @@ def _next_change(jobs: Records, h: Heaps, qs: Lanes, key: Key, work: Pass, now: 
 
 
 @kernel
-def _next_movable(jobs: Records, h: Heaps, now: float, min_run: float) -> float:
+def next_movable(jobs: Records, h: Heaps, now: float, min_run: float) -> float:
     """The next instant at which a gang has had its minimum run time, so that it may be stopped."""
     soonest = np.inf
     if min_run > 0.0:
@@ -153,11 +161,11 @@ def _next_look(
             if level <= now:
                 level = next_look(now, now, quantum)
         wake = min(change, level)
-    return min(wake, _next_movable(jobs, h, now, setting.SF[s.S_MIN_RUN]))
+    return min(wake, next_movable(jobs, h, now, setting.SF[s.S_MIN_RUN]))
 
 
 @kernel
-def _tracked_done(jobs: Records, low: int, high: int) -> bool:
+def tracked_done(jobs: Records, low: int, high: int) -> bool:
     row = low
     while row < high and not np.isnan(jobs.f[row, r.FINISH]):
         row += 1
@@ -204,9 +212,9 @@ def _run(
         time[lc.NOW] = now
         time[lc.LAST_DECISION] = now
         # 2. who has finished, 3. who has arrived
-        _finish(jobs, h, ds, log, setting, key, work, number, now)
+        finish(jobs, h, ds, log, setting, key, work, number, now)
         _arrive(jobs, qs, key, number, now, time[lc.LOAD_LIMIT])
-        if count[lc.TRACK_HIGH] >= 0 and number[ls.FINISHED] > 0 and _tracked_done(jobs, count[lc.TRACK_LOW], count[lc.TRACK_HIGH]):
+        if count[lc.TRACK_HIGH] >= 0 and number[ls.FINISHED] > 0 and tracked_done(jobs, count[lc.TRACK_LOW], count[lc.TRACK_HIGH]):
             return DONE
         # 4. order, 5. walk; nothing to decide while nobody waits
         if qs.waiting[0] > 0:
@@ -227,9 +235,9 @@ def _run(
 
 
 # A run compiles only what it can reach: stopping and backfilling are most of the code, and many policies do neither.
-_finish_without_ranks = variant(_finish, "_finish_without_ranks", PREEMPTS=False)
-_run_in_order = variant(_run, "_run_in_order", PREEMPTS=False, walk=walk_without_stops, _finish=_finish_without_ranks)
-_run_with_promises = variant(_run, "_run_with_promises", PREEMPTS=False, PROMISES=True, _finish=_finish_without_ranks)
+finish_without_ranks = variant(finish, "finish_without_ranks", PREEMPTS=False)
+_run_in_order = variant(_run, "_run_in_order", PREEMPTS=False, walk=walk_without_stops, finish=finish_without_ranks)
+_run_with_promises = variant(_run, "_run_with_promises", PREEMPTS=False, PROMISES=True, finish=finish_without_ranks)
 _run_with_both = variant(_run, "_run_with_both", PROMISES=True)
 
 

@@ -10,6 +10,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
+from gantline.core.sorted_search import first_not_below
 from gantline.engine import lists as ls
 from gantline.engine.lists import Lists
 
@@ -107,15 +108,9 @@ def leave(lists: Lists, row: int) -> None:
 @kernel
 def drop_sorted(rows: Ints, n: int, row: int) -> int:
     """Take one row out of a list that is sorted by row."""
-    low, high = 0, n
-    while low < high:
-        middle = (low + high) // 2
-        if rows[middle] < row:
-            low = middle + 1
-        else:
-            high = middle
-    if low == n or rows[low] != row:
+    at = first_not_below(rows, 0, n, row)
+    if at == n or rows[at] != row:
         return n
-    for k in range(low, n - 1):
+    for k in range(at, n - 1):
         rows[k] = rows[k + 1]
     return n - 1

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import compiled, kernel
-from gantline.solvers.sorted_search import first_above, first_not_below
+from gantline.core.sorted_search import first_above, first_not_below
 
 FAR = np.int64(2**62)
 FORBIDDEN = np.int64(-1)

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import compiled, kernel
+from gantline.core.sorted_search import first_above
 from gantline.solvers.components import members, strong_components
 from gantline.solvers.slot_flow import FAR, FORBIDDEN
-from gantline.solvers.sorted_search import first_above
 
 Counts = npt.NDArray[np.int32]
 

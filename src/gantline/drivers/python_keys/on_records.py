@@ -8,7 +8,7 @@ from gantline.core import columns as c
 from gantline.core.policy import LinearKey
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.declared import take_order
-from gantline.drivers.dense import _records, _write_back, fits_dense
+from gantline.drivers.dense import fits_dense, records_of, write_back
 from gantline.drivers.loop_clock import LoopClock
 from gantline.drivers.python_keys import loop
 from gantline.drivers.python_keys.questions import Questions
@@ -48,7 +48,7 @@ def run_on_records(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> t
     take_order(state, policy)
     clock = lc.clock(state.regime, bounds)
     qs, lane_of = queues(t.I[c.GPUS])
-    jobs = _records(state, lane_of)
+    jobs = records_of(state, lane_of)
     h, rows = heaps(jobs), jobs.f.shape[0]
     ds = devices(t.NI, state.SI[s.S_RULE] == CONSOLIDATED)
     width = min(int(t.NI[c.N_GPUS].sum()), rows) + 1
@@ -84,7 +84,7 @@ def run_on_records(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> t
                 bounds.on_progress(float(time[lc.NOW]), int(number[ls.NEXT]), int(number[ls.ACTIVE]))
         code = run(everything)
     asked.reads.strict = False
-    _write_back(state, jobs, qs, ds, number[: ls.COUNTS])
+    write_back(state, jobs, qs, ds, number[: ls.COUNTS])
     state.now = float(time[lc.NOW])
     engine.started += int(work.number[w.STARTED])
     engine.stopped += int(work.number[w.STOPPED])

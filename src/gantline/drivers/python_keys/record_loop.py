@@ -14,10 +14,9 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.jit import variant
-from gantline.core.phases import HELD_BACK, PENDING, RUNNING
-from gantline.core.reasons import Reason
+from gantline.core.phases import PENDING, RUNNING
 from gantline.drivers import loop_clock as lc
-from gantline.drivers.dense_loop import DEMAND, _finish, _finish_without_ranks, _next_movable, _tracked_done
+from gantline.drivers.dense_loop import finish, finish_without_ranks, let_in, next_movable, tracked_done
 from gantline.drivers.loop_clock import LoopClock
 from gantline.drivers.python_keys import loop as lp
 from gantline.drivers.python_keys import tape as p
@@ -36,7 +35,6 @@ from gantline.engine.dense.queues import Lanes, enter, remove
 from gantline.engine.dense.records import Records
 from gantline.engine.dense.walk import walk, walk_without_stops
 
-_ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 PREEMPTS = True  # whether gangs may be stopped; known when it is compiled (`variant`)
 # of `how[READY]`, whose first are those of `loop`: all are asked about
 _ALL_ASKED = 4
@@ -55,29 +53,6 @@ class Addressees(NamedTuple):
     rows: Ints
     how: Ints  # see `loop`
     stopped: Ints  # by the last pass, and not asked about since; their number comes first
-
-
-@kernel
-def _arrive(jobs: Records, asked: Addressees, number: Ints, now: float, load_limit: float) -> None:
-    """Let rows in that have arrived by `now`; they wait in front of the lanes until their keys are known."""
-    f, i = jobs.f, jobs.i
-    rows = f.shape[0]
-    while number[ls.NEXT] < rows and f[number[ls.NEXT], r.ARRIVAL] <= now:
-        row = number[ls.NEXT]
-        number[ls.NEXT] += 1
-        i[row, r.STATE] = HELD_BACK
-        i[row, r.WHY] = _LOAD_LIMIT
-        f[row, r.SINCE] = f[row, r.ARRIVAL]
-    number[ls.ADMITTED] = 0
-    while number[ls.HELD] < number[ls.NEXT] and number[DEMAND] <= load_limit:
-        row = number[ls.HELD]
-        number[ls.HELD] += 1
-        number[DEMAND] += i[row, r.NEED]
-        number[ls.ACTIVE] += 1
-        number[ls.ADMITTED] += 1
-        i[row, r.STATE] = PENDING
-        i[row, r.WHY] = _ARRIVED
-        f[row, r.ADMITTED] = now
 
 
 @kernel
@@ -245,9 +220,9 @@ def _run(everything: Everything) -> int:
             time[lc.NOW] = now
             time[lc.LAST_DECISION] = now
             # 2. who has finished, 3. who has arrived
-            _finish(jobs, h, ds, log, setting, key, work, number, now)
-            _arrive(jobs, asked, number, now, time[lc.LOAD_LIMIT])
-            if count[lc.TRACK_HIGH] >= 0 and number[ls.FINISHED] > 0 and _tracked_done(jobs, count[lc.TRACK_LOW], count[lc.TRACK_HIGH]):
+            finish(jobs, h, ds, log, setting, key, work, number, now)
+            let_in(jobs, number, now, time[lc.LOAD_LIMIT])  # in front of the lanes, until their keys are known
+            if count[lc.TRACK_HIGH] >= 0 and number[ls.FINISHED] > 0 and tracked_done(jobs, count[lc.TRACK_LOW], count[lc.TRACK_HIGH]):
                 return lc.DONE
         changed = number[ls.FINISHED] > 0 or number[ls.ADMITTED] > 0
         # 4. order, 5. walk; nothing to decide while nobody waits
@@ -284,7 +259,7 @@ def _run(everything: Everything) -> int:
                 again = now + length if length > 0.0 else next_look(now, now, time[lc.QUANTUM])
             wake = min(wake, again)
             if PREEMPTS:
-                wake = min(wake, _next_movable(jobs, h, now, setting.SF[s.S_MIN_RUN]))
+                wake = min(wake, next_movable(jobs, h, now, setting.SF[s.S_MIN_RUN]))
         if number[ls.HELD] < number[ls.NEXT] and length > 0.0 and number[ls.ADMITTED] > 0:
             wake = min(wake, now + length)
         time[lc.WAKE] = wake
@@ -293,5 +268,5 @@ def _run(everything: Everything) -> int:
 run_with_stops = _run
 _list_waiting = variant(_list_changed, "_list_waiting", PREEMPTS=False)
 _list_all_waiting = variant(_list_all, "_list_all_waiting", PREEMPTS=False)
-_WITHOUT = {"walk": walk_without_stops, "_finish": _finish_without_ranks, "_list_changed": _list_waiting, "_list_all": _list_all_waiting}
+_WITHOUT = {"walk": walk_without_stops, "finish": finish_without_ranks, "_list_changed": _list_waiting, "_list_all": _list_all_waiting}
 run_in_order = variant(_run, "run_in_order", PREEMPTS=False, **_WITHOUT)

@@ -70,20 +70,6 @@ def _sink(h: Heaps, which: int, at: int, key: float, row: int) -> None:
 
 
 @kernel
-def put(h: Heaps, which: int, row: int, key: float) -> None:
-    """Let the row stand in the heap with this key, whether it was there before or not."""
-    at = h.at[row, AT + which]
-    if at < 0:
-        at = h.size[which]
-        h.size[which] += 1
-        _rise(h, which, at, key, row)
-    elif key < h.key[which, at]:
-        _rise(h, which, at, key, row)
-    else:
-        _sink(h, which, at, key, row)
-
-
-@kernel
 def put_no_later(h: Heaps, which: int, row: int, key: float) -> None:
     """Let the row stand in the heap with this key, or go on standing with a smaller one; whoever finds it on top puts that right."""
     at = h.at[row, AT + which]
@@ -93,6 +79,16 @@ def put_no_later(h: Heaps, which: int, row: int, key: float) -> None:
         _rise(h, which, at, key, row)
     elif key < h.key[which, at]:
         _rise(h, which, at, key, row)
+
+
+@kernel
+def put(h: Heaps, which: int, row: int, key: float) -> None:
+    """Let the row stand in the heap with this key, whether it was there before or not."""
+    at = h.at[row, AT + which]
+    if at < 0 or key < h.key[which, at]:
+        put_no_later(h, which, row, key)
+    else:
+        _sink(h, which, at, key, row)
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import compiled
-from gantline.solvers.sorted_search import first_not_below
+from gantline.core.sorted_search import first_not_below
 
 State = dict[str, Ints]
 Parts = tuple[Ints, Ints, Ints, Ints, Ints]
