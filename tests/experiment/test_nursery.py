@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from threading import Event, Thread
 
@@ -38,7 +39,7 @@ print(json.dumps([outcome.state, sorted(set(sys.modules) - had)]))
 
 def end(worker: WorkerProcess) -> int:
     worker.signal(signal.SIGKILL)
-    return worker.wait()
+    return worker.end()[1]
 
 
 def test_a_forked_worker_imports_only_what_its_trace_and_policy_need() -> None:
@@ -60,7 +61,7 @@ def test_workers_are_forked_and_tell_how_they_ended() -> None:
     assert isinstance(first, ForkedProcess)
     assert isinstance(second, ForkedProcess)
     assert second.exchange("not a task") == ""
-    assert (end(first), second.wait()) == (-signal.SIGKILL, 1)
+    assert (end(first), second.end()[1]) == (-signal.SIGKILL, 1)
     starter.close()
 
 
@@ -73,8 +74,9 @@ def test_a_worker_whose_sweep_is_gone_ends_without_a_word(has_read: bool, capfd:
     nursery = subprocess.Popen(command, stdin=other.fileno(), env=os.environ | {ALLOCATOR: QUIET})
     ours, channel = socket.socketpair()
     told, status = socket.socketpair()
-    socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno()])
-    for end_of_worker in (other, channel, status):
+    epitaph = tempfile.TemporaryFile()  # noqa: SIM115
+    socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno(), epitaph.fileno()])
+    for end_of_worker in (other, channel, status, epitaph):
         end_of_worker.close()
     select.select([ours], [], [])
     if has_read:

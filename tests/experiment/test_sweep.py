@@ -111,7 +111,22 @@ def test_a_worker_that_dies_takes_only_its_own_run_with_it(tmp_path: Path, monke
     outcomes = {outcome.hash: outcome for outcome in WorkerProcesses(2).run([good[0], fatal, good[1]])}
     assert [outcomes[task.hash].state for task in good] == ["done", "done"]
     assert outcomes[fatal.hash].state == "failed"
-    assert "the worker process ended with code 1" in outcomes[fatal.hash].message
+    assert "ended the process that ran it, with exit code 1" in outcomes[fatal.hash].message
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_policy_that_ends_its_worker_is_told_as_in_one_run(workers: int, tmp_path: Path) -> None:
+    head = "import ctypes, os\nfrom gantline import Policy\nclass Mine(Policy):\n    def decide(self, snapshot):\n        "
+    told = {
+        "ctypes.string_at(0)": f"the process that ran the policy crashed: Segmentation fault ({tmp_path / 'p0.py'}:5, in decide)",
+        "os._exit(3)": "the policy ended the process that ran it, with exit code 3 (os._exit or the like)",
+    }
+    tasks = []
+    for number, fault in enumerate(told):
+        (tmp_path / f"p{number}.py").write_text(head + fault)
+        tasks.append(Task(BASE.with_value("policy", str(tmp_path / f"p{number}.py")), str(number) * 64, str(tmp_path / "runs")))
+    outcomes = sorted(WorkerProcesses(workers, limit=300).run(tasks), key=lambda outcome: outcome.hash)
+    assert [outcome.message for outcome in outcomes] == list(told.values())
 
 
 def test_a_run_that_takes_too_long_is_given_up(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gantline.cli.endable import is_wanted, last_words
+from gantline._epitaph import last_words
+from gantline.cli.endable import is_wanted
 from gantline.conformance import check_policy
 from gantline.conformance.fence import fence
 from gantline.files.policies import load_policy
@@ -73,6 +74,7 @@ def test_a_child_whose_parent_is_killed_ends() -> None:
 def test_commands_that_name_a_policy_file_run_in_a_child() -> None:
     assert is_wanted(["simulate", "jobs.csv", "--policy", "./mine.py:Mine"])
     assert is_wanted(["compare", "jobs.csv", "--policy", "fifo,mine.py"])
+    assert is_wanted(["experiment", "study.yaml"])
     assert not is_wanted(["simulate", "jobs.csv", "--policy", "srtf"])
 
 

@@ -16,9 +16,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import IO
 
+from gantline._epitaph import words_about
 from gantline.cli.console import say
 
 ENDED = 1
@@ -26,14 +26,11 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN = 3.0  # seconds
 _PARENT_DEATH = 1  # prctl
 _ORDERLY = b"\0"  # the last word of a child that came to its end
-_CRASH = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
-_FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
-_LIBRARIES = (str(Path(__file__).parents[1]), str(Path(os.__file__).parent))  # this package, and Python's own
 
 
 def is_wanted(tokens: Sequence[str]) -> bool:
-    """Whether the command names a policy file."""
-    return any(re.search(r"\.py(:|$|[\s,;])", token) for token in tokens)
+    """Whether the command names a policy file, or an experiment that may name some."""
+    return list(tokens[:1]) == ["experiment"] or any(re.search(r"\.py(:|$|[\s,;])", token) for token in tokens)
 
 
 def in_a_child(call: Callable[[], int]) -> int:
@@ -90,26 +87,6 @@ def _wait_for(child: int, epitaph: IO[bytes]) -> int:
     epitaph.seek(0)
     left, code = epitaph.read(), os.waitstatus_to_exitcode(status)
     if not left.endswith(_ORDERLY):
-        say(f"error: {last_words(left.decode(errors='replace')) or how_it_ended(code)}")
+        say(f"error: {words_about(left, code)}")
         return ENDED
     return code if code >= 0 else 128 - code
-
-
-def how_it_ended(code: int) -> str:
-    """What to say about a process that ended in the middle without a word."""
-    if code < 0:
-        cause = "by the policy, by somebody else, or because memory ran out"
-        return f"the process that ran the policy was ended by {signal.Signals(-code).name} ({cause})"
-    return f"the policy ended the process that ran it, with exit code {code} (os._exit or the like)"
-
-
-def last_words(dump: str) -> str:
-    """What to say about a process that was ended in the middle of a decision, or crashed; nothing if it was not."""
-    if not dump.strip():
-        return ""
-    frames = [found.groupdict() for found in _FRAME.finditer(dump)]
-    own = [frame for frame in frames if not frame["file"].startswith(_LIBRARIES) and "site-packages" not in frame["file"]]
-    place = f" ({own[0]['file']}:{own[0]['line']}, in {own[0]['name']})" if own else ""
-    if crash := _CRASH.search(dump):
-        return f"the process that ran the policy crashed: {crash[1]}{place}"
-    return f"the policy could not be interrupted when its budget was over, so its process was ended{place}"

@@ -18,6 +18,7 @@ import threading
 import warnings
 from importlib import import_module
 from pathlib import Path
+from typing import IO
 
 from gantline.experiment.digest import program_digest
 
@@ -76,31 +77,33 @@ class Nursery:
 
     def _obey(self) -> bool:
         """Do what the next message says: a new worker on the sockets that come with it, or a signal for one; False: there is none."""
-        message, sockets, *_ = socket.recv_fds(self.control, 64, 2)
+        message, files, *_ = socket.recv_fds(self.control, 64, 3)
         if not message:
             return False
-        if not sockets:
+        if not files:
             number, worker = map(int, message.split())
             if worker in self.alive:
                 os.kill(worker, number)
             return True
-        channel, status = (socket.socket(fileno=fd) for fd in sockets)
+        channel, status = (socket.socket(fileno=file) for file in files[:2])
+        epitaph = open(files[2], "wb", buffering=0)  # noqa: SIM115 (the worker's)
         if not is_alone():
-            channel.close()
-            status.close()
+            for one in (channel, status, epitaph):
+                one.close()
             return True
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any thread; `is_alone` knows which
             pid = os.fork()
         if not pid:
-            self._be_worker(channel, status)
+            self._be_worker(channel, status, epitaph)
         channel.close()
+        epitaph.close()
         self.alive[pid] = status
         with contextlib.suppress(OSError):  # the sweep was killed; the worker sees it too
             status.sendall(b"%d\n" % pid)
         return True
 
-    def _be_worker(self, channel: socket.socket, status: socket.socket) -> None:
+    def _be_worker(self, channel: socket.socket, status: socket.socket, epitaph: IO[bytes]) -> None:
         from gantline.experiment.worker import answer_tasks
 
         code = 1
@@ -113,7 +116,7 @@ class Nursery:
                 _try_out()
                 answers.write("ready\n")
                 answers.flush()
-                answer_tasks(tasks, answers)
+                answer_tasks(tasks, answers, epitaph)
             code = 0
         except ConnectionError:
             pass  # the sweep was killed before there was a task

@@ -8,8 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from threading import Lock
-from typing import Protocol
+from typing import IO, Protocol
 
 from gantline.experiment.nursery import ALLOCATOR, QUIET
 
@@ -28,16 +29,18 @@ class WorkerProcess(Protocol):
     def signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
 
-    def wait(self) -> int:
-        """Wait for the end; the exit code, or the signal that ended it, below zero."""
+    def end(self) -> tuple[bytes, int]:
+        """Wait for the end: what it left to be read, and the exit code, or the signal that ended it, below zero."""
 
 
 class FreshProcess:
     """An interpreter of its own, which imports everything."""
 
     def __init__(self) -> None:
+        self._epitaph = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it has been read)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "gantline.experiment.worker"],
+            [sys.executable, "-m", "gantline.experiment.worker", str(self._epitaph.fileno())],
+            pass_fds=[self._epitaph.fileno()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -59,8 +62,9 @@ class FreshProcess:
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
 
-    def wait(self) -> int:
-        return self._process.wait()
+    def end(self) -> tuple[bytes, int]:
+        code = self._process.wait()
+        return _left_in(self._epitaph), code
 
 
 class ForkedProcess:
@@ -71,8 +75,9 @@ class ForkedProcess:
         self._control, self._killed = control, False
         self._channel, channel = socket.socketpair()
         self._status, status = socket.socketpair()
+        self._epitaph = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it has been read)
         with channel, status:
-            socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno()])
+            socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno(), self._epitaph.fileno()])
         self._answers = self._channel.makefile("r", encoding="utf-8")
         self._told = self._status.makefile("r", encoding="utf-8")
         number = self._told.readline()
@@ -100,14 +105,14 @@ class ForkedProcess:
         with contextlib.suppress(OSError):  # the nursery is gone; the worker ends with its channel
             self._control.send(b"%d %d" % (number, self._pid))
 
-    def wait(self) -> int:
+    def end(self) -> tuple[bytes, int]:
         if not self._killed:  # else it might see the end of its tasks before the signal, which the nursery passes on, and end well
             with contextlib.suppress(OSError):
                 self._channel.shutdown(socket.SHUT_RDWR)
         code = self._told.readline()
         for one in (self._answers, self._channel, self._told, self._status):
             one.close()
-        return int(code) if code else -signal.SIGKILL
+        return _left_in(self._epitaph), int(code) if code else -signal.SIGKILL
 
 
 class Starter:
@@ -145,6 +150,13 @@ class Starter:
         if self._control is not None and self._nursery is not None:
             self._control.close()
             self._nursery.wait()
+
+
+def _left_in(epitaph: IO[bytes]) -> bytes:
+    """What a worker that has ended wrote into this file, which is needed no more."""
+    with epitaph:
+        epitaph.seek(0)
+        return epitaph.read()
 
 
 def _environment() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable
 from threading import Thread
-from typing import TextIO
+from typing import IO, TextIO
 
 from gantline._alarm import may_be_ended
 from gantline.experiment.task import Task, perform
@@ -18,9 +19,10 @@ from gantline.experiment.workers import encode
 _LOOK = 1.0  # seconds
 
 
-def answer_tasks(tasks: Iterable[str], answers: TextIO) -> None:
-    """Answer tasks until there are no more."""
-    may_be_ended(sys.stderr.buffer)
+def answer_tasks(tasks: Iterable[str], answers: TextIO, epitaph: IO[bytes]) -> None:
+    """Answer tasks until there are no more. Where a policy was that could not be interrupted, or crashed, goes to the file `epitaph`."""
+    may_be_ended(epitaph)
+    faulthandler.enable(epitaph)
     try:
         for line in tasks:
             answers.write(encode(perform(Task.read(json.loads(line)))))
@@ -39,9 +41,9 @@ def end_with(parent: int) -> None:
 def main() -> None:
     """Answer what comes on stdin. What a policy prints goes to stderr, because stdout belongs to the answers."""
     Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers, open(int(sys.argv[1]), "wb", buffering=0) as epitaph:
         os.dup2(2, 1)
-        answer_tasks(sys.stdin, answers)
+        answer_tasks(sys.stdin, answers, epitaph)
 
 
 if __name__ == "__main__":

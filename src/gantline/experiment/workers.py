@@ -15,6 +15,7 @@ from dataclasses import asdict
 from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Event, Thread, Timer
 
+from gantline._epitaph import words_about
 from gantline.experiment.processes import Starter, WorkerProcess
 from gantline.experiment.task import FAILED, Outcome, Task
 
@@ -79,8 +80,8 @@ class _Feeder(Thread):
         watch.cancel()
         if answer:
             return Outcome(**json.loads(answer))
-        code, self.worker = self.worker.wait(), None
-        return Outcome(task.hash, FAILED, f"took longer than {self.limit:g} s" if late.is_set() else _epitaph(code))
+        told, self.worker = words_about(*self.worker.end()), None
+        return Outcome(task.hash, FAILED, f"took longer than {self.limit:g} s" if late.is_set() else told)
 
     def end(self) -> None:
         """Stop the worker, whatever it does; results appear whole or not at all, so nothing is half-written."""
@@ -90,21 +91,12 @@ class _Feeder(Thread):
             self.join(timeout=0.2)
         if self.worker is not None:
             self.worker.signal(signal.SIGTERM)
-            self.worker.wait()
+            self.worker.end()
 
 
 def _give_up(worker: WorkerProcess, late: Event) -> None:
     late.set()
     worker.signal(signal.SIGKILL)
-
-
-def _epitaph(code: int) -> str:
-    if code >= 0:
-        hint = " (in a decision that could not be interrupted when its budget was over?)" if code == 1 else ""
-        return f"the worker process ended with code {code}{hint}"
-    name = signal.Signals(-code).name
-    hint = " (out of memory?)" if -code == signal.SIGKILL else ""
-    return f"the worker process was ended by {name}{hint}"
 
 
 def encode(outcome: Outcome) -> str:

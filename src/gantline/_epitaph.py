@@ -1,0 +1,41 @@
+"""What to say about a process that ended in the middle of somebody's policy: the same words, whoever started it.
+
+A process that runs policies writes into a file that outlives it where it was when it crashed, or was ended because nothing could
+interrupt it (`gantline._alarm`). One that is killed, or ends itself, has no time for that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+_CRASH = re.compile(r"^Fatal Python error: (.+)$", re.MULTILINE)
+_FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
+_LIBRARIES = (str(Path(__file__).parent), str(Path(os.__file__).parent))  # this package, and Python's own
+
+
+def words_about(dump: bytes, code: int) -> str:
+    """What to say, by what was left in the file and how the process ended."""
+    return last_words(dump.decode(errors="replace")) or how_it_ended(code)
+
+
+def how_it_ended(code: int) -> str:
+    """What to say about a process that ended in the middle without a word."""
+    if code < 0:
+        cause = "by the policy, by somebody else, or because memory ran out"
+        return f"the process that ran the policy was ended by {signal.Signals(-code).name} ({cause})"
+    return f"the policy ended the process that ran it, with exit code {code} (os._exit or the like)"
+
+
+def last_words(dump: str) -> str:
+    """What to say about a process that was ended in the middle of a decision, or crashed; nothing if it was not."""
+    if not dump.strip():
+        return ""
+    frames = [found.groupdict() for found in _FRAME.finditer(dump)]
+    own = [frame for frame in frames if not frame["file"].startswith(_LIBRARIES) and "site-packages" not in frame["file"]]
+    place = f" ({own[0]['file']}:{own[0]['line']}, in {own[0]['name']})" if own else ""
+    if crash := _CRASH.search(dump):
+        return f"the process that ran the policy crashed: {crash[1]}{place}"
+    return f"the policy could not be interrupted when its budget was over, so its process was ended{place}"
