@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gantline.cli.main import main
 from gantline.core.errors import UsageError
 from gantline.core.memory import check
+from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.lost_turns import ANSWERED_ONCE, IN_TIME_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident, LostTurns
 from gantline.files import policies
 from gantline.files.policies import load_policy
+from gantline.simulator import budget
+from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 
@@ -131,6 +136,52 @@ def test_a_key_is_bounded_from_the_first_time_it_is_read(fault: str, told: str, 
     assert "mine.py:5" in run.incidents[0]
     assert run.summary["unfinished"] == len(JOBS)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("fault", ["while True: pass", "raise SystemExit(3)", "raise KeyError('x')"])
+@pytest.mark.parametrize("where", ["linear(self)", "only_starts(self)", "for_regime(self, regime)", "needs(self)", "preempt(self)"])
+def test_what_a_policy_says_outside_of_its_turns_is_bounded(where: str, fault: str, tmp_path: Path) -> None:
+    prefix = "    @property\n" if where.startswith(("needs", "preempt")) else "    # a method\n"
+    head = f"from gantline import OrderPolicy\nclass Mine(OrderPolicy):\n{prefix}    def {where}:\n        {fault}\n"
+    (tmp_path / "mine.py").write_text(f"{head}    def key(self, snapshot):\n        return snapshot.jobs.arrival\n")
+    with pytest.raises(UsageError, match=r"policy 'Mine': the policy .*mine\.py:5\)"):
+        simulate(JOBS, "1x4", load_policy(str(tmp_path / "mine.py")), round=10.0, budget=0.02)
+
+
+def test_the_time_that_an_order_holds_is_asked_within_the_budget(tmp_path: Path) -> None:
+    head = (
+        "from gantline import OrderPolicy\nclass Mine(OrderPolicy):\n    def key(self, snapshot):\n        return snapshot.jobs.arrival\n"
+    )
+    (tmp_path / "mine.py").write_text(f"{head}    def valid_until(self, snapshot):\n        while True: pass\n")
+    run = simulate(JOBS, "1x4", load_policy(str(tmp_path / "mine.py")), round=10.0, budget=0.02)
+    assert run.summary["lost_turns"] == NEVER_IN_TIME
+    assert "mine.py:6" in run.incidents[0]
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"), [("while True: pass", "making Mine takes longer than"), ("sys.exit()", "making Mine calls sys.exit()")]
+)
+def test_a_policy_is_made_in_bounded_time(fault: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "LOADING", 0.02)
+    (tmp_path / "mine.py").write_text(
+        f"import sys\nfrom gantline import Policy\nclass Mine(Policy):\n    def __init__(self):\n        {fault}\n"
+    )
+    with pytest.raises(UsageError, match=rf"mine\.py:5: {re.escape(told)}"):
+        load_policy(str(tmp_path / "mine.py"))
+
+
+def test_one_decision_and_a_roll_forward_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(budget, "DEFAULT_BUDGET", 0.02)
+    (tmp_path / "mine.py").write_text(f"{HEAD}        print('x')\n        while True: pass\n")
+    (tmp_path / "now.json").write_text('{"now": 5, "cluster": "1x4", "jobs": [{"id": "a", "estimate": 10}]}')
+    assert main(["decide", str(tmp_path / "now.json"), "--policy", str(tmp_path / "mine.py"), "-o", "json"]) == 4
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert f"mine.py:{LINE + 1})" in streams.err
+    rolled = rollout(decode_snapshot(json.loads((tmp_path / "now.json").read_text())), load_policy(str(tmp_path / "mine.py")))
+    assert "its budget of 0.02 s" in rolled.incidents[0]
 
 
 def lose(turns: LostTurns, count: int, late: bool = True) -> bool:

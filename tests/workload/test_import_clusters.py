@@ -7,7 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from gantline import simulate
 from gantline.core.errors import NotFoundError, TraceError
+from gantline.report.doubts import ways_left_out
 from gantline.workload.importers.registry import import_trace
 from gantline.workload.options import WrittenOption, parse_options
 
@@ -141,6 +143,21 @@ def test_openb_pods_become_jobs_with_alternatives() -> None:
     assert trace.frame["memory"][1] == pytest.approx(8.589934592)
     assert "dropped 1 of 6 jobs: never scheduled" in trace.notes
     assert import_trace("pai", FIXTURES / "openb.csv") == trace
+
+
+def test_pods_run_on_those_of_their_types_that_are_there() -> None:
+    trace = import_trace("openb", FIXTURES / "openb.csv")
+    run = simulate(trace, "V100M32:1x16/96c/900g,T4:1x4/96c/900g", "fifo")
+    ran = dict(run.allocations.select("job", "type").iter_rows())
+    assert (ran["openb-pod-0002"], ran["openb-pod-0005"]) == ("V100M32", "T4")
+    assert run.summary["absent_types"] == ["V100M16"]
+    assert "'V100M16', which the cluster does not have" in ways_left_out(run.summary)
+    with pytest.raises(TraceError, match="'openb-pod-0002' asks for 'V100M16', which the cluster does not have"):
+        simulate(trace, "T4:2x8", "fifo")
+    with pytest.raises(TraceError, match="'openb-pod-0005' asks for 'T4', which the cluster does not have"):
+        simulate(trace, "V100M16:2x8", "fifo")
+    with pytest.raises(TraceError, match="no node has the CPUs and the memory that it asks for"):
+        simulate(trace, "V100M32:1x16/96c/900g,T4:1x4/3c/900g", "fifo")
 
 
 def test_spot_jobs_multiply_workers_and_keep_their_class() -> None:

@@ -15,6 +15,8 @@ from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.json_text import loads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gantline.core.plan import Plan
     from gantline.core.snapshot import Snapshot
     from gantline.simulator.outcome import JobOutcome
@@ -39,19 +41,22 @@ def decide(
 ) -> int:
     """Ask a policy for one decision from one snapshot file, and say what would happen."""
     from gantline.core.snapshot_json import decode_snapshot
+    from gantline.engine.lost_turns import told
     from gantline.files.policies import load_policy
+    from gantline.simulator.budget import guard_of
     from gantline.simulator.outcome import carry_out
 
     chosen = load_policy(policy, settings_of(set_))
+    guard: Callable[[Callable[[], Plan]], Plan] | None = guard_of(chosen, None)
     document = read_json(snapshot)
     instant = decode_snapshot(document.get("snapshot", document) if isinstance(document, dict) else document)
     try:
-        plan = chosen.decide(instant)
+        plan = chosen.decide(instant) if guard is None else guard(lambda: chosen.decide(instant))
         outcomes = carry_out(instant, plan, placement)
-    except (UsageError, NotFoundError):
+    except (UsageError, NotFoundError, KeyboardInterrupt):
         raise
-    except Exception as error:
-        raise RefusedError(f"policy '{policy}' gave no valid plan: {type(error).__name__}: {error}", where=str(snapshot)) from error
+    except BaseException as error:  # sys.exit() too
+        raise RefusedError(f"policy '{policy}' gave no valid plan: {told(chosen, error)}", where=str(snapshot)) from error
     if output == "json":
         show_json(_as_json(instant, plan, outcomes))
         return 0

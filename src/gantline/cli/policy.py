@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import PolicyName, Settings, settings_of, time_of
 from gantline.cli.console import Column, Form, Sheet, is_watched, say, show, show_object, show_text, table
 from gantline.cli.live.connection import HomeOption, connect
+from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
     from gantline.core.policy import Policy
@@ -112,12 +113,14 @@ def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption =
 
 def _key_form(policy: type[Policy]) -> str:
     """How the key of a policy with its default parameters is evaluated in a simulation."""
+    from gantline.files.policies import policy_of
     from gantline.simulator.key_form import key_form
 
     try:
-        return key_form(policy())
-    except TypeError:  # it has parameters without a default
+        made = policy_of(policy)
+    except UsageError:  # it has parameters without a default
         return ""
+    return key_form(made)
 
 
 def sentence_of(policy: type[Policy]) -> str:
@@ -127,7 +130,11 @@ def sentence_of(policy: type[Policy]) -> str:
 
 def needs_of(policy: type[Policy]) -> frozenset[str]:
     """What a policy with its default parameters needs to know; its class alone may not say."""
+    from gantline.files.policies import policy_of
+    from gantline.simulator.budget import asked, guard_of
+
     try:
-        return frozenset(policy().needs)
-    except TypeError:  # it has parameters without a default
+        made = policy_of(policy)
+    except UsageError:  # it has parameters without a default
         return policy.needs if isinstance(policy.needs, frozenset) else frozenset()
+    return asked(made, guard_of(made, None), lambda: frozenset(made.needs))

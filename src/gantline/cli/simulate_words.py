@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gantline.cli.console import chart_width, is_watched, say, show_object, show_text
-from gantline.report.doubts import MANY, free_stops, is_broken, no_contest, wholes_for_parts
+from gantline.report.doubts import MANY, free_stops, is_broken, no_contest, ways_left_out, wholes_for_parts
 
 if TYPE_CHECKING:
     from gantline.engine.lost_turns import Incident
@@ -43,7 +43,7 @@ class LostTurnWords:
 def tell(run: Run, bounded: bool) -> int:
     """Lost turns, jobs that did not end and a load that is too much; the exit code comes back."""
     code = _tell_ends(run, bounded)
-    for said in (free_stops, wholes_for_parts):
+    for said in (free_stops, wholes_for_parts, ways_left_out):
         if told := said(run.summary):
             note(told)
     if code == 0 and no_contest(run.summary):

@@ -5,38 +5,44 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from gantline._alarm import TimeOverError, with_alarm
-from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.errors import GantlineError, NotFoundError, UsageError, near
 from gantline.core.policy import Policy, build
 from gantline.policies.registry import find_policy
 
 LOADING = 60.0
-"""Seconds on the clock for importing a policy file, and whatever it imports."""
+"""Seconds on the clock for importing a policy file with whatever it imports, and for making a policy of it."""
+Answer = TypeVar("Answer")
 
 
 def load_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
     """The policy that a name or a file means, with its parameters; ``@FILE`` stands for the numbers in a file."""
-    return build(policy_class(name), read_settings(settings or {}))
+    return _made(policy_class(name), settings)
 
 
 def policy_of(given: Policy | type[Policy] | str, settings: Mapping[str, Any] | None = None) -> Policy:
     """A policy from its name, its file, its class or itself; one that exists has its parameters already."""
     if isinstance(given, str):
         return load_policy(given, settings)
-    if isinstance(given, type) and issubclass(given, Policy):
-        return build(given, read_settings(settings or {}))
-    if not isinstance(given, Policy):
+    if not is_policy(given):
         fix = "give a name from 'gantline policy list', FILE.py:CLASS, or an object of a class of yours"
         raise UsageError(f"{given!r:.60} is no policy", where="policy", fix=fix)
+    if isinstance(given, type):
+        return _made(given, settings)
     if settings:
         raise UsageError("parameters for a policy that has them already", where="settings", fix=f"write {type(given).__name__}(...)")
     return given
+
+
+def is_policy(given: Any) -> TypeGuard[Policy | type[Policy]]:
+    """Whether this is a policy, or a class of policies."""
+    return isinstance(given, Policy) or (isinstance(given, type) and issubclass(given, Policy))
 
 
 def policy_class(name: str) -> type[Policy]:
@@ -58,23 +64,36 @@ def _load(path: Path) -> ModuleType:
         raise UsageError("cannot be loaded as Python", where=str(path), fix="end its name in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up by name
+    loader = spec.loader
+    _bounded(lambda: loader.exec_module(module), path, "loading it")
+    return module
+
+
+def _made(kind: type[Policy], settings: Mapping[str, Any] | None) -> Policy:
+    """A policy of this class; how long ours take is known."""
+    given = read_settings(settings or {})
+    if kind.__module__.startswith("gantline."):
+        return build(kind, given)
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or kind.__name__
+    return _bounded(lambda: build(kind, given), Path(file), f"making {kind.__name__}")
+
+
+def _bounded(call: Callable[[], Answer], path: Path, what: str) -> Answer:
+    """What a policy file does before it is asked anything: in bounded time, apart from stdout, and told with its line if it goes wrong."""
     try:
         with redirect_stdout(sys.stderr):  # stdout is for results
-            loader = spec.loader
-            with_alarm(lambda: loader.exec_module(module), LOADING)
+            return with_alarm(call, LOADING)
+    except (GantlineError, KeyboardInterrupt):
+        raise
     except SyntaxError as error:
         raise UsageError(f"syntax error: {error.msg}", where=f"{error.filename}:{error.lineno}", fix="correct that line") from None
     except TimeOverError as error:
-        raise UsageError(
-            f"loading it takes longer than {LOADING:g} s",
-            where=_place(error, path),
-            fix="do long work in decide(), not when the file is read",
-        ) from None
+        raise UsageError(f"{what} takes longer than {LOADING:g} s", where=_place(error, path), fix="do long work in decide()") from None
     except SystemExit as error:
-        raise UsageError("loading it calls sys.exit()", where=_place(error, path), fix="guard it with if __name__ == '__main__'") from None
-    except Exception as error:
-        raise UsageError(f"loading it raised {type(error).__name__}: {error}", where=_place(error, path)) from error
-    return module
+        fix = "guard it with if __name__ == '__main__'"
+        raise UsageError(f"{what} calls sys.exit()", where=_place(error, path), fix=fix) from None
+    except BaseException as error:
+        raise UsageError(f"{what} raised {type(error).__name__}: {error}", where=_place(error, path)) from error
 
 
 def _place(error: BaseException, path: Path) -> str:

@@ -62,6 +62,13 @@ def wholes_for_parts(summary: Mapping[str, Any]) -> str:
     return f"{asked} and got a whole one, because {summary['policy']} does not share GPUs (try --policy sharing)"
 
 
+def ways_left_out(summary: Mapping[str, Any]) -> str:
+    """That jobs could have run on types that the cluster does not have; empty where there were none."""
+    names = summary.get("absent_types") or ()
+    told = ", ".join(f"'{name}'" for name in names)
+    return f"jobs may also run on {told}, which the cluster does not have: those ways were left out" if names else ""
+
+
 def no_contest(summary: Mapping[str, Any]) -> str:
     """That nobody had to wait in a run to its end, so that it tells nothing about its policy; empty where somebody did."""
     if summary.get("waited") != 0 or summary.get("jobs", 0) < 2 or summary.get("bounded") or doubts_of(summary):

@@ -14,13 +14,15 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any, TypeVar
 
 from gantline._alarm import Bell, TimeOverError, may_end, with_alarm
-from gantline.core.policy import Policy
-from gantline.engine.lost_turns import OverBudgetError
+from gantline.core.errors import GantlineError, UsageError
+from gantline.core.policy import OrderPolicy, Policy
+from gantline.engine.lost_turns import OverBudgetError, told
 
 Answer = TypeVar("Answer")
 Guard = Callable[[Callable[[], Answer]], Answer]
 
 _OURS = 30.0  # seconds; compiling a kernel, say, takes less between two looks at the clock
+_SAYS = ("name", "paper", "shares_devices", "misfit", "preempt", "per_job", "usual_round")  # beside its needs
 DEFAULT_BUDGET = 60.0  # seconds, for policies that are not part of this package; how long ours take is known
 
 
@@ -30,6 +32,32 @@ def guard_of(policy: Policy, budget: float | None) -> Guard[Answer] | None:
     if ours:
         return within(budget) if budget is not None and budget < float("inf") else None
     return _Apart(within(DEFAULT_BUDGET if budget is None else budget))
+
+
+def introduced(policy: Policy, guard: Guard[Any] | None, settle: Callable[[Policy], Policy]) -> Policy:
+    """The policy as `settle` makes it for a run, once it has said within its budget what a run wants to know of it before any turn."""
+
+    def meet() -> Policy:
+        settled = settle(policy)
+        _ = [getattr(settled, name, None) for name in _SAYS], frozenset(settled.needs), settled.only_starts()
+        if isinstance(settled, OrderPolicy):
+            settled.linear()
+        return settled
+
+    return settle(policy) if guard is None else asked(policy, guard, meet)
+
+
+def asked(policy: Policy, guard: Guard[Any] | None, call: Callable[[], Answer]) -> Answer:
+    """What a policy says outside of its turns, bounded as they are. There is no turn to lose, so a mistake ends the run: with its line."""
+    if guard is None:
+        return call()
+    try:
+        return guard(call)  # type: ignore[no-any-return]
+    except BaseException as error:
+        known = isinstance(error, GantlineError) and not isinstance(error, OverBudgetError)
+        if known or isinstance(error, KeyboardInterrupt):
+            raise
+        raise UsageError(told(policy, error), where=f"policy '{type(policy).__name__}'") from error
 
 
 class _Apart:
@@ -101,5 +129,5 @@ def within(seconds: float) -> _Within:
     return _Within(seconds)
 
 
-def _late(seconds: float, told: str) -> OverBudgetError:
-    return OverBudgetError(f"the policy {told} its budget of {seconds:.3g} s")
+def _late(seconds: float, how: str) -> OverBudgetError:
+    return OverBudgetError(f"the policy {how} its budget of {seconds:.3g} s")

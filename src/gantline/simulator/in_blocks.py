@@ -39,6 +39,7 @@ from gantline.files.clusters import read_cluster
 from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation
 from gantline.simulator.bill import with_costs
+from gantline.simulator.budget import Guard, guard_of, introduced
 from gantline.simulator.changes import changes_of
 from gantline.simulator.finders import find
 from gantline.simulator.load import load_tables
@@ -143,7 +144,8 @@ def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _
     """The window of this run, and the policy as the run has it; `state` is that of the first block."""
     if find_imitation(state.regime.name) is not None:
         raise RefusedError(f"regime '{state.regime.name}' has a loop of its own", where="--block", fix="run without --block")
-    policy = with_costs(policy.for_regime(state.regime.name), state.costs, state.regime)
+    guard: Guard[Any] | None = guard_of(policy, spec.budget)
+    policy = introduced(policy, guard, lambda one: with_costs(one.for_regime(state.regime.name), state.costs, state.regime))
     name = policy.name or type(policy).__name__
     guess = find(spec, "estimates", place)
     guess.provide(name, frozenset(policy.needs), provided_needs(state.tables))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.drivers.python_keys.read import read_key
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.placement.rules import find_placement
-from gantline.simulator.budget import guard_of
+from gantline.simulator.budget import Guard, asked, guard_of
 from gantline.simulator.load import load_tables
 from gantline.workload.generators import generate
 
@@ -17,9 +19,10 @@ def key_form(policy: Policy) -> str:
     """One sentence, for the usual case of one device type and rounds."""
     if not isinstance(policy, OrderPolicy):
         return "none: it makes plans, and is asked at every decision"
-    if policy.linear() is not None:
+    guard: Guard[Any] | None = guard_of(policy, None)
+    if asked(policy, guard, policy.linear) is not None:
         return "compiled: it is declared"
-    found = read_key(policy, usual_state(), guard_of(policy, None))
+    found = read_key(policy, usual_state(), guard)
     if found.once:
         return "compiled: key() is asked once about all jobs, because it reads nothing that changes"
     if found.declared is not None:

@@ -78,10 +78,7 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:
         wanted = kinds[code]
         absent = np.flatnonzero(wanted == -1)
         if len(absent):
-            name = names[code[absent[0]]]
-            raise _row_error(
-                trace, int(absent[0]), "type", f"asks for '{name}', which the cluster does not have", near(name, cluster.types)
-            )
+            raise _absent(trace, int(absent[0]), names[code[absent[0]]], cluster)
     if len(default) == 1:  # one way for everybody, the usual case
         I[c.OPTION_COUNT], I[c.OPTION_FIRST] = 1, np.arange(rows)
         owner: Ints | slice = slice(None)
@@ -97,29 +94,42 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:
         kinds = np.where(anywhere[owner], default[np.minimum(place, len(default) - 1)], wanted[owner])
     table = OptionTable.rigid(kinds, I[c.GPUS][owner])
     for name, column in (("cpus", c.O_CPUS), ("memory", c.O_MEMORY)):
-        if name in trace.columns and any(getattr(node, name) > 0 for node in cluster.nodes):
-            amount = np.nan_to_num(_floats(trace, name))
-            table.F[column] = amount[owner] / np.maximum(I[c.GPUS][owner], 1)
+        if (each := _per_device(trace, cluster, I, name)) is not None:
+            table.F[column] = each[owner]
     tables.options = table
     return len(default) == 1
 
 
+def _per_device(trace: Trace, cluster: Cluster, I: Ints, name: str) -> Floats | None:
+    """How many CPUs, or how much memory, jobs ask for beside each device; None where they do not say, or nodes do not."""
+    if name not in trace.columns or not any(getattr(node, name) > 0 for node in cluster.nodes):
+        return None
+    found: Floats = np.nan_to_num(_floats(trace, name)) / np.maximum(I[c.GPUS], 1)
+    return found
+
+
 def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
-    """Jobs with several ways to run, from the `options` column."""
+    """Jobs with several ways to run, from the `options` column; those on types that the cluster does not have are left out."""
     listed: list[Option] = []
     F, I = tables.F, tables.I
+    anywhere = [code for code, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]
+    types = trace.texts("type") if "type" in trace.columns else [""] * len(trace)
+    cpus, memory = (_per_device(trace, cluster, I, name) for name in ("cpus", "memory"))
     for row, text in enumerate(trace.frame["options"].to_list()):
         I[c.OPTION_FIRST, row] = len(listed)
         if not text:
-            for code in [k for k, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]:
-                listed.append(Option(code, int(I[c.GPUS, row])))
+            beside = [0.0 if each is None else float(each[row]) for each in (cpus, memory)]
+            codes = [cluster.type_code(types[row])] if types[row] else anywhere
+            if codes == [-1]:
+                raise _absent(trace, row, types[row], cluster)
+            listed += [Option(code, int(I[c.GPUS, row]), cpus=beside[0], memory=beside[1]) for code in codes]
         else:
-            for way in parse_options(text):
-                code = cluster.type_code(way.type)
-                if code < 0:
-                    raise _row_error(
-                        trace, row, "options", f"names '{way.type}', which the cluster does not have", near(way.type, cluster.types)
-                    )
+            ways = parse_options(text)
+            if all(cluster.type_code(way.type) < 0 for way in ways):
+                raise _absent(trace, row, ways[0].type, cluster, "options")
+            for way in ways:
+                if (code := cluster.type_code(way.type)) < 0:
+                    continue
                 if not way.duration > 0:
                     raise _row_error(trace, row, "options", f"takes {way.duration:g} s on '{way.type}'", "durations must be positive")
                 if way.duration > LONGEST:
@@ -180,6 +190,18 @@ def smallest_options(tables: Tables) -> Ints:
     smallest = np.full(I.shape[1], np.iinfo(np.int64).max)
     np.minimum.at(smallest, owner, tables.options.I[c.O_GPUS])
     return smallest
+
+
+def absent_types(trace: Trace, cluster: Cluster) -> list[str]:
+    """The types that jobs could run on and the cluster does not have: those ways are left out."""
+    if "options" not in trace.columns:
+        return []
+    named = trace.frame["options"].drop_nulls().str.extract_all(r"[^:=|/\s]+:").explode().drop_nulls().unique(maintain_order=True)
+    return [name for name in named.str.strip_suffix(":").to_list() if cluster.type_code(name) < 0]
+
+
+def _absent(trace: Trace, row: int, name: str, cluster: Cluster, field: str = "type") -> TraceError:
+    return _row_error(trace, row, field, f"asks for '{name}', which the cluster does not have", near(name, cluster.types))
 
 
 def _row_error(trace: Trace, row: int, field: str, what: str, fix: str) -> TraceError:

@@ -29,6 +29,7 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.performance.costs import Costs
 from gantline.placement.rules import PlacementRule, find_placement
+from gantline.simulator.budget import guard_of
 
 _LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
 
@@ -71,7 +72,7 @@ def rollout(
     state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(tables.ids)
     state.reserve(copy.reservations, rows)
     state.rebuild()
-    engine = Engine(state, policy)
+    engine = Engine(state, policy, guard=guard_of(policy, None))
     run = _FromHere(engine, until=copy.now + horizon, node_events=tuple(sorted(inputs, key=lambda value: value.time)))
     run.watched = rows if run.node_events else None
     run.agenda.answered()  # appointments count from here

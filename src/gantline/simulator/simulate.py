@@ -26,10 +26,10 @@ from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.rules import PlacementRule
 from gantline.simulator.bill import bill, with_costs, with_prices
-from gantline.simulator.budget import guard_of
+from gantline.simulator.budget import Guard, asked, guard_of, introduced
 from gantline.simulator.changes import changes_of
 from gantline.simulator.finders import find
-from gantline.simulator.load import load_tables
+from gantline.simulator.load import absent_types, load_tables
 from gantline.simulator.provided import provided_needs
 from gantline.simulator.reservations import keeps_reservations, reservations, use_reservations
 from gantline.simulator.run import Run
@@ -92,8 +92,8 @@ def simulate(
     speeds: ThroughputTable | None = find(spec, "throughputs", place)
     wishes = tuple(inputs)
     changes = tuple(sorted((*find(spec, "node_events", place), *wishes), key=lambda event: event.time))
-    chosen = with_prices(chosen.for_regime(way.name), money)
-    chosen = with_costs(chosen, price, way)
+    guard: Guard[Any] | None = guard_of(chosen, spec.budget)
+    chosen = introduced(chosen, guard, lambda one: with_costs(with_prices(one.for_regime(way.name), money), price, way))
     profiles: Profiles | None = find(spec, "profiles", place)
     if profiles is not None and not way.profiles:
         if find_imitation(way.name) is not None:
@@ -104,7 +104,7 @@ def simulate(
         check_alone(performance=performance, throughputs=speeds, scaling=_noise(spec.scaling))
         jobs, performance = use_profiles(jobs, place, profiles, chosen, way.round)
     if find_imitation(way.name) is None:
-        jobs, chosen = use_reservations(jobs, place, chosen)
+        jobs, chosen = asked(chosen, guard, lambda: use_reservations(jobs, place, chosen))
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
     tables.performance = performance if performance is not None else scaling_model(jobs, place)
     if speeds is not None:
@@ -125,7 +125,7 @@ def simulate(
     state = State(tables, way, rule, price, spec.min_run, spec.seed)
     journal = _journal(record)
     engine = Engine(state, chosen)
-    engine.guard, engine.turns.tell = guard_of(chosen, spec.budget), on_lost
+    engine.guard, engine.turns.tell = guard, on_lost
     window = _window(spec.track, tables.count, way)
     keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
     if keep != NO_CHECKPOINTS and not way.checkpoints:
@@ -150,6 +150,8 @@ def simulate(
     let_go()
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | counted_changes | (counted or {})
     summary |= _unlike_the_paper(chosen, way, jobs)
+    if absent := absent_types(jobs, place):
+        summary["absent_types"] = absent
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
     if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
