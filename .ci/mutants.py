@@ -46,7 +46,7 @@ MUTANTS = [
         ("[0.5, 0.9, 0.95, 0.99]", "[0.5, 0.9, 0.9, 0.99]"),
         ("pl.lit(1.0)", "pl.lit(0.0)"),
         ("SLOWDOWN_THRESHOLD = 10.0", "SLOWDOWN_THRESHOLD = 1.0"),
-        ('["running", "waiting"]', '["running"]'),
+        ("not unfinished(jobs).is_empty()", "False"),
         ("float(found.max())", "float(found.min())"),
     ),
     *_of("metrics", "report/metrics/fairness.py", "tests/report/test_fairness.py",

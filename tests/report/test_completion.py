@@ -40,7 +40,7 @@ def test_no_finished_job_gives_nan_not_an_error():
     assert math.isnan(makespan(job_rows({"state": "waiting"})))
 
 
-@pytest.mark.parametrize("state", ["running", "waiting"])
+@pytest.mark.parametrize("state", ["running", "waiting", "future"])
 def test_a_makespan_is_over_when_everybody_has_ended(state):
     done = {"state": "completed", "arrival": 2.0, "finish": 12.0, "jct": 10.0}
     assert makespan(job_rows(done, {"state": "rejected", "arrival": 3.0})) == 10.0

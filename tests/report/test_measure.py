@@ -93,9 +93,8 @@ def test_a_run_stopped_early_ends_when_its_summary_says():
     held = run.allocations.filter(pl.col("start") < end)
     held = held.with_columns(end=pl.when(pl.col("end") > end).then(math.nan).otherwise("end"))
     found = measure(StoredRun(jobs, held, run.events, run.series, {"end": end}), prices={"v100": 1.0})
-    arrived = int((run.jobs["arrival"] <= end).sum())
-    assert found["jobs"] == arrived < 60
-    assert found["completed"] + found["unfinished"] == arrived
+    assert (run.jobs["arrival"] > end).any()
+    assert found["jobs"] == found["completed"] + found["unfinished"] == 60
     busy = (held["gpus"] * (held["end"].fill_nan(end) - held["start"])).sum()
     assert found["money"] == pytest.approx(busy / 3600)
     assert found["utilisation"] == pytest.approx(busy / 8 / (end - run.jobs["arrival"].min()))

@@ -85,6 +85,8 @@ class StoredRun:
     series: pl.DataFrame
     summary: Mapping[str, Any] = field(default_factory=dict)
     is_settled: bool = False
+    absent: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=JOBS))
+    """Jobs of the trace that had not arrived when a settled run ended."""
 
 
 def check_frames(run: RunLike) -> None:
@@ -104,8 +106,13 @@ def completed(jobs: pl.DataFrame) -> pl.DataFrame:
     return jobs.filter((pl.col("state") == "completed") & pl.col("jct").is_finite())
 
 
+def unfinished(jobs: pl.DataFrame) -> pl.DataFrame:
+    """The jobs that had not come to an end when the run did: they ran, waited, or had not arrived yet."""
+    return jobs.filter(pl.col("state").is_in(["running", "waiting", "future"]))
+
+
 def settled(run: RunLike) -> StoredRun:
-    """The run as far as it went: jobs that never arrived are not part of it, and what was still held is held to its end.
+    """The run as far as it went: jobs that never arrived stand apart, and what was still held is held to its end.
 
     A simulation that is stopped early knows the later arrivals of its trace; they would look like waiting jobs.
     """
@@ -114,13 +121,15 @@ def settled(run: RunLike) -> StoredRun:
     check_frames(run)
     end = span_of(run)[1]
     held = run.allocations
+    came = (pl.col("arrival") <= end) & (pl.col("state") != "future")
     return StoredRun(
-        run.jobs.filter((pl.col("arrival") <= end) & (pl.col("state") != "future")),
+        run.jobs.filter(came),
         held.with_columns(end=pl.when(pl.col("end").is_finite()).then(pl.col("end")).otherwise(end)),
         run.events.filter(pl.col("time") <= end),
         run.series.filter(pl.col("time") <= end),
         run.summary,
         is_settled=True,
+        absent=run.jobs.filter(~came),
     )
 
 

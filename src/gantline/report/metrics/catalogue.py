@@ -71,7 +71,7 @@ BY_KEY: dict[str, Metric] = {metric.key: metric for metric in METRICS}
 MEANINGS: dict[str, str] = {
     "jobs": "jobs that count",
     "completed": "jobs that did all their work",
-    "unfinished": "jobs that waited or ran when the run stopped",
+    "unfinished": "jobs that ran, waited or had yet to arrive when the run stopped",
     "jct_mean": "from arrival to completion, mean over jobs",
     "jct_median": "half of the jobs complete within this time of their arrival",
     "jct_p90": "nine of ten jobs complete within this time of their arrival",

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import polars as pl
 
-from gantline.report.frames import completed
+from gantline.report.frames import completed, unfinished
 
 SLOWDOWN_THRESHOLD = 10.0
 """Seconds a job counts as at least, so that a one-second job that waited a minute does not rule the mean."""
@@ -44,7 +44,7 @@ def bounded_slowdown(jobs: pl.DataFrame, threshold: float = SLOWDOWN_THRESHOLD) 
 
 def makespan(jobs: pl.DataFrame) -> float:
     """The time from the first arrival to the last completion; NaN while jobs are unfinished, for it is not over."""
-    if jobs["state"].is_in(["running", "waiting"]).any():
+    if not unfinished(jobs).is_empty():
         return math.nan
     ends = finite(completed(jobs)["finish"])
     if ends.size == 0:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from gantline.report.frames import RunLike, completed, node_gpus_of, node_racks_of, settled, span_of
+from gantline.report.frames import RunLike, completed, node_gpus_of, node_racks_of, settled, span_of, unfinished
 from gantline.report.metrics.changes import cross_node, cross_rack, migrations, resizes
 from gantline.report.metrics.completion import SLOWDOWN_THRESHOLD, bounded_slowdown, distribution, finite, makespan
 from gantline.report.metrics.cost import energy, money
@@ -42,18 +42,19 @@ def measure(
     window = tracked_window(run.summary) if window is None else window
     sizes = node_gpus_of(run) if node_gpus is None else list(node_gpus)
     jobs = window.select(run.jobs)
+    listed = jobs if run.absent.is_empty() else window.select(pl.concat([run.jobs, run.absent], how="diagonal_relaxed"))
     done = completed(jobs)
     start, end = _stretch(jobs, run)
     _, close = span_of(run)
     held = run.allocations if window == WHOLE else run.allocations.join(jobs.select("job"), on="job", how="semi")
 
     found: dict[str, float] = {
-        "jobs": jobs.height,
+        "jobs": listed.height,
         "completed": done.height,
-        "unfinished": jobs.filter(pl.col("state").is_in(["running", "waiting"])).height,
+        "unfinished": unfinished(listed).height,
         "failed": jobs.filter(pl.col("state") == "failed").height,
         "rejected": jobs.filter(pl.col("state") == "rejected").height,
-        "makespan": makespan(jobs),
+        "makespan": makespan(listed),
         "utilisation": utilisation(run.series, start, end),
         "queue_mean": time_mean(run.series, "queued", start, end),
         "queue_max": _most(run.series.filter(pl.col("time").is_between(start, end))["queued"]),
@@ -98,8 +99,7 @@ def _stretch(jobs: pl.DataFrame, run: RunLike) -> tuple[float, float]:
     if jobs.is_empty():
         return span_of(run)
     left = finite(jobs["finish"])
-    stays = jobs["state"].is_in(["running", "waiting"]).any()
-    end = span_of(run)[1] if stays or left.size == 0 else float(left.max())
+    end = span_of(run)[1] if not unfinished(jobs).is_empty() or left.size == 0 else float(left.max())
     return float(finite(jobs["arrival"]).min()), end
 
 
