@@ -119,12 +119,28 @@ def _told(run: Run) -> Any:
     return outcome(run), [str(one) for one in run.incidents if "given up" not in str(one)]
 
 
+@pytest.mark.parametrize("rounds", [0.0, 60.0])
+def test_a_key_that_lets_nobody_run_is_given_up_with_a_word(rounds: float) -> None:
+    run = simulate(TRACE, "1x8", ByJob(lambda s: [math.inf for _ in s.jobs.gpus.tolist()]), round=rounds)
+    assert run.summary["unfinished"] == 300
+    assert "given up" in run.incidents[-1]
+
+
+def test_one_that_looks_at_the_others_is_not_believed_for_good() -> None:
+    """Who asks for the most GPUs of all comes first: what it reads never changes, but who is there does."""
+    looks_around = ByJob(lambda s: [float(g < max(s.jobs.gpus.tolist())) for g in s.jobs.gpus.tolist()])
+    assert "asked once" not in key_form(looks_around)
+    crowd = Trace.from_records([{"id": f"j{k}", "arrival": 0.0, "gpus": 1 + k % 4, "duration": 60.0 + 7 * k} for k in range(40)])
+    assert _told(simulate(crowd, "1x8", looks_around, round=60)) == _told(step_by_step(crowd, "1x8", _always(looks_around), round=60))
+
+
 @pytest.mark.parametrize("name", FIXED)
 def test_what_never_changes_is_asked_once(name: str) -> None:
     ByJob.asked.clear()
     run = simulate(TRACE, "1x8", ByJob(FIXED[name]), round=60)
-    assert ByJob.asked[0] == 300
-    assert len(ByJob.asked) <= (2 + math.log2(run.summary["decisions"]) if name == "never" else 1)
+    once = [300, 1, 2, 4, 8, 16, 32, 64, 128, 45]  # and once more in other company
+    assert ByJob.asked[: len(once)] == once
+    assert len(ByJob.asked) <= len(once) + (1 + math.log2(run.summary["decisions"]) if name == "never" else 0)
     assert "asked once about all jobs" in key_form(ByJob(FIXED[name]))
 
 
@@ -152,5 +168,5 @@ def test_whoever_reads_the_clock_is_asked_about_all() -> None:
 def test_a_false_promise_is_found_and_all_jobs_are_asked_about_from_there_on(monkeypatch: pytest.MonkeyPatch) -> None:
     turns, decide = [], Engine.decide
     monkeypatch.setattr(Engine, "decide", lambda self: turns.append(1) or decide(self))
-    run = simulate(TRACE, "1x8", ByJob(lambda s: np.argsort(np.argsort(-s.jobs.attained)).astype(float)), round=60)
+    run = simulate(TRACE, "1x8", ByJob(lambda s: [max(s.jobs.attained.tolist()) - done for done in s.jobs.attained]), round=60)
     assert run.summary["decisions"] / 2 < len(turns) < run.summary["decisions"]

@@ -22,7 +22,7 @@ from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
 from gantline.drivers.dense import knows
-from gantline.drivers.loop_clock import CUT, STALL, LoopBounds
+from gantline.drivers.loop_clock import CUT, DONE, STALL, LoopBounds
 from gantline.drivers.quota import admit_by_quota
 from gantline.engine import lists as ls
 from gantline.engine.advance import finish_due, next_finish, observe
@@ -91,6 +91,10 @@ class Simulation:
         self._seen = self.state.now
         if ending.code == CUT:
             self._cut()
+        elif ending.code == DONE and self.state.lists.number[ls.WAITING] and self._stalled() and not self._all_tracked_ended():
+            self.engine.incidents.append(
+                Incident(self.state.now, self.state.decision, "jobs wait that the policy never lets run: given up")
+            )
         elif ending.code == STALLED:
             self._give_up()
         elif ending.code in (ASK, NOT_BEGUN):
@@ -265,7 +269,10 @@ class Simulation:
         return nothing_runs and state.lists.number[ls.NEXT] >= state.tables.count and self._next_node_event >= len(self.node_events)
 
     def _tracked_done(self) -> bool:
-        if self.track is None or self.state.lists.number[ls.FINISHED] == 0:
+        return self.state.lists.number[ls.FINISHED] > 0 and self._all_tracked_ended()
+
+    def _all_tracked_ended(self) -> bool:
+        if self.track is None:
             return False
         return not np.isnan(self.state.tables.F[c.FINISH, self.track[0] : self.track[1]]).any()
 

@@ -58,6 +58,8 @@ def read_key(policy: Policy, state: State, guard: Callable[[Callable[[], Any]], 
     if not found.why or not policy.per_job:
         return found
     asked = Questions(policy, state, within)
+    if not asked.as_said:
+        return found._replace(why=f"{found.why}, and it looks at other jobs although it says per_job")
     if asked.lasting is not None:
         return _compile(fixed(asked.lasting), state)._replace(once=True)
     return found._replace(by_job=asked)
