@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from gantline import simulate
 from gantline.core.errors import UsageError
+from gantline.core.memory import encode, plain
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.policies.fair_share import FairShare
 
 
 def run(jobs, cluster="1x1", round=10, **settings):
@@ -59,6 +63,19 @@ def test_queues_come_before_users():
 def test_without_preemption_running_gangs_stay():
     done = run(stream("ana", 0, 3) + stream("bo", 10, 3), preempt="false")
     assert done.summary["preemptions"] == 0
+
+
+def test_what_an_older_version_remembered_is_read():
+    """Charges were once kept by the names of rows: a service that is upgraded goes on as if they had always been kept as they are now."""
+    jobs = [{"id": "a", "user": "ana", "service": 50.0}, {"id": "b", "user": "bo"}, {"id": "c", "user": "bo", "service": 90.0}]
+    shared = {"usage": {"user:ana": 70.0, "user:bo": 80.0}, "at": 90.0}
+    now = {**shared, "rows": np.array([0, 2]), "spent": np.array([50.0, 85.0])}
+    once = {**shared, "charged": {"2": 85.0, "0": 50.0}}
+    plans = [
+        FairShare().decide(decode_snapshot({"cluster": "1x2", "now": 100.0, "jobs": jobs, "memory": plain(had)})) for had in (now, once)
+    ]
+    assert plans[0].memory["usage"]["user:bo"] == pytest.approx(85.0, rel=1e-3)
+    assert encode(plans[0].memory) == encode(plans[1].memory)
 
 
 @pytest.mark.parametrize(("settings", "told"), [({"by": "group"}, "queue,user"), ({"half_life": 0}, "above zero")])

@@ -83,7 +83,7 @@ def test_the_policy_is_changed_while_jobs_run(owner: Client) -> None:
     assert owner.job(id)["state"] == "running"
     with pytest.raises(NotFoundError, match="no policy 'lass'"):
         owner.use_policy("lass")
-    with pytest.raises(NotFoundError, match=r"no policy '/tmp/evil\.py"):
+    with pytest.raises(RefusedError, match=r"'/tmp/evil\.py:Evil' is a file, .*gantline up --policy FILE\.py"):
         owner.use_policy("/tmp/evil.py:Evil")
     owner.use_policy("fifo")
     owner.cancel(id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -89,6 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a job may be called what a terminal of another time cannot show
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices here are small, and threads that wait for the next one burn processors
     signal.signal(signal.SIGTERM, _leave)  # drafts are removed on the way out
     code = in_a_child(run) if is_wanted(tokens) else run()
     gc.freeze()  # the process ends: to look through all it holds once more for garbage took a tenth of a short command

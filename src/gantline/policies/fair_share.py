@@ -63,7 +63,7 @@ class FairShare(Policy):
         jobs, users, queues = snapshot.jobs, snapshot.users, snapshot.queues
         ran = np.flatnonzero(jobs.attained_gpu > 0.0)  # most of those who wait have never run
         rows, spent = jobs.rows[ran], jobs.attained_gpu[ran]
-        memory: dict[str, Any] = snapshot.memory or {"usage": {}, "rows": rows[:0], "spent": spent[:0], "at": snapshot.now}
+        memory = _recall(snapshot.memory) or {"usage": {}, "rows": rows[:0], "spent": spent[:0], "at": snapshot.now}
         fade = 1.0 if math.isinf(self.half_life) else 0.5 ** ((snapshot.now - memory["at"]) / self.half_life)
         usage = {name: value * fade for name, value in memory["usage"].items() if value * fade > 1e-6}
         fresh = spent - _known(memory["rows"], memory["spent"], rows)
@@ -73,6 +73,15 @@ class FairShare(Policy):
             for account in (f"user:{users[user]}", f"queue:{queues[queue]}"):
                 usage[account] = usage.get(account, 0.0) + more
         return usage, rows, spent
+
+
+def _recall(memory: Any) -> dict[str, Any]:
+    """What was remembered; a service that was upgraded may bring charges by the names of rows, as they were once kept."""
+    if not memory or "charged" not in memory:
+        return memory or {}
+    charged = sorted((int(row), spent) for row, spent in memory["charged"].items())
+    rows, spent = np.array([row for row, _ in charged], dtype=np.int64), np.array([had for _, had in charged], dtype=np.float64)
+    return {**memory, "rows": rows, "spent": spent}
 
 
 def _known(rows: Ints, values: Floats, asked: Ints) -> Floats:
