@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,6 +14,7 @@ import gantline
 from gantline.cli.main import main
 from gantline.core.errors import UsageError
 from gantline.experiment.setting import MANY
+from gantline.experiment.sweep import read_sweep
 from gantline.report.figures import Chart
 
 DAY = {"generate": "day", "settings": {"jobs": 40, "gpus": 16}}
@@ -56,8 +59,44 @@ def test_options_are_told_and_mistakes_are_named() -> None:
     assert "`round`: Decide every so often" in (gantline.sweep.__doc__ or "")
     with pytest.raises(UsageError, match="round: 'soon' is not a time"):
         gantline.compare(DAY, "4x4", "fifo,srtf", round="soon")
-    with pytest.raises(UsageError, match="policies: 3 is no policy by name"):
+    with pytest.raises(UsageError, match="policies: 3 is no policy"):
         gantline.compare(DAY, "4x4", [3])  # type: ignore[list-item]
+
+
+@dataclass(frozen=True)
+class Ageing(gantline.OrderPolicy):
+    """Small gangs first, but waiting forgives a GPU."""
+
+    forgives: float = 3600.0
+
+    def key(self, snapshot: gantline.Snapshot) -> Any:
+        return snapshot.jobs.gpus - snapshot.jobs.waiting / self.forgives
+
+
+def test_policies_of_ones_own_are_compared_in_this_process(tmp_path: Path) -> None:
+    own = [Ageing, Ageing(60.0), ("fifo", {}), (Ageing, {"forgives": 10.0})]
+    found = gantline.compare(DAY, "4x4", own, against="fifo", seeds=1, round="1m", folder=tmp_path / "c")
+    results = found.runs.results
+    assert results["policy"].to_list() == ["Ageing", "Ageing forgives=60.0", "fifo", "Ageing forgives=10.0"]
+    alone = [
+        gantline.simulate(gantline.Trace.generate("day", 0, jobs=40, gpus=16), "4x4", Ageing(age), round="1m") for age in (3600.0, 60.0)
+    ]
+    assert results["log_hash"].to_list()[:2] == [run.summary["log_hash"] for run in alone]
+    assert "Ageing forgives=60.0 " in str(found)
+    again = gantline.compare(DAY, "4x4", own, against="fifo", seeds=1, round="1m", folder=tmp_path / "c")
+    assert again.runs.reused == 1, "what an object does may have changed; what fifo does has not"
+    assert read_sweep(tmp_path / "c").results.drop("wall_seconds").equals(again.runs.results.drop("wall_seconds"))
+
+
+def test_a_sweep_varies_the_class_of_a_policy_and_keeps_its_objects_at_home() -> None:
+    found = gantline.sweep(DAY, "4x4", [Ageing, "fifo"], vary={"Ageing.forgives": [60.0, 600.0]})
+    assert found.results["policy"].to_list() == ["Ageing forgives=60.0", "Ageing forgives=600.0", "fifo"]
+    with pytest.raises(UsageError, match=r"workers: 'Ageing' is an object of this process.*FILE\.py:CLASS"):
+        gantline.sweep(DAY, "4x4", Ageing, workers=2)
+    with pytest.raises(UsageError, match="has them already"):
+        gantline.sweep(DAY, "4x4", Ageing(), vary={"Ageing.forgives": [60.0]})
+    with pytest.raises(UsageError, match="names Ageing twice"):
+        gantline.compare(DAY, "4x4", [Ageing(), Ageing])
 
 
 def test_a_run_draws_itself(tmp_path: Path) -> None:

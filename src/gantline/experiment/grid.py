@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
 
 from gantline.core.errors import GantlineError, UsageError, near
 from gantline.core.fields import key_values
+from gantline.core.policy import Policy
 from gantline.experiment.setting import Setting
 from gantline.files.policies import policy_class
 
 
 @dataclass(frozen=True)
 class PolicyChoice:
-    """A policy with parameters, under the name by which tables and figures call it."""
+    """A policy with parameters, under the name by which tables and figures call it. `handed`: see `Setting`."""
 
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
+    handed: Policy | type[Policy] | None = None
+
+    @classmethod
+    def of(cls, given: Policy | type[Policy], settings: Mapping[str, Any] | None = None) -> PolicyChoice:
+        """A policy of one's own, or the class of one: called by its own name, with the parameters that are not the usual ones."""
+        if isinstance(given, type):
+            return cls(_own_name(given), dict(settings or {}), handed=given)
+        name = _own_name(type(given))
+        told = " ".join([name, *(f"{key}={_shown(value)}" for key, value in _unusual(given).items())])
+        return cls(name, dict(settings or {}), told, given)
 
     @property
     def title(self) -> str:
@@ -93,7 +104,7 @@ class Grid:
 
     def _of_policy(self, choice: PolicyChoice, axes: dict[str, Any]) -> list[Case]:
         own = {name: values for name, values in self.vary.items() if self._owner(name) == choice.title}
-        setting = replace(self.base, policy=choice.policy, settings=dict(choice.settings))
+        setting = replace(self.base, policy=choice.policy, settings=dict(choice.settings), handed=choice.handed)
         for name, value in axes.items():
             setting = setting.with_value(name, value)
         found = []
@@ -129,8 +140,22 @@ def _label(policy: str) -> str:
         found = policy_class(policy)
     except GantlineError:  # told when the policy is checked
         return policy
-    own = vars(found).get("name", "")  # one that is inherited belongs to another policy
-    return str(own) or found.__name__
+    return _own_name(found)
+
+
+def _own_name(policy: type[Policy]) -> str:
+    own = vars(policy).get("name", "")  # one that is inherited belongs to another policy
+    return str(own) or policy.__name__
+
+
+def _unusual(policy: Policy) -> dict[str, Any]:
+    """The parameters that are not the default ones."""
+    found = {}
+    for item in fields(policy):
+        usual = item.default if item.default_factory is MISSING else item.default_factory()
+        if repr(getattr(policy, item.name)) != repr(usual):
+            found[item.name] = getattr(policy, item.name)
+    return found
 
 
 def _shown(value: Any) -> Any:

@@ -18,6 +18,7 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError
+from gantline.core.policy import Policy
 from gantline.experiment.backend import choose_backend
 from gantline.experiment.compare import METRICS, Comparison
 from gantline.experiment.compare import compare as compare_runs
@@ -26,12 +27,14 @@ from gantline.experiment.grid import Grid, PolicyChoice, policies_of
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import Sweep, run_sweep
+from gantline.files.policies import is_policy
 from gantline.simulator.signature import with_options
 
 if TYPE_CHECKING:
     from gantline.workload.trace import Trace
 
-Policies = str | Sequence[str | PolicyChoice | tuple[str, Mapping[str, Any]]]
+Own = Policy | type[Policy]
+Policies = str | Own | Sequence[str | Own | PolicyChoice | tuple[str | type[Policy], Mapping[str, Any]]]
 _SEEDS_OF_A_GENERATOR = 5
 
 
@@ -84,7 +87,8 @@ def compare(
 
     `trace`: as in `simulate`; a generator with settings is {"generate": "philly", "settings": {"jobs": 2000}},
     a foreign log {"file": "log.txt", "format": "sacct"}.
-    `policies`: "fifo,las", or a list of names, of ("las", {"service": "gpu-time"}), of "FILE.py:CLASS".
+    `policies`: "fifo,las", or a list of names, of ("las", {"service": "gpu-time"}), of "FILE.py:CLASS", of policies of your own (objects or
+    classes), which run in this process only, and anew every time.
     `against`: the policy to compare with; by default the first. `seeds`: how many, or which; of a file one, of a generator five.
     `workers`: processes side by side. `folder`: keep the runs here; what is there is not run again.
     """
@@ -144,6 +148,9 @@ class _Place:
         return self.folder.with_name(f"{self.folder.name}-trace.parquet")
 
     def run(self, grid: Grid, workers: int, *, keep_runs: bool) -> Sweep:
+        if workers > 1 and (own := [choice.title for choice in grid.policies if choice.handed is not None]):
+            fix = "write the class into a file and give 'FILE.py:CLASS', or leave workers at 1"
+            raise UsageError(f"'{own[0]}' is an object of this process, which other processes do not have", where="workers", fix=fix)
         found = run_sweep(grid.cases(), self.folder, backend=choose_backend(workers), keep_runs=keep_runs)
         if self.passing:
             weakref.finalize(found, shutil.rmtree, self.folder.parent, True)
@@ -169,15 +176,20 @@ def _source(trace: Any, place: _Place) -> TraceSource:
 
 def _choices(given: Policies) -> tuple[PolicyChoice, ...]:
     found: list[PolicyChoice] = []
-    for one in [given] if isinstance(given, str) else given:
+    for one in [given] if isinstance(given, (str, type, Policy)) else given:
         if isinstance(one, PolicyChoice):
             found.append(one)
         elif isinstance(one, str):
             found += policies_of([one])
         elif isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str):
             found.append(PolicyChoice(one[0], dict(one[1])))
+        elif is_policy(one):
+            found.append(PolicyChoice.of(one))
+        elif isinstance(one, tuple) and len(one) == 2 and is_policy(one[0]):
+            found.append(PolicyChoice.of(one[0], one[1]))
         else:
-            raise UsageError(f"{one!r} is no policy by name", where="policies", fix="write 'las', ('las', {...}) or 'FILE.py:CLASS'")
+            fix = "write 'las', ('las', {...}), 'FILE.py:CLASS', or give an object of a policy class"
+            raise UsageError(f"{one!r:.60} is no policy", where="policies", fix=fix)
     return tuple(found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from gantline.experiment.source import TraceSource
 from gantline.simulator.spec import OPTIONS, RunSpec
 
 if TYPE_CHECKING:
+    from gantline.core.policy import Policy
     from gantline.simulator.run import Run
 
 SCHEMA = 1
@@ -28,13 +29,18 @@ _OWN: dict[str, Callable[[Any, str], Any]] = {"cluster": text, "policy": text, "
 
 @dataclass(frozen=True)
 class Setting(RunSpec):
-    """A run, fully described. Texts mean what they mean to `simulate`; `files` holds the hashes of files it depends on."""
+    """A run, fully described. Texts mean what they mean to `simulate`; `files` holds the hashes of files it depends on.
+
+    A policy that somebody made in this process is `handed`, and `policy` is what it calls itself: no text can say what it does, so such a
+    run stays in this process, and is made anew every time.
+    """
 
     trace: TraceSource
     cluster: str
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    handed: Policy | type[Policy] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,7 +104,7 @@ class Setting(RunSpec):
         whole = self if self.files else self.pinned()
         described = whole.to_dict()
         described |= {name: digest for name, digest in whole.files.items() if name in described and name != "trace"}
-        described["settings"] = _parameters(self.policy, self.settings)
+        described["settings"] = self._parameters()
         described["trace"] = {key: value for key, value in described["trace"].items() if key != "file"}
         return value_digest({"schema": SCHEMA, "setting": described})
 
@@ -109,7 +115,7 @@ class Setting(RunSpec):
 
         wanted = ("policy", "cluster", *FINDERS) if names is None else tuple(names)
         if "policy" in wanted:
-            _parameters(self.policy, self.settings)
+            self._parameters()
         cluster = read_cluster(self.cluster)
         named = self.named_files()
         for name in wanted:
@@ -118,6 +124,17 @@ class Setting(RunSpec):
             elif name in FINDERS:
                 find(self, name, cluster)
 
+    def make_policy(self) -> Policy:
+        """The policy with its parameters."""
+        from gantline.files.policies import policy_of
+
+        return policy_of(self.policy if self.handed is None else self.handed, self.settings)
+
+    def _parameters(self) -> dict[str, Any]:
+        """All parameters of the policy, those not given too: a new default is another run."""
+        policy = self.make_policy()
+        return {item.name: getattr(policy, item.name) for item in fields(policy)}
+
     def tables(self) -> dict[str, Any]:
         """What the named files hold; a worker reads each once for all its runs."""
         return {name: _table(name, path, file_digest(path), self.cluster) for name, path in self.named_files().items()}
@@ -125,12 +142,11 @@ class Setting(RunSpec):
 
 def run_setting(setting: Setting) -> Run:
     """Run it. The summary tells the setting and its hash."""
-    from gantline.files.policies import load_policy
     from gantline.simulator.simulate import simulate
 
     _verify(setting)
     trace = setting.trace.with_throughputs(setting.named_files().get("throughputs", "")).load(setting.seed)
-    run = simulate(trace, setting.cluster, load_policy(setting.policy, setting.settings), spec=setting, **setting.tables())
+    run = simulate(trace, setting.cluster, setting.make_policy(), spec=setting, **setting.tables())
     run.summary["setting"] = setting.to_dict()
     run.summary["setting_hash"] = setting.hash
     return run
@@ -151,12 +167,3 @@ def _verify(setting: Setting) -> None:
         now = setting.pinned().files
         changed = sorted(part for part in setting.files if now.get(part) != setting.files[part])
         raise RefusedError(f"the file of the {' and the '.join(changed)} has changed since the experiment was set up")
-
-
-def _parameters(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of the policy, those not given too: a new default is another run."""
-    from gantline.core.policy import parameters
-    from gantline.files.policies import load_policy
-
-    policy = load_policy(name, settings)
-    return {item.name: getattr(policy, item.name) for item in parameters(type(policy))}

@@ -93,7 +93,7 @@ def run_sweep(
         place.write_manifest(cases)
         waiting: dict[str, Case] = {}
         for case in cases:
-            if not place.is_done(case.hash, keep_runs):
+            if case.setting.handed is not None or not place.is_done(case.hash, keep_runs):
                 waiting.setdefault(case.hash, case)
         total = len({case.hash for case in cases})
         reused = done = total - len(waiting)
