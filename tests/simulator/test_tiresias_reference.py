@@ -7,6 +7,7 @@ import pytest
 from tests.simulator.references import reference
 
 from gantline import simulate
+from gantline.policies.tiresias_artifact import gittins_table
 
 SCHEDULES = {
     "fifo": ("fifo", {}),
@@ -87,3 +88,20 @@ def test_a_long_job_is_demoted_and_gives_way():
     jobs = [{"job": "long", "arrival": 0.0, "gpus": 1, "duration": 5000.0}, {"job": "new", "arrival": 100.0, "gpus": 1, "duration": 500.0}]
     run = simulate(jobs, "1x1", "tiresias", regime="tiresias")
     assert run.jobs.select("job", "first_start", "finish").rows() == [("long", 0.0, 5500.0), ("new", 3250.0, 3750.0)]
+
+
+def test_jobs_are_demoted_in_time_although_nobody_waits():
+    """By hand: the pair is demoted at 1,625 s and the single at 3,250, so at 3,400 the pair stands first and the single makes room."""
+    jobs = [
+        {"job": "single", "arrival": 0.0, "gpus": 1, "duration": 10_000.0},
+        {"job": "pair", "arrival": 0.0, "gpus": 2, "duration": 10_000.0},
+        {"job": "new", "arrival": 3400.0, "gpus": 4, "duration": 100.0},
+    ]
+    run = simulate(jobs, "1x6", "tiresias", regime="tiresias")
+    assert run.jobs.select("job", "finish").rows() == [("single", 10_100.0), ("pair", 10_000.0), ("new", 3500.0)]
+
+
+def test_halves_are_rounded_up_in_the_gittins_table_as_in_the_originals_python():
+    """One of 64 samples in reach: 1/64 = 0.015625, which its Python 2 rounds to 0.01563."""
+    table = gittins_table((1.0, *[100_000.0] * 63), 3250.0)
+    assert table[0] == (1.0, round(0.01563 * 1_000_000 / ((1 + 3250 * 63) // 64), 4))

@@ -89,6 +89,10 @@ class OrderPolicy(Policy):
         """The same key declared, where it is a sum over columns; None: only `key` knows."""
         return None
 
+    def only_starts(self) -> bool:
+        """An order says nothing while nobody waits; False: asked all the same, because what it remembers depends on when it is asked."""
+        return True
+
     def valid_until(self, snapshot: Snapshot) -> float | None:
         """When the order might change although nothing happens; None: ask again next round."""
         return None

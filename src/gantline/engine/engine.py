@@ -80,7 +80,6 @@ class Engine:
 
     def _meet(self, policy: Policy) -> None:
         self.policy = policy
-        #: a policy that is only an order need not be asked while nobody waits
         self.order_only = isinstance(policy, OrderPolicy)
         self._only_starts = policy.only_starts()
 
@@ -106,7 +105,7 @@ class Engine:
     @property
     def asks_always(self) -> bool:
         """Whether the policy is asked although nobody waits; it may have something to say about those who run."""
-        return not (self.order_only or (self._only_starts and not self.grants))
+        return not (self._only_starts and (self.order_only or not self.grants))
 
     def apply(self, value: Input) -> bool:
         """Take in what comes from outside: the only way in. Whether a policy could see a difference comes back."""

@@ -54,6 +54,9 @@ class Tiresias(OrderPolicy):
             return self
         return replace(self, compat=regime if regime in {"tiresias", "blox"} else "none")
 
+    def only_starts(self) -> bool:
+        return self.compat != "tiresias"  # whose queues are lists that every event changes, whether somebody waits or not
+
     def _imitates(self, snapshot: Snapshot) -> str:
         return snapshot.regime if self.compat == "auto" and snapshot.regime in {"tiresias", "blox"} else self.compat
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -96,10 +97,15 @@ def gittins_table(sample: tuple[float, ...], delta: float) -> list[tuple[float, 
         last = bisect.bisect_right(data, after + delta)
         if last >= n:
             last = n - 1
-        chance = round((last - first) / (n - first), 5)
+        chance = _round((last - first) / (n - first), 5)
         expected = int((sums[last] - sums[first] + int(delta) * (n - last)) // (n - first))
-        table.append((float(value), round(chance * 1_000_000 / expected, 4)))
+        table.append((float(value), _round(chance * 1_000_000 / expected, 4)))
     return table
+
+
+def _round(value: float, digits: int) -> float:
+    """Halves away from zero, as the original's Python 2 does: 1/64 is 0.01563 to five digits."""
+    return float(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
 
 
 def _index(table: list[tuple[float, float]], attained: float) -> float:
