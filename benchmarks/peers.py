@@ -2,7 +2,7 @@
 
     python -m benchmarks peers [--jobs 80000]
 
-SimPy is skipped, and that is said, where it is not installed (`pip install simpy`). CPU seconds from jobs in memory to the mean
+SimPy is skipped, and that is said, where it is not installed (extra `bench`). CPU seconds from jobs in memory to the mean
 completion time, best of three; a ratio is printed only where the schedules are equal. AccaSim 1.1.3 would be the other peer, but it
 cannot be imported on Python 3.10 and later.
 """

@@ -36,6 +36,11 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Any:
             "6.6% on average, 16.8% at worst",
         ),
         (
+            "measured_busy",
+            {"fifo": 0.057, "srtf": 0.073, "las": -0.089, "allox": 0.158},
+            "9.4% on average, 15.8% at worst",
+        ),
+        (
             "measured_over_http",
             {"srtf": 0.113, "las": 0.162, "packed": 0.068, "allox": 0.111, "fifo": 0.296},
             "15.0% on average, 29.6% at worst",
