@@ -12,7 +12,7 @@ import pytest
 
 import gantline
 from gantline.cli.main import main
-from gantline.core.errors import UsageError
+from gantline.core.errors import GantlineError, UsageError
 from gantline.experiment.setting import MANY
 from gantline.experiment.sweep import read_sweep
 from gantline.report.figures import Chart
@@ -97,6 +97,21 @@ def test_a_sweep_varies_the_class_of_a_policy_and_keeps_its_objects_at_home() ->
         gantline.sweep(DAY, "4x4", Ageing(), vary={"Ageing.forgives": [60.0]})
     with pytest.raises(UsageError, match="names Ageing twice"):
         gantline.compare(DAY, "4x4", [Ageing(), Ageing])
+
+
+def test_what_fails_is_said_where_it_is_read() -> None:
+    jobs = [{"job": str(i), "arrival": 10 * i, "gpus": 1 + i % 3, "duration": 100.0} for i in range(20)]
+    with pytest.raises(
+        GantlineError, match=r"asks for 'a100', which the cluster does not have \(say what its nodes have: a100:1x4\)"
+    ) as alike:
+        gantline.compare([*jobs, {**jobs[0], "job": "a", "arrival": 999, "type": "a100"}], "1x4", "fifo,srtf")
+    assert alike.value.exit_code == 1
+    found = gantline.compare(jobs, "1x4", "fifo,las,srtf", estimates="none")
+    assert "\nsrtf seed=0 failed: --estimates: policy 'srtf' needs remaining" in str(found)
+    assert "preemptions of 20 jobs cost nothing" in found.remarks[0]
+    for shown in (found._repr_html_(), found.runs._repr_html_()):
+        assert "srtf seed=0 failed" in shown
+        assert "cost nothing" in shown
 
 
 def test_a_run_draws_itself(tmp_path: Path) -> None:

@@ -44,13 +44,14 @@ def advise(
     from gantline.experiment.advice import SHOWN, advise, grid_of
     from gantline.experiment.grid import policies_of
     from gantline.experiment.history import with_history
+    from gantline.experiment.remarks import usable
     from gantline.files.clusters import read_cluster
 
     base = options.base(trace)
     wanted = seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
     grid = grid_of(base, policies_of(policy), also or (), _share(grow), wanted)
     with kept_or_not(out) as folder:
-        sweep = run_watched(grid.cases(), folder, workers)
+        sweep = usable(run_watched(grid.cases(), folder, workers))
         if base.trace.file and base.trace.scale == 1.0:
             sweep = with_history(sweep, base.trace.load(0), read_cluster(base.cluster))
         found = advise(sweep, base, against=against)

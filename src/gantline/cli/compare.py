@@ -53,12 +53,13 @@ def compare(
     from gantline.experiment.comparison_files import store_comparisons
     from gantline.experiment.grid import Grid, policies_of
     from gantline.experiment.history import with_history
+    from gantline.experiment.remarks import usable
     from gantline.files.clusters import read_cluster
 
     base = options.base(trace)
     grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))
     with kept_or_not(out) as folder:
-        sweep = run_watched(grid.cases(), folder, workers)
+        sweep = usable(run_watched(grid.cases(), folder, workers))
         if base.trace.file and base.trace.scale == 1.0:
             sweep = with_history(sweep, base.trace.load(0), read_cluster(base.cluster))
         found = compare_runs(sweep, against=against, metrics=metric or METRICS, confidence=confidence)

@@ -40,9 +40,10 @@ def run(
     from gantline.experiment.comparison_files import store_comparisons
     from gantline.experiment.experiment import write_experiment
     from gantline.experiment.experiment_file import read_experiment
+    from gantline.experiment.remarks import usable
 
     experiment = read_experiment(file)
-    sweep = run_watched(experiment.grid.cases(), out, workers, keep_runs=keep_runs)
+    sweep = usable(run_watched(experiment.grid.cases(), out, workers, keep_runs=keep_runs))
     write_experiment(experiment, out / "experiment.yaml")
     write_figures(charts_of(sweep.results), out / "figures")
     if len({case.policy for case in sweep.cases}) > 1:

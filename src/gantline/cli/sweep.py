@@ -53,9 +53,11 @@ def sweep(
     from gantline.experiment.charts import charts_of
     from gantline.experiment.experiment import Experiment, write_experiment
     from gantline.experiment.grid import Grid, policies_of
+    from gantline.experiment.remarks import usable
 
     grid = Grid(options.base(trace), policies_of(policy), numbers_of(load, "--load"), seeds_of(seeds, 1), varied_of(vary))
-    found = run_watched(grid.cases(), out, workers, keep_runs=keep_runs, limit=time_of(limit, "--limit", above=True) or math.inf)
+    most = time_of(limit, "--limit", above=True) or math.inf
+    found = usable(run_watched(grid.cases(), out, workers, keep_runs=keep_runs, limit=most))
     write_experiment(Experiment(grid, title=f"sweep of {trace}"), out / "experiment.yaml")
     write_figures(charts_of(found.results), out / "figures")
     if output == "table":

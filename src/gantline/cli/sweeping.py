@@ -30,7 +30,9 @@ def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, kee
     from gantline.experiment.sweep import run_sweep
 
     if cases:
-        cases[0].setting.trace.load(cases[0].setting.seed)  # a wrong file or setting would fail all runs, one after the other
+        jobs = cases[0].setting.trace.load(cases[0].setting.seed)  # a wrong file or setting would fail all runs, one after the other
+        for text in jobs.notes:
+            say(f"note: {printable(text)}")
     done = 0
     count = min(workers or len(os.sched_getaffinity(0)), len(cases)) if workers is None or workers > 0 else workers
     with progress("running") as show:
@@ -60,7 +62,8 @@ def tell_failures(sweep: Sweep) -> int:
     for case, message in sweep.failures:
         say(f"failed: {printable(case.name)}: {message}")
     if sweep.failures:
-        say(f"{len(sweep.failures)} of {len(sweep.cases)} runs failed; details are in {sweep.folder / 'runs'}")
+        kept = f"; details are in {sweep.folder / 'runs'}" if _is_kept(sweep.folder) else ""
+        say(f"{len(sweep.failures)} of {len(sweep.cases)} runs failed{kept}")
     for text in warnings_of(sweep):
         say(f"warning: {printable(text)}")
     for text in notes_of(sweep):

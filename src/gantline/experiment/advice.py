@@ -12,6 +12,7 @@ from gantline.core.cluster_spec import grown
 from gantline.core.errors import UsageError
 from gantline.experiment.compare import METRICS, Comparison, compare
 from gantline.experiment.grid import Grid, PolicyChoice
+from gantline.experiment.history import NAME
 from gantline.experiment.means import means_of
 from gantline.experiment.setting import Setting
 from gantline.experiment.sweep import Sweep
@@ -72,7 +73,7 @@ def advise(sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[
 def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list[str]:
     """The best policy here, and what each other cluster does for it."""
     clean = sweep.results.filter((pl.col("state") == "done") & (pl.col("doubts").fill_null("") == "") & (pl.col("cluster") == base.cluster))
-    if clean.is_empty():
+    if clean.filter(pl.col("policy") != NAME).is_empty():
         return ["No run on this cluster is free of doubt, so there is no advice."]
     means = clean.group_by("policy", maintain_order=True).agg(pl.col("jct_mean").mean()).sort("jct_mean", maintain_order=True)
     best, value = means.row(0)

@@ -24,6 +24,7 @@ from gantline.experiment.compare import METRICS, Comparison
 from gantline.experiment.compare import compare as compare_runs
 from gantline.experiment.comparison_files import differences_of, sentences_of, store_comparisons
 from gantline.experiment.grid import Grid, PolicyChoice, policies_of
+from gantline.experiment.remarks import failures_of, notes_of, usable, warnings_of
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import Sweep, run_sweep
@@ -52,8 +53,13 @@ class Verdicts:
 
     @property
     def sentences(self) -> list[str]:
-        """A sentence per policy: what it wins, what it loses, and over what the interval is."""
-        return sentences_of(self.comparisons)
+        """A sentence per policy: what it wins, what it loses, and over what the interval is; and one for each run that failed."""
+        return [*sentences_of(self.comparisons), *failures_of(self.runs)]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What else a reader should know: runs in doubt, stops that cost nothing, seeds that change nothing."""
+        return [*warnings_of(self.runs), *notes_of(self.runs)]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
@@ -62,7 +68,8 @@ class Verdicts:
         from html import escape
 
         told = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
-        return f"<ul>{told}</ul>{self.frame._repr_html_()}"
+        more = "".join(f"<li><small>{escape(remark)}</small></li>" for remark in self.remarks)
+        return f"<ul>{told}{more}</ul>{self.frame._repr_html_()}"
 
 
 @partial(with_options, single=False)
@@ -151,7 +158,7 @@ class _Place:
         if workers > 1 and (own := [choice.title for choice in grid.policies if choice.handed is not None]):
             fix = "write the class into a file and give 'FILE.py:CLASS', or leave workers at 1"
             raise UsageError(f"'{own[0]}' is an object of this process, which other processes do not have", where="workers", fix=fix)
-        found = run_sweep(grid.cases(), self.folder, backend=choose_backend(workers), keep_runs=keep_runs)
+        found = usable(run_sweep(grid.cases(), self.folder, backend=choose_backend(workers), keep_runs=keep_runs))
         if self.passing:
             weakref.finalize(found, shutil.rmtree, self.folder.parent, True)
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gantline.core.errors import GantlineError
 from gantline.experiment.results import same_runs
 from gantline.experiment.task import DONE
 from gantline.report.doubts import doubts_of, free_stops, no_contest, ways_left_out, wholes_for_parts
@@ -13,6 +14,27 @@ if TYPE_CHECKING:
     from gantline.experiment.sweep import Sweep
 
 _SHOWN = 5
+
+
+class RunsFailedError(GantlineError):
+    """Nothing came of any run."""
+
+    exit_code = 1
+
+
+def usable(sweep: Sweep) -> Sweep:
+    """The sweep; where all of its runs failed for one reason, that is all there is to say."""
+    told = {message for _, message in sweep.failures}
+    if len(told) == 1 and len(sweep.failures) == len(sweep.cases):
+        raise RunsFailedError(told.pop())
+    return sweep
+
+
+def failures_of(sweep: Sweep) -> list[str]:
+    """A sentence for each of the first runs that failed, and how many there are."""
+    failed = sweep.failures
+    more = [f"{len(failed)} of {len(sweep.cases)} runs failed."] if len(failed) > _SHOWN else []
+    return [f"{case.name} failed: {message}." for case, message in failed[:_SHOWN]] + more
 
 
 def warnings_of(sweep: Sweep) -> list[str]:

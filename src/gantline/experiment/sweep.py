@@ -68,7 +68,13 @@ class Sweep:
         return write_page(render_sweep(self, title), Path(out))
 
     def _repr_html_(self) -> str:
-        return str(self.means._repr_html_())
+        from html import escape
+
+        from gantline.experiment.remarks import failures_of, notes_of, warnings_of
+
+        told = [*failures_of(self), *warnings_of(self), *notes_of(self)]
+        listed = "".join(f"<li><small>{escape(remark)}</small></li>" for remark in told)
+        return f"{self.means._repr_html_()}{f'<ul>{listed}</ul>' if told else ''}"
 
     @property
     def failures(self) -> list[tuple[Case, str]]:

@@ -201,7 +201,9 @@ def absent_types(trace: Trace, cluster: Cluster) -> list[str]:
 
 
 def _absent(trace: Trace, row: int, name: str, cluster: Cluster, field: str = "type") -> TraceError:
-    return _row_error(trace, row, field, f"asks for '{name}', which the cluster does not have", near(name, cluster.types))
+    nameless = cluster.spec[:1].isdigit()  # 2x8, which has GPUs of no type in particular
+    fix = f"say what its nodes have: {name}:{cluster.spec}" if nameless else near(name, cluster.types)
+    return _row_error(trace, row, field, f"asks for '{name}', which the cluster does not have", fix)
 
 
 def _row_error(trace: Trace, row: int, field: str, what: str, fix: str) -> TraceError:
