@@ -59,6 +59,11 @@ def test_options_are_told_and_mistakes_are_named() -> None:
     assert "`round`: Decide every so often" in (gantline.sweep.__doc__ or "")
     with pytest.raises(UsageError, match="round: 'soon' is not a time"):
         gantline.compare(DAY, "4x4", "fifo,srtf", round="soon")
+    with pytest.raises(UsageError, match=r"no option 'load' \(did you mean 'loads'"):
+        gantline.sweep(DAY, "4x4", "fifo", load=[0.5])
+    with pytest.raises(UsageError, match="seeds: '3' is neither"):
+        gantline.sweep(DAY, "4x4", "fifo", seeds="3")  # type: ignore[arg-type]
+    assert gantline.sweep(DAY, "4x4", "fifo", loads=0.5).results["load"].to_list() == [0.5]
     with pytest.raises(UsageError, match="policies: 3 is no policy"):
         gantline.compare(DAY, "4x4", [3])  # type: ignore[list-item]
 
@@ -106,6 +111,12 @@ def test_what_fails_is_said_where_it_is_read() -> None:
     ) as alike:
         gantline.compare([*jobs, {**jobs[0], "job": "a", "arrival": 999, "type": "a100"}], "1x4", "fifo,srtf")
     assert alike.value.exit_code == 1
+    cell: dict[str, Any] = {"gantline": gantline}
+    lines = "\nclass Mine(gantline.OrderPolicy):\n    def key(self, snapshot):\n        more = 1\n        return snapshot.nothing\n"
+    exec(compile(lines, "cell-7", "exec"), cell)
+    broken = gantline.compare(jobs, "1x4", ["fifo", cell["Mine"]], metrics="jct_mean")
+    assert "Mine and fifo cannot be compared, because of doubts: Mine: 20 of 20 decisions were lost" in str(broken)
+    assert "(cell-7:5)" in broken.remarks[0]
     found = gantline.compare(jobs, "1x4", "fifo,las,srtf", estimates="none")
     assert "\nsrtf seed=0 failed: --estimates: policy 'srtf' needs remaining" in str(found)
     assert "preemptions of 20 jobs cost nothing" in found.remarks[0]

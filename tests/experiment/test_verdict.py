@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -70,4 +71,6 @@ def test_equal_runs_are_the_same() -> None:
 
 @pytest.mark.parametrize("value", [NAN, math.inf])
 def test_nothing_known_is_said_so(value: float) -> None:
-    assert verdict([difference("jct_mean", value)]).startswith("There is nothing to compare")
+    assert verdict([difference("jct_mean", value)]) == "srtf and fifo cannot be compared: no metric is known for both."
+    lost = replace(difference("jct_mean", value), doubts="srtf: 20 of 20 decisions were lost")
+    assert verdict([lost]) == "srtf and fifo cannot be compared, because of doubts: srtf: 20 of 20 decisions were lost."

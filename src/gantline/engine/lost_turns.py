@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from gantline.core.errors import GantlineError
 from gantline.core.policy import OrderPolicy, Policy
@@ -85,14 +86,14 @@ def _place(policy: Policy, trace: TracebackType | None) -> str:
     kind = type(inner)
     if kind.__module__.startswith("gantline."):
         return ""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    line = 0
+    method: Any = kind.key if issubclass(kind, OrderPolicy) and kind.decide is OrderPolicy.decide else kind.decide
+    code = getattr(method, "__code__", None)
+    file, line = (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
+    own = {getattr(sys.modules.get(kind.__module__), "__file__", None)}
+    if not str(getattr(method, "__module__", "")).startswith("gantline."):
+        own.add(file)  # a cell of a notebook is no module's file
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
+        if trace.tb_frame.f_code.co_filename in own:
+            file, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
         trace = trace.tb_next
-    if not line:
-        method = kind.key if issubclass(kind, OrderPolicy) and kind.decide is OrderPolicy.decide else kind.decide
-        code = getattr(method, "__code__", None)
-        file, line = (code.co_filename, code.co_firstlineno) if code is not None else (file, 0)
     return f"{file}:{line}" if file and line else ""

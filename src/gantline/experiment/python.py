@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gantline.core.cluster import Cluster
-from gantline.core.errors import UsageError
+from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
 from gantline.experiment.backend import choose_backend
 from gantline.experiment.compare import METRICS, Comparison
@@ -25,7 +25,7 @@ from gantline.experiment.compare import compare as compare_runs
 from gantline.experiment.comparison_files import differences_of, sentences_of, store_comparisons
 from gantline.experiment.grid import Grid, PolicyChoice, policies_of
 from gantline.experiment.remarks import failures_of, notes_of, usable, warnings_of
-from gantline.experiment.setting import Setting
+from gantline.experiment.setting import MANY, Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import Sweep, run_sweep
 from gantline.files.policies import is_policy
@@ -79,7 +79,7 @@ def compare(
     policies: Policies,
     *,
     against: str = "",
-    metrics: Sequence[str] = METRICS,
+    metrics: str | Sequence[str] = METRICS,
     seeds: int | Iterable[int] | None = None,
     confidence: float = 0.95,
     workers: int = 1,
@@ -103,7 +103,8 @@ def compare(
     base = _setting(trace, cluster, options, place)
     wanted = _seeds(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
     found = place.run(Grid(base, _choices(policies), seeds=wanted), workers, keep_runs=False)
-    verdicts = Verdicts(tuple(compare_runs(found, against=against, metrics=metrics, confidence=confidence)), found)
+    wanted_metrics = metrics.split(",") if isinstance(metrics, str) else metrics
+    verdicts = Verdicts(tuple(compare_runs(found, against=against, metrics=wanted_metrics, confidence=confidence)), found)
     if folder is not None:
         store_comparisons(verdicts.comparisons, Path(folder))
     return verdicts
@@ -115,7 +116,7 @@ def sweep(
     cluster: Cluster | str | Path,
     policies: Policies,
     *,
-    loads: Sequence[float] = (),
+    loads: float | Sequence[float] = (),
     seeds: int | Iterable[int] = 1,
     vary: Mapping[str, Sequence[Any]] | None = None,
     workers: int = 1,
@@ -134,7 +135,8 @@ def sweep(
     """
     place = _Place.of(folder)
     base = _setting(trace, cluster, options, place)
-    grid = Grid(base, _choices(policies), tuple(loads), _seeds(seeds, 1), dict(vary or {}))
+    at = (loads,) if isinstance(loads, (int, float)) else tuple(loads)
+    grid = Grid(base, _choices(policies), at, _seeds(seeds, 1), dict(vary or {}))
     return place.run(grid, workers, keep_runs=keep_runs)
 
 
@@ -165,6 +167,11 @@ class _Place:
 
 
 def _setting(trace: Any, cluster: Any, options: Mapping[str, Any], place: _Place) -> Setting:
+    for name in options:
+        if name not in MANY:
+            raise UsageError(
+                f"no option '{name}'", fix=near(name, [*MANY, "against", "metrics", "seeds", "loads", "vary", "workers", "folder"])
+            )
     if isinstance(cluster, Cluster) and not cluster.spec:
         raise UsageError("a comparison names its cluster", where="cluster", fix="write 8x4, or name a YAML file")
     return Setting(_source(trace, place), cluster.spec if isinstance(cluster, Cluster) else str(cluster), "fifo", **options)
@@ -203,4 +210,6 @@ def _choices(given: Policies) -> tuple[PolicyChoice, ...]:
 def _seeds(given: int | Iterable[int] | None, default: int) -> tuple[int, ...]:
     if given is None:
         return tuple(range(default))
+    if isinstance(given, str):
+        raise UsageError(f"'{given}' is neither a number nor a list", where="seeds", fix="write 5 or [1, 2, 3]")
     return tuple(range(given)) if isinstance(given, int) else tuple(given)

@@ -48,7 +48,9 @@ def verdict(differences: Sequence[Difference]) -> str:
     """One sentence on a policy: what it wins, what it loses, where there is no clear difference."""
     known = [difference for difference in differences if math.isfinite(difference.change.value)]
     if not known:
-        return "There is nothing to compare: no metric is known for both."
+        first = differences[0]
+        why = f", because of doubts: {first.doubts}" if first.doubts else ": no metric is known for both"
+        return f"{first.policy} and {first.against} cannot be compared{why}."
     if known[0].doubts:
         changes = ", ".join(f"{_lower(BY_KEY[item.metric].title)} {100 * item.change.value:+.0f} %" for item in known)
         return f"{known[0].policy} against {known[0].against} decides nothing ({changes}), because of doubts: {known[0].doubts}."
