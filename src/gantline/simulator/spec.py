@@ -84,7 +84,9 @@ class RunSpec:
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
     executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, measured, faulty:SEED.")
     seed: int = option(0, whole, "Seed of everything random.")
-    track: tuple[int, int] | None = option(None, track, "Measure jobs LO:HI only (HI too, but in regimes gavel and shockwave), and stop when they have ended.")
+    track: tuple[int, int] | None = option(
+        None, track, "Measure jobs LO:HI (HI too; not in regimes gavel, shockwave), and stop when they end."
+    )
     until: float = option(math.inf, duration, "Stop at this time.")
     node_events: tuple[NodeEvent, ...] | str = option("", path_or_list, "A CSV file time,node,event: down, up, drain, join.", file="in")
     throughputs: ThroughputTable | str = option("", path, "Measured speeds of job types on device types (JSON, Gavel's layout).", file="in")
