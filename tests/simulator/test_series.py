@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
+from polars.testing import assert_frame_equal
+
 from gantline.core.cluster import Node
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
@@ -74,3 +77,26 @@ def test_what_had_not_arrived_is_neither_waiting_nor_in_the_queue() -> None:
     assert steps(run, "queued", "running")[-1][:2] == (50, 1)
     assert "c" not in run.events["job"]
     assert measure(run)["jobs"] == 2
+
+
+@pytest.mark.parametrize(
+    ("jobs", "cluster", "policy", "round_length"),
+    [
+        (
+            [job(f"j{k}", 5.0 * k, 1, 100.0, options="gpu:1=100|cpu:0/20=300") for k in range(6)],
+            "gpu:2x1/0c/64g,cpu:2x0/32c/64g",
+            "allox",
+            0.0,
+        ),
+        ([job(f"j{k}", 40.0 * k, 1 + k % 4, 300.0 - 30.0 * k) for k in range(8)], "2x2", "srtf", 60.0),
+    ],
+)
+def test_few_allocations_are_told_as_many_are(
+    jobs: list[dict[str, object]], cluster: str, policy: str, round_length: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = simulate(jobs, cluster, policy, round=round_length)
+    few = run.allocations
+    del run.__dict__["allocations"]
+    monkeypatch.setattr("gantline.simulator.run._FEW", -1)
+    assert_frame_equal(run.allocations, few)
+    assert run.allocations is not few

@@ -17,6 +17,7 @@ from gantline.core.units import LONGEST
 from gantline.placement.skew import is_sensitive
 from gantline.workload.drawn import Drawn
 from gantline.workload.options import parse_options
+from gantline.workload.schema import filled
 from gantline.workload.trace import Trace
 
 
@@ -44,7 +45,7 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
         if name in trace.columns and len(trace):
             names[:], I[column] = trace.codes(name)
     for name, column in (("min_gpus", c.MIN_GPUS), ("max_gpus", c.MAX_GPUS)):
-        I[column] = trace.frame[name].fill_null(trace.frame["gpus"]).to_numpy() if name in trace.columns else I[c.GPUS]
+        I[column] = filled(trace.frame[name], trace.frame["gpus"]).to_numpy() if name in trace.columns else I[c.GPUS]
     sensitive = np.array([is_sensitive(model, skew_limit) for model in tables.models], dtype=np.int64)
     if sensitive.any():
         I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]

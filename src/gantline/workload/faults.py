@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -28,6 +29,11 @@ class Rule:
     what: str
     fix: str
     repairable: bool = False
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """The columns that it looks at."""
+        return frozenset(self.bad.meta.root_names())
 
 
 _C = {name: pl.col(name) for name in COLUMNS}
@@ -137,12 +143,10 @@ def missing_columns(frame: pl.DataFrame) -> Iterator[Finding]:
 
 def contradictions(frame: pl.DataFrame) -> list[Finding]:
     """What the rules find in a typed frame, in the order of the rules, plus identities used twice."""
-    present = frame.with_columns(
-        pl.lit(value).alias(name) for name, value in (("options", ""), ("cpus", None)) if name not in frame.columns
-    )
-    if "cpus" not in frame.columns:
-        present = present.with_columns(pl.col("cpus").cast(pl.Float64))
-    rules = [rule for rule in RULES if set(rule.bad.meta.root_names()) <= set(present.columns)]
+    assumed = {"options": pl.lit(""), "cpus": pl.lit(None, dtype=pl.Float64)}
+    present = frame.with_columns(value.alias(name) for name, value in assumed.items() if name not in frame.columns)
+    names = frozenset(present.columns)
+    rules = [rule for rule in RULES if rule.needs <= names]
     masks = present.select(rule.bad.fill_null(False).alias(str(i)) for i, rule in enumerate(rules))
     findings = []
     for rule, mask in zip(rules, masks):

@@ -85,8 +85,14 @@ COLUMNS: Mapping[str, TraceColumn] = {
 
 def fill_empty(frame: pl.DataFrame) -> pl.DataFrame:
     """The same rows with each empty cell replaced by what it stands for."""
-    known = [COLUMNS[name] for name in frame.columns if name in COLUMNS]
-    return frame.with_columns(pl.col(column.name).fill_null(column.empty()) for column in known if column.empty is not None)
+    holes = [COLUMNS[series.name] for series in frame if series.name in COLUMNS and series.null_count()]
+    fills = [pl.col(column.name).fill_null(column.empty()) for column in holes if column.empty is not None]
+    return frame.with_columns(fills) if fills else frame
+
+
+def filled(series: pl.Series, value: object) -> pl.Series:
+    """The column with a value, or another column's, in its empty cells; a whole one, as nearly all are, is not even asked."""
+    return series.fill_null(value) if series.null_count() else series  # a question to polars costs more than a small run
 
 
 def unknown_columns(frame: pl.DataFrame) -> list[str]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gantline.core.arrays import Ints
 from gantline.core.errors import TraceError
 from gantline.workload.drawn import MOST, Drawn, codes_of
-from gantline.workload.schema import COLUMNS, REQUIRED, fill_empty, unknown_columns
+from gantline.workload.schema import COLUMNS, REQUIRED, fill_empty, filled, unknown_columns
 
 if TYPE_CHECKING:
     from gantline.workload.finding import Finding
@@ -158,7 +158,7 @@ class Trace:
     def _coded(self, name: str) -> tuple[list[str], Ints]:
         if isinstance(self.given, Drawn):
             return self.given.codes(name)
-        column = self.given[name].fill_null("").cast(pl.String)
+        column = filled(self.given[name], "").cast(pl.String)
         if len(column) <= MOST:
             return codes_of(column.to_list())
         names = column.unique(maintain_order=True)
@@ -206,11 +206,11 @@ def _first(findings: list[Finding], raw: RawTable) -> TraceError:
 
 def content(series: pl.Series) -> Iterator[bytes]:
     """What a column holds, in the parts that are hashed one after the other: which cells are empty, then numbers, or lengths and texts."""
-    yield series.is_null().to_numpy().tobytes()
+    yield series.is_null().to_numpy().tobytes() if series.null_count() else bytes(len(series))
     if series.dtype.is_numeric():
-        yield np.ascontiguousarray(series.fill_null(0).to_numpy()).tobytes()
+        yield np.ascontiguousarray(filled(series, 0).to_numpy()).tobytes()
     else:
-        text = series.cast(pl.String).fill_null("") if not series.dtype.is_nested() else _json(series)
+        text = filled(series.cast(pl.String), "") if not series.dtype.is_nested() else _json(series)
         yield text.str.len_bytes().to_numpy().tobytes()
         yield "".join(text.to_list()).encode()
 
