@@ -14,6 +14,7 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.snapshot import Snapshot
+from gantline.policies.interference import INTERFERENCE, check_interference
 from gantline.policies.tiresias_artifact import LIMITS, artifact_plan, gittins_table
 
 _LEVEL, _NEVER = 1e12, 1e11  # a queue outweighs any start time; who never started stands behind those who did
@@ -40,8 +41,10 @@ class Tiresias(OrderPolicy):
     compat: str = field(
         default="auto", metadata={"help": "'none' (the paper), 'tiresias' (its simulator), 'blox' (as released: LAS), 'auto' (by regime)"}
     )
+    interference: float = field(default=0.0, metadata={"help": INTERFERENCE})
 
     def __post_init__(self) -> None:
+        check_interference(self)
         if any(b <= a for a, b in zip(self.limits, self.limits[1:])) or any(limit <= 0 for limit in self.limits):
             raise UsageError(f"limits {self.limits} do not rise", where=f"policy '{self.name}'", fix="write --set limits=3600,36000")
         if not self.promote > 0:

@@ -14,6 +14,7 @@ import pytest
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
 from gantline.files.profiles import read_profiles
 from gantline.imitations.pollux.placing import Nodes
+from gantline.imitations.pollux.reading import read_asked
 from gantline.performance.costs import Costs
 from gantline.performance.goodput.batch import BatchLimits, split_batch
 from gantline.performance.goodput.efficiency import gain
@@ -34,7 +35,7 @@ def run(jobs: list[dict[str, Any]], policy: str = "tiresias", cluster: str = "sm
     return simulate(Trace.from_records(jobs), cluster, policy, regime="pollux", profiles=PROFILES, **options)
 
 
-def seconds_alone(app: Application, shape: tuple[int, ...], batch: float) -> float:
+def seconds_alone(app: Application, shape: tuple[int, ...], batch: float, speed: float = 1.0) -> float:
     """Seconds of training on one shape from begin to end, every epoch rounded; as long as no interval cuts an epoch short."""
     training, times = app.training, app.on("small")
     limits = BatchLimits(training.base, training.most, times.local_least, times.local_most)
@@ -43,7 +44,7 @@ def seconds_alone(app: Application, shape: tuple[int, ...], batch: float) -> flo
     step, sync = (float(column[0]) for column in times.lookup(shape, local))
     now, progress, edge_of_interval = 0.0, 0.0, 30.0  # the first interval has thirty seconds left after the start
     for epoch in range(training.epochs):
-        rate = gain(*training.noise(total, epoch), total / training.base) / (step + steps * (step - sync))
+        rate = gain(*training.noise(total, epoch), total / training.base) / (step + steps * (step - sync)) * speed
         while progress + rate * (edge_of_interval - now) < training.edges[epoch]:
             progress += rate * (edge_of_interval - now)
             now, edge_of_interval = edge_of_interval, edge_of_interval + 60.0
@@ -62,6 +63,26 @@ def test_one_job_takes_its_wait_its_start_and_its_epochs(gpus: int, batch: int) 
     assert found.jobs["finish"][0] == 90.0 + seconds_alone(app, packed_shape(gpus, 4), batch)
     assert found.jobs["gpu_seconds"][0] == gpus * (found.jobs["finish"][0] - 60.0)
     assert found.jobs["restarts"][0] == 0
+
+
+@pytest.mark.parametrize(("interval", "arrival", "start"), [(60, 120.0, 120.0), (60, 119.0, 120.0), (60, 120.5, 180.0), (17, 34.0, 34.0)])
+def test_whoever_comes_to_an_idle_cluster_at_the_end_of_an_interval_is_in_time(interval: int, arrival: float, start: float) -> None:
+    later = arrival + 6000 * interval
+    found = run([job("first", arrival, 4), job("later", later, 4)], round=interval)
+    assert found.jobs["first_start"].to_list() == [start, start + 6000 * interval]
+
+
+@pytest.mark.parametrize("policy", ["tiresias", "optimus"])
+def test_interference_is_the_simulators_not_the_policys(policy: str) -> None:
+    found = run([job("a", 10.0, 3), job("b", 10.0, 3)], policy, "small:3x2", settings={"interference": 0.5})  # each on (2, 1)
+    alone = seconds_alone(read_profiles(PROFILES)["vision"], (2, 1), 512, 0.5)
+    assert found.jobs["finish"].to_list() == [90.0 + alone] * 2
+
+
+def test_optimus_expects_nodes_of_four_on_smaller_ones_too() -> None:
+    asked = read_asked(Trace.from_records([job("a", 0.0, 4)]), read_profiles(PROFILES), "small", np.array([2] * 8))
+    expected = [asked.applications.step_time(0, packed_shape(k, 4), 512 / k, 0.0) for k in (4, 8)]
+    assert asked.applications.predicted(0, 512.0, 8)[[4, 8]].tolist() == expected
 
 
 def test_a_job_that_does_not_fit_is_skipped_and_nobody_moves() -> None:

@@ -17,6 +17,7 @@ from gantline.performance.goodput.measured import Application, Profiles, Shape, 
 
 LOCAL_MOST: Final = {"yolov3": 8.0}
 PINNED: Final = {"ncf": 32768.0}  # total batch of applications that get one device
+OPTIMUS_NODE: Final = 4  # devices of a node as Optimus' oracle packs them, on smaller nodes too; the original has no larger ones
 
 _MOST_SYNC = 0.999  # of a step: something is left for computing
 
@@ -109,7 +110,7 @@ class Applications:
                 limits[0] = -1.0  # below any batch, so that it accumulates in any case
             split(batch, devices, limits, out)
             limits[0] = self.limits[app].base
-            found[devices] = self.step_time(app, packed_shape(devices, self.per_node), out[1], out[2])
+            found[devices] = self.step_time(app, packed_shape(devices, max(self.per_node, OPTIMUS_NODE)), out[1], out[2])
         return found
 
     def remaining(self, app: int, batch: float) -> Floats:

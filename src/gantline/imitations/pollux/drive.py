@@ -39,8 +39,8 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     asked = read_asked(trace, profiles, kind, sizes)
     learns = isinstance(policy, Pollux)
     loop = Loop(make_jobs(state.tables, asked, learns), asked.applications, state.regime.round, on_interval=_reporter(simulation))
-    if isinstance(policy, Pollux):
-        loop.interference, loop.artifact_fit = policy.interference, policy.fit == "artifact"
+    loop.interference = getattr(policy, "interference", 0.0)
+    loop.artifact_fit = isinstance(policy, Pollux) and policy.fit == "artifact"
     loop.run(_decider(simulation, asked, sizes, loop))
     if loop.stalled:
         what = "jobs are there, but none got on for 200 intervals and nobody is to come: given up"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -63,7 +64,7 @@ class Loop:
         active: list[int] = []
         while arrived < count or active:
             if not active and submit[arrived] > self.now + self.interval:  # nobody is there: go to the interval of the next
-                self.now += self.interval * int((submit[arrived] - self.now) // self.interval)
+                self.now += self.interval * (math.ceil((submit[arrived] - self.now) / self.interval) - 1)  # on its end is in time
             before = float(F[k.PROGRESS].sum())
             self._advance([job for job in active if self.held[job]])
             self.now += self.interval

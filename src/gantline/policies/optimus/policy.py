@@ -14,6 +14,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.performance.server_seats import SERVER, WORKER
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.elastic.pools import Pool, plan_of, pools
+from gantline.policies.interference import INTERFERENCE, check_interference
 from gantline.policies.optimus.beliefs import read_beliefs, slow_nodes
 from gantline.policies.optimus.by_size import marginal_gains
 from gantline.policies.optimus.dealing import Seats, balance, deal, free_room
@@ -102,6 +103,12 @@ class Optimus(ServersAndWorkers):
     paper: ClassVar[str] = (
         "Peng, Bao, Chen, Wu, Guo: Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters (EuroSys 2018)"
     )
+
+    interference: float = field(default=0.0, metadata={"help": INTERFERENCE})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_interference(self)
 
     def sizes(self, pool: Pool) -> Ints:
         return marginal_gains(pool)

@@ -9,6 +9,7 @@ from gantline.core.errors import UsageError, near
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.policies.interference import INTERFERENCE, check_interference
 from gantline.policies.pollux.by_options import decide
 
 FITS = ("compiled", "artifact")
@@ -38,9 +39,7 @@ class Pollux(Policy):
     size: int = field(default=100, metadata={"help": "members of the population"})
     generations: int = field(default=100, metadata={"help": "generations of a search"})
     fit: str = field(default="compiled", metadata={"help": "regime pollux: how models are fitted, 'compiled' or 'artifact' (L-BFGS-B)"})
-    interference: float = field(
-        default=0.0, metadata={"help": "regime pollux: by what part jobs that span nodes and share one are slowed down"}
-    )
+    interference: float = field(default=0.0, metadata={"help": INTERFERENCE})
 
     def __post_init__(self) -> None:
         where = f"policy '{self.name}'"
@@ -54,8 +53,7 @@ class Pollux(Policy):
             )
         if self.fit not in FITS:
             raise UsageError(f"parameter 'fit' is '{self.fit}'", where=where, fix=near(self.fit, FITS))
-        if not 0.0 <= self.interference < 1.0:
-            raise UsageError(f"parameter 'interference' is {self.interference}", where=where, fix="use a part from 0 up to 1, such as 0.5")
+        check_interference(self)
 
     def decide(self, snapshot: Snapshot) -> Plan:
         return decide(snapshot, self.p, self.restart, self.avoid, self.size, self.generations)
