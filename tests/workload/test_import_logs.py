@@ -9,6 +9,7 @@ import pytest
 from gantline.core.errors import TraceError, UsageError
 from gantline.workload.importers.registry import import_trace
 from gantline.workload.importers.slurm import gpus_of, memory_of, seconds_of, type_of
+from gantline.workload.trace import Trace
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -89,7 +90,7 @@ def test_sacct_reads_times_and_resources() -> None:
 def test_sacct_with_older_columns(tmp_path: Path) -> None:
     path = tmp_path / "old.txt"
     path.write_text(
-        "JobID|Submit|ElapsedRaw|State|NNodes|AllocGRES|AllocCPUS|Restarts\n7|2019-01-01T00:00:00|50|COMPLETED|2|gpu:tesla:4|16|1\n"
+        "JobIDRaw|Submit|ElapsedRaw|State|NNodes|AllocGRES|AllocCPUS|Restarts\n7|2019-01-01T00:00:00|50|COMPLETED|2|gpu:tesla:4|16|1\n"
     )
     frame = import_trace("sacct", path).frame
     assert frame.select("gpus", "type", "cpus", "attempts", "duration").rows() == [(8, "tesla", 16.0, 2, 50.0)]
@@ -101,6 +102,7 @@ def test_sacct_with_older_columns(tmp_path: Path) -> None:
         ("JobID|Submit|Elapsed", "no column tells the GPUs"),
         ("JobID|Submit|AllocTRES", "no column tells the run time"),
         ("JobID|Elapsed|AllocTRES", "column 'Submit' is missing"),
+        ("JobIDx|Submit|AllocTRES", r"column 'JobID' is missing \(print it with sacct -aXP -o JobID,"),
     ],
 )
 def test_sacct_says_which_column_to_ask_for(tmp_path: Path, header: str, said: str) -> None:
@@ -108,6 +110,9 @@ def test_sacct_says_which_column_to_ask_for(tmp_path: Path, header: str, said: s
     path.write_text(header + "\n1|2019-01-01T00:00:00|gres/gpu=1\n")
     with pytest.raises(TraceError, match=said):
         import_trace("sacct", path)
+    if "|" in header:
+        with pytest.raises(TraceError, match=r"is a log of Slurm \(add --format sacct"):
+            Trace.load(path)
 
 
 def test_sacct_names_the_line_of_a_broken_duration(tmp_path: Path) -> None:

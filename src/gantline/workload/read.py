@@ -65,6 +65,10 @@ def read_table(path: Path) -> RawTable:
     if ".parquet" in Path(path).suffixes:
         raise TraceError("is not a Parquet file", file=source, fix="was the file cut short or renamed?")
     header = data.lstrip().split(b"\n", 1)[0]
+    if header.startswith(b"JobID") and b"|" in header:
+        raise TraceError(
+            "is a log of Slurm", file=source, line=1, fix="add --format sacct, or import it: gantline trace import sacct IN OUT"
+        )
     separator = "," if b"," in header else "\t" if b"\t" in header else ";" if b";" in header else ","
     return read_csv(data, source, separator=separator)
 

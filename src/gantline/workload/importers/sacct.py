@@ -1,6 +1,6 @@
 """Slurm's accounting, as printed by ``sacct --parsable2`` (or ``--parsable``).
 
-Needed columns: JobID, Submit, and a run time (ElapsedRaw or Elapsed), and where GPUs are told: AllocTRES, ReqTRES,
+Needed columns: JobID (or JobIDRaw), Submit, and a run time (ElapsedRaw or Elapsed), and where GPUs are told: AllocTRES, ReqTRES,
 AllocGRES or ReqGRES. A good call:
 ``sacct -a -P -X -S 2024-01-01 -o JobID,User,Account,Partition,Submit,Start,Elapsed,Timelimit,State,AllocTRES,ReqTRES,Priority``.
 Steps (``123.batch``) and array members that were never split off (``123_[5-9]``) are left out.
@@ -9,6 +9,7 @@ Steps (``123.batch``) and array members that were never split off (``123_[5-9]``
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from gantline.workload.importers.table import date_of, moment, number, read_fore
 from gantline.workload.read import RawTable
 from gantline.workload.trace import Trace
 
+_CALL = "print it with sacct -aXP -o JobID,User,Partition,Submit,Start,Elapsed,State,AllocTRES"
 _RESOURCES = ("AllocTRES", "ReqTRES", "AllocGRES", "ReqGRES")
 _OUTCOMES = {
     "COMPLETED": "completed", "CANCELLED": "killed", "PREEMPTED": "killed", "FAILED": "failed", "TIMEOUT": "failed",
@@ -33,8 +35,13 @@ def read(
     cpu_jobs: Annotated[bool, "keep the jobs that ask for CPUs only"] = False,
 ) -> Trace:
     """The finished jobs of the accounting, in the order of submission; the queue is the partition."""
-    raw = read_foreign(src, ("JobID", "Submit"), separator="|", quote=False)
+    raw = read_foreign(src, (), separator="|", quote=False)
+    if "JobIDRaw" in raw.frame.columns and "JobID" not in raw.frame.columns:
+        raw = replace(raw, frame=raw.frame.rename({"JobIDRaw": "JobID"}))
     here = raw.frame.columns
+    for name in ("JobID", "Submit"):
+        if name not in here:
+            raise raw.error(f"column '{name}' is missing", field=name, fix=_CALL)
     resources = [name for name in _RESOURCES if name in here]
     if not resources:
         raise raw.error("no column tells the GPUs", fix="add AllocTRES to sacct -o")
