@@ -96,6 +96,15 @@ def test_sacct_with_older_columns(tmp_path: Path) -> None:
     assert frame.select("gpus", "type", "cpus", "attempts", "duration").rows() == [(8, "tesla", 16.0, 2, 50.0)]
 
 
+def test_sacct_without_elapsed_takes_start_and_end(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(
+        "JobID|Submit|Start|End|AllocTRES\n1|2024-03-01T08:00:00|2024-03-01T08:10:00|2024-03-01T09:00:00|gres/gpu=2\n"
+        "2|2024-03-01T08:00:00|2024-03-01T08:10:00|Unknown|gres/gpu=2\n"
+    )
+    trace = import_trace("sacct", tmp_path / "log")
+    assert trace.frame.select("job", "duration", "started").rows() == [("1", 3000.0, 600.0)]
+
+
 @pytest.mark.parametrize(
     ("header", "said"),
     [

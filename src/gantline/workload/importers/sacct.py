@@ -1,6 +1,6 @@
 """Slurm's accounting, as printed by ``sacct --parsable2`` (or ``--parsable``).
 
-Needed columns: JobID (or JobIDRaw), Submit, and a run time (ElapsedRaw or Elapsed), and where GPUs are told: AllocTRES, ReqTRES,
+Needed columns: JobID (or JobIDRaw), Submit, a run time (ElapsedRaw, Elapsed, or Start and End), and where GPUs are told: AllocTRES, ReqTRES,
 AllocGRES or ReqGRES. A good call:
 ``sacct -a -P -X -S 2024-01-01 -o JobID,User,Account,Partition,Submit,Start,Elapsed,Timelimit,State,AllocTRES,ReqTRES,Priority``.
 Steps (``123.batch``) and array members that were never split off (``123_[5-9]``) are left out.
@@ -105,6 +105,8 @@ def _run_time(raw: RawTable) -> pl.Series:
         return number(raw, "ElapsedRaw")
     if "Elapsed" in raw.frame.columns:
         return _each(raw, "Elapsed")
+    if {"Start", "End"} <= set(raw.frame.columns):
+        return moment(raw, "End") - moment(raw, "Start")
     raise raw.error("no column tells the run time", field="Elapsed", fix="add Elapsed to sacct -o")
 
 
