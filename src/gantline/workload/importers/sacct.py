@@ -1,6 +1,6 @@
 """Slurm's accounting, as printed by ``sacct --parsable2`` (or ``--parsable``).
 
-Needed columns: JobID (or JobIDRaw), Submit, a run time (ElapsedRaw, Elapsed, or Start and End), and where GPUs are told: AllocTRES, ReqTRES,
+Needed columns: JobID (or JobIDRaw), Submit, a run time (ElapsedRaw, Elapsed, or Start and End), and GPUs: AllocTRES, ReqTRES,
 AllocGRES or ReqGRES. A good call:
 ``sacct -a -P -X -S 2024-01-01 -o JobID,User,Account,Partition,Submit,Start,Elapsed,Timelimit,State,AllocTRES,ReqTRES,Priority``.
 Steps (``123.batch``) and array members that were never split off (``123_[5-9]``) are left out.
