@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gantline.cli.main import main
-from gantline.core.errors import UsageError
+from gantline.core.errors import RefusedError, UsageError
 from gantline.core.memory import check
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.lost_turns import ANSWERED_ONCE, IN_TIME_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident, LostTurns
@@ -180,8 +180,8 @@ def test_one_decision_and_a_roll_forward_are_bounded(
     streams = capsys.readouterr()
     assert streams.out == ""
     assert f"mine.py:{LINE + 1})" in streams.err
-    rolled = rollout(decode_snapshot(json.loads((tmp_path / "now.json").read_text())), load_policy(str(tmp_path / "mine.py")))
-    assert "its budget of 0.02 s" in rolled.incidents[0]
+    with pytest.raises(RefusedError, match=rf"policy 'Mine' decides nothing from here on: .*its budget of 0\.02 s .*mine\.py:{LINE + 1}\)"):
+        rollout(decode_snapshot(json.loads((tmp_path / "now.json").read_text())), load_policy(str(tmp_path / "mine.py")))
 
 
 def lose(turns: LostTurns, count: int, late: bool = True) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
@@ -54,7 +55,10 @@ def rollout(
     costs: Costs | None = None,
     inputs: Iterable[Input] = (),
 ) -> Rolled:
-    """Roll the snapshot forward under the policy; `work` is the total work of each job (None: as estimated). The snapshot is left alone."""
+    """Roll the snapshot forward under the policy; `work` is the total work of each job (None: as estimated). The snapshot is left alone.
+
+    A policy that loses nothing but turns is refused: that nobody starts says nothing about the jobs.
+    """
     copy = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
     rows, tables = copy.jobs.rows, tables_behind(copy)
     rule = find_placement(placement) if isinstance(placement, str) else placement
@@ -79,6 +83,8 @@ def rollout(
     run.agenda.touch()
     held = np.array([Phase(int(phase)).holds_devices for phase in I[c.PHASE, rows]], dtype=bool)
     run.run()
+    if engine.turns.hopeless:
+        raise RefusedError(f"policy '{type(policy).__name__}' decides nothing from here on: {engine.incidents[0].what}", where="rollout")
     log = state.log
     start = np.full(tables.F.shape[1], np.inf)
     np.minimum.at(start, log.LI[L_ROW, : log.intervals], log.LF[L_START, : log.intervals])
