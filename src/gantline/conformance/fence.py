@@ -31,7 +31,8 @@ _SYSTEM = {
 _DATES, _ENTROPY, _OPENING, _TALKING = {"now", "today", "utcnow"}, {"urandom", "getrandom"}, {"open", "open_code"}, {"print", "input"}
 _WATCHED = _CLOCK | _SYSTEM | _DATES | _ENTROPY | _OPENING | _TALKING
 _OUTSIDE = {"_socket", "_posixsubprocess", "_sqlite3"}
-_ENVIRONMENT = {getattr(type(os.environ), name).__code__ for name in ("__getitem__", "__iter__", "__len__", "copy")}
+_ASKING = {"__getitem__", "__iter__", "__len__", "copy"}
+_ENVIRONMENT = {getattr(type(os.environ), name).__code__ for name in _ASKING}
 _INNOCENT = ("importlib", "_frozen_importlib", "numba", "llvmlite", "gantline._machine_code", "gantline.core.rng")
 
 
@@ -44,10 +45,11 @@ def fence() -> Iterator[list[str]]:
 
     def watch(frame: FrameType, event: str, called: Any) -> None:
         if event == "c_call":
-            what = forbidden(called)
-            if what and not _is_innocent(frame):
-                crossed.append(f"{what} in {frame.f_code.co_name}(), line {frame.f_lineno}")
-        elif event == "call" and frame.f_code in _ENVIRONMENT and not _is_innocent(frame):
+            if called.__name__ in _WATCHED or called.__module__ in _OUTSIDE:  # hardly any; this is asked at every call of a decision
+                what = forbidden(called)
+                if what and not _is_innocent(frame):
+                    crossed.append(f"{what} in {frame.f_code.co_name}(), line {frame.f_lineno}")
+        elif event == "call" and frame.f_code.co_name in _ASKING and frame.f_code in _ENVIRONMENT and not _is_innocent(frame):
             crossed.append(f"reads the environment{_asked_at(frame)}")
 
     collecting = gc.isenabled()
@@ -68,8 +70,6 @@ def fence() -> Iterator[list[str]]:
 def forbidden(called: Any) -> str:
     """What a built-in function does to the outside world; empty: nothing."""
     module, name = getattr(called, "__module__", None), getattr(called, "__name__", "")
-    if name not in _WATCHED and module not in _OUTSIDE:  # nearly all of them
-        return ""
     owner = getattr(called, "__self__", None)
     if module == "time" and name in _CLOCK:
         return f"reads a clock: time.{name}"

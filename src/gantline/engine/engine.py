@@ -73,7 +73,7 @@ class Engine:
         self.stopped = 0
         self.waiting = 0
         self.refused = 0
-        self._last_order: list[int] = []
+        self._last_order: Ints = np.zeros(0, dtype=np.int64)
         self.valid_until: float | None = None
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
         self._meet(self.policy)
@@ -218,10 +218,13 @@ class Engine:
 
     def _keep_order(self, key: Any, rows: Any) -> Any:
         """Ranks by a stable sort of the last order, newcomers behind."""
-        place = {row: i for i, row in enumerate(self._last_order)}
-        before = np.array([place.get(row, len(place) + i) for i, row in enumerate(rows.tolist())])
+        last, before = self._last_order, len(self._last_order) + np.arange(len(rows))
+        if len(last):
+            by_row = np.argsort(last)
+            place = by_row[np.minimum(np.searchsorted(last, rows, sorter=by_row), len(last) - 1)]
+            before = np.where(last[place] == rows, place, before)
         by_key = np.lexsort((before, key))
-        self._last_order = rows[by_key].tolist()
+        self._last_order = rows[by_key]
         ranks = np.empty(len(rows))
         ranks[by_key] = np.arange(len(rows))
         return np.where(np.isinf(key), key, ranks)
