@@ -148,6 +148,31 @@ def test_what_a_policy_says_outside_of_its_turns_is_bounded(where: str, fault: s
         simulate(JOBS, "1x4", load_policy(str(tmp_path / "mine.py")), round=10.0, budget=0.02)
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("def linear(self): return {'arrival': 1}", r"linear\(\) is \{'arrival': 1\} \(a gantline.LinearKey, or None\)"),
+        ("misfit = 'skip'", r"misfit is 'skip' \(a gantline.Misfit\)"),
+        ("preempt = 'no'", r"preempt is 'no' \(True or False\)"),
+        ("needs = {'remaning'}", r"there is no need 'remaning' \(did you mean 'remaining'"),
+    ],
+)
+def test_what_a_policy_cannot_mean_is_refused(line: str, told: str, tmp_path: Path) -> None:
+    head = (
+        "from gantline import OrderPolicy\nclass Mine(OrderPolicy):\n    def key(self, snapshot):\n        return snapshot.jobs.arrival\n"
+    )
+    (tmp_path / "mine.py").write_text(f"{head}    {line}\n")
+    with pytest.raises(UsageError, match=f"policy 'Mine': {told}"):
+        simulate(JOBS, "1x4", load_policy(str(tmp_path / "mine.py")), round=10.0)
+
+
+def test_a_script_that_names_itself_as_a_policy_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(f"import gantline\ngantline.simulate('day', '8x8', {str(file)!r})\n")
+    with pytest.raises(UsageError, match=r"it names itself as a policy while it is loaded \(guard that with if __name__"):
+        load_policy(str(file))
+
+
 def test_the_time_that_an_order_holds_is_asked_within_the_budget(tmp_path: Path) -> None:
     head = (
         "from gantline import OrderPolicy\nclass Mine(OrderPolicy):\n    def key(self, snapshot):\n        return snapshot.jobs.arrival\n"

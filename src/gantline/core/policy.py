@@ -183,6 +183,8 @@ def _convert(policy: type[Policy], name: str, hint: Any, value: Any) -> Any:
     except ValueError:
         wanted = getattr(hint, "__name__", shown)
         raise UsageError(
-            f"parameter '{name}' is '{value}', not a {wanted}", where=f"policy '{policy.name}'", fix=f"--set {name}=VALUE"
+            f"parameter '{name}' is '{value}', not a {wanted}",
+            where=f"policy '{policy.name or policy.__name__}'",
+            fix=f"--set {name}=VALUE",
         ) from None
     return text

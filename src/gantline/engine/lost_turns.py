@@ -88,9 +88,9 @@ def _place(policy: Policy, trace: TracebackType | None) -> str:
         return ""
     method: Any = kind.key if issubclass(kind, OrderPolicy) and kind.decide is OrderPolicy.decide else kind.decide
     code = getattr(method, "__code__", None)
-    file, line = (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
-    own = {getattr(sys.modules.get(kind.__module__), "__file__", None)}
-    if not str(getattr(method, "__module__", "")).startswith("gantline."):
+    own, file, line = {getattr(sys.modules.get(kind.__module__), "__file__", None)}, "", 0
+    if code is not None and not str(getattr(method, "__module__", "")).startswith("gantline."):  # else it is inherited from one of ours
+        file, line = code.co_filename, code.co_firstlineno
         own.add(file)  # a cell of a notebook is no module's file
     while trace is not None:
         if trace.tb_frame.f_code.co_filename in own:

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard, TypeVar
@@ -19,6 +20,7 @@ from gantline.policies.registry import find_policy
 LOADING = 60.0
 """Seconds on the clock for importing a policy file with whatever it imports, and for making a policy of it."""
 Answer = TypeVar("Answer")
+_being_loaded: ContextVar[frozenset[Path]] = ContextVar("being loaded", default=frozenset())
 
 
 def load_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
@@ -64,8 +66,14 @@ def _load(path: Path) -> ModuleType:
         raise UsageError("cannot be loaded as Python", where=str(path), fix="end its name in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up by name
-    loader = spec.loader
-    _bounded(lambda: loader.exec_module(module), path, "loading it")
+    loader, here = spec.loader, path.resolve()
+    if here in _being_loaded.get():
+        raise UsageError("it names itself as a policy while it is loaded", where=str(path), fix="guard that with if __name__ == '__main__'")
+    before = _being_loaded.set(_being_loaded.get() | {here})
+    try:
+        _bounded(lambda: loader.exec_module(module), path, "loading it")
+    finally:
+        _being_loaded.reset(before)
     return module
 
 

@@ -11,18 +11,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from types import NoneType
 from typing import Any, TypeVar
 
 from gantline._alarm import Bell, TimeOverError, may_end, with_alarm
-from gantline.core.errors import GantlineError, UsageError
-from gantline.core.policy import OrderPolicy, Policy
+from gantline.core.errors import GantlineError, UsageError, near
+from gantline.core.estimates import NEEDS
+from gantline.core.plan import Misfit
+from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.engine.lost_turns import OverBudgetError, told
 
 Answer = TypeVar("Answer")
 Guard = Callable[[Callable[[], Answer]], Answer]
 
 _OURS = 30.0  # seconds; compiling a kernel, say, takes less between two looks at the clock
-_SAYS = ("name", "paper", "shares_devices", "misfit", "preempt", "per_job", "usual_round")  # beside its needs
+_SAYS = ("name", "paper", "shares_devices", "per_job", "usual_round")  # beside what is checked
 DEFAULT_BUDGET = 60.0  # seconds, for policies that are not part of this package; how long ours take is known
 
 
@@ -39,12 +42,28 @@ def introduced(policy: Policy, guard: Guard[Any] | None, settle: Callable[[Polic
 
     def meet() -> Policy:
         settled = settle(policy)
-        _ = [getattr(settled, name, None) for name in _SAYS], frozenset(settled.needs), settled.only_starts()
-        if isinstance(settled, OrderPolicy):
-            settled.linear()
+        _ = [getattr(settled, name, None) for name in _SAYS], settled.only_starts()
+        _check(settled)
         return settled
 
     return settle(policy) if guard is None else asked(policy, guard, meet)
+
+
+def _check(policy: Policy) -> None:
+    """Refuse what a policy says of itself where it cannot be meant."""
+    where = f"policy '{type(policy).__name__}'"
+    for need in frozenset(policy.needs):
+        if need not in NEEDS:
+            raise UsageError(f"there is no need '{need}'", where=where, fix=near(str(need), NEEDS))
+    if isinstance(policy, OrderPolicy):
+        said = (
+            ("misfit", policy.misfit, (Misfit,), "a gantline.Misfit"),
+            ("preempt", policy.preempt, (bool, int), "True or False"),
+            ("linear()", policy.linear(), (LinearKey, NoneType), "a gantline.LinearKey, or None"),
+        )
+        for what, value, kinds, right in said:
+            if not isinstance(value, kinds):
+                raise UsageError(f"{what} is {value!r:.40}", where=where, fix=right)
 
 
 def asked(policy: Policy, guard: Guard[Any] | None, call: Callable[[], Answer]) -> Answer:
