@@ -5,8 +5,9 @@ The names below are the public API; they are imported when first used, so that `
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+TYPE_CHECKING = False  # as `typing` says it, which takes as long to import as everything else that a keeper of a job needs
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -44,6 +45,8 @@ __all__ = [*_EXPORTS]
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
+        from importlib import import_module
+
         if name in _WITH:
             import_module(_WITH[name])
         return getattr(import_module(_EXPORTS[name]), name)

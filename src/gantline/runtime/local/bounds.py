@@ -12,7 +12,10 @@ import contextlib
 import math
 import os
 import resource
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _PAGE = resource.getpagesize()
 _OFTEN, _SELDOM = 0.05, 0.2  # seconds between two counts: when more than half of something is used, and otherwise

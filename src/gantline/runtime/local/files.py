@@ -9,7 +9,10 @@ import contextlib
 import json
 import os
 import threading
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def write_json(path: str, value: Any) -> None:

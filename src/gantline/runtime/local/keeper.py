@@ -16,8 +16,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 from gantline.runtime.local.files import children_of, read_json, started_at, write_json
 from gantline.runtime.local.moments import stamp
@@ -26,12 +24,16 @@ from gantline.runtime.local.ranks import Ranks
 from gantline.runtime.local.spawning import HEARD, Spawner
 from gantline.runtime.local.turns import is_on
 
-_ROOT = str(Path(__file__).parents[3])
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_ROOT = os.path.abspath(f"{__file__}/../../../..")
 #: the words that start a keeper; its folder follows
 KEEPER = (
     sys.executable, "-S", "-E", "-c",
-    f"import sys; sys.path[0] = {_ROOT!r}; from gantline.runtime.local.keeper import Keeper; sys.exit(Keeper(sys.argv[1]).run())",
-)  # fmt: skip
+    f"import os, sys; sys.path[0] = {_ROOT!r}; from gantline.runtime.local.keeper import Keeper; os._exit(Keeper(sys.argv[1]).run())",
+)  # fmt: skip  # all is written when it ends: to tidy up the interpreter would take a fifth of what a short job takes
 _TICK = 0.5  # seconds between looks at what no signal tells
 
 
@@ -253,15 +255,14 @@ class Keeper:
             self.kill()
             deadline = time.monotonic() + 10.0
             while time.monotonic() < deadline:
-                left = children_of(os.getpid())
-                if not left:
-                    break
-                for pid in left:
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.kill(pid, signal.SIGKILL)
-                with contextlib.suppress(ChildProcessError):
+                try:
                     while os.waitpid(-1, os.WNOHANG)[0]:
                         pass
+                except ChildProcessError:
+                    break  # nobody is left
+                for pid in children_of(os.getpid()):
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGKILL)
                 time.sleep(0.01)
             for key in list(self.selector.get_map().values()):
                 while key.data != "wake" and self.read(key.fd):

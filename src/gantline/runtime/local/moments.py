@@ -10,15 +10,17 @@ import contextlib
 import time
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @cache
 def boot() -> str:
     """Which start of the machine this is; nothing where the system does not say."""
-    with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
     return ""
 
 

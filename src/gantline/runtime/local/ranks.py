@@ -11,9 +11,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from typing import Any
 
 from gantline.runtime.local.files import read_json, say_first
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Ranks:

@@ -7,9 +7,12 @@ import ctypes
 import os
 import signal
 import subprocess
-from typing import Any
 
 from gantline.runtime.local.bounds import Bounds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _SUBREAPER, _PARENT_DEATH = 36, 1  # prctl
 #: signals that a keeper hears, and that its children hear as anybody does

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from gantline.runtime.records import Entry
 from gantline.runtime.store import schema as s
@@ -15,6 +15,11 @@ from gantline.runtime.store.rows import QueueRow, TokenRow
 
 KEPT_CHECKPOINTS = 3
 """The newest ones; the first is kept as well, so that all of the past can be replayed."""
+
+# What is said many times a second, and built once: to build it took longer than to carry it out.
+_ADD_LINE, _ADD_EVENT, _ADD_JOB = insert(s.journal), insert(s.events), insert(s.jobs)
+_KNOWN_JOB = select(s.jobs.c.body).where(s.jobs.c.id == bindparam("job"))
+_CHANGE_JOB = update(s.jobs).where(s.jobs.c.id == bindparam("job"))
 
 
 class Transaction:
@@ -27,24 +32,25 @@ class Transaction:
         """One of the scheduler's entries."""
         value = dict(entry.value)
         if entry.kind == "journal":
-            self._connection.execute(insert(s.journal).values(kind=_kind(value), body=value))
+            self._connection.execute(_ADD_LINE, {"kind": _kind(value), "body": value})
         elif entry.kind == "job":
             self._job(value)
         elif entry.kind == "event":
-            self._connection.execute(insert(s.events).values(time=float(value.get("time", 0.0)), job=str(value.get("job", "")), body=value))
+            told = {"time": float(value.get("time", 0.0)), "job": str(value.get("job", "")), "body": value}
+            self._connection.execute(_ADD_EVENT, told)
         else:
             self._checkpoint(value)
 
     def _job(self, news: Mapping[str, Any]) -> None:
         """What is new of a job; the rest stays."""
         id = news["id"]
-        known = self._connection.execute(select(s.jobs.c.body).where(s.jobs.c.id == id)).scalar()
+        known = self._connection.execute(_KNOWN_JOB, {"job": id}).scalar()
         body = {**(known or {}), **news}
         columns = {"user": str(body.get("user", "")), "state": str(body.get("state", "")), "body": body}
         if known is None:
-            self._connection.execute(insert(s.jobs).values(id=id, **columns))
+            self._connection.execute(_ADD_JOB, {"id": id, **columns})
         else:
-            self._connection.execute(update(s.jobs).where(s.jobs.c.id == id).values(**columns))
+            self._connection.execute(_CHANGE_JOB, {"job": id, **columns})
 
     def _checkpoint(self, value: Mapping[str, Any]) -> None:
         covers = int(self._connection.execute(select(func.max(s.journal.c.number))).scalar() or 0)
