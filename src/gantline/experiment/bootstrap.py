@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
+from gantline.workload.special_functions import ndtr, stdtrit
 
 Statistic = Callable[[Floats], Floats]
 """From samples, shape (draws, columns, size), to one number per draw; rows of a sample stay together, which makes pairs."""
@@ -77,8 +77,8 @@ def bootstrap(
 
 def expanded_tail(confidence: float, size: int) -> float:
     """The probability to leave out on each side: that of Student's t, with the bootstrap's narrower spread undone."""
-    reach = stats.t.ppf((1.0 + confidence) / 2.0, size - 1) * np.sqrt(size / (size - 1))
-    return float(stats.norm.cdf(-reach))
+    reach = stdtrit(size - 1, (1.0 + confidence) / 2.0) * np.sqrt(size / (size - 1))
+    return float(ndtr(-reach))
 
 
 def _resampled(columns: Floats, statistic: Statistic, resamples: int, seed: int) -> Floats:

@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from gantline.report.frames import RunLike, completed
 from gantline.report.metrics import BY_KEY, bounded_slowdown
 from gantline.report.numbers import spell
+from gantline.workload.special_functions import stdtrit
 
 COLUMNS = {"jct_mean": "jct", "queueing_mean": "queueing", "responsiveness_mean": "responsiveness", "slowdown_mean": "slowdown"}
 """Metrics that are means over jobs, and of what."""
@@ -32,7 +32,7 @@ def paired_change(run: RunLike, other: RunLike, metric: str) -> tuple[float, flo
     if old.size < FEWEST or base <= 0:
         return math.nan, math.nan, math.nan, int(old.size)
     change = (old - new) / base
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, old.size - 1)) * float(change.std(ddof=1)) / math.sqrt(old.size)
+    reach = float(stdtrit(old.size - 1, (1 + CONFIDENCE) / 2)) * float(change.std(ddof=1)) / math.sqrt(old.size)
     middle = float(change.mean())
     return middle, middle - reach, middle + reach, int(old.size)
 
