@@ -33,7 +33,8 @@ class FfdlBatch(Study):
         seeds = (0, 1, 2, 3, 4) if scale == "full" else (0,)
         found = []
         for rate in _RATES:
-            base = elastic_setting(cluster="gpu:5x8", curves="steps", shortest=300, longest=30_000, jobs=4 * rate)
+            hours = 4 if scale == "full" else 3
+            base = elastic_setting(cluster="gpu:5x8", curves="steps", shortest=300, longest=30_000, jobs=hours * rate)
             base = base.with_value("costs", "30").with_value("round", None).with_value("until", 6 * 3600.0)
             found += Grid(base, policies, seeds=seeds, vary={RATE: (rate,)}).cases()
         return found

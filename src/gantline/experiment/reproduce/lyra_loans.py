@@ -54,7 +54,7 @@ class LyraLoans(Study):
         seeds = (0, 1, 2, 3) if scale == "full" else (0, 1)
         parts = tuple(PolicyChoice("lyra", settings, name) for name, settings in _PARTS.items())
         rules = tuple(PolicyChoice("lyra", {"reclaim": rule, "loans": _CALLED_BACK}, f"reclaim {rule}") for rule in _RULES)
-        queues = Grid(base, parts, loads=(1.0, 1.3), seeds=seeds[: 3 if scale == "full" else 1])
+        queues = Grid(base, parts, loads=(1.0, 1.3) if scale == "full" else (1.3,), seeds=seeds[: 3 if scale == "full" else 1])
         called = Grid(base.with_value("until", 2 * 3600.0 + 60.0), rules, loads=(6.0,), seeds=tuple(range(8 if scale == "full" else 2)))
         return [*queues.cases(), *called.cases()]
 

@@ -31,7 +31,7 @@ class OptimusDrfStudy(Study):
     load_unit: ClassVar[str] = "jobs/h"
 
     def cases(self, scale: Scale) -> list[Case]:
-        jobs, links = 40 if scale == "full" else 24, "links:10/0.125/0.125"
+        jobs, links = 40 if scale == "full" else 16, "links:10/0.125/0.125"
         base = elastic_setting(cluster=f"gpu:16x4/32c/96g,{links}", curves="servers", jobs=jobs, most=32, shortest=3600, longest=60_000)
         base = base.with_value("round", None).with_value("costs", "30").with_value("trace.sizes", "1:0.5,2:0.3,4:0.2")
         seeds = (0, 1, 2, 3, 4) if scale == "full" else (0,)

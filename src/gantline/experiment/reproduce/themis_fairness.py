@@ -37,7 +37,7 @@ class ThemisFairness(Study):
     )
 
     def cases(self, scale: Scale) -> list[Case]:
-        jobs, nodes = (80, 8) if scale == "full" else (40, 4)
+        jobs, nodes = (80, 8) if scale == "full" else (30, 4)
         made = {
             "jobs": jobs,
             "gpus": 4 * nodes,

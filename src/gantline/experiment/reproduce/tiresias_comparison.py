@@ -45,11 +45,10 @@ class TiresiasComparison(Study):
 
     def cases(self, scale: Scale) -> list[Case]:
         cases = []
-        for name, durations in _DURATIONS.items():
+        for name, durations in _DURATIONS.items() if scale == "full" else [(_MAIN, _DURATIONS[_MAIN])]:
             source = TraceSource(generator="generic", settings={**_JOBS, "durations": durations})
             base = Setting(source, "15x4", "fifo", placement="consolidated", regime="tiresias")
-            seeds = 10 if scale == "full" else 2 if name == _MAIN else 1
-            grid = Grid(base, _POLICIES, seeds=tuple(range(seeds)))
+            grid = Grid(base, _POLICIES, seeds=tuple(range(10 if scale == "full" else 2)))
             cases += [replace(case, axes={"workload": name, **case.axes}) for case in grid.cases()]
         return cases
 
