@@ -50,6 +50,15 @@ def test_without_ties_and_slips_the_default_is_the_original() -> None:
         assert same[algorithm, True] > same[algorithm, False]
 
 
+def test_elastic_tiresias_goes_on_with_the_job_that_it_has_just_served() -> None:
+    """Its list stays as the last sort left it, so a job that falls back to another's gain is still before it."""
+    common = {"submit_s": 0, "first_start_s": 1, "priority": 0, "num_proc": 1, "min": 1, "max": 3, "remaining_s": 100}
+    steady, steep = common | {"name": "a", "speedup": [0, 1, 2, 3, 4]}, common | {"name": "b", "speedup": [0, 1, 3, 4, 5]}
+    case = {"algorithm": "ElasticTiresias", "total_gpus": 4, "jobs": [steady, steep]}
+    assert answer(case, "voda") == {"a": 1, "b": 3}
+    assert answer(case, "none") == {"a": 2, "b": 2}
+
+
 def test_the_order_of_the_file_survives_a_copy() -> None:
     """Ties fall to input order there, which a snapshot keeps although its rows stand by arrival."""
     for vector in vectors():

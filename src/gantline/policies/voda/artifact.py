@@ -127,10 +127,11 @@ def _elastic_tiresias(ready: Ready, capacity: int) -> Ints:
         have = int(grants[job])
         return speedup[job, have + 1] - speedup[job, have] if have else speedup[job, least[job]] / np.float32(least[job])
 
-    heap = [(-gain(job), queue[job], job) for job in np.flatnonzero((grants < ready.most) & (ready.least <= free)).tolist()]
+    heap = [(-gain(job), queue[job], job, job) for job in np.flatnonzero((grants < ready.most) & (ready.least <= free)).tolist()]
     heapify(heap)
+    place = 0  # the original sorts one list again and again: whoever was at its head stays before those who gain as much
     while free > 0 and heap:
-        best, _, job = heappop(heap)
+        best, _, _, job = heappop(heap)
         if best >= 0:
             break
         step = 1 if grants[job] else least[job]
@@ -138,8 +139,9 @@ def _elastic_tiresias(ready: Ready, capacity: int) -> Ints:
             continue
         grants[job] += step
         free -= step
+        place -= 1
         if grants[job] < ready.most[job]:
-            heappush(heap, (-gain(job), queue[job], job))
+            heappush(heap, (-gain(job), queue[job], place, job))
     return grants
 
 
