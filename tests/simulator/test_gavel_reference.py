@@ -29,6 +29,7 @@ WORKLOADS = {
 }
 EXACT = ("allox", "fifo", "fifo_packed", "fifo_perf", "gandiva", "isolated", "min_total_duration", "min_total_duration_perf")
 WITHIN = 0.03
+CLOSER = {"finish_time_fairness_perf": 1e-6}  # the same steps; on one workload two jobs that are alike change places
 
 
 @cache
@@ -75,8 +76,9 @@ def test_a_policy_whose_choices_are_known_gives_every_job_the_same_time(row: dic
 @pytest.mark.parametrize("row", recorded(solver_free=False))
 def test_a_policy_with_a_solver_is_within_its_freedom(row: dict[str, Any]) -> None:
     told = again(row["workload"], row["policy"]).summary
-    assert told["average_jct"] == pytest.approx(row["avg_jct_s"], rel=WITHIN)
-    assert told["end"] == pytest.approx(row["makespan_s"], rel=WITHIN)
+    within = CLOSER.get(row["policy"], WITHIN)
+    assert told["average_jct"] == pytest.approx(row["avg_jct_s"], rel=within)
+    assert told["end"] == pytest.approx(row["makespan_s"], rel=within)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)

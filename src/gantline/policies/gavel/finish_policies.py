@@ -28,7 +28,7 @@ class FinishTimeFairness(OptimisedPolicy):
         after = FairnessMemory(isolated_time=[], last=[])
 
         def solve(part: Instance) -> Allocation:
-            allocation, kept = finish_time_fairness(part, memory, self.solving, by_weight=by_weight)
+            allocation, kept = finish_time_fairness(part, memory, self.solving, by_weight=by_weight, stops=self.is_artifact)
             after["isolated_time"] += kept["isolated_time"]
             after["last"] += kept["last"]
             return allocation

@@ -82,6 +82,12 @@ def within(program: Program, x: Floats, least: float) -> Floats:
     return np.asarray(x / max(1.0, float((used[limited] / program.bound[limited]).max(initial=0.0))))
 
 
+def alike(program: Program, x: Floats, same: Kinds) -> Floats:
+    """Columns of jobs that nothing but the solver's rounding tells apart, made equal."""
+    group = same.of_job[program.row] * program.types + program.type
+    return np.asarray((np.bincount(group, weights=x) / np.maximum(np.bincount(group), 1))[group])
+
+
 def gain_of(program: Program, worth: Floats) -> Floats:
     """Gain of every column when a unit of throughput of a job is worth that much (per kind)."""
     price = np.zeros(len(program.bound))
