@@ -249,6 +249,19 @@ def test_what_a_policy_prints_does_not_reach_stdout(tmp_path: Path, capsys: pyte
     assert "hello" in streams.err
 
 
+def test_what_a_policy_prints_of_itself_does_not_reach_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "".join(
+        f"    def {name}(self):\n        print('{name}')\n        return {said}\n" for name, said in (("linear", None), ("only_starts", 0))
+    )
+    needs = "    @property\n    def needs(self):\n        print('needs')\n        return ()\n"
+    key = "    def key(self, snapshot):\n        return snapshot.jobs.arrival\n"
+    (tmp_path / "mine.py").write_text(f"from gantline import OrderPolicy\nclass Mine(OrderPolicy):\n{lines}{needs}{key}")
+    assert simulate(JOBS, "1x4", load_policy(str(tmp_path / "mine.py"))).summary["unfinished"] == 0
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert all(name in streams.err for name in ("linear", "only_starts", "needs"))
+
+
 def test_memory_of_a_sensible_size_is_no_mistake() -> None:
     check({"levels": [1.0] * 100_000, "deep": [[[{"a": (1, None, True)}]]], "array": json.loads("[1, 2]")})
     with pytest.raises(UsageError, match=r"key 3"):

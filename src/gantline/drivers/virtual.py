@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -112,7 +112,8 @@ class Simulation:
         policy = self.engine.policy
         if not (self._needs_no_python() and isinstance(policy, OrderPolicy)):
             return None
-        key = policy.linear()
+        guard: Any = self.engine.guard  # of whole plans elsewhere
+        key: LinearKey | None = policy.linear() if guard is None else guard(policy.linear)
         return key if key is not None and knows(self.state, key) else None
 
     def _needs_no_python(self) -> bool:

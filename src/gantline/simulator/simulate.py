@@ -119,12 +119,12 @@ def simulate(
             fix = "leave it out: throughputs, parameter servers and other people's simulators have ways of their own"
             raise RefusedError("speeds cannot be learned in this run", where="--scaling", fix=fix)
         tables.performance = LearnedCurves(tables.performance, noise)
-    guess.provide(chosen.name or type(chosen).__name__, frozenset(chosen.needs), provided_needs(tables))
+    guess.provide(chosen.name or type(chosen).__name__, asked(chosen, guard, lambda: frozenset(chosen.needs)), provided_needs(tables))
     guess.fill(tables, spec.seed)
     fill_option_estimates(tables, jobs, guess, spec.seed)
     state = State(tables, way, rule, price, spec.min_run, spec.seed)
     journal = _journal(record)
-    engine = Engine(state, chosen)
+    engine = asked(chosen, guard, lambda: Engine(state, chosen))
     engine.guard, engine.turns.tell = guard, on_lost
     window = _window(spec.track, tables.count, way)
     keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
