@@ -57,6 +57,25 @@ def test_a_run_that_lost_turns_and_jobs_never_wins(folder: Path, capsys: pytest.
     assert results["jobs"].to_list() == [30, 30]
 
 
+PICKY = """\
+from gantline import Plan, Policy, Refusal
+
+class Picky(Policy):
+    def decide(self, snapshot):
+        jobs = snapshot.jobs
+        long = [k for k in range(len(jobs)) if jobs.estimate[k] > 50 and not jobs.running[k]]
+        return Plan.assign([], refusals=tuple(Refusal(k, "too long") for k in long)) if long else Plan.rank(jobs.arrival)
+"""
+
+
+def test_whoever_turns_jobs_away_does_not_win_without_a_word(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "picky.py").write_text(PICKY)
+    assert main(["compare", "jobs.csv", "--cluster", "1x1", "--policy", "fifo,picky.py", "--workers", "1"]) == 0
+    told = capsys.readouterr()
+    assert "But Picky completed 18 jobs, fifo 30: whoever was turned away or failed counts in no mean." in told.out
+    assert "12 of 30 jobs were turned away, failed or were cancelled, and count in no mean" in told.err
+
+
 def test_a_sweep_marks_the_run_and_says_it_in_its_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["sweep", "jobs.csv", "--cluster", "1x1", "--policy", "fifo,lucky.py:Lucky", "--workers", "1", "--out", "kept"])
     told = capsys.readouterr()

@@ -92,9 +92,7 @@ class Simulation:
         if ending.code == CUT:
             self._cut()
         elif ending.code == DONE and self.state.lists.number[ls.WAITING] and self._stalled() and not self._all_tracked_ended():
-            self.engine.incidents.append(
-                Incident(self.state.now, self.state.decision, "jobs wait that the policy never lets run: given up")
-            )
+            self._give_up("jobs wait that the policy never lets run")
         elif ending.code == STALLED:
             self._give_up()
         elif ending.code in (ASK, NOT_BEGUN):
@@ -160,7 +158,7 @@ class Simulation:
                     if plan.release:
                         self._note_down()
                 elif engine.turns.hopeless:
-                    engine.incidents.append(Incident(now, state.decision, f"the last {engine.turns.in_a_row} turns were lost: given up"))
+                    self._give_up(f"the last {engine.turns.in_a_row} turns were lost")
                     break
                 self._follow()
             if self.node_events or self.down:
@@ -174,9 +172,8 @@ class Simulation:
             if self.on_progress is not None and state.decision % 512 == 0:
                 self.on_progress(now, int(state.lists.number[ls.NEXT]), int(state.lists.number[ls.ACTIVE]))
 
-    def _give_up(self) -> None:
-        what = f"jobs wait, but nothing changed in {STALL} decisions: given up"
-        self.engine.incidents.append(Incident(self.state.now, self.state.decision, what))
+    def _give_up(self, why: str = f"jobs wait, but nothing changed in {STALL} decisions") -> None:
+        self.engine.incidents.append(Incident(self.state.now, self.state.decision, f"{why}: given up"))
 
     def _wait(self) -> float:
         """Let time pass until the next look; on virtual time that is a jump. Infinity: nothing is to come."""
@@ -273,9 +270,7 @@ class Simulation:
         return self.state.lists.number[ls.FINISHED] > 0 and self._all_tracked_ended()
 
     def _all_tracked_ended(self) -> bool:
-        if self.track is None:
-            return False
-        return not np.isnan(self.state.tables.F[c.FINISH, self.track[0] : self.track[1]]).any()
+        return self.track is not None and not np.isnan(self.state.tables.F[c.FINISH, self.track[0] : self.track[1]]).any()
 
     def _change_nodes(self) -> bool:
         """Apply inputs that are due, each at its own instant: who is done by then does not lose its work, who is not does."""

@@ -110,12 +110,14 @@ def _difference(rows: pl.DataFrame, pairs: pl.DataFrame, metric: str, policy: st
     both = rows.filter(pl.col("policy").is_in([policy, base]))
     columns, copies = seed_columns(both, metric, policy, base), 1
     if same_runs(both):
+        both = both.filter(pl.col("seed") == pl.col("seed").min())
         columns, copies = columns[:, :1], columns.shape[1]
         pairs = pairs.filter(pl.col("seed") == pairs["seed"].min())
     seeds = columns.shape[1]
     value, old = (float(columns[k].mean()) if seeds else math.nan for k in (1, 0))
     made = Difference(policy, base, metric, value, old, Interval(math.nan, math.nan, math.nan, confidence, seeds), "", copies=copies)
     made = replace(made, doubts="; ".join(f"{name}: {told}" for name in (base, policy) if (told := doubts_over(both, name))))
+    made = replace(made, uneven=_uneven(both, policy, base))
     if seeds > 1:
         single = relative_change(columns.T[:, :, None])
         change = bootstrap(columns, relative_change, confidence=confidence, seed=seed)
@@ -125,6 +127,15 @@ def _difference(rows: pl.DataFrame, pairs: pl.DataFrame, metric: str, policy: st
         change = bootstrap(_finite(job_columns(pairs, metric)), relative_change, confidence=confidence, seed=seed)
         return replace(made, change=change, over="jobs")
     return replace(made, change=replace(made.change, value=float(relative_change(columns[None])[0]) if seeds else math.nan))
+
+
+def _uneven(rows: pl.DataFrame, policy: str, base: str) -> str:
+    """That one of the two completed more jobs; empty where both completed as many."""
+    ended = {name: int(rows.filter(pl.col("policy") == name)["completed"].sum()) for name in (policy, base)}
+    if ended[policy] == ended[base]:
+        return ""
+    counts = f"{policy} completed {ended[policy]:,} jobs, {base} {ended[base]:,}"
+    return f" But {counts}: whoever was turned away or failed counts in no mean."
 
 
 def _finite(columns: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gantline.core.errors import GantlineError
 from gantline.experiment.results import same_runs
 from gantline.experiment.task import DONE
-from gantline.report.doubts import doubts_of, free_stops, no_contest, ways_left_out, wholes_for_parts
+from gantline.report.doubts import doubts_of, free_stops, no_contest, turned_away, ways_left_out, wholes_for_parts
 
 if TYPE_CHECKING:
     from gantline.experiment.sweep import Sweep
@@ -60,7 +60,7 @@ def notes_of(sweep: Sweep) -> list[str]:
     if free:
         _, case, said = max(free, key=lambda one: one[0])
         told.append(f"{case.name}: {said}{f'; so in {len(free)} runs' if len(free) > 1 else ''}")
-    for remark in (wholes_for_parts, ways_left_out, no_contest):
+    for remark in (wholes_for_parts, ways_left_out, turned_away, no_contest):
         if found := [(case, remark(summary)) for case, summary in done if remark(summary)]:
             case, said = found[0]
             told.append(f"{case.name}: {said}{f'; so in {len(found)} of {len(done)} runs' if len(found) > 1 else ''}")

@@ -29,6 +29,8 @@ class Difference:
     """What speaks against the runs of either."""
     copies: int = 1
     """How many seeds gave one and the same run."""
+    uneven: str = ""
+    """That one completed fewer jobs than the other, where it did."""
 
     @property
     def sign(self) -> int:
@@ -61,7 +63,7 @@ def verdict(differences: Sequence[Difference]) -> str:
             if difference.sign == sign:
                 parts.append(_part(difference, sign, first=previous is None, same=previous == sign, some=some))
                 previous = sign
-    return f"{known[0].policy} {'; '.join(parts)} ({basis(known)})."
+    return f"{known[0].policy} {'; '.join(parts)} ({basis(known)}).{known[0].uneven}"
 
 
 def basis(differences: Sequence[Difference]) -> str:

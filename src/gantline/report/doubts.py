@@ -62,6 +62,15 @@ def wholes_for_parts(summary: Mapping[str, Any]) -> str:
     return f"{asked} and got a whole one, because {summary['policy']} does not share GPUs (try --policy sharing)"
 
 
+def turned_away(summary: Mapping[str, Any]) -> str:
+    """That jobs were rejected, failed or cancelled, so that means are over the others; empty where none were."""
+    if "tracked" not in summary or "unfinished" not in summary:
+        return ""
+    count = summary["tracked"] - summary["completed_tracked"] - summary["unfinished"]
+    told = f"{count:,} of {summary['tracked']:,} jobs were turned away, failed or were cancelled, and count in no mean"
+    return told if count > 0 else ""
+
+
 def ways_left_out(summary: Mapping[str, Any]) -> str:
     """That jobs could have run on types that the cluster does not have; empty where there were none."""
     names = summary.get("absent_types") or ()

@@ -19,7 +19,7 @@ from typing import Any
 from plotly.offline import get_plotlyjs
 
 from gantline.core.errors import UsageError
-from gantline.report.doubts import UNSTEADY, doubts_of_run, free_stops, no_contest, ways_left_out, wholes_for_parts
+from gantline.report.doubts import UNSTEADY, doubts_of_run, free_stops, no_contest, turned_away, ways_left_out, wholes_for_parts
 from gantline.report.figures import DARK, LIGHT, Chart
 from gantline.report.figures.palette import faded
 from gantline.report.figures.with_plotly import figure
@@ -164,7 +164,7 @@ def _warnings(names: Sequence[str], runs: Sequence[RunLike], doubts: Sequence[Se
             said.setdefault(one, []).append(name)
     whose = {one: f"<strong>{escape(', '.join(own))}</strong>: " if len(runs) > 1 else "" for one, own in said.items()}
     found = [f'<p class="warning">{whose[one]}{escape(one)}</p>' for one in said]
-    remarks = (free_stops, wholes_for_parts, ways_left_out, no_contest)
+    remarks = (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest)
     free = [(name, said(run.summary)) for said in remarks for name, run in zip(names, runs)]
     lines = [f"{name}: {told}" if len(runs) > 1 else told for name, told in free if told]
     return [*found, *(f'<p class="note">{escape(line)}.</p>' for line in lines)]
