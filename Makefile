@@ -6,17 +6,18 @@ VENV ?= .venv
 WORKERS ?= 2
 STORIES ?= 10000
 PYTEST_ARGS ?=
+CONSTRAINTS ?=
 
 BIN := $(VENV)/bin
 PY := $(BIN)/python
-PIP := $(PY) -m pip install --quiet --disable-pip-version-check
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-system stories mutants test-lowest bench docs format clean
+.PHONY: help demo test lint types imports unit test-system stories mutants test-lowest test-newest bench docs format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -49,8 +50,16 @@ stories: $(DEV) ## the long run of the faulty executor: STORIES=10000 seeded sto
 mutants: $(DEV) ## plant defects one by one; which of them do the nearest tests miss?
 	$(PY) .ci/mutants.py $(ROOMS)
 
-test-lowest: ## the tests on the lowest versions admitted, and on the newest Python at hand (or NEWEST=python3.13)
-	bash .ci/test-lowest $(PYTHON)
+# These two build an environment of their own, anew each time (-B): which versions are lowest or newest changes.
+test-lowest: ## the tests on the lowest versions that pyproject.toml admits, Python's among them
+	$(PYTHON) .ci/lowest.py > .lowest.txt
+	$(MAKE) -B VENV=.venv-lowest CONSTRAINTS=.lowest.txt unit
+
+# Its name on the path is not enough: pyenv has one for every version installed, and it runs only where that version is switched on.
+test-newest: PYTHON = $(or $(shell for name in python3.15 python3.14 python3.13 python3.12; do $$name -c '' 2> /dev/null && echo $$name && break; done), \
+	$(error no Python newer than 3.11 answers to its name; try: make PYTHON=/path/to/python3.13 test-newest))
+test-newest: ## the tests on the newest Python at hand (or PYTHON=python3.13) and the newest libraries
+	$(MAKE) -B PYTHON=$(PYTHON) VENV=.venv-newest unit
 
 bench: $(DEV) ## speed and memory, as ratios to a plain loop
 	$(PY) -m benchmarks

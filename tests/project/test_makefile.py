@@ -58,7 +58,17 @@ def test_a_finished_environment_is_used_again(tmp_path: Path) -> None:
     assert "pip install" in make("-n", f"VENV={tmp_path}", "lint")
 
 
-@pytest.mark.parametrize("script", [".ci/run", ".ci/test-system", ".ci/test-lowest"])
+@pytest.mark.parametrize(("target", "own"), [("test-lowest", "--constraint .lowest.txt -e '.[dev]'"), ("test-newest", "python9.9 -m venv")])
+def test_other_versions_have_the_same_tests_in_an_environment_built_anew(target: str, own: str) -> None:
+    steps = make("-n", "PYTHON=python9.9", target)
+    assert own in steps
+    environment = target.replace("test", ".venv")
+    order = [f"-m venv --clear {environment}", "pip install", f"{environment}/bin/pytest -n"]
+    places = [steps.index(step) for step in order]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("script", [".ci/run", ".ci/test-system"])
 def test_the_scripts_of_ci_stop_at_the_first_failure(script: str) -> None:
     path = ROOT / script
     assert os.access(path, os.X_OK), f"chmod +x {script}"
