@@ -62,7 +62,7 @@ def test_a_simulation_needs_numpy_and_polars_only(tmp_path: Path) -> None:
     jobs.write_text("job,arrival,gpus,duration\na,0,1,10\nb,0,2,20\n", encoding="utf-8")
     line = ("simulate", str(jobs), "--cluster", "1x2", "--policy", "srtf", "-o", "csv")
     imported_by(*line)
-    assert noted(imported_by(*line)) == {"numpy", "polars.dataframe", "importlib.metadata"}
+    assert noted(imported_by(*line)) - {"importlib.metadata"} == {"numpy", "polars.dataframe"}  # newer polars asks for versions
 
 
 @pytest.mark.parametrize("policy", ["fifo", "srtf"])
