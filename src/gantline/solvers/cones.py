@@ -80,7 +80,7 @@ class Cones:
 
 
 @dataclass(frozen=True)
-class Scaling:
+class ConeScaling:
     """The scaling of a pair of points inside: a root per number, and per triple ``size * (mean, its mirror)``."""
 
     cones: Cones
@@ -89,16 +89,16 @@ class Scaling:
     means: Floats  # [triples, 3]
 
     @staticmethod
-    def between(cones: Cones, s: Floats, z: Floats) -> Scaling:
+    def between(cones: Cones, s: Floats, z: Floats) -> ConeScaling:
         (a, b), (p, q) = cones.split(s), cones.split(z)
         s_norm, z_norm = _norm(b), _norm(q)
         b, q = b / s_norm, q / z_norm
         half = 2.0 * np.sqrt(0.5 * (1.0 + (b * q).sum(axis=1, keepdims=True)))
-        return Scaling(cones, np.sqrt(a / p), np.sqrt(s_norm / z_norm), (b + q * [1.0, -1.0, -1.0]) / half)
+        return ConeScaling(cones, np.sqrt(a / p), np.sqrt(s_norm / z_norm), (b + q * [1.0, -1.0, -1.0]) / half)
 
     @staticmethod
-    def none(cones: Cones) -> Scaling:
-        return Scaling(cones, np.ones(cones.numbers), np.ones((cones.triples, 1)), np.tile([1.0, 0.0, 0.0], (cones.triples, 1)))
+    def none(cones: Cones) -> ConeScaling:
+        return ConeScaling(cones, np.ones(cones.numbers), np.ones((cones.triples, 1)), np.tile([1.0, 0.0, 0.0], (cones.triples, 1)))
 
     def __matmul__(self, v: Floats) -> Floats:
         numbers, triples = self.cones.split(v)

@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from gantline.core.arrays import Floats
-from gantline.solvers.cones import LONGEST, SHORTEST, SIZE, Cones, Scaling
+from gantline.solvers.cones import LONGEST, SHORTEST, SIZE, Cones, ConeScaling
 
 Newton = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
@@ -46,7 +46,7 @@ def stopping_point(goal: Floats, matrix: sparse.csc_array, bound: Floats, cones:
 
 def _walk(c: Floats, G: sparse.csc_array, h: Floats, cones: Cones, budget: int) -> Floats | None:
     Gt, systems, unit = sparse.csc_array(G.T), _Systems(G, cones), cones.unit
-    newton = systems.factored(Scaling.none(cones))
+    newton = systems.factored(ConeScaling.none(cones))
     x, slack = newton(np.zeros(len(c)), h)
     s = cones.moved_inside(-slack)
     z = cones.moved_inside(newton(-c, np.zeros(len(h)))[1])
@@ -60,7 +60,7 @@ def _walk(c: Floats, G: sparse.csc_array, h: Floats, cones: Cones, budget: int) 
         if primal < TOLERANCE and dual < TOLERANCE and _close(gap, float(c @ x), -float(h @ z), tau):
             return np.asarray(x / tau)
         mu = (gap + kappa * tau) / (cones.degree + 1)
-        w = Scaling.between(cones, s, z)
+        w = ConeScaling.between(cones, s, z)
         lam = w @ z
         newton = systems.factored(w)
 
@@ -125,7 +125,7 @@ class _Systems:
         self._lift = cones.join(np.full(cones.numbers, LIFT), np.tile([LIFT, LIFT, -LIFT], (cones.triples, 1)))
         self._columns, self._rows = n, m
 
-    def factored(self, w: Scaling) -> Newton:
+    def factored(self, w: ConeScaling) -> Newton:
         diagonal, plus, less, scale = w.squared()
         own = -w.cones.join(w.roots**2, scale * diagonal) - self._lift
         less, plus, scale = -(scale * less).ravel(), -(scale * plus).ravel(), scale.ravel()
