@@ -20,6 +20,9 @@ from gantline.engine.state import State
 Within = Callable[[Callable[[], Any]], Any]  # bounds a call
 
 
+_TRIED = 1023  # jobs, a sum of powers of two
+
+
 class _Nothing:
     """A snapshot of which nothing may be read."""
 
@@ -66,8 +69,8 @@ class Questions:
         return first if self.as_said and not self.reads.moves and holds and not np.isnan(first).any() else None
 
     def _alike(self, keys: Floats) -> bool:
-        """Whether it says the same of each job in other company: in blocks of one, two, four and so on."""
-        rows, size = np.arange(len(keys), dtype=np.int64), 1
+        """Whether it says the same of each of the first jobs in other company: in blocks of one, two, four and so on."""
+        rows, size = np.arange(min(len(keys), _TRIED), dtype=np.int64), 1
         with np.errstate(all="ignore"):
             while len(rows):
                 block, rows, size = rows[:size], rows[size:], 2 * size
