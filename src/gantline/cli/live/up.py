@@ -64,7 +64,7 @@ def up(
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
     need_libraries()
     from gantline.files.policies import load_policy
-    from gantline.runtime.local.devices import declared
+    from gantline.runtime.local.devices import declared, too_many
     from gantline.service.home import Home
     from gantline.service.serve import Options, serve
 
@@ -72,8 +72,8 @@ def up(
     anew = anew_of(round, quantum, placement, costs, min_run, profiles)
     options = Options(Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, anew)
     options.check()
-    if devices is not None:
-        declared(devices)
+    if devices is not None and (told := too_many(declared(devices))):
+        say(f"warning: {told}")
     if policy is not None:
         load_policy(policy, settings_of(set_))
     if detach:

@@ -85,6 +85,13 @@ def declared(text: str) -> Machine:
     return Machine(Cluster(tuple(nodes), spec=text), cuda)
 
 
+def too_many(machine: Machine) -> str:
+    """That more CUDA devices are declared than NVML finds here; empty where there are as many."""
+    wanted, found = sum(map(len, machine.cuda.values())), len(_nvml())
+    gpus = f"{found} GPU{'' if found == 1 else 's'}"
+    return f"{wanted} CUDA devices are declared, but this machine has {gpus}: jobs on the others find none" if wanted > found else ""
+
+
 def discovered() -> Machine:
     """GPUs by NVML, where it is there and finds any; a CPU slot for each core that this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
