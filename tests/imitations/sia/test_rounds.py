@@ -125,6 +125,17 @@ def test_rigid_jobs_have_their_gpus_or_none_and_go_where_they_are_fast() -> None
     assert found.jobs["restarts"].to_list() == [0]
 
 
+def test_ncf_has_the_batch_that_the_artifact_gives_it_unless_jobs_are_tuned() -> None:
+    net = profiles()["net"]
+    named = Profiles({"ncf": Application("ncf", net.training, {"slow": net.on("slow")})}, "one application")
+    trace = Trace.from_records([job("n", app="ncf", kind="rigid", batch_size=64)])
+    batches = [
+        read_jobs(trace, named, classes_of(parse_cluster("slow:1x4")), Fitter("artifact"), 30.0, tuned=tuned)[0].fixed_batch
+        for tuned in (False, True)
+    ]
+    assert batches == [32768.0, 64.0]
+
+
 def test_strong_scaling_jobs_keep_their_batch_and_stay_within_what_they_asked_for() -> None:
     found = run([job("s", kind="strong-scaling", gpus=2, batch_size=64)], noise=8.0)
     assert max(spell[3] for spell in held(found)["s"]) == 2

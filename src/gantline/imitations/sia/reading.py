@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from gantline.core.cluster import Cluster
@@ -13,6 +14,9 @@ from gantline.imitations.sia.measured_types import MeasuredType
 from gantline.performance.goodput.measured import Application, Profiles
 from gantline.policies.sia.configurations import NodeClass, node_classes
 from gantline.workload.trace import Trace
+
+#: Batches that the artifact gives an application whatever the workload says, unless all jobs are tuned.
+PINNED_BATCH: Mapping[str, int] = {"ncf": 32768}
 
 _COLUMNS = ("app", "model", "kind", "type", "stages", "reserved", "batch_size", "weight")
 
@@ -38,6 +42,8 @@ def read_jobs(
         if tuned and cell["kind"] != "hybrid":
             cell["kind"] = "rigid"
         application = _application(profiles, cell, trace, row)
+        if not tuned and application.name in PINNED_BATCH:
+            cell["batch_size"] = PINNED_BATCH[application.name]
         asked = _request(row, name, arrival, gpus, application.name, cell)
         key = application.name, asked.kind, cell["stages"] or ""
         if key not in seen:
