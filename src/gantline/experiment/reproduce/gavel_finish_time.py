@@ -31,8 +31,8 @@ class GavelFinishTime(GavelStudy):
     def cases(self, scale: Scale) -> list[Case]:
         jobs, track = (6500, (4000, 5000)) if scale == "full" else (120, (40, 80))
         policies = (
-            as_published("FTF", "finish_time_fairness"),
-            as_published("Gavel FTF", "finish_time_fairness_perf"),
+            as_published("FTF", "finish_time_fairness", tie="central"),
+            as_published("Gavel FTF", "finish_time_fairness_perf", tie="central"),
             as_published(_ISOLATED, "isolated"),
         )
         base = self.setting(scale, {"jobs": jobs, "multi_gpu": True}, track=track)

@@ -24,11 +24,11 @@ class FinishTimeFairness(OptimisedPolicy):
     needs: ClassVar[frozenset[str]] = REMAINING
 
     def shares(self, instance: Instance, memory: Any, seed: int) -> tuple[Allocation, Any]:
-        by_weight = self.is_artifact and self.packs
+        by_weight, stops = self.is_artifact and self.packs, self.is_artifact and self.tie == "auto"
         after = FairnessMemory(isolated_time=[], last=[])
 
         def solve(part: Instance) -> Allocation:
-            allocation, kept = finish_time_fairness(part, memory, self.solving, by_weight=by_weight, stops=self.is_artifact)
+            allocation, kept = finish_time_fairness(part, memory, self.solving, by_weight=by_weight, stops=stops)
             after["isolated_time"] += kept["isolated_time"]
             after["last"] += kept["last"]
             return allocation

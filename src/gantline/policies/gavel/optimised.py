@@ -21,15 +21,18 @@ class OptimisedPolicy(GavelPolicy):
 
     parts: int = field(default=1, metadata={"help": "solve jobs and devices in so many parts (POP)"})
     budget: int = field(default=100, metadata={"help": "steps of the interior-point method, then simplex, then isolated shares"})
-    tie: str = field(default="central", metadata={"help": "which optimal answer: 'central', or 'efficient' (wastes nothing)"})
+    tie: str = field(
+        default="auto",
+        metadata={"help": "which optimal answer: 'central', 'efficient' (wastes nothing), 'auto': central, in compat as its solver stops"},
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("parts", "budget"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} is {getattr(self, name)}", where=f"policy '{self.name}'", fix="give 1 or more")
-        if self.tie not in ("central", "efficient"):
-            raise UsageError(f"tie is '{self.tie}'", where=f"policy '{self.name}'", fix="write central or efficient")
+        if self.tie not in ("auto", "central", "efficient"):
+            raise UsageError(f"tie is '{self.tie}'", where=f"policy '{self.name}'", fix="write auto, central or efficient")
 
     def solve(self, instance: Instance) -> Allocation:
         """Shares for one question, without memory."""
@@ -47,7 +50,7 @@ class OptimisedPolicy(GavelPolicy):
     @property
     def solving(self) -> Solving:
         """How the program is solved: with the artifact's columns and traces of zero, or without."""
-        tie = cast(Literal["central", "efficient"], self.tie)
+        tie: Literal["central", "efficient"] = "efficient" if self.tie == "efficient" else "central"
         return Solving(tie=tie, budget=self.budget, every_column=self.is_artifact, least=0.0 if self.is_artifact else 1e-7)
 
     def time_only(self, instance: Instance) -> Instance:
