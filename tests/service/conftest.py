@@ -13,7 +13,8 @@ import pytest
 
 from gantline.service.client import Client
 from gantline.service.home import Home
-from gantline.service.serve import Options, serve
+from gantline.service.options import Options
+from gantline.service.serve import serve
 
 LIMIT = 120.0  # seconds after which a test gives up waiting, however slow the machine
 

@@ -17,7 +17,8 @@ from gantline.service.client import Client
 from gantline.service.guard import LARGEST_BODY
 from gantline.service.home import Home
 from gantline.service.logfile import epochs_of, read_log
-from gantline.service.serve import Options, serve
+from gantline.service.options import Options
+from gantline.service.serve import serve
 
 
 def get(service: Running, path: str, **headers: str) -> httpx.Response:

@@ -12,7 +12,7 @@ from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, 
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.service.client import Client
 from gantline.service.home import Home
-from gantline.service.serve import Options
+from gantline.service.options import Options
 
 SLEEP = ["sleep", "600"]
 

@@ -14,7 +14,7 @@ from tests.system.postgres import Postgres
 from gantline.core.errors import RefusedError
 from gantline.runtime.store import SqlStore, StoreError
 from gantline.service.home import Home
-from gantline.service.serve import Options
+from gantline.service.options import Options
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from gantline.cli.live.connection import HomeOption, need_libraries
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError
 
 if TYPE_CHECKING:
-    from gantline.service.serve import Options
+    from gantline.service.options import Options
 
 app = App(
     name="up",
@@ -66,7 +66,7 @@ def up(
     from gantline.files.policies import load_policy
     from gantline.runtime.local.devices import declared, too_many
     from gantline.service.home import Home
-    from gantline.service.serve import Options, serve
+    from gantline.service.options import Options
 
     where = store or os.environ.get("GANTLINE_STORE", "")
     anew = anew_of(round, quantum, placement, costs, min_run, profiles)
@@ -78,6 +78,8 @@ def up(
         load_policy(policy, settings_of(set_))
     if detach:
         return _detach(options)
+    from gantline.service.serve import serve
+
     return serve(options, lambda url: _tell(url, options.home.path))
 
 

@@ -1,0 +1,49 @@
+"""How a service is to be started; apart from the service, which whoever starts it in the background need not import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.service.home import Home
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to serve."""
+
+    home: Home
+    devices: str | None = None
+    policy: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    host: str = "127.0.0.1"
+    port: int | None = None  # None: as last time, else any
+    store: str = ""  # a URL; empty: the file in the home
+    names: tuple[str, ...] = ()  # other names by which it may be called
+    certificate: Path | None = None
+    key: Path | None = None
+    anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as last time
+
+    @property
+    def secured(self) -> bool:
+        return self.certificate is not None and self.key is not None
+
+    def check(self) -> None:
+        """Refuse what would be open to everybody."""
+        if (self.certificate is None) != (self.key is None):
+            raise UsageError(
+                "a certificate needs its key, and a key its certificate", where="--tls-cert", fix="give --tls-cert and --tls-key"
+            )
+        for file in (self.certificate, self.key):
+            if file is not None and not file.is_file():
+                raise NotFoundError("no such file", where=str(file), fix="check --tls-cert and --tls-key")
+        if self.host not in _LOOPBACK and not self.secured:
+            raise RefusedError(
+                f"'{self.host}' can be reached from other machines, and nothing would be encrypted",
+                where="--host", fix="give --tls-cert and --tls-key, or leave --host out",
+            )  # fmt: skip
