@@ -27,6 +27,7 @@ class Result:
 
 
 Cli = Callable[..., Result]
+JOBS = "job,arrival,gpus,duration,user\na,0,4,100,ana\nb,10,2,50,bo\nc,20,2,200,ana\nd,30,8,40,bo\ne,40,1,10,ana\n"
 
 
 @pytest.fixture
@@ -46,7 +47,5 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, with a trace of five jobs."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "jobs.csv").write_text(
-        "job,arrival,gpus,duration,user\na,0,4,100,ana\nb,10,2,50,bo\nc,20,2,200,ana\nd,30,8,40,bo\ne,40,1,10,ana\n", encoding="utf-8"
-    )
+    (tmp_path / "jobs.csv").write_text(JOBS, encoding="utf-8")
     return tmp_path

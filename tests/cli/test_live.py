@@ -46,16 +46,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             os.kill(told["pid"], signal.SIGKILL)
 
 
-def up(*more: str) -> str:
-    """Start a service; its address."""
-    command = [sys.executable, "-m", "gantline", "up", "--devices", "cpu:4", "--detach", *more]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+def up(cli: Cli, *more: str) -> str:
+    """Start a service, a process of its own; its address."""
+    done = cli("up", "--devices", "cpu:4", "--detach", *more)
+    assert done.code == 0, done.err
+    return done.out.strip()
 
 
 def test_a_service_from_up_to_down_with_a_kill_in_between(cli: Cli, home: Path, tmp_path: Path) -> None:
-    address = up("--policy", "fifo")
+    address = up(cli, "--policy", "fifo")
     status = cli("status", "-o", "json").json
     assert (status["address"], status["policy"]) == (address, "fifo")
     assert status["devices"]["cpu"]["count"] == 4
@@ -87,7 +86,7 @@ def test_a_service_from_up_to_down_with_a_kill_in_between(cli: Cli, home: Path, 
     gone = cli("get", "jobs")
     assert gone.code == 5
     assert "does not answer" in gone.err
-    assert up() == address
+    assert up(cli) == address
     jobs = {job["id"]: job for job in cli("get", "jobs", "-o", "json").json}
     assert [jobs[id]["state"] for id in (first, third, runs, waits)] == ["succeeded", "failed", "running", "pending"]
     assert jobs[runs]["epoch"] == 1, "it has been adopted, not started again"
@@ -102,7 +101,7 @@ def test_a_service_from_up_to_down_with_a_kill_in_between(cli: Cli, home: Path, 
 
 
 def test_the_other_verbs(cli: Cli, home: Path) -> None:
-    up("--policy", f"{Path(__file__).parents[2] / 'examples' / 'my_policy.py'}:Patient")  # which decides in a process of its own
+    up(cli, "--policy", f"{Path(__file__).parents[2] / 'examples' / 'my_policy.py'}:Patient")  # which decides in a process of its own
     held = cli(
         "submit", "--gpus", "1:2", "--queue", "a/b", "--time", "1-00:00:00", "--retries", "2", "--env", "A=1", "--", "sleep", "600"
     ).out.strip()
@@ -140,10 +139,9 @@ def test_the_other_verbs(cli: Cli, home: Path) -> None:
     assert listed[made["id"]]["role"] == "viewer"
     assert "token" not in listed[made["id"]]
     assert cli("token", "revoke", made["id"]).code == 0
-    again = [sys.executable, "-m", "gantline", "up", "--devices", "cpu:1", "--detach"]
-    twice = subprocess.run(again, capture_output=True, text=True, check=False, timeout=LIMIT)
-    assert twice.returncode == 4
-    assert "another service" in twice.stderr
+    twice = cli("up", "--devices", "cpu:1", "--detach")
+    assert twice.code == 4
+    assert "another service" in twice.err
     before = len(cli("get", "jobs", "-o", "json").json)
     for words, code, told in [
         (("submit", "--gpus", "9", "--", "true"), 4, "more devices than the cluster has"),
