@@ -45,3 +45,18 @@ def test_a_job_without_a_power_of_two_is_refused() -> None:
     jobs = [{"job": "odd", "arrival": 0, "gpus": 3, "duration": 10, "deadline": 100}]
     with pytest.raises(GantlineError, match="'odd' has no size that is a power of two"):
         simulate(jobs, "gpu:1x4", "elasticflow", regime="elasticflow", round=60)
+
+
+def test_a_slot_that_overhead_eats_up_is_refused_instead_of_running_for_ever() -> None:
+    """The planned end of the job that waits is a round, in which the other is started again; the original goes on without end."""
+    runs = {"job": "a", "arrival": 0, "gpus": 4, "duration": 6, "deadline": 6, "options": "gpu:4=6"}
+    waits = {"job": "b", "arrival": 0, "gpus": 1, "duration": 1, "deadline": None, "options": "gpu:1=1"}
+    with pytest.raises(GantlineError, match="a slot has only 1"):
+        simulate([runs, waits], "gpu:1x4", "elasticflow", regime="elasticflow", round=1, settings={"compat": "elasticflow"})
+
+
+def test_a_job_may_grow_over_more_levels_than_the_original_has() -> None:
+    options = "|".join(f"gpu:{2**level}={100_000 / 2**level}" for level in range(11))
+    jobs = [{"job": "wide", "arrival": 0, "gpus": 1, "duration": 100_000, "max_gpus": 1024, "options": options}]
+    run = simulate(jobs, "gpu:128x8", "elasticflow", regime="elasticflow", round=60, settings={"compat": "elasticflow"})
+    assert run.allocations["gpus"].to_list() == [1024]

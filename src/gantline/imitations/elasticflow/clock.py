@@ -8,10 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import RefusedError
 from gantline.imitations.elasticflow.calendar import Calendar
 from gantline.imitations.elasticflow.edf import plan_by_deadline
 from gantline.imitations.elasticflow.outcome import ElasticFlowOutcome, Span
 from gantline.imitations.elasticflow.share import FULL, IN_TIME, P_COUNT, P_END, P_EXACT, P_FIRST, P_GPUS, Board, plan_all, share_spare
+
+_PATIENCE = 1000  # rounds without a comer, an end or progress after which no later one will have any
 
 
 @dataclass(frozen=True)
@@ -81,13 +84,18 @@ class ElasticFlowClock:
     # --- the loop -------------------------------------------------------------------------------------------------------
     def run(self) -> None:
         """Until calendar, pending and running are empty."""
-        before = 0.0
+        before, idle = 0.0, 0
         while self.calendar.events:
-            now = self.calendar.first()
+            now, left = self.calendar.first(), self.rem.sum()
             self._progress(now, now - before if self.rounds else 0.0)
             event = self.calendar.pop(now)
             for job in event.ends:
                 self._finish(job, now)
+            over = any(self.ended[job] == now for job in event.ends)
+            idle = 0 if event.arrivals or over or self.rem.sum() < left else idle + 1
+            if idle > _PATIENCE:
+                fault = f"no job gets on: every round costs its jobs seconds, and a slot has only {self.slot:g}"
+                raise RefusedError(fault, where="--regime elasticflow", fix="a longer --round, or --set overhead=none")
             if self.rules.elastic:
                 self._elastic_round(now, event.arrivals)
             else:
@@ -176,7 +184,8 @@ class ElasticFlowClock:
     def _share_spare(self, now: float) -> None:
         while True:
             order = np.array(self.runnable, dtype=np.int64)
-            steps, ends = np.empty(8 * len(order), np.int64), np.empty(8 * len(order))
+            room = len(order) * (self.jobs.speed.shape[1] + 1)
+            steps, ends = np.empty(room, np.int64), np.empty(room)
             taken = int(share_spare(self.board, order, now, self.rules.most_first, steps, ends))
             if taken != FULL:
                 break
@@ -205,10 +214,7 @@ class ElasticFlowClock:
     # --- earliest deadline first ----------------------------------------------------------------------------------------
     def _deadline_round(self, now: float, arrivals: list[int]) -> None:
         if self.rules.admission == "off":
-            if arrivals:
-                self._plan_deadlines([*self.runnable, *arrivals], now)
-            else:
-                self._plan_deadlines(self.runnable, now)
+            self._plan_deadlines([*self.runnable, *arrivals] if arrivals else self.runnable, now)
             self.runnable += arrivals
             self.pending += arrivals
             self._take_deadlines(now, paused_too=True)
