@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from tests.simulator.references import reference
 
@@ -33,6 +34,7 @@ PUBLISHED = [
 ]
 
 
+@cache
 def rows(name: str) -> list[dict[str, str]]:
     with reference(f"shockwave/{name}").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -50,14 +52,18 @@ def speeds() -> dict[tuple[str, int], float]:
     return {key: float(value) for key, value in zip(table.keys, alone)}
 
 
+@cache
+def frame_of(tag: str) -> pl.DataFrame:
+    return import_trace("gavel", trace_file(tag)).frame
+
+
 def jobs_of(tag: str) -> list[ShockwaveJob]:
     def speed(model: str, batch: int, gang: int) -> float:
         return speeds().get((f"{model} (batch size {batch})", gang), float("nan"))
 
-    frame = import_trace("gavel", trace_file(tag)).frame
     return [
         ShockwaveJob(k, row["model"], row["mode"], int(row["gpus"]), int(row["batch_size"]), row["arrival"], int(row["work"]), speed)
-        for k, row in enumerate(frame.iter_rows(named=True))
+        for k, row in enumerate(frame_of(tag).iter_rows(named=True))
     ]
 
 
@@ -199,7 +205,7 @@ def test_plans_leave_the_latest_job_as_late_as_the_recorded_schedule_does() -> N
 
 @pytest.mark.parametrize("tag", ["120_100", "220_100", "460_100", "900_100", "900_1000"])
 def test_profiles_have_the_published_regimes(tag: str) -> None:
-    for job, row in zip(import_trace("gavel", trace_file(tag)).frame.iter_rows(named=True), rows(f"regimes_{tag}.csv"), strict=True):
+    for job, row in zip(frame_of(tag).iter_rows(named=True), rows(f"regimes_{tag}.csv"), strict=True):
         first = int(job["batch_size"])
         epochs = -(-int(job["work"]) // steps_per_epoch(job["model"], first))
         sizes = profile(job["model"], job["mode"], int(job["gpus"]), first, epochs)

@@ -57,7 +57,8 @@ class ShockwaveJob:
     @cached_property
     def epoch_seconds(self) -> list[float]:
         """Seconds of every epoch by the profile."""
-        return [self.seconds_of_epoch(batch) for batch in self.planned]
+        seconds = {batch: self.seconds_of_epoch(batch) for batch in set(self.planned)}
+        return [seconds[batch] for batch in self.planned]
 
     def seconds_of_epoch(self, batch: int) -> float:
         return SAMPLES[self.model] / (batch * self.speed(self.model, batch, self.gang))

@@ -7,6 +7,7 @@ and the simulated job follow slightly different rules in the original, so both a
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import ceil
 from typing import Final
 
@@ -78,7 +79,9 @@ def profile(model: str, mode: str, gang: int, first: int, epochs: int) -> list[i
     rising = doublings(model, gang, first) if mode == "gns" else ()
     if not rising or epochs <= rising[0]:
         return [first] * epochs
-    sizes = [gns_batch(model, gang, first, epoch) for epoch in range(epochs)]
+    sizes: list[int] = []
+    for start, stop in pairwise((0, *rising, epochs)):
+        sizes += [gns_batch(model, gang, first, start)] * (min(stop, epochs) - start)
     if len(rising) > 1 and epochs - 1 >= rising[1]:
         sizes[-1] = first
     return sizes

@@ -16,7 +16,7 @@ from gantline.core.arrays import Floats
 from gantline.imitations.shockwave.jobs import ShockwaveJob
 
 Shares = dict[int, float]  # by job
-_HALVINGS = 80
+_HALVINGS = 60  # of an interval no longer than twice its lower end: more than a float can tell apart
 
 
 @dataclass
@@ -146,12 +146,12 @@ def centre(gang: Floats, least: Floats, gpus: float) -> Floats:
 
 def _share(gang: Floats, least: Floats, price: float) -> Floats:
     """The share at which another bit of a GPU is worth its price."""
-    low, high = least.copy(), np.ones(len(least))
-    for _ in range(_HALVINGS):
-        x = (low + high) / 2.0
-        with np.errstate(divide="ignore"):
-            gains = 1.0 / (x - least) - 1.0 / (1.0 - x) + 1.0 / x > price * gang
-        low, high = np.where(gains, x, low), np.where(gains, high, x)
+    low, high, worth = least.copy(), np.ones(len(least)), price * gang
+    with np.errstate(divide="ignore"):
+        for _ in range(_HALVINGS):
+            x = (low + high) / 2.0
+            gains = 1.0 / (x - least) - 1.0 / (1.0 - x) + 1.0 / x > worth
+            low, high = np.where(gains, x, low), np.where(gains, high, x)
     return (low + high) / 2.0
 
 
