@@ -17,6 +17,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
+from gantline.workload.trace import Trace
 
 EVENTS = (
     NodeEvent(90.0, "node0", "down"),
@@ -52,6 +53,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "until in rounds": {"until": 507.0, "round": 60.0},
     "stepping": {"round": 60.0, "step_all": True},
 }
+SOME = Trace.from_records(some_jobs("two clocks"))
 POLICIES: dict[str, dict[str, Any]] = {
     "fifo": {"backfill": "easy"},
     "las": {"service": "gpu-time"},
@@ -73,8 +75,9 @@ def both(*what: Any, **options: Any) -> tuple[Run, Run]:
     return simulate(*what, **options), simulate(*what, **options, executor="acknowledged")
 
 
-def assert_same(*what: Any, **options: Any) -> None:
-    virtual, acknowledged = both(*what, **options)
+def assert_same(jobs: Any, *what: Any, **options: Any) -> None:
+    trace = jobs if isinstance(jobs, Trace) else Trace.from_records(jobs)
+    virtual, acknowledged = both(trace, *what, **options)
     assert acknowledged.jobs.write_csv() == virtual.jobs.write_csv()
     assert acknowledged.summary["log_hash"] == virtual.summary["log_hash"]
 
@@ -82,7 +85,7 @@ def assert_same(*what: Any, **options: Any) -> None:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_every_option(options: dict[str, Any], policy: str) -> None:
-    assert_same(list(some_jobs("two clocks")), "4x4", make_policy(policy, POLICIES[policy]), **options)
+    assert_same(SOME, "4x4", make_policy(policy, POLICIES[policy]), **options)
 
 
 @pytest.mark.parametrize("name", [name for name in policy_names() if name != "recorded"])  # that one decides in an imitation only

@@ -71,18 +71,19 @@ class Setup:
         return oracle
 
 
-setups = st.builds(
-    Setup,
-    round=st.sampled_from([0.0, 0.0, 60.0, 100.0]),
-    consolidated=st.booleans(),
-    start_cost=st.sampled_from([0.0, 0.0, 30.0]),
-    resume_cost=st.sampled_from([0.0, 0.0, 45.0]),
-    move_cost=st.sampled_from([0.0, 0.0, 20.0]),
-    min_run=st.sampled_from([0.0, 0.0, 0.0, 90.0]),
-    load_limit=st.sampled_from([math.inf, math.inf, 1.0, 1.5]),
-    noise=st.sampled_from([0.0, 0.0, 0.5]),
-    seed=st.integers(0, 99),
-)
+def setups(*rounds: float) -> st.SearchStrategy[Setup]:
+    return st.builds(
+        Setup,
+        round=st.sampled_from(rounds),
+        consolidated=st.booleans(),
+        start_cost=st.sampled_from([0.0, 0.0, 30.0]),
+        resume_cost=st.sampled_from([0.0, 0.0, 45.0]),
+        move_cost=st.sampled_from([0.0, 0.0, 20.0]),
+        min_run=st.sampled_from([0.0, 0.0, 0.0, 90.0]),
+        load_limit=st.sampled_from([math.inf, math.inf, 1.0, 1.5]),
+        noise=st.sampled_from([0.0, 0.0, 0.5]),
+        seed=st.integers(0, 99),
+    )
 
 
 def first_estimates(workload: Workload, setup: Setup) -> list[float]:
@@ -102,21 +103,6 @@ def intervals(run: Run) -> list[Interval]:
     return sorted(listed, key=lambda interval: (interval.start, interval.row))
 
 
-@pytest.mark.parametrize("name", POLICIES)
-@given(workload=workloads(), setup=setups)
-@settings(max_examples=60, deadline=None)
-def test_every_interval_equals_the_plain_simulators(name: str, workload: Workload, setup: Setup) -> None:
-    run = setup.compiled(workload, name)
-    oracle = setup.plain(workload, name, first_estimates(workload, setup))
-    found = intervals(run)
-    assert [(i.row, i.devices) for i in found] == [(i.row, i.devices) for i in oracle.intervals]
-    assert [i.start for i in found] == pytest.approx([i.start for i in oracle.intervals], abs=1e-6)
-    assert [i.end for i in found] == pytest.approx([i.end for i in oracle.intervals], abs=1e-6)
-    assert run.jobs["preemptions"].to_list() == [job.preemptions for job in oracle.jobs]
-    assert run.jobs["finish"].to_list() == pytest.approx([job.finish for job in oracle.jobs], abs=1e-6)
-    assert run.jobs["first_start"].to_list() == pytest.approx([job.first_start for job in oracle.jobs], abs=1e-6)
-
-
 def without_linear(name: str) -> Any:
     """The same policy with only its Python key, so that the stepping loop runs it."""
     policy, parameters = POLICIES[name]
@@ -127,20 +113,26 @@ def without_linear(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@given(workload=workloads(), setup=setups)
-@settings(max_examples=40, deadline=None)
-def test_the_linear_loop_equals_the_stepping_loop(name: str, workload: Workload, setup: Setup) -> None:
-    linear = setup.compiled(workload, name)
-    stepping = setup.compiled(workload, name, policy=without_linear(name))
-    assert linear.summary["log_hash"] == stepping.summary["log_hash"]
+@given(workload=workloads(), setup=setups(0.0, 60.0, 0.0, 100.0))
+@settings(max_examples=60, deadline=None)
+def test_every_interval_equals_the_plain_simulators_and_the_stepping_loops(name: str, workload: Workload, setup: Setup) -> None:
+    run = setup.compiled(workload, name)
+    assert setup.compiled(workload, name, policy=without_linear(name)).summary["log_hash"] == run.summary["log_hash"]
+    oracle = setup.plain(workload, name, first_estimates(workload, setup))
+    found = intervals(run)
+    assert [(i.row, i.devices) for i in found] == [(i.row, i.devices) for i in oracle.intervals]
+    assert [i.start for i in found] == pytest.approx([i.start for i in oracle.intervals], abs=1e-6)
+    assert [i.end for i in found] == pytest.approx([i.end for i in oracle.intervals], abs=1e-6)
+    assert run.jobs["preemptions"].to_list() == [job.preemptions for job in oracle.jobs]
+    assert run.jobs["finish"].to_list() == pytest.approx([job.finish for job in oracle.jobs], abs=1e-6)
+    assert run.jobs["first_start"].to_list() == pytest.approx([job.first_start for job in oracle.jobs], abs=1e-6)
 
 
-@pytest.mark.parametrize("declared", [True, False], ids=["linear", "stepping"])
 @pytest.mark.parametrize("name", POLICIES)
-@given(workload=workloads(whole=False), setup=setups.filter(lambda setup: setup.round > 0))
+@given(workload=workloads(whole=False), setup=setups(60.0, 100.0))
 @settings(max_examples=30, deadline=None)
-def test_skipping_rounds_equals_stepping_through_them(name: str, declared: bool, workload: Workload, setup: Setup) -> None:
-    more = {} if declared else {"policy": without_linear(name)}
-    skipping = setup.compiled(workload, name, **more)
-    stepping = setup.compiled(workload, name, step_all=True, **more)
-    assert skipping.summary["log_hash"] == stepping.summary["log_hash"]
+def test_skipping_rounds_equals_stepping_through_them_in_both_loops(name: str, workload: Workload, setup: Setup) -> None:
+    for more in ({}, {"policy": without_linear(name)}):
+        skipping = setup.compiled(workload, name, **more)
+        stepping = setup.compiled(workload, name, step_all=True, **more)
+        assert skipping.summary["log_hash"] == stepping.summary["log_hash"], more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -29,7 +30,7 @@ class Workload:
             for row, (arrival, gpus, duration) in enumerate(self.jobs)
         ]
 
-    @property
+    @cached_property
     def trace(self) -> Trace:
         frame = pl.DataFrame(self.records, schema={"job": pl.String, "arrival": pl.Float64, "gpus": pl.Int64, "duration": pl.Float64})
         return Trace(frame, "drawn")

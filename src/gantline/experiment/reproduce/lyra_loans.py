@@ -51,11 +51,11 @@ class LyraLoans(Study):
             },
         )
         base = Setting(source, "gpu:8x8,gpu:8x8@inference", "lyra", costs="resume=60,resize=10,move=30")
-        seeds = (0, 1, 2, 3) if scale == "full" else (0, 1)
         parts = tuple(PolicyChoice("lyra", settings, name) for name, settings in _PARTS.items())
         rules = tuple(PolicyChoice("lyra", {"reclaim": rule, "loans": _CALLED_BACK}, f"reclaim {rule}") for rule in _RULES)
-        queues = Grid(base, parts, loads=(1.0, 1.3) if scale == "full" else (1.3,), seeds=seeds[: 3 if scale == "full" else 1])
-        called = Grid(base.with_value("until", 2 * 3600.0 + 60.0), rules, loads=(6.0,), seeds=tuple(range(8 if scale == "full" else 2)))
+        queues = Grid(base, parts, loads=(1.0, 1.3) if scale == "full" else (1.3,), seeds=(0, 1, 2) if scale == "full" else (0,))
+        recalled = base.with_value("until", 2 * 3600.0 + 60.0)
+        called = Grid(recalled, rules, loads=(6.0,), seeds=tuple(range(8)) if scale == "full" else (1,))
         return [*queues.cases(), *called.cases()]
 
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:

@@ -26,7 +26,6 @@ _POLICIES: Mapping[str, tuple[str, float]] = {
     _THEMIS: ("gavel.finish_time_fairness", 360.0),
 }
 _SETTINGS: Mapping[str, dict[str, float]] = {_SHOCKWAVE: {"makespan": 1e-9, "power": 12.0}}  # those of Sia's port
-_FEW = 8  # jobs of a workload at small scale
 _QUICK: Mapping[str, dict[str, float]] = {_POLLUX: {"size": 20, "generations": 20}}
 
 
@@ -52,6 +51,8 @@ class SiaTable(Study):
     """How many workloads of each trace are run at full scale."""
     few: ClassVar[Mapping[str, int]]
     """The same at small scale."""
+    jobs: ClassVar[int] = 8
+    """How many jobs of a workload at small scale."""
     published: ClassVar[Mapping[tuple[str, str], Published]]
     """By trace and policy."""
     policies: ClassVar[tuple[str, ...]] = (_SIA, _POLLUX, _GAVEL)
@@ -64,7 +65,7 @@ class SiaTable(Study):
         return [case for trace, count in counts.items() for n in range(1, count + 1) for case in self._cases(root, trace, n, scale)]
 
     def _cases(self, root: Path, trace: str, number: int, scale: Scale) -> list[Case]:
-        options = {} if scale == "full" else {"first": _FEW}
+        options = {} if scale == "full" else {"first": self.jobs}
         source = TraceSource(file=str(root / "workloads" / trace / f"workload-{number}.csv"), format="pollux", settings=options)
         found = []
         for title in self.policies:
@@ -189,6 +190,7 @@ class SiaHomogeneous(SiaTable):
     cluster: ClassVar[str] = "aws:16x4"
     workloads: ClassVar[Mapping[str, int]] = {"philly": 4}
     few: ClassVar[Mapping[str, int]] = {"philly": 1}
+    jobs: ClassVar[int] = 12
     policies: ClassVar[tuple[str, ...]] = (_SIA, _POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS)
     alike: ClassVar[tuple[str, ...]] = (_POLLUX,)
     published: ClassVar[Mapping[tuple[str, str], Published]] = {

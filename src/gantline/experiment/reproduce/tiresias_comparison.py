@@ -48,7 +48,7 @@ class TiresiasComparison(Study):
         for name, durations in _DURATIONS.items() if scale == "full" else [(_MAIN, _DURATIONS[_MAIN])]:
             source = TraceSource(generator="generic", settings={**_JOBS, "durations": durations})
             base = Setting(source, "15x4", "fifo", placement="consolidated", regime="tiresias")
-            grid = Grid(base, _POLICIES, seeds=tuple(range(10 if scale == "full" else 2)))
+            grid = Grid(base, _POLICIES, seeds=tuple(range(10)) if scale == "full" else (1,))
             cases += [replace(case, axes={"workload": name, **case.axes}) for case in grid.cases()]
         return cases
 

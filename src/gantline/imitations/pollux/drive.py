@@ -96,14 +96,14 @@ def _optimus(asked: Asked, capacity: list[int], loop: Loop) -> OptimusInPollux:
     for app, batch in dict.fromkeys(kinds):
         limits = asked.applications.limits[app]
         most = max(int(batch // limits.local_least), 1)
-        times[app, batch] = asked.applications.predicted(app, batch, min(most, sum(capacity)))
-        left[app, batch] = asked.applications.remaining(app, batch)
+        times[app, batch] = asked.applications.predicted(app, batch, min(most, sum(capacity))).tolist()
+        left[app, batch] = asked.applications.remaining(app, batch).tolist()
     alone = {job for job, batch in enumerate(asked.pinned.tolist()) if batch > 0.0}
     epoch = loop.jobs.I[k.EPOCH]
     return OptimusInPollux(
         capacity,
         lambda job: times[kinds[job]][:2] if job in alone else times[kinds[job]],
-        lambda job: float(left[kinds[job]][epoch[job]]),
+        lambda job: left[kinds[job]][epoch[job]],
     )
 
 

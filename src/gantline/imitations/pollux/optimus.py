@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gantline.core.arrays import Floats
 from gantline.imitations.pollux.placing import Nodes, free_devices, take
 
 
@@ -15,7 +14,7 @@ class OptimusInPollux:
     """What the oracle says of each job: seconds a step by devices, and the steps to come."""
 
     capacity: Sequence[int]
-    step_time: Callable[[int], Floats]  # of a job: index is devices, its length is one more than it may have
+    step_time: Callable[[int], Sequence[float]]  # of a job: index is devices, its length is one more than it may have
     remaining: Callable[[int], float]
 
     def decide(self, now: float, active: Sequence[int], held: Mapping[int, Nodes]) -> dict[int, Nodes]:
@@ -46,6 +45,6 @@ class OptimusInPollux:
     def _offer(self, gains: list[tuple[float, int, int]], job: int, place: int, size: int) -> None:
         times = self.step_time(job)
         if size + 1 < len(times):
-            gain = float(times[size] - times[size + 1]) * self.remaining(job)
+            gain = (times[size] - times[size + 1]) * self.remaining(job)
             if gain > 0.0:
                 heapq.heappush(gains, (-gain, place, job))

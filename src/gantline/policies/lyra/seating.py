@@ -85,15 +85,19 @@ class LyraSeating:
 
     def keep(self, held: Sequence[int], count: int) -> list[int]:
         """Of what a job holds, so many: own servers before those on loan, fuller ones first, so that it spans few."""
+        if count <= 0 or not held:
+            return []
         here = [(device, self._at(device)) for device in held if self.node_of[device] in self.place]
         size: dict[int, int] = {}
         for _, at in here:
             size[at] = size.get(at, 0) + 1
         order = sorted(here, key=lambda seat: (self.lent[seat[1]], -size[seat[1]], seat[0]))
-        kept = sorted(device for device, _ in order[: max(count, 0)])
-        for device in kept:
-            self._take(self._at(device), [device])
-        return kept
+        seats: dict[int, list[int]] = {}
+        for device, at in order[:count]:
+            seats.setdefault(at, []).append(device)
+        for at, mine in seats.items():
+            self._take(at, mine)
+        return sorted(device for mine in seats.values() for device in mine)
 
     def add(self, count: int, near: Iterable[int], extra: bool) -> list[int]:
         """More devices, on servers of the preferred kind if there are any: best fit on one that holds all, else the emptiest in turn."""
