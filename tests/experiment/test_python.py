@@ -25,6 +25,7 @@ def test_compare_says_what_the_command_says(tmp_path: Path, capsys: pytest.Captu
     found = gantline.compare(DAY, "4x4", "fifo,srtf", round="1m")
     assert main(["compare", "day", "--trace-set", "jobs=40", "--trace-set", "gpus=16", "--cluster", "4x4", "--policy", "fifo,srtf",
                  "--round", "1m", "--workers", "1"]) == 0  # fmt: skip
+    assert str(found) == repr(found)
     assert str(found) in capsys.readouterr().out
     assert found.frame["samples"].to_list() == [5, 5, 5]
     assert "<li>srtf " in found._repr_html_()
@@ -63,7 +64,11 @@ def test_options_are_told_and_mistakes_are_named() -> None:
         gantline.sweep(DAY, "4x4", "fifo", load=[0.5])
     with pytest.raises(UsageError, match="seeds: '3' is neither"):
         gantline.sweep(DAY, "4x4", "fifo", seeds="3")  # type: ignore[arg-type]
-    assert gantline.sweep(DAY, "4x4", "fifo", loads=0.5).results["load"].to_list() == [0.5]
+    found = gantline.sweep(DAY, "4x4", "fifo", loads=0.5, vary={"round": "1m,5m", "min_run": 60})
+    assert found.results.select("load", "round", "min_run").rows() == [(0.5, "1m", 60), (0.5, "5m", 60)]
+    assert repr(found).startswith("<Sweep of 2 runs in '")
+    with pytest.raises(UsageError, match="trace: 5 is no trace"):
+        gantline.compare(5, "4x4", "fifo,srtf")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="policies: 3 is no policy"):
         gantline.compare(DAY, "4x4", [3])  # type: ignore[list-item]
 
@@ -130,4 +135,6 @@ def test_a_run_draws_itself(tmp_path: Path) -> None:
     for chart in (run.plot.gantt(by="user"), run.plot.jct_cdf(), run.plot.timeline(), run.plot.fairness()):
         assert chart._repr_svg_().startswith("<?xml")
         assert repr(chart).startswith(f"Chart('{chart.name}'")
+    with pytest.raises(UsageError, match=r"by: colours cannot mean 'usr' \(job or user\)"):
+        run.plot.gantt(by="usr")  # type: ignore[arg-type]
     assert run.plot.jct_cdf().save(tmp_path / "jct.png", preset="column", title="").stat().st_size > 1000

@@ -39,7 +39,7 @@ Policies = str | Own | Sequence[str | Own | PolicyChoice | tuple[str | type[Poli
 _SEEDS_OF_A_GENERATOR = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdicts:
     """Policies compared with one of them: `frame` holds the differences, printing it gives the sentences."""
 
@@ -63,6 +63,8 @@ class Verdicts:
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -118,7 +120,7 @@ def sweep(
     *,
     loads: float | Sequence[float] = (),
     seeds: int | Iterable[int] = 1,
-    vary: Mapping[str, Sequence[Any]] | None = None,
+    vary: Mapping[str, Any] | None = None,
     workers: int = 1,
     folder: str | Path | None = None,
     keep_runs: bool = False,
@@ -136,7 +138,7 @@ def sweep(
     place = _Place.of(folder)
     base = _setting(trace, cluster, options, place)
     at = (loads,) if isinstance(loads, (int, float)) else tuple(loads)
-    grid = Grid(base, _choices(policies), at, _seeds(seeds, 1), dict(vary or {}))
+    grid = Grid(base, _choices(policies), at, _seeds(seeds, 1), {name: _values(given) for name, given in (vary or {}).items()})
     return place.run(grid, workers, keep_runs=keep_runs)
 
 
@@ -184,8 +186,7 @@ def _source(trace: Any, place: _Place) -> TraceSource:
         return trace
     if isinstance(trace, (str, Path, Mapping)):
         return TraceSource.read(str(trace) if isinstance(trace, Path) else trace)
-    jobs = trace if isinstance(trace, Trace) else Trace.from_records(trace) if isinstance(trace, list) else Trace.from_frame(trace)
-    return TraceSource(file=str(jobs.save(place.trace_file)))
+    return TraceSource(file=str(Trace.of(trace).save(place.trace_file)))
 
 
 def _choices(given: Policies) -> tuple[PolicyChoice, ...]:
@@ -205,6 +206,13 @@ def _choices(given: Policies) -> tuple[PolicyChoice, ...]:
             fix = "write 'las', ('las', {...}), 'FILE.py:CLASS', or give an object of a policy class"
             raise UsageError(f"{one!r:.60} is no policy", where="policies", fix=fix)
     return tuple(found)
+
+
+def _values(given: Any) -> Sequence[Any]:
+    """The values of an axis: a list, one alone, or words with commas (or semicolons) between them."""
+    if isinstance(given, str):
+        return [word.strip() for word in given.split(";" if ";" in given else ",")]
+    return [given] if isinstance(given, (int, float)) else list(given)
 
 
 def _seeds(given: int | Iterable[int] | None, default: int) -> tuple[int, ...]:

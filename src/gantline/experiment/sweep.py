@@ -33,7 +33,7 @@ OnOutcome = Callable[[int, int, Case, Outcome], None]
 """Called after each run: how many are done, of how many, which case, how it ended."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep:
     """What a sweep found: a record per case, in the order of the grid."""
 
@@ -66,6 +66,10 @@ class Sweep:
         from gantline.report.html import write_page
 
         return write_page(render_sweep(self, title), Path(out))
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<Sweep of {len(self.cases)} runs in '{self.folder}'{failed}>"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -163,17 +163,9 @@ def simulate(
 
 
 def _trace(trace: Any, seed: int) -> Trace:
-    if isinstance(trace, Trace):
-        return trace
     if isinstance(trace, str) and trace in generator_names():
         return Trace.generate(trace, seed)
-    if isinstance(trace, (str, Path)):
-        return Trace.load(trace)
-    if isinstance(trace, list):
-        return Trace.from_records(trace)
-    if trace is None or isinstance(trace, (bool, int, float)):
-        raise UsageError(f"{trace!r} is no trace", where="trace", fix="give a file, a generator's name, a frame or a list of dictionaries")
-    return Trace.from_frame(trace)
+    return Trace.load(trace) if isinstance(trace, (str, Path)) else Trace.of(trace)
 
 
 def _unlike_the_paper(policy: Policy, regime: Regime, jobs: Trace) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Ints
-from gantline.core.errors import TraceError
+from gantline.core.errors import TraceError, UsageError
 from gantline.workload.drawn import MOST, Drawn, codes_of
 from gantline.workload.schema import COLUMNS, REQUIRED, fill_empty, filled, unknown_columns
 
@@ -73,6 +73,16 @@ class Trace:
         from gantline.workload.generators.registry import generate
 
         return generate(name, seed, **settings)
+
+    @classmethod
+    def of(cls, given: Any) -> Trace:
+        """The trace that a value is: one already, a list of mappings, or a frame."""
+        if isinstance(given, Trace):
+            return given
+        if given is None or isinstance(given, (bool, int, float)):
+            fix = "give a file, a generator's name, a frame or a list of dictionaries"
+            raise UsageError(f"{given!r} is no trace", where="trace", fix=fix)
+        return cls.from_records(given) if isinstance(given, list) else cls.from_frame(given)
 
     @classmethod
     def from_frame(cls, frame: Any, source: str = "frame", notes: Iterable[str] = ()) -> Trace:

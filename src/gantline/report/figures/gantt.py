@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gantline.core.errors import UsageError
 from gantline.report.figures.chart import Axis, Chart, Panel, Raster, brief
 from gantline.report.figures.durations import unit_for
 from gantline.report.figures.palette import RASTER, rgb
@@ -22,6 +23,8 @@ MOST_NAMES = 16
 
 def gantt(run: RunLike, colour_by: Literal["job", "user"] = "job", width: int = WIDTH, rows: int = ROWS) -> Chart:
     """Devices over time as a picture, each interval in the colour of its job or user; free time shows the ground."""
+    if colour_by not in ("job", "user"):
+        raise UsageError(f"colours cannot mean '{colour_by}'", where="by", fix="job or user")
     run = settled(run)
     start, end = span_of(run)
     unit = unit_for(end - start)
