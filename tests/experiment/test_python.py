@@ -13,6 +13,7 @@ import pytest
 import gantline
 from gantline.cli.main import main
 from gantline.core.errors import GantlineError, UsageError
+from gantline.experiment.grid import PolicyChoice
 from gantline.experiment.setting import MANY
 from gantline.experiment.sweep import read_sweep
 from gantline.report.figures import Chart
@@ -107,6 +108,14 @@ def test_a_sweep_varies_the_class_of_a_policy_and_keeps_its_objects_at_home() ->
         gantline.sweep(DAY, "4x4", Ageing(), vary={"Ageing.forgives": [60.0]})
     with pytest.raises(UsageError, match="names Ageing twice"):
         gantline.compare(DAY, "4x4", [Ageing(), Ageing])
+
+
+def test_a_file_that_was_changed_has_the_new_name(tmp_path: Path) -> None:
+    titles = []
+    for name in ("Old", "New"):
+        (tmp_path / "mine.py").write_text(f"from gantline import OrderPolicy\nclass {name}(OrderPolicy):\n    pass\n")
+        titles.append(PolicyChoice(str(tmp_path / "mine.py")).title)
+    assert titles == ["Old", "New"]
 
 
 def test_what_fails_is_said_where_it_is_read() -> None:

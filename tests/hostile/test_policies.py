@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,17 @@ def test_a_file_that_is_never_loaded_is_interrupted_at_its_line(tmp_path: Path, 
     with pytest.raises(UsageError, match="loading it takes longer than") as caught:
         load_policy(str(tmp_path / "endless.py"))
     assert "endless.py:" in str(caught.value)
+
+
+def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
+    """Also where it is as long and as old as before."""
+    file, found = tmp_path / "mine.py", []
+    for number in (1, 2):
+        file.write_text(f"from gantline import Policy\nclass Mine(Policy):\n    number = {number}\n")
+        os.utime(file, (1e9, 1e9))
+        found.append(load_policy(str(file)).number)  # type: ignore[attr-defined]
+    assert found == [1, 2]
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_what_a_policy_prints_does_not_reach_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,6 +52,27 @@ def test_what_still_runs_is_adopted(tmp_path: Path, every: int) -> None:
         assert second.submit(shell("true")) == ["4"]
 
 
+def test_a_policy_that_cannot_read_what_it_remembered_begins_anew(tmp_path: Path) -> None:
+    """Its file was changed while the service was away; it would lose every turn."""
+    text = "from gantline import Plan, Policy\nclass Counts(Policy):\n    def decide(self, snapshot):\n"
+    text += (
+        "        seen = (snapshot.memory or {'KEY': 0})['KEY']\n        return Plan.rank(snapshot.jobs.arrival, memory={'KEY': seen + 1})\n"
+    )
+    store, go, file = MemoryStore(), tmp_path / "go", tmp_path / "counts.py"
+    file.write_text(text.replace("KEY", "old"))
+    first = Scheduler(store, LocalRunner(tmp_path, "cpu:1"), str(file), checkpoint_every=1)
+    first.start()
+    jobs = [first.submit(shell(line))[0] for line in (waiting_for(go), "true")]
+    until(lambda: first.loop.state.memory)
+    first.stop()
+    file.write_text(text.replace("KEY", "new"))
+    with running(tmp_path, "cpu:1", str(file), store, checkpoint_every=1) as second:
+        assert "it begins anew" in second.view().incidents[0]
+        go.touch()
+        assert ended(second, *jobs) == ["succeeded", "succeeded"]
+        assert len(second.view().incidents) == 1
+
+
 def test_a_job_that_ended_before_the_last_checkpoint_comes_back_under_its_id(tmp_path: Path) -> None:
     """The engine has forgotten it: it is submitted anew, with an epoch behind those that it had."""
     store = MemoryStore()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from gantline.core.errors import GantlineError, UsageError, near
@@ -131,11 +132,15 @@ class Grid:
         return part
 
 
-@lru_cache(maxsize=64)
 def _label(policy: str) -> str:
     """What a policy calls itself: its name, or for a class in a file its own name rather than the path."""
-    if ".py" not in policy:
-        return policy
+    file = Path(policy.partition(".py")[0] + ".py")
+    return _label_in(policy, file.stat().st_mtime_ns) if ".py" in policy and file.is_file() else policy
+
+
+@lru_cache(maxsize=64)
+def _label_in(policy: str, changed: int) -> str:
+    """The same for a file as it was changed last."""
     try:
         found = policy_class(policy)
     except GantlineError:  # told when the policy is checked

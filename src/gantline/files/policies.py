@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from contextvars import ContextVar
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard, TypeVar
@@ -57,21 +58,21 @@ def policy_class(name: str) -> type[Policy]:
 
 
 def _load(path: Path) -> ModuleType:
-    """Import a file as a module of its own."""
+    """Import a file as a module of its own, from its text: stored bytecode would be that of a file as old and as long as this one."""
     if not path.is_file():
         raise NotFoundError("no such file", where=str(path), fix="check the path given as --policy")
     name = f"gantline_policy_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError("cannot be loaded as Python", where=str(path), fix="end its name in .py")
+    loader = SourceFileLoader(name, str(path.absolute()))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up by name
-    loader, here = spec.loader, path.resolve()
+    here = path.resolve()
     if here in _being_loaded.get():
         raise UsageError("it names itself as a policy while it is loaded", where=str(path), fix="guard that with if __name__ == '__main__'")
     before = _being_loaded.set(_being_loaded.get() | {here})
     try:
-        _bounded(lambda: loader.exec_module(module), path, "loading it")
+        _bounded(lambda: exec(loader.source_to_code(loader.get_data(loader.path), loader.path), vars(module)), path, "loading it")
     finally:
         _being_loaded.reset(before)
     return module

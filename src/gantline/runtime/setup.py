@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Executor, Verb
 from gantline.engine.gang import set_due
+from gantline.engine.lost_turns import Incident
+from gantline.engine.plan_check import check_plan
 from gantline.engine.reality import LiveGang as Incarnation
 from gantline.engine.regime import find_regime
 from gantline.engine.state import State
@@ -102,11 +104,33 @@ def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, e
         _restore(state, saved, instant)
     engine = Engine(state, find_policy(Use(now, setup.policy, setup.settings), way.name))
     engine.find_policy = lambda use: find_policy(use, way.name)
+    if state.memory is not None:
+        _forget_unreadable(engine)
     loop = Live(engine, find_admission(setup.admission), executor=executor, clock=clock)
     loop.reconciler.orders.patience = setup.patience
     if saved is not None:
         _restore_loop(loop, saved)
     return loop
+
+
+def _forget_unreadable(engine: Engine) -> None:
+    """Let a policy begin anew that cannot decide with what was remembered, and can without: it would lose every turn."""
+    state = engine.state
+    snapshot = state.snapshot()
+
+    def answers(instant: Snapshot) -> bool:
+        try:
+            check_plan(instant, engine.policy.decide(instant))
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # its mistakes are told when it is asked in earnest
+            return False
+        return True
+
+    if not answers(snapshot) and answers(replace(snapshot, memory=None)):
+        state.memory = None
+        what = "the policy cannot read what it remembered (another version of it wrote that?): it begins anew"
+        engine.incidents.append(Incident(state.now, state.decision, what))
 
 
 def _remember(tables: Tables, saved: Mapping[str, Any]) -> None:
