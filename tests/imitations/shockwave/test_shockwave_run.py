@@ -78,6 +78,17 @@ def test_mistakes_are_told(rows: list[dict[str, object]], cluster: str, options:
         simulate(trace(*rows), cluster, policy, regime="shockwave", **given)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("arrivals", "rounds"), [((20000.0,), "0,0\n"), ((0.0, 20000.0), "0,0\n2,0\n")])
+def test_time_in_which_nobody_ran_counts_as_run_in_the_round_after_it(
+    arrivals: tuple[float, ...], rounds: str, table: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "rounds.csv").write_text("round,jobs\n" + rounds)
+    jobs, how = [job(k, arrival=arrival) for k, arrival in enumerate(arrivals)], {"table": str(tmp_path / "rounds.csv")}
+    run = simulate(trace(*jobs), "v100:1", "recorded", settings=how, regime="shockwave", throughputs=table)
+    assert run.jobs["finish"][0] == 20120.0  # cut off: it is credited more than 1.5 times the 4,774 s of its profile
+    assert run.summary["busy_share"] == pytest.approx((run.summary["end"] - 20.0 * (len(arrivals) - 1)) / run.summary["end"])
+
+
 def test_a_recorded_round_that_holds_too_much_is_refused(table: Path, tmp_path: Path) -> None:
     recorded = tmp_path / "rounds.csv"
     recorded.write_text("round,jobs\n0,0 1\n", encoding="utf-8")

@@ -55,7 +55,7 @@ class ShockwaveRounds:
 
     def __post_init__(self) -> None:
         self._waiting = sorted(self.jobs, key=lambda job: (job.arrival, job.index))
-        self._began = 0.0  # the clock at the end of the round before
+        self._began = self._ended = 0.0  # the round that is closed: since the end of the one before, though nobody may have run for a while
 
     def run(self, until: float = inf) -> None:
         """To the end: nobody is active, though arrivals may be left (as in the original)."""
@@ -65,7 +65,8 @@ class ShockwaveRounds:
     def step(self) -> bool:
         """One pass; whether there is another."""
         if self.running:
-            self.clock = max(task.finish for task in self.running)
+            self._began, self._ended = self._ended, max(task.finish for task in self.running)
+            self.clock = self._ended
         elif self._waiting:
             self.clock = max(self.clock, self._waiting[0].arrival)
         closed = self._close()
@@ -80,7 +81,6 @@ class ShockwaveRounds:
         self.counts.append(len(self.active))
         if not self.active:
             return False
-        self._began = self.clock
         self.running = [self._start(job) for job in self.chooser.choose(self)]
         self.passes += 1
         return bool(self.running or self._waiting)
