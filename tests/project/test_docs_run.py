@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     write_samples(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GANTLINE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # the reader's environment is active
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})  # sweeps then run here: starting workers takes longer than their runs
     yield tmp_path
     if (tmp_path / "home" / "address.json").exists():  # a page that failed half-way must not leave a service behind
