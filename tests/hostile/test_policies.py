@@ -242,6 +242,13 @@ def test_a_file_that_is_never_loaded_is_interrupted_at_its_line(tmp_path: Path, 
     assert "endless.py:" in str(caught.value)
 
 
+def test_a_policy_of_two_files_is_told_how(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("X = 1")
+    (tmp_path / "mine.py").write_text("from beside import X\n")
+    with pytest.raises(UsageError, match=rf"No module named 'beside' \(a policy is one file; .*PYTHONPATH={tmp_path}\)"):
+        load_policy(str(tmp_path / "mine.py"))
+
+
 def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
     """Also where it is as long and as old as before."""
     file, found = tmp_path / "mine.py", []

@@ -102,7 +102,9 @@ def _bounded(call: Callable[[], Answer], path: Path, what: str) -> Answer:
         fix = "guard it with if __name__ == '__main__'"
         raise UsageError(f"{what} calls sys.exit()", where=_place(error, path), fix=fix) from None
     except BaseException as error:
-        raise UsageError(f"{what} raised {type(error).__name__}: {error}", where=_place(error, path)) from error
+        beside = isinstance(error, ModuleNotFoundError) and path.with_name(f"{str(error.name).partition('.')[0]}.py").is_file()
+        fix = f"a policy is one file; to import from its folder, set PYTHONPATH={path.parent.absolute()}" if beside else ""
+        raise UsageError(f"{what} raised {type(error).__name__}: {error}", where=_place(error, path), fix=fix) from error
 
 
 def _place(error: BaseException, path: Path) -> str:
