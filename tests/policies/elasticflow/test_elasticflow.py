@@ -35,7 +35,7 @@ def job(name: str, arrival: float, work: float, deadline: float | None, sizes: t
     return row | {"deadline": deadline, "options": options}
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))  # every load on either cluster
 @pytest.mark.parametrize(("costs", "round"), [("", None), ("20", None), ("start=10,resume=25,resize=5", 60.0)])
 def test_no_admitted_job_is_late(seed: int, costs: str, round: float | None) -> None:
     run = simulate(some_jobs(seed, load=1 + seed % 3), "gpu:4x4" if seed % 2 else "gpu:2x8", "elasticflow", costs=costs, round=round)
@@ -47,7 +47,7 @@ def test_no_admitted_job_is_late(seed: int, costs: str, round: float | None) -> 
 def test_some_are_refused_and_overhead_that_is_not_planned_for_makes_jobs_late() -> None:
     """The two tests above could hold for nothing: there is something to refuse, and the plan's overhead is what keeps the promise."""
     refused = missed = 0
-    for seed in range(6):
+    for seed in range(4):
         jobs = some_jobs(seed, load=2.0)
         run = simulate(jobs, "gpu:4x4", "elasticflow", costs="60")
         refused += run.jobs.filter(pl.col("state") == "rejected").height
@@ -87,7 +87,7 @@ def test_the_least_size_that_is_in_time_is_reserved() -> None:
 
 
 def test_a_refusal_offers_a_deadline_that_would_be_kept() -> None:
-    for seed in range(6):
+    for seed in range(4):
         jobs = some_jobs(seed, load=3.0)
         run = simulate(jobs, "gpu:2x8", "elasticflow")
         offers = {run.tables.ids[one.row]: one.offer["deadline"] for one in run.refusals}
@@ -162,7 +162,7 @@ def test_edf_serves_deadlines_in_order_each_as_wide_as_it_may_be() -> None:
 
 def test_edf_with_admission_keeps_its_promises_and_elasticflow_lets_more_in() -> None:
     admitted = {"edf": 0, "elasticflow": 0}
-    for seed in range(6):
+    for seed in range(4):
         jobs = some_jobs(seed, load=2.0)
         for name in admitted:
             run = simulate(jobs, "gpu:2x8", name, settings={"admission": "single"})
@@ -186,6 +186,8 @@ def test_a_plan_that_cannot_be_made_anew_is_kept(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(desk.AdmissionDesk, "_replan", counted)
     for seed in range(12):
         assert late(simulate(some_jobs(seed, load=3.0), "gpu:2x8", "elasticflow")) == []
+        if kept > 2:
+            break
     assert kept > 0
 
 

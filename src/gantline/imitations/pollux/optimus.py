@@ -32,19 +32,21 @@ class OptimusInPollux:
         left = sum(self.capacity)
         sizes = dict.fromkeys(active[:left], 1)
         left -= len(sizes)
+        told = {job: (self.step_time(job), self.remaining(job)) for job in sizes}
         gains: list[tuple[float, int, int]] = []
         for place, job in enumerate(sizes):
-            self._offer(gains, job, place, 1)
+            _offer(gains, *told[job], 1, place, job)
         while left and gains:
             _, place, job = heapq.heappop(gains)
             sizes[job] += 1
             left -= 1
-            self._offer(gains, job, place, sizes[job])
+            _offer(gains, *told[job], sizes[job], place, job)
         return sizes
 
-    def _offer(self, gains: list[tuple[float, int, int]], job: int, place: int, size: int) -> None:
-        times = self.step_time(job)
-        if size + 1 < len(times):
-            gain = (times[size] - times[size + 1]) * self.remaining(job)
-            if gain > 0.0:
-                heapq.heappush(gains, (-gain, place, job))
+
+def _offer(gains: list[tuple[float, int, int]], times: Sequence[float], steps: float, size: int, place: int, job: int) -> None:
+    """What one more device would save a job of so many steps."""
+    if size + 1 < len(times):
+        gain = (times[size] - times[size + 1]) * steps
+        if gain > 0.0:
+            heapq.heappush(gains, (-gain, place, job))
