@@ -55,6 +55,13 @@ def test_a_slot_that_overhead_eats_up_is_refused_instead_of_running_for_ever() -
         simulate([runs, waits], "gpu:1x4", "elasticflow", regime="elasticflow", round=1, settings={"compat": "elasticflow"})
 
 
+def test_tiresias_with_a_restart_in_every_round_is_refused_too() -> None:
+    """A second's slot means that all start again in every round, and one is made for each demotion that seems near."""
+    jobs = [{"job": "a", "arrival": 0, "gpus": 8, "duration": 9000}]
+    with pytest.raises(GantlineError, match="a slot has only 1"):
+        simulate(jobs, "gpu:1x8", "tiresias", regime="elasticflow", round=1, settings={"limits": "100,200"})
+
+
 def test_a_job_may_grow_over_more_levels_than_the_original_has() -> None:
     options = "|".join(f"gpu:{2**level}={100_000 / 2**level}" for level in range(11))
     jobs = [{"job": "wide", "arrival": 0, "gpus": 1, "duration": 100_000, "max_gpus": 1024, "options": options}]

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import RefusedError
 from gantline.imitations.elasticflow.calendar import Calendar
 from gantline.imitations.elasticflow.edf import plan_by_deadline
 from gantline.imitations.elasticflow.outcome import ElasticFlowOutcome, Span
+from gantline.imitations.elasticflow.patience import Patience
 from gantline.imitations.elasticflow.share import FULL, IN_TIME, P_COUNT, P_END, P_EXACT, P_FIRST, P_GPUS, Board, plan_all, share_spare
-
-_PATIENCE = 1000  # rounds without a comer, an end or progress after which no later one will have any
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class ElasticFlowClock:
     # --- the loop -------------------------------------------------------------------------------------------------------
     def run(self) -> None:
         """Until calendar, pending and running are empty."""
-        before, idle = 0.0, 0
+        before, patience = 0.0, Patience(self.slot)
         while self.calendar.events:
             now, left = self.calendar.first(), self.rem.sum()
             self._progress(now, now - before if self.rounds else 0.0)
@@ -92,10 +90,7 @@ class ElasticFlowClock:
             for job in event.ends:
                 self._finish(job, now)
             over = any(self.ended[job] == now for job in event.ends)
-            idle = 0 if event.arrivals or over or self.rem.sum() < left else idle + 1
-            if idle > _PATIENCE:
-                fault = f"no job gets on: every round costs its jobs seconds, and a slot has only {self.slot:g}"
-                raise RefusedError(fault, where="--regime elasticflow", fix="a longer --round, or --set overhead=none")
+            patience.wait(bool(event.arrivals) or over or self.rem.sum() < left)
             if self.rules.elastic:
                 self._elastic_round(now, event.arrivals)
             else:

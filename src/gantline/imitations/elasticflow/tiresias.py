@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from gantline.imitations.elasticflow.patience import Patience
 from gantline.imitations.elasticflow.rigid import RigidJobs, RigidRun
 
 LIMITS = (3250.0, 7200.0)  # GPU-seconds after which a job goes one queue down
@@ -25,11 +26,11 @@ class TiresiasRun(RigidRun):
     def run(self) -> None:
         """Until nobody is left, or nobody who is left fits into the cluster."""
         ends: tuple[float, list[int]] | None = None  # the earliest end only
-        demotion = math.inf
+        demotion, patience = math.inf, Patience(self.slot)
         while self.arrivals or self.runnable:
             arrival = self.arrivals[0][0] if self.arrivals else math.inf
             end = ends[0] if ends else math.inf
-            now = min(arrival, end)
+            now, before = min(arrival, end), (len(self.runnable), sum(self.executed))
             if math.isinf(now):
                 return
             if now > demotion:
@@ -42,6 +43,7 @@ class TiresiasRun(RigidRun):
                     self.runnable += entering
                     self.queues[0] += entering
             self._progress(now)
+            patience.wait((len(self.runnable), sum(self.executed)) != before)
             restart = self.is_restart(self.rounds)
             self.rounds += 1
             self._choose(now, restart)

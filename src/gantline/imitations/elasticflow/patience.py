@@ -1,0 +1,24 @@
+"""An end to runs that have none: slots so short that what every round costs eats them up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gantline.core.errors import RefusedError
+
+_ROUNDS = 1000  # without a comer, an end or progress: no later one will have any
+
+
+@dataclass
+class Patience:
+    """How long nothing has happened."""
+
+    slot: float
+    idle: int = 0
+
+    def wait(self, something: bool) -> None:
+        """A round has passed; whether somebody came, ended or got on in it."""
+        self.idle = 0 if something else self.idle + 1
+        if self.idle > _ROUNDS:
+            fault = f"no job gets on: rounds cost jobs seconds, and a slot has only {self.slot:g}"
+            raise RefusedError(fault, where="--regime elasticflow", fix="a longer --round")
