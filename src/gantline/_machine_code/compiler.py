@@ -20,20 +20,19 @@ def for_python(source: Source) -> Any:
     return _dispatcher(source.function, source.options | _ONE_DOOR, source, "for Python")
 
 
-def for_kernels(source: Source, plain: bool) -> Any:
+def for_kernels(source: Source) -> Any:
     """Numba's object for a function that other kernels call, or that becomes an entry.
 
-    Optimising is left to the kernel that calls it, or to the entry. `plain`: compile it once for all whole numbers. Numba would do so for
-    every constant that some caller writes down, and for every width.
+    Optimising is left to the kernel that calls it, or to the entry. It is compiled once for all whole numbers; Numba would do so for every
+    constant that some caller writes down, and for every width.
     """
     function = source.function
     twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     twin.__qualname__ = f"{function.__qualname__}_inside"  # the same function for Python may be in memory too, as another symbol
     twin.__module__ = function.__module__
-    made = _dispatcher(twin, source.options | _NO_DOORS, source, f"for kernels {plain}", late=True)
-    if plain:
-        resolve = made.get_call_template
-        made.get_call_template = lambda args, kws: resolve([_plain(kind) for kind in args], {k: _plain(kind) for k, kind in kws.items()})
+    made = _dispatcher(twin, source.options | _NO_DOORS, source, "for kernels", late=True)
+    resolve = made.get_call_template
+    made.get_call_template = lambda args, kws: resolve([_plain(kind) for kind in args], {k: _plain(kind) for k, kind in kws.items()})
     return made
 
 

@@ -2,7 +2,9 @@
 
 After each of a dozen steps Numba works out which variables live where, and only generators and object mode read that; and it asks dozens of
 rules what the sum of two integers is, for every sum there is. Both together take a sixth of the time that compiling takes. To find the
-variables of an instruction it asks of every word in it whether it might be one, and it rings bells at every call of LLVM.
+variables of an instruction it asks of every word in it whether it might be one, and it rings bells at every call of LLVM. A dozen times for
+every function it goes through all its lists of what can be compiled, to see whether somebody has added to them, and after every step
+through the whole function, to see whether the step has left something in it that none of them leaves.
 """
 # mypy: allow-untyped-calls
 
@@ -20,12 +22,15 @@ _IN_ARRAYS = ("getitem", "setitem")
 def quicken() -> None:
     """Do so from now on, with a Numba that looks as expected."""
     try:
-        from numba.core import ir, types
+        from numba.core import compiler_machinery, ir, types
+        from numba.core.base import BaseContext
         from numba.core.postproc import PostProcessor, VariableLifetime
         from numba.core.transforms import canonicalize_cfg
         from numba.core.types.functions import BaseFunction
 
         look, resolve, variables = PostProcessor.run, BaseFunction.get_call_type, ir.Inst._rec_list_vars
+        machinery: Any = compiler_machinery
+        refresh, _ = BaseContext.refresh, machinery.enforce_no_dels
     except (ImportError, AttributeError):  # pragma: no cover - another Numba: its own ways then
         return
     numbers = (types.Number, types.Boolean)
@@ -73,9 +78,27 @@ def quicken() -> None:
             without.add(kind)
         return list(variables(self, value))
 
+    def refresh_once(self: Any) -> None:
+        typing = self.typing_context
+        count = _entries(self), _entries(typing)
+        if typing.__dict__.get("_entries_seen") != count:
+            refresh(self)
+            typing._entries_seen = _entries(self), _entries(typing)
+
+    BaseContext.refresh = refresh_once  # type: ignore[method-assign,unused-ignore]
+    machinery.enforce_no_dels = _trust
     ir.Inst._rec_list_vars = list_variables  # type: ignore[method-assign,assignment,unused-ignore]
     PostProcessor.run = run  # type: ignore[method-assign,assignment,unused-ignore]
     BaseFunction.get_call_type = get_call_type  # type: ignore[method-assign,assignment,unused-ignore]
+
+
+def _entries(context: Any) -> int:
+    """How much there is in the lists of what can be compiled."""
+    return sum(len(getattr(registry, name)) for registry, loader in context._registries.items() for name in loader.registry_items)
+
+
+def _trust(code: Any) -> None:
+    """In place of looking through the whole function after every step of Numba's."""
 
 
 @contextmanager

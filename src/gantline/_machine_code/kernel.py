@@ -41,7 +41,7 @@ class Kernel(Source):
     def callee(self) -> Any:
         """Numba's own object for this function, as kernels call it and entries are made of it."""
         if self._callee is None:
-            self._callee = for_kernels(self, plain=self._storable)
+            self._callee = for_kernels(self)
         return self._callee
 
     @property

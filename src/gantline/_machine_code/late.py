@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import CodeType
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -20,20 +21,47 @@ from numba.np import arrayobj
 
 
 class LateLibrary(JITCodeLibrary):
-    """Code that is linked into other code and never runs by itself."""
+    """Code that is linked into other code and never runs by itself.
+
+    Functions of ours that it calls stay beside it until somebody asks for the whole, so that nothing is linked once per level of calls.
+    """
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self._callees: dict[Any, None] = {}  # in order
+        self._whole: Any = None
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
 
     def finalize(self) -> None:
-        seen = set()
-        for library in self._linking_libraries:
-            if library not in seen:
-                seen.add(library)
-                _prepare(self, getattr(library, "_reload_init", ()))
+        for library in dict.fromkeys(self._linking_libraries):
+            _prepare(self, getattr(library, "_reload_init", ()))
+            if isinstance(library, LateLibrary):
+                self._callees[library] = None
+            else:
                 self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalize_dynamic_globals()
         self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        if self._whole is None:
+            self._ensure_finalized()
+            own = super()._get_module_for_linking()
+            self._whole = own.clone() if self._callees else own
+            for library in self._all_callees():
+                self._whole.link_in(super(LateLibrary, library)._get_module_for_linking(), preserve=True)
+        return self._whole
+
+    def _all_callees(self) -> list[Any]:
+        """The libraries of all functions that this one calls, and of those that they call."""
+        found = dict.fromkeys(self._callees)
+        waiting = list(found)
+        while waiting:
+            new = [one for one in waiting.pop()._callees if one not in found]
+            found.update(dict.fromkeys(new))
+            waiting += new
+        return list(found)
 
 
 class QuickFlags(Flags):
@@ -50,6 +78,7 @@ class LateCompiler(Compiler):
     """Numba's pipeline without its last step."""
 
     from_zero = False
+    closures = True
 
     def __init__(self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any) -> None:
         flags.no_compile = True
@@ -57,10 +86,22 @@ class LateCompiler(Compiler):
 
     def compile_extra(self, func: Any) -> Any:
         self.state.library = LateLibrary(self.state.targetctx.codegen(), f"{func.__module__}.{func.__qualname__}")
+        self.closures = any(isinstance(constant, CodeType) for constant in func.__code__.co_consts)
         with _indices(self.from_zero):
             made = super().compile_extra(func)._replace(entry_point=_badge())
         self.state.targetctx.insert_user_function(made.entry_point, made.fndesc, [made.library])
         return made
+
+    def define_pipelines(self) -> list[Any]:
+        """Numba's, without looking for closures and for sums of arrays in a function that cannot have any."""
+        found = super().define_pipelines()
+        needless = {_CLOSURES} if not self.closures else set()
+        if not self.state.flags.nrt:
+            needless.add(_ARRAY_SUMS)
+        for steps in found:
+            steps.passes = [one for one in steps.passes if one[0].name() not in needless]
+            steps.finalize()
+        return list(found)
 
 
 class FromZeroCompiler(LateCompiler):
@@ -87,6 +128,7 @@ def _as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> A
     return context.cast(builder, index, kind, types.intp if kind.signed else types.uintp)
 
 
+_CLOSURES, _ARRAY_SUMS = "inline_closure_likes", "nopython_rewrites"
 _FIX = "fix_integer_index"
 _WRAPPED: Any = getattr(arrayobj, _FIX, None)
 
@@ -105,7 +147,7 @@ def take_apart(made: Any) -> Any:
     """A result in pieces that can be written to a file."""
     made.library._ensure_finalized()
     made.fndesc.typemap = made.fndesc.calltypes = None
-    code = made.library._final_module.as_bitcode()
+    code = made.library._get_module_for_linking().as_bitcode()
     return made.library.name, code, made.fndesc, made.environment, made.signature, made.reload_init
 
 

@@ -47,6 +47,11 @@ def compiled(function: Function) -> Function:
     return cast(Function, Kernel(function, {}, storable=False))
 
 
+def compiled_from_zero(function: Function) -> Function:
+    """Compile a function that may allocate and never counts from the end of an array; see `kernel_from_zero`."""
+    return cast(Function, Kernel(function, {FROM_ZERO: True}, storable=False))
+
+
 def compiled_numpy(function: Callable[..., Any]) -> Any:
     """Compile a function that may allocate and divides as NumPy does: by zero gives infinity, not an error."""
     return Kernel(function, {"error_model": "numpy"}, storable=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gantline.core.arrays import Ints
-from gantline.core.jit import kernel
+from gantline.core.jit import kernel_from_zero as kernel
 
 
 @kernel

@@ -135,8 +135,8 @@ def _even(supply: Supply, need: int, spread: int, seats: NodeCounts) -> int:
 
 
 @kernel
-def choose(supply: Supply, need: int, spread: int, manner: Picking, seats: NodeCounts) -> int:
-    """Fill the seats; how many nodes the gang spans, 0: it does not fit. `spread`: it must be so many; 0: as the rule says."""
+def choose_first_free(supply: Supply, need: int, spread: int, seats: NodeCounts) -> int:
+    """`choose` by the rule first-free: what does not need the other rules is compiled without them."""
     if need == 0:  # CPUs only: the first node with room
         NF, NI = supply.NF, supply.NI
         for node in range(NI.shape[1]):
@@ -148,8 +148,14 @@ def choose(supply: Supply, need: int, spread: int, manner: Picking, seats: NodeC
         return 0
     if spread > 0:
         return _even(supply, need, spread, seats)
-    if manner.rule == FIRST_FREE:
-        return _first_free(supply, need, seats)
+    return _first_free(supply, need, seats)
+
+
+@kernel
+def choose(supply: Supply, need: int, spread: int, manner: Picking, seats: NodeCounts) -> int:
+    """Fill the seats; how many nodes the gang spans, 0: it does not fit. `spread`: it must be so many; 0: as the rule says."""
+    if need == 0 or spread > 0 or manner.rule == FIRST_FREE:
+        return choose_first_free(supply, need, spread, seats)
     if manner.rule == RANDOM:
         return _random(supply, need, manner.seed, seats)
     if manner.rule == FIRST_NODE:

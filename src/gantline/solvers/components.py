@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gantline.core.arrays import Ints
-from gantline.core.jit import compiled
+from gantline.core.fresh import ints
+from gantline.core.jit import compiled_from_zero as compiled
 
 
 @compiled
 def strong_components(first: Ints, heads: Ints) -> Ints:
     """Number the components; the arcs of node v go to ``heads[first[v]:first[v + 1]]``."""
     nodes = first.size - 1
-    component = np.full(nodes, -1, np.int64)
-    entered, lowest = np.full(nodes, -1, np.int64), np.empty(nodes, np.int64)
-    next_arc = first[:-1].copy()
-    trail, stack = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    component, entered, lowest = ints(nodes, -1), ints(nodes, -1), ints(nodes, 0)
+    next_arc, trail, stack = first.copy(), ints(nodes, 0), ints(nodes, 0)
     trail_size = stack_size = clock = components = 0
     for root in range(nodes):
         if entered[root] >= 0:
@@ -52,13 +49,13 @@ def strong_components(first: Ints, heads: Ints) -> Ints:
 @compiled
 def members(component: Ints) -> tuple[Ints, Ints]:
     """The nodes of every component, one after the other, and where each begins."""
-    begins = np.zeros(component.size + 1, np.int64)
+    begins = ints(component.size + 1, 0)
     for c in component:
         begins[c + 1] += 1
     for k in range(1, begins.size):
         begins[k] += begins[k - 1]
     end = begins.copy()
-    nodes = np.empty(component.size, np.int64)
+    nodes = ints(component.size, 0)
     for node in range(component.size):
         nodes[end[component[node]]] = node
         end[component[node]] += 1

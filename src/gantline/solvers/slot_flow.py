@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gantline.core.arrays import Ints
-from gantline.core.jit import compiled, kernel
+from gantline.core.fresh import flags, ints
+from gantline.core.jit import compiled_from_zero as compiled
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.sorted_search import first_above, first_not_below
 
 FAR = np.int64(2**62)
@@ -32,11 +34,8 @@ def solve_slots(times: Ints, release: Ints, offset: Ints, price: Ints, depth: In
     types, levels = price.shape
     jobs = times.shape[1]
     sink = types * levels
-    used = np.zeros(sink, np.int64)
-    excess = np.zeros(sink + 1, np.int64)
-    first = np.full(sink, -1, np.int64)
-    after = np.full(jobs, -1, np.int64)
-    before = np.full(jobs, -1, np.int64)
+    used, excess = ints(sink, 0), ints(sink + 1, 0)
+    first, after, before = ints(sink, -1), ints(jobs, -1), ints(jobs, -1)
 
     open_levels(release, offset, price, depth)
     for j in range(jobs):
@@ -57,10 +56,8 @@ def solve_slots(times: Ints, release: Ints, offset: Ints, price: Ints, depth: In
     for t in range(types):
         deepen(t, release, offset, price, depth, used)
 
-    distance = np.empty(sink + 1, np.int64)
-    seen = np.zeros(sink + 1, np.bool_)
-    from_node = np.full(sink + 1, -1, np.int64)
-    by_job = np.full(sink + 1, -1, np.int64)
+    distance, seen = ints(sink + 1, 0), flags(sink + 1)
+    from_node, by_job = ints(sink + 1, -1), ints(sink + 1, -1)
     repairs = 0
     while True:
         target = search(times, release, offset, price, depth, used, excess, first, after, distance, seen, from_node, by_job)

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gantline.core.arrays import Ints
-from gantline.core.jit import compiled, kernel
+from gantline.core.fresh import ints
+from gantline.core.jit import compiled_from_zero as compiled
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.sorted_search import first_above
 from gantline.solvers.components import members, strong_components
 from gantline.solvers.slot_flow import FAR, FORBIDDEN
@@ -28,14 +30,15 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
     choices, start = tight_classes(times, price, depth)
     if choices.size == jobs:
         return
-    base = np.zeros(types + 1, np.int64)
+    base, classes = ints(types + 1, 0), 0
     for t in range(types):
-        base[t + 1] = base[t] + depth[t]
-    listed = np.empty(base[types], np.int64)
+        classes += depth[t]
+        base[t + 1] = classes
+    listed = ints(classes, 0)
     for t in range(types):
         for k in range(depth[t]):  # a loop compiles in a fraction of the time that slices take
             listed[base[t] + k] = price[t, k]
-    at, used = np.empty(jobs, np.int64), np.zeros(listed.size, np.int64)
+    at, used = ints(jobs, 0), ints(listed.size, 0)
     for j in range(jobs):
         at[j] = base[place[j] // levels] + place[j] % levels
         used[at[j]] += 1
@@ -43,17 +46,17 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
     first, heads = free_arcs(choices, start, at, listed, last, following)
     component = strong_components(first, heads)
     begins, by_component = members(component)
-    shared, most = np.empty(begins.size - 1, np.int64), 0
+    shared, most = ints(begins.size - 1, 0), 0
     for k in range(shared.size):
         shared[k] = begins[k + 1] - begins[k]
         most = max(most, shared[k])
     if most == 1:
         return
-    moves = np.zeros((listed.size + 1, listed.size + 1), np.int32)
+    moves = no_moves(listed.size + 1)
     for j in range(jobs):
         count_moves(moves, choices, start, j, at[j], 1)
 
-    path = np.empty(listed.size + 1, np.int64)
+    path = ints(listed.size + 1, 0)
     ended = 0  # how far down the last job with a choice came on its list
     previous = -1
     for j in range(jobs):
@@ -78,6 +81,16 @@ def settle(times: Ints, release: Ints, offset: Ints, price: Ints, depth: Ints, p
         place[j] = t * levels + at[j] - base[t]
 
 
+@compiled
+def no_moves(classes: int) -> Counts:
+    """A table of moves from class to class, all zero."""
+    moves = np.empty((classes, classes), np.int32)
+    for a in range(classes):
+        for b in range(classes):
+            moves[a, b] = 0
+    return moves
+
+
 @kernel
 def equal_jobs(times: Ints, one: int, other: int) -> bool:
     """Whether two jobs take the same time everywhere."""
@@ -92,13 +105,12 @@ def tight_classes(times: Ints, price: Ints, depth: Ints) -> tuple[Ints, Ints]:
     """Per job the classes in which it is cheapest under the prices, deepest position first, then by type."""
     types, jobs = price.shape[0], times.shape[1]
     deepest = 0
-    base = np.zeros(types, np.int64)
+    base = ints(types, 0)
     for t in range(types):
         deepest = max(deepest, depth[t])
         if t > 0:
             base[t] = base[t - 1] + depth[t - 1]
-    start = np.zeros(jobs + 1, np.int64)
-    found = np.empty(4 * jobs + 4, np.int64)
+    start, found = ints(jobs + 1, 0), ints(4 * jobs + 4, 0)
     size = 0
     for j in range(jobs):
         best, equals, only = FAR, 0, -1
@@ -112,7 +124,10 @@ def tight_classes(times: Ints, price: Ints, depth: Ints) -> tuple[Ints, Ints]:
                 elif cost == best:
                     equals += 1
         if size + equals > found.size:
-            found = np.concatenate((found, np.empty(size + equals, np.int64)))
+            longer = ints(found.size + size + equals, 0)
+            for s in range(size):
+                longer[s] = found[s]
+            found = longer
         if equals == 1:
             found[size] = only
             size += 1
@@ -137,7 +152,7 @@ def count_moves(moves: Counts, choices: Ints, start: Ints, j: int, here: int, si
 @compiled
 def marginal_prices(release: Ints, offset: Ints, base: Ints, used: Ints) -> tuple[Ints, Ints]:
     """Per class the release time of its last machine in use, and of the next one."""
-    last, following = np.full(used.size, -FAR), np.full(used.size, FAR)
+    last, following = ints(used.size, -FAR), ints(used.size, FAR)
     for t in range(base.size - 1):
         for c in range(base[t], base[t + 1]):
             if used[c] > 0:
@@ -151,7 +166,7 @@ def marginal_prices(release: Ints, offset: Ints, base: Ints, used: Ints) -> tupl
 def free_arcs(choices: Ints, start: Ints, at: Ints, listed: Ints, last: Ints, following: Ints) -> tuple[Ints, Ints]:
     """The arcs along which a unit can go at no cost, by node: ``heads[first[v]:first[v + 1]]``; the sink comes last."""
     sink = listed.size
-    first = np.zeros(sink + 2, np.int64)
+    first = ints(sink + 2, 0)
     for j in range(at.size):
         first[at[j] + 1] += start[j + 1] - start[j] - 1
     for c in range(sink):
@@ -159,8 +174,8 @@ def free_arcs(choices: Ints, start: Ints, at: Ints, listed: Ints, last: Ints, fo
         first[sink + 1] += listed[c] == last[c]
     for k in range(1, first.size):
         first[k] += first[k - 1]
-    heads = np.empty(first[-1], np.int64)
-    end = first[:-1].copy()
+    heads = ints(first[sink + 1], 0)
+    end = first.copy()
     for j in range(at.size):
         for s in range(start[j], start[j + 1]):
             if choices[s] != at[j]:
@@ -180,9 +195,10 @@ def free_arcs(choices: Ints, start: Ints, at: Ints, listed: Ints, last: Ints, fo
 def find_path(moves: Counts, listed: Ints, last: Ints, following: Ints, within: Ints, source: int, target: int, path: Ints) -> bool:
     """Whether one unit can go from source to target at no cost; ``path[node]`` is then the node before."""
     sink = listed.size
-    path[within] = -1
+    for node in within:
+        path[node] = -1
     path[source] = source
-    queue = np.empty(within.size, np.int64)
+    queue = ints(within.size, 0)
     queue[0] = source
     head, tail = 0, 1
     while head < tail:

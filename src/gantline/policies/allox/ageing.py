@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from math import inf
 
-import numpy as np
-
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.core.jit import compiled, kernel
-from gantline.policies.allox.fill import fits
+from gantline.core.fresh import ints
+from gantline.core.jit import compiled_from_zero as compiled
+from gantline.core.jit import kernel_from_zero as kernel
+from gantline.policies.allox.fill import fits, take
 from gantline.solvers.slot_flow import FAR, FORBIDDEN
 
 
@@ -71,7 +71,7 @@ def serve_aged(
     Changes ``release``, ``idle`` and ``free`` to what is left for the others: reserved machines are neither idle nor
     free before the aged job would end on them.
     """
-    found, chosen = np.empty(machine_kind.size, np.int64), np.empty(machine_kind.size, np.int64)
+    found, chosen = ints(machine_kind.size, 0), ints(machine_kind.size, 0)
     for j in aged:
         best_end, best_kind = FAR, -1
         for kind in range(times.shape[0]):
@@ -87,11 +87,11 @@ def serve_aged(
                     chosen[i] = found[i]
         if best_kind < 0:
             continue
-        mine = chosen[: width[best_kind, j]]
         ready_now = fits(need[j, best_kind], free)
-        for m in mine:
+        for i in range(width[best_kind, j]):
+            m = chosen[i]
             ready_now = ready_now and idle[m]
             release[m], idle[m] = best_end, False
         if ready_now:
             started[j] = best_kind
-        free -= need[j, best_kind]
+        take(need[j, best_kind], free)

@@ -1,7 +1,8 @@
-"""A whole decision of AlloX in one compiled call, for jobs of one machine that find a node at once.
+"""A whole decision of AlloX in one compiled call.
 
-The same steps as by way of `Instant` and `allox.decide`, which is the way for everything else: gangs, preemption, short runs for estimates,
-and decisions in which somebody finds no node. Most decisions are small, and what they cost is going back and forth between steps.
+The same steps as by way of `Instant` and `allox.decide`, which is the way for everything else: preemption, short runs for estimates, and
+decisions in which somebody finds no node. Most decisions are small, and what they cost is going back and forth between steps. What
+is compiled here is not compiled again for the steps, unless a run needs them.
 """
 
 from __future__ import annotations
@@ -11,19 +12,27 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import compiled, kernel
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.fresh import float_table, floats, int_table, ints
+from gantline.core.jit import compiled_from_zero as compiled
+from gantline.core.jit import kernel_from_zero as kernel
+from gantline.core.phases import PENDING
 from gantline.core.snapshot import Snapshot
 from gantline.policies.allox import gather, machines
-from gantline.policies.allox.allox import stands
+from gantline.policies.allox.allox import Decision, Machines, Waiting, stands
+from gantline.policies.allox.behind import behind_gangs
 from gantline.policies.allox.event import any_set, decide_columns
-from gantline.policies.allox.seats import first_unseated
+from gantline.policies.allox.seats import first_unseated, seat
 from gantline.policies.allox.state import Parts, State, pack, recall, remember, unpack
 from gantline.policies.allox.ticks import FINE, TICKS, count_ticks
 
 #: what comes of it: not in this way; nobody can start; somebody may
 _OTHERWISE, _NOBODY, _DECIDED = 0, 1, 2
-Decided = tuple[int, Ints, Ints, int, bool, Parts]
+#: columns of `offers`, what starting a job on a kind of machine would mean; cores and memory of all types follow
+_SECONDS, _WIDTH, _OPTION, _STARTS, _NEEDS = range(5)
+#: rows of `slots`, what there is of machines
+_KIND, _RELEASE, _IDLE, _SLOT_ROWS = range(4)
+Decided = tuple[int, Ints, Ints, int, bool, Parts, Floats, Floats, Floats]
 
 
 class Answer(NamedTuple):
@@ -36,17 +45,46 @@ class Answer(NamedTuple):
     state: State | None  # what makes the next matching quick
 
 
-def answer_at_once(snapshot: Snapshot, weight: Floats, alpha: float, age: float, state: State | None) -> Answer | None:
+class Manner(NamedTuple):
+    """How AlloX is told to decide; see `policy.AlloX`."""
+
+    alpha: float
+    age: float
+    patience: float
+    fill: bool
+
+
+def answer_at_once(snapshot: Snapshot, weight: Floats, manner: Manner, state: State | None) -> Answer | None:
     """The decision; None: it has to be made step by step. `weight` says how much users count, where it is above zero."""
     jobs, types = snapshot.jobs, len(snapshot.cluster.types)
     (F, I), options, (NF, NI, _) = jobs.matrices(), snapshot.options, snapshot.cluster.matrices()
-    known = unpack(state, 2 * types)
-    how, job, option, competing, steady, parts = decide_at_once(
-        F, I, options.F, options.I, NF, NI, _measured(snapshot), jobs.rows, snapshot.now, types, weight, alpha, age, *known
-    )
+    how, job, option, competing, steady, parts, offers, slots, free = decide_at_once(
+        F, I, options.F, options.I, NF, NI, _measured(snapshot), jobs.rows, snapshot.now, types, weight, manner.alpha, manner.age,
+        manner.patience, *unpack(state, 2 * types),
+    )  # fmt: skip
     if how == _OTHERWISE:
         return None
+    if manner.fill and len(offers):
+        more, ways = _behind(offers.reshape(competing, 2 * types, -1), slots, free, snapshot.now)
+        if len(more):
+            waiting = np.flatnonzero(jobs.phase == PENDING)
+            job, option = np.concatenate((job, waiting[more])), np.concatenate((option, ways))
+            starts = slice(len(jobs) - len(waiting), None)
+            if first_unseated(options.F, options.I, NF, NI, I[c.OPTION_FIRST][job[starts]] + option[starts]) >= 0:
+                return None
     return Answer(job, option, competing, steady, state if how == _NOBODY else pack(parts))
+
+
+def _behind(offers: Floats, slots: Floats, free: Floats, now: float) -> tuple[Ints, Ints]:
+    """Jobs that start on machines that gangs wait for, by number among those who compete, and their options."""
+    nothing = np.empty(0)
+    time, width, gain = offers[..., _SECONDS], offers[..., _WIDTH].astype(np.int64), offers[..., :0]
+    named = np.arange(len(offers))
+    waiting = Waiting(named, named, nothing, time, gain, offers[..., _NEEDS:], width)
+    jobs, kinds = np.nonzero(offers[..., _STARTS])
+    there = Machines(slots[_KIND].astype(np.int64), slots[_RELEASE], slots[_IDLE] == 1.0, free)
+    more, kinds = behind_gangs(waiting, there, Decision(jobs, kinds, nothing, 0), now)
+    return more, offers[more, kinds, _OPTION].astype(np.int64)
 
 
 def _measured(snapshot: Snapshot) -> Floats:
@@ -71,20 +109,22 @@ def decide_at_once(
     given: Floats,
     alpha: float,
     age: float,
+    patience: float,
     price: Ints,
     depth: Ints,
     jobs: Ints,
     kinds: Ints,
     positions: Ints,
 ) -> Decided:
-    """How it went, the positions and options of those who stay or start, how many compete, whether it is steady, and the solver's state."""
-    everybody = np.empty(I.shape[1], np.int64)
+    """How it went, the positions and options of those who stay or start, how many compete, whether it is steady, the solver's state.
+
+    And where a gang is left waiting: what every job could have, of which machines, and what is free besides; else nothing.
+    """
+    everybody = ints(I.shape[1], 0)
     for row in range(everybody.size):
         everybody[row] = row
     stay, stay_option, compete = gather.split(I, everybody, False)
-    unknown = price, depth, jobs, kinds, positions
-    if any_gangs(I, OI, compete):
-        return _OTHERWISE, stay, stay_option, compete.size, False, unknown
+    unknown, nothing = (price, depth, jobs, kinds, positions), float_table(0, 0, 0.0)
     mine, theirs = believed_speeds(measured, compete), believed_speeds(measured, stay)
     capacity, free, _ = gather.pool(I, OF, OI, NF, NI, stay, given.size, types)
     owner, arrival, weight = gather.owners(F, I, everybody, compete, given.size)
@@ -93,9 +133,9 @@ def decide_at_once(
     way, seconds, gain, further, width = machines.by_kind(owner, job, kind, time, need, capacity)
     ticks, until, fault, _ = count_ticks(seconds, release)
     if fault != FINE or not all_above_zero(time):
-        return _OTHERWISE, stay, stay_option, compete.size, False, unknown
+        return _OTHERWISE, stay, stay_option, compete.size, False, unknown, nothing, nothing, free
     if not any_set(idle):
-        return _NOBODY, stay, stay_option, compete.size, True, unknown
+        return _NOBODY, stay, stay_option, compete.size, True, unknown, nothing, nothing, free
     for u in range(given.size):
         weight[u] = given[u] if given[u] > 0.0 else weight[u]
     score, further_free = machines.scores(I, OF, OI, stay, given.size, capacity, theirs), beyond(free, types)
@@ -103,10 +143,10 @@ def decide_at_once(
     prices, depths, place = recall(price, depth, jobs, kinds, positions, named)
     started, _, _ = decide_columns(
         int(np.rint(now * TICKS)), owner, ticks, turned(width), further, gain, score, weight, alpha,
-        older_than(arrival, now, age), machine, until, idle, further_free, prices, depths, place,
+        older_than(arrival, width, now, age, patience), machine, until, idle, further_free, prices, depths, place,
     )  # fmt: skip
-    begins, begin_kinds, rows, count = np.empty_like(compete), np.empty_like(compete), np.empty_like(compete), stay.size
-    all_jobs, all_options = np.empty_like(everybody), np.empty_like(everybody)
+    begins, begin_kinds, rows, count = ints(compete.size, 0), ints(compete.size, 0), ints(compete.size, 0), stay.size
+    all_jobs, all_options = ints(everybody.size, 0), ints(everybody.size, 0)
     for i in range(stay.size):
         all_jobs[i], all_options[i] = stay[i], stay_option[i]
     for j in range(compete.size):
@@ -116,20 +156,48 @@ def decide_at_once(
             begins[i], begin_kinds[i], rows[i] = j, started[j], I[c.OPTION_FIRST, compete[j]] + chosen
             count += 1
     new = count - stay.size
-    if first_unseated(OF, OI, NF, NI, rows[:new]) >= 0:
-        return _OTHERWISE, stay, stay_option, compete.size, False, unknown
+    if seat(OF, OI, NF.copy(), NI.copy(), rows[:new], ints(NI.shape[1] + 1, 0), ints(NI.shape[1] + 1, 0)) >= 0:
+        return _OTHERWISE, stay, stay_option, compete.size, False, unknown, nothing, nothing, free
     steady = stands(seconds, width, further, machine, idle, further_free, begins[:new], begin_kinds[:new])
-    return _DECIDED, all_jobs[:count], all_options[:count], compete.size, steady, remember(named, prices, depths, place)
+    offers, slots = nothing, nothing
+    if not steady and any_gangs(width, started):
+        offers, slots = offered(way, option, seconds, width, further, started), listed(machine, release, idle)
+    parts = remember(named, prices, depths, place)
+    return _DECIDED, all_jobs[:count], all_options[:count], compete.size, steady, parts, offers, slots, further_free
 
 
 @kernel
-def any_gangs(I: Ints, OI: Ints, rows: Ints) -> bool:
-    """Whether one of the rows may take several devices at once."""
-    for row in rows:
-        for option in range(I[c.OPTION_FIRST, row], I[c.OPTION_FIRST, row] + I[c.OPTION_COUNT, row]):
-            if OI[c.O_GPUS, option] > 1:
-                return True
-    return False
+def any_gangs(width: Ints, started: Ints) -> bool:
+    """Whether one that does not start may take several machines at once."""
+    gangs = 0
+    for j in range(started.size):
+        for k in range(width.shape[1]):
+            gangs += started[j] < 0 and width[j, k] > 1
+    return gangs > 0
+
+
+@compiled
+def offered(way: Ints, option: Ints, seconds: Floats, width: Ints, further: Floats, started: Ints) -> Floats:
+    """By job, then by kind of machine, what it would take, and whether it starts so."""
+    jobs, kinds = way.shape
+    offers = float_table(jobs * kinds, _NEEDS + kinds, 0.0)
+    for j in range(jobs):
+        for k in range(kinds):
+            at = j * kinds + k
+            offers[at, _SECONDS], offers[at, _WIDTH], offers[at, _STARTS] = seconds[j, k], width[j, k], started[j] == k
+            offers[at, _OPTION] = option[way[j, k]] if way[j, k] >= 0 else -1
+            for r in range(kinds):
+                offers[at, _NEEDS + r] = further[j, k, r]
+    return offers
+
+
+@compiled
+def listed(machine: Ints, release: Floats, idle: Bools) -> Floats:
+    """Kind, release and idleness of every machine as one table."""
+    slots = float_table(_SLOT_ROWS, machine.size, 0.0)
+    for m in range(machine.size):
+        slots[_KIND, m], slots[_RELEASE, m], slots[_IDLE, m] = machine[m], release[m], idle[m]
+    return slots
 
 
 @kernel
@@ -144,7 +212,7 @@ def all_above_zero(values: Floats) -> bool:
 @compiled
 def believed_speeds(measured: Floats, rows: Ints) -> Floats:
     """Of these rows; one where nothing was measured."""
-    speed = np.ones((measured.shape[0], rows.size))
+    speed = float_table(measured.shape[0], rows.size, 1.0)
     for t in range(measured.shape[0]):
         for i in range(rows.size):
             if not np.isnan(measured[t, rows[i]]):
@@ -153,11 +221,14 @@ def believed_speeds(measured: Floats, rows: Ints) -> Floats:
 
 
 @compiled
-def older_than(arrival: Floats, now: float, age: float) -> Ints:
-    """Who has waited that long, in order of arrival."""
-    found, count = np.empty(arrival.size, np.int64), 0
+def older_than(arrival: Floats, width: Ints, now: float, age: float, patience: float) -> Ints:
+    """Who has waited that long, in order of arrival; gangs need not wait longer than `patience`."""
+    found, count = ints(arrival.size, 0), 0
     for j in range(arrival.size):
-        if now - arrival[j] >= age:
+        widest = 1
+        for k in range(width.shape[1]):
+            widest = max(widest, width[j, k])
+        if now - arrival[j] >= (age if widest == 1 else min(age, patience)):
             found[count] = j
             count += 1
     return found[:count]
@@ -167,7 +238,7 @@ def older_than(arrival: Floats, now: float, age: float) -> Ints:
 @compiled
 def beyond(values: Floats, first: int) -> Floats:
     """All from this one on."""
-    found = np.empty(values.size - first)
+    found = floats(values.size - first, 0.0)
     for i in range(found.size):
         found[i] = values[first + i]
     return found
@@ -176,7 +247,7 @@ def beyond(values: Floats, first: int) -> Floats:
 @compiled
 def picked(values: Ints, places: Ints) -> Ints:
     """The values at these places."""
-    found = np.empty(places.size, np.int64)
+    found = ints(places.size, 0)
     for i in range(places.size):
         found[i] = values[places[i]]
     return found
@@ -185,7 +256,7 @@ def picked(values: Ints, places: Ints) -> Ints:
 @compiled
 def turned(matrix: Ints) -> Ints:
     """Rows become columns."""
-    found = np.empty((matrix.shape[1], matrix.shape[0]), np.int64)
+    found = int_table(matrix.shape[1], matrix.shape[0], 0)
     for i in range(matrix.shape[0]):
         for j in range(matrix.shape[1]):
             found[j, i] = matrix[i, j]

@@ -11,12 +11,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.jit import compiled, kernel
+from gantline.core.fresh import flags, int_table, ints
+from gantline.core.jit import compiled_from_zero as compiled
+from gantline.core.jit import kernel_from_zero as kernel
+from gantline.core.stable_order import stable_order
 from gantline.policies.allox.ageing import serve_aged
-from gantline.policies.allox.fill import fits
+from gantline.policies.allox.fill import fits, take
 from gantline.policies.allox.sequence import sequence
 from gantline.policies.allox.users import let_in
 from gantline.solvers.slot_flow import FORBIDDEN, solve_slots
@@ -52,7 +53,7 @@ def decide_columns(
     for m in range(release.size):
         if idle[m] or release[m] < now:
             release[m] = now
-    started = np.full(owner.size, -1, np.int64)
+    started = ints(owner.size, -1)
     serve_aged(aged, times, width, need, machine_kind, release, idle, free, started)
     for j in aged:
         if started[j] >= 0:
@@ -91,12 +92,11 @@ def start_matched(
     Rows are waiting jobs in order of arrival; rows with ``started[j] != -1`` take no part. Changes ``score``,
     ``release``, ``idle``, ``free``, and the solver's ``price``, ``depth`` and ``place``. Returns how many it solved.
     """
-    active = np.zeros(score.size, np.bool_)
+    active = flags(score.size)
     for j in range(owner.size):
         if started[j] == -1:
             active[owner[j]] = True
-    tried = np.zeros(score.size, np.bool_)
-    blocked = np.zeros(owner.size, np.bool_)
+    tried, blocked = flags(score.size), flags(owner.size)
     failed = False
     solved = 0
     while any_set(idle):
@@ -155,8 +155,7 @@ def same(one: Bools, other: Bools) -> bool:
 @compiled
 def rows_of(chosen: Bools, owner: Ints, started: Ints) -> Ints:
     """The jobs of the chosen users that take part."""
-    rows = np.empty(owner.size, np.int64)
-    count = 0
+    rows, count = ints(owner.size, 0), 0
     for j in range(owner.size):
         if started[j] == -1 and chosen[owner[j]]:
             rows[count] = j
@@ -192,12 +191,12 @@ def start_heads(
     """
     types = times.shape[0]
     by_release, offset = sort_machines(machine_kind, release, idle, types)
-    weighed = np.empty((types, rows.size), np.int64)
+    weighed = int_table(types, rows.size, 0)
     for i in range(rows.size):
         for t in range(types):
             time = times[t, rows[i]]
             weighed[t, i] = FORBIDDEN if time == FORBIDDEN else time * width[t, rows[i]]
-    mine, free_at = np.empty(rows.size, np.int64), np.empty(release.size, np.int64)
+    mine, free_at = ints(rows.size, 0), ints(release.size, 0)
     for i in range(rows.size):
         mine[i], blocked[rows[i]] = place[rows[i]], False
     for i in range(release.size):
@@ -228,7 +227,7 @@ def start_heads(
         kind = machine_kind[m]
         started[j] = kind
         score[owner[j]] += gain[j, kind]
-        free -= need[j, kind]
+        take(need[j, kind], free)
         occupy(m, kind, width[kind, j], now + times[kind, j], machine_kind, release, idle)
         count += 1
         if not all_heads:
@@ -238,17 +237,16 @@ def start_heads(
 @compiled
 def sort_machines(machine_kind: Ints, release: Ints, idle: Bools, types: int) -> tuple[Ints, Ints]:
     """Machines by type, then release time, then idle ones before those overdue, then number; and where each type begins."""
-    key = np.empty(release.size, np.int64)
+    key, order, by_release = ints(release.size, 0), ints(release.size, 0), ints(release.size, 0)
     for m in range(release.size):
         key[m] = 2 * release[m] + (not idle[m])
-    order = np.argsort(key, kind="mergesort")
-    offset = np.zeros(types + 1, np.int64)
+    stable_order(key, 0, key.size, order, by_release)
+    offset = ints(types + 1, 0)
     for kind in machine_kind:
         offset[kind + 1] += 1
     for kind in range(types):
         offset[kind + 1] += offset[kind]
     end = offset.copy()
-    by_release = np.empty(order.size, np.int64)
     for m in order:
         by_release[end[machine_kind[m]]] = m
         end[machine_kind[m]] += 1

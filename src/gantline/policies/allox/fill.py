@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.jit import compiled
+from gantline.core.jit import compiled, kernel
 from gantline.policies.allox.shares import dominant_share
 
 
@@ -23,13 +23,20 @@ class FillMisfit(IntEnum):
     STOP = 2  # nobody starts anything more (DRF's algorithm box; IRFsim)
 
 
-@compiled
+@kernel
 def fits(need: Floats, free: Floats) -> bool:
     """Whether every resource suffices, with room for rounding."""
     lacking = 0
     for r in range(free.size):
         lacking += need[r] > free[r] + 1e-9
     return lacking == 0
+
+
+@kernel
+def take(need: Floats, free: Floats) -> None:
+    """Leave so much less of every resource."""
+    for r in range(free.size):
+        free[r] -= need[r]
 
 
 @compiled

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import compiled, kernel
+from gantline.core.fresh import flags, float_table, floats, int_table, ints
+from gantline.core.jit import compiled_from_zero as compiled
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.policies.allox.gather import believed, need_of, remaining
 
 
@@ -25,19 +27,19 @@ def machines(
     ``stay`` are the rows that keep what they hold.
     """
     kinds = 2 * types
-    unit, wanted = np.zeros(kinds), np.zeros(kinds, np.int64)
+    unit, wanted = floats(kinds, 0.0), ints(kinds, 0)
     for w in range(way_kind.size):
         kind = way_kind[w]
         unit[kind] = max(unit[kind], way_need[w, types + kind // 2])
         wanted[kind] += max(1, int(way_need[w, kind // 2]))
-    need = np.empty(3 * types)
+    need = floats(3 * types, 0.0)
     busy = 0
     for row in stay:
         if I[c.OPTION, row] >= 0:
             kind = need_of(OF, OI, I[c.OPTION, row], types, need)
             unit[kind] = max(unit[kind], need[types + kind // 2])
             busy += max(1, int(need[kind // 2]))
-    idle = np.zeros(kinds, np.int64)
+    idle = ints(kinds, 0)
     for node in range(NI.shape[1]):
         if NI[c.N_UP, node] == 1:
             kind = 2 * NI[c.N_TYPE, node]
@@ -49,7 +51,7 @@ def machines(
     for kind in range(kinds):
         idle[kind] = min(idle[kind], wanted[kind])
         count += idle[kind]
-    found, release, free = np.empty(count, np.int64), np.full(count, now), np.zeros(count, np.bool_)
+    found, release, free = ints(count, 0), floats(count, now), flags(count)
     at = 0
     for kind in range(kinds):
         for _ in range(idle[kind]):
@@ -77,10 +79,14 @@ def by_kind(owner: Ints, job: Ints, kind: Ints, time: Floats, need: Floats, capa
     devices counts.
     """
     types = capacity.size // 3
-    shape = (owner.size, 2 * types)
-    way, seconds, gain = np.full(shape, -1, np.int64), np.full(shape, np.inf), np.zeros(shape)
-    further, width = np.zeros((owner.size, 2 * types, 2 * types)), np.ones(shape, np.int64)
-    fastest = np.full(owner.size, -1, np.int64)
+    jobs, kinds = owner.size, 2 * types
+    way, width = int_table(jobs, kinds, -1), int_table(jobs, kinds, 1)
+    seconds, gain = float_table(jobs, kinds, np.inf), float_table(jobs, kinds, 0.0)
+    further, fastest = np.empty((jobs, kinds, kinds)), ints(jobs, -1)
+    for j in range(jobs):
+        for k in range(kinds):
+            for r in range(kinds):
+                further[j, k, r] = 0.0
     for w in range(job.size):
         j, k = job[w], kind[w]
         devices = max(1, int(need[w, k // 2]))
@@ -124,7 +130,7 @@ def dominant(need: Floats, capacity: Floats) -> float:
 def scores(I: Ints, OF: Floats, OI: Ints, stay: Ints, users: int, capacity: Floats, speed: Floats) -> Floats:
     """What the running jobs of each user add up to: of each the same gain, in the way that it runs."""
     types = capacity.size // 3
-    score, need = np.zeros(users), np.empty(3 * types)
+    score, need = floats(users, 0.0), floats(3 * types, 0.0)
     for i in range(stay.size):
         row = stay[i]
         option = I[c.OPTION, row]

@@ -8,8 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.jit import compiled
+from gantline.core.fresh import int_table, ints
+from gantline.core.jit import compiled_from_zero as compiled
 from gantline.core.sorted_search import first_not_below
+from gantline.core.stable_order import stable_order
 
 State = dict[str, Ints]
 Parts = tuple[Ints, Ints, Ints, Ints, Ints]
@@ -34,12 +36,12 @@ def recall(price: Ints, depth: Ints, jobs: Ints, kind: Ints, position: Ints, nam
     types, known_levels = price.shape
     levels = max(names.size, 1)
     kept = min(levels, known_levels)
-    prices, depths = np.zeros((types, levels), np.int64), np.zeros(types, np.int64)
+    prices, depths = int_table(types, levels, 0), ints(types, 0)
     for t in range(types):
         depths[t] = min(depth[t], kept)
         for k in range(kept):
             prices[t, k] = price[t, k]
-    place = np.full(names.size, -1, np.int64)
+    place = ints(names.size, -1)
     for j in range(names.size):
         i = first_not_below(jobs, 0, jobs.size, names[j])
         if i < jobs.size and jobs[i] == names[j] and position[i] <= kept:
@@ -55,15 +57,19 @@ def remember(names: Ints, price: Ints, depth: Ints, place: Ints) -> Parts:
         count += place[j] >= 0
     for t in range(depth.size):
         deepest = max(deepest, depth[t])
-    placed, named = np.empty(count, np.int64), np.empty(count, np.int64)
+    placed, named, order = ints(count, 0), ints(count, 0), ints(count, 0)
     at = 0
     for j in range(place.size):
         if place[j] >= 0:
             placed[at], named[at] = j, names[j]
             at += 1
-    order = np.argsort(named, kind="mergesort")
-    jobs, kind, position = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    jobs, kind, position = ints(count, 0), ints(count, 0), ints(count, 0)
+    stable_order(named, 0, count, order, jobs)
     for i in range(count):
         j = placed[order[i]]
         jobs[i], kind[i], position[i] = names[j], place[j] // price.shape[1], place[j] % price.shape[1] + 1
-    return price[:, :deepest].copy(), depth, jobs, kind, position
+    kept = int_table(depth.size, deepest, 0)
+    for t in range(depth.size):
+        for k in range(deepest):
+            kept[t, k] = price[t, k]
+    return kept, depth, jobs, kind, position
