@@ -45,26 +45,19 @@ class Answer(NamedTuple):
     state: State | None  # what makes the next matching quick
 
 
-class Manner(NamedTuple):
-    """How AlloX is told to decide; see `policy.AlloX`."""
-
-    alpha: float
-    age: float
-    patience: float
-    fill: bool
-
-
-def answer_at_once(snapshot: Snapshot, weight: Floats, manner: Manner, state: State | None) -> Answer | None:
+def answer_at_once(
+    snapshot: Snapshot, weight: Floats, alpha: float, age: float, patience: float, fill: bool, state: State | None
+) -> Answer | None:
     """The decision; None: it has to be made step by step. `weight` says how much users count, where it is above zero."""
     jobs, types = snapshot.jobs, len(snapshot.cluster.types)
     (F, I), options, (NF, NI, _) = jobs.matrices(), snapshot.options, snapshot.cluster.matrices()
     how, job, option, competing, steady, parts, offers, slots, free = decide_at_once(
-        F, I, options.F, options.I, NF, NI, _measured(snapshot), jobs.rows, snapshot.now, types, weight, manner.alpha, manner.age,
-        manner.patience, *unpack(state, 2 * types),
+        F, I, options.F, options.I, NF, NI, _measured(snapshot), jobs.rows, snapshot.now, types, weight, alpha, age,
+        patience, *unpack(state, 2 * types),
     )  # fmt: skip
     if how == _OTHERWISE:
         return None
-    if manner.fill and len(offers):
+    if fill and len(offers):
         more, ways = _behind(offers.reshape(competing, 2 * types, -1), slots, free, snapshot.now)
         if len(more):
             waiting = np.flatnonzero(jobs.phase == PENDING)

@@ -15,7 +15,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.allox.ageing import check_age, next_ageing
 from gantline.policies.allox.allox import decide, nothing_hangs
-from gantline.policies.allox.at_once import Answer, Manner, answer_at_once
+from gantline.policies.allox.at_once import Answer, answer_at_once
 from gantline.policies.allox.behind import behind_gangs
 from gantline.policies.allox.instant import Instant
 from gantline.policies.allox.profiling import Samples, check_profile
@@ -67,7 +67,7 @@ class AlloX(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
         if not (self.preemptive or self.profile):
             weight = weights_of(snapshot.users, read_weights(self.weights))
-            found = answer_at_once(snapshot, weight, Manner(self.alpha, self.age, self.patience, self.fill), snapshot.memory)
+            found = answer_at_once(snapshot, weight, self.alpha, self.age, self.patience, self.fill, snapshot.memory)
             if found is not None:
                 return self._plan(snapshot, found)
         return self._step_by_step(snapshot)
