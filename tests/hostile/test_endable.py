@@ -97,6 +97,18 @@ def test_the_check_of_a_policy_that_never_answers_ends(tmp_path: Path) -> None:
     assert {finding.rule: finding.result for finding in report.findings}["feasible"] == "unseen"
 
 
+@pytest.mark.parametrize("word", ["linear(self)", "needs(self)"])
+def test_the_check_of_a_policy_that_never_says_what_it_is_ends(word: str, tmp_path: Path) -> None:
+    mark = "    @property\n" if "needs" in word else ""
+    key = "    def key(self, snapshot):\n        return snapshot.jobs.arrival\n"
+    lines = f"from gantline import OrderPolicy\nclass Mute(OrderPolicy):\n{key}{mark}    def {word}:\n        while True: pass\n"
+    (tmp_path / "mute.py").write_text(lines)
+    report = check_policy(load_policy(str(tmp_path / "mute.py")), budget=0.02)
+    found = {finding.rule: finding for finding in report.findings}
+    assert "policy 'Mute': the policy was interrupted after 0.02 s" in found["in time"].told
+    assert {finding.result for rule, finding in found.items() if rule not in ("in time", "answers")} == {"unseen"}
+
+
 @pytest.mark.parametrize("fault", ["raise SystemExit", "raise GeneratorExit", "return Plan.rank(None)"])
 def test_the_check_of_a_policy_that_goes_wrong_is_whole(fault: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(

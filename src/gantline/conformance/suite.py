@@ -197,7 +197,6 @@ def _tell_story(case: _Case, scenario: Scenario) -> None:
             case.breach("answers", f"in the story '{scenario.name}': {run.incidents[0]}")
         if run.summary["lost_turns"] == run.summary["decisions"]:  # nothing that could be compared
             return
-        case.answers = True
         if case.same_when_watched:  # if it goes the same way through orders and reports, that settles two rules at once
             second, again = case.watch(scenario, executor="acknowledged")
         if not case.same_when_watched or not _same((first, run), (second, again)):
@@ -211,6 +210,7 @@ def _tell_story(case: _Case, scenario: Scenario) -> None:
     except GantlineError as error:
         case.breach("answers", f"in the story '{scenario.name}': {error}")
         return
+    case.answers = True
     if not _same((first, run), (second, again)):
         case.breach("deterministic", f"the story '{scenario.name}' went differently the second time")
     left = plain.jobs.filter(~plain.jobs["state"].is_in(list(_ENDED)))

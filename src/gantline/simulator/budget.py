@@ -31,8 +31,7 @@ DEFAULT_BUDGET = 60.0  # seconds, for policies that are not part of this package
 
 def guard_of(policy: Policy, budget: float | None) -> Guard[Answer] | None:
     """What bounds the turns of a policy; None: nothing, because it is ours and nobody asked for it."""
-    ours = type(getattr(policy, "inner", policy)).__module__.startswith("gantline.")  # one under observation is what it holds
-    if ours:
+    if _kind(policy).__module__.startswith("gantline."):
         return within(budget) if budget is not None and budget < float("inf") else None
     return _Apart(within(DEFAULT_BUDGET if budget is None else budget))
 
@@ -49,9 +48,18 @@ def introduced(policy: Policy, guard: Guard[Any] | None, settle: Callable[[Polic
     return settle(policy) if guard is None else asked(policy, guard, meet)
 
 
+def _kind(policy: Policy) -> type:
+    """The class of a policy; one under observation is what it holds."""
+    return type(getattr(policy, "inner", policy))
+
+
+def _name(policy: Policy) -> str:
+    return f"policy '{_kind(policy).__name__}'"
+
+
 def _check(policy: Policy) -> None:
     """Refuse what a policy says of itself where it cannot be meant."""
-    where = f"policy '{type(policy).__name__}'"
+    where = _name(policy)
     for need in frozenset(policy.needs):
         if need not in NEEDS:
             raise UsageError(f"there is no need '{need}'", where=where, fix=near(str(need), NEEDS))
@@ -76,7 +84,7 @@ def asked(policy: Policy, guard: Guard[Any] | None, call: Callable[[], Answer]) 
         known = isinstance(error, GantlineError) and not isinstance(error, OverBudgetError)
         if known or isinstance(error, KeyboardInterrupt):
             raise
-        raise UsageError(told(policy, error), where=f"policy '{type(policy).__name__}'") from error
+        raise UsageError(told(policy, error), where=_name(policy)) from error
 
 
 class _Apart:
