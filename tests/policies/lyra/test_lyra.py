@@ -62,6 +62,14 @@ def test_seats_are_those_of_a_search_through_all_servers(seed: int) -> None:
 
 
 # --- reclaim ------------------------------------------------------------------------------------------------------------
+def test_a_smaller_job_keeps_its_own_servers_before_those_on_loan_and_fuller_ones_before_others() -> None:
+    nodes, held = np.array([0, 0, 1, 1, 1, 2]), [0, 2, 3, 4, 5]
+    seating = LyraSeating(nodes, [0, 1, 2], lent=[1], taken=())
+    assert seating.keep(held, 2) == [0, 5]
+    assert [device for device in range(6) if seating.is_free(device)] == [1, 2, 3, 4]
+    assert LyraSeating(nodes, [0, 1, 2], lent=[], taken=()).keep(held, 2) == [2, 3]
+
+
 def test_the_two_servers_of_one_job_go_back() -> None:
     seats = {0: {0: 8}, 1: {1: 8}, 2: {2: 8, 3: 8}}
     least = {0: 8, 1: 8, 2: 16}
