@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,7 +16,9 @@ settings.load_profile("any-speed")
 os.environ.setdefault(
     "OPENBLAS_NUM_THREADS", "1"
 )  # our systems are small, and threads that wait for work on busy cores cost more than they do
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests start need not translate every module anew
+# Neither this process nor those that tests start translate every module anew, also where images ask Python to leave no files.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
