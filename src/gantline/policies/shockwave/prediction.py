@@ -6,7 +6,7 @@ Durations of epochs come from a profile of whole seconds, scaled by one factor w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -72,9 +72,17 @@ class Predictor:
         last = min(done, self.epochs - 1)
         seen = {mode: float(self._seen[mode][last]) for mode in self._modes}
         prior = self.epochs / len(self._modes)
-        total = sum(prior + count for count in seen.values())
+        total = _sum(prior + count for count in seen.values())
         expected = {mode: self.epochs * (prior + seen[mode]) / total for mode in self._modes}
         for mode in self._modes:
             expected[mode] -= min(seen[mode], float(int(expected[mode])))
-        seconds = sum(expected[mode] * self._mean[mode] for mode in self._modes) * self.factor
-        return seconds * left / max(int(sum(expected.values()) + 1), left)
+        seconds = _sum(expected[mode] * self._mean[mode] for mode in self._modes) * self.factor
+        return seconds * left / max(int(_sum(expected.values()) + 1), left)
+
+
+def _sum(values: Iterable[float]) -> float:
+    """Rounded after every addition, as the original's: from Python 3.12 on `sum` rounds once, and whole epochs hang on the last digit."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
