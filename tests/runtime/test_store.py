@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tests.runtime.store_contract import StoreContract, event, job
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
 from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.store import SqlStore, StoreError
+from gantline.runtime.store.connection import Lock
 
 WRITER = """
 import sys
@@ -62,6 +65,25 @@ def test_what_was_told_outlives_a_kill(tmp_path: Path) -> None:
     last = int(rest[-1]) if rest else told
     assert len(found) in (2 * last, 2 * (last + 1)), "all that was told, and never half of anything"
     store.close()
+
+
+def test_a_service_that_was_killed_while_it_started_a_process_is_not_in_the_way(tmp_path: Path) -> None:
+    """The process holds the lock, too, until it runs another program; only then is it really free."""
+    read, write = os.pipe()
+    service = os.fork()
+    if service == 0:
+        held = Lock(tmp_path / "lock")
+        if os.fork() == 0:
+            os.close(write)
+            os.read(read, 1)  # until the test lets it go
+            held.release()
+        os._exit(0)
+    os.waitpid(service, 0)
+    with open(tmp_path / "lock", encoding="utf-8") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    threading.Timer(0.1, os.close, [write]).start()
+    Lock(tmp_path / "lock").release()
+    os.close(read)
 
 
 def test_a_full_disk_refuses_and_loses_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +20,7 @@ from sqlalchemy.pool import StaticPool
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
 
 _ADVISORY = 0x67616E74  # "gant"
+_HEIRS = 10.0  # seconds for those who have inherited the lock of a killed service to give it up
 
 _URLS = "write sqlite:///FILE or postgresql://USER@HOST/NAME"
 
@@ -61,11 +63,13 @@ class Lock:
         except FileNotFoundError:
             raise UsageError(f"no folder '{path.parent}'", where="store", fix="create it first") from None
         self._file: IO[str] = os.fdopen(descriptor, "r+", encoding="utf-8")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        until = time.monotonic() + _HEIRS
+        while not self._taken():
             self._file.seek(0)
             holder = self._file.read(32).strip() or "?"
+            if holder.isdigit() and not Path(f"/proc/{holder}").exists() and time.monotonic() < until:
+                time.sleep(0.01)  # killed while it started a process, which gives up what it inherited in a moment
+                continue
             self._file.close()
             raise RefusedError(
                 f"another service (process {holder}) uses this store", where=str(path.with_suffix("")), fix="stop it first: gantline down"
@@ -74,6 +78,13 @@ class Lock:
         self._file.truncate()
         self._file.write(f"{os.getpid()}\n")
         self._file.flush()
+
+    def _taken(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
 
     def release(self) -> None:
         self._file.close()
