@@ -131,7 +131,8 @@ class _Systems:
         less, plus, scale = -(scale * less).ravel(), -(scale * plus).ravel(), scale.ravel()
         values = np.concatenate((self._known, own, -scale, scale, less, less, plus, plus))
         pattern = self._order
-        system = sparse.csc_array((values[pattern.data], pattern.indices, pattern.indptr), shape=pattern.shape)
+        places = pattern.indices.copy(), pattern.indptr.copy()  # SciPy 1.13 writes to them while it factors
+        system = sparse.csc_array((values[pattern.data], *places), shape=pattern.shape)
         more = np.zeros(2 * w.cones.triples)
         factors = splu(system, permc_spec="MMD_AT_PLUS_A")
 
