@@ -18,5 +18,4 @@ wanted = [
 ]
 for requirement in wanted:
     if found := re.match(r"^([A-Za-z0-9_.-]+)(?:\[\w+\])?\s*>=\s*([0-9.]+)", requirement):
-        version = found[2]
-        print(f"{found[1]}=={version}.*" if version.count(".") < 2 else f"{found[1]}=={version}")
+        print(f"{found[1]}=={found[2]}")
