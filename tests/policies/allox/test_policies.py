@@ -89,6 +89,15 @@ def test_a_node_without_memory_holds_a_job_back_but_not_its_neighbours() -> None
         assert together in (["large"], ["other", "third"])
 
 
+@pytest.mark.parametrize("name", [*POLICIES, "preemptive allox"])
+def test_jobs_that_find_no_node_hold_nobody_back_although_memory_would_do_in_all(name: str) -> None:
+    """Ways without a node are left out one by one, until somebody has none: the others start all the same."""
+    policy = AlloX(preemptive=True) if name == "preemptive allox" else name
+    run = simulate(some_jobs(12, 14, span=100.0), "gpu:3x2/4c/6g,cpu:2x0/45c/12g", policy)
+    assert run.summary["completed"] == 14
+    assert not run.incidents
+
+
 def test_cores_alone_may_be_used_beside_gpus_of_the_same_node() -> None:
     jobs = [
         {"job": "gpu", "arrival": 0.0, "gpus": 1, "duration": 50.0, "options": "v100:1/4=50"},
@@ -223,7 +232,7 @@ def test_wrong_parameters_are_named(name: str, given_settings: dict[str, str], t
 @pytest.mark.parametrize(
     ("row", "error", "told"),
     [
-        (job("a", 10, 20) | {"options": "tpu:1=10"}, TraceError, "names 'tpu'"),
+        (job("a", 10, 20) | {"options": "tpu:1=10"}, TraceError, "asks for 'tpu'"),
         (job("a", 10, 20) | {"options": "gpu:8=10"}, TraceError, "can never run"),
         (job("a", 10, 20) | {"options": "cpu:0/64=10"}, TraceError, "can never run"),
         (job("a", 10, 20) | {"options": "gpu:1/0/99=10|cpu:0/20/99=30"}, TraceError, "can never run"),

@@ -54,6 +54,9 @@ def decide_columns(
         if idle[m] or release[m] < now:
             release[m] = now
     started = ints(owner.size, -1)
+    for j in range(owner.size):
+        if not has_way(times, j):
+            started[j] = -2  # all its ways were found to have no node; a matching with it has no answer
     serve_aged(aged, times, width, need, machine_kind, release, idle, free, started)
     for j in aged:
         if started[j] >= 0:
@@ -121,6 +124,15 @@ def start_matched(
             break
         alpha *= 2.0
     return solved
+
+
+@kernel
+def has_way(times: Ints, j: int) -> bool:
+    """Whether a job could run on something."""
+    ways = 0
+    for kind in range(times.shape[0]):
+        ways += times[kind, j] != FORBIDDEN
+    return ways > 0
 
 
 @kernel
