@@ -63,7 +63,7 @@ def test_a_policy_that_cannot_read_what_it_remembered_begins_anew(tmp_path: Path
     first = Scheduler(store, LocalRunner(tmp_path, "cpu:1"), str(file), checkpoint_every=1)
     first.start()
     jobs = [first.submit(shell(line))[0] for line in (waiting_for(go), "true")]
-    until(lambda: first.loop.state.memory)
+    until(lambda: store.saved and "memory" in store.saved[1]["snapshot"])
     first.stop()
     file.write_text(text.replace("KEY", "new"))
     with running(tmp_path, "cpu:1", str(file), store, checkpoint_every=1) as second:

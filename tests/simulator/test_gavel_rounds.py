@@ -71,6 +71,8 @@ def test_the_artifact_drops_a_gang_with_fewer_steps_left_than_workers_and_we_do_
     dropped, kept = rounds(jobs, "v100:1x4"), rounds(jobs, "v100:1x4", settings={})
     assert dropped.jobs["state"].to_list() == ["completed", "failed"]
     assert np.isnan(dropped.jobs["jct"][1])
+    turns = dropped.allocations.filter(job=dropped.jobs["job"][1])
+    assert turns.select("start", "end").rows() == [(0.0, 361.0 + 3 * 0.5)], "held in vain: two turns beside the other, three alone"
     assert kept.jobs["state"].to_list() == ["completed", "completed"]
 
 

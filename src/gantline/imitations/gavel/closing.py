@@ -44,6 +44,7 @@ def close_round(
         if j < 0:
             continue
         if failed(rules, tasks, task):
+            held_in_vain(jobs, tasks, task, log)
             ended |= drop_after_failures(count, jobs, tasks, task)
             continue
         finish = tasks.finish[task]
@@ -70,6 +71,15 @@ def failed(rules: GavelRules, tasks: Tasks, task: int) -> bool:
         if steps <= 0.0 or (rules.artifact and math.floor(steps / tasks.need[task]) <= 0.0 and tasks.need[task] > 1):
             return True
     return False
+
+
+@kernel
+def held_in_vain(jobs: GavelJobs, tasks: Tasks, task: int, log: LogColumns) -> None:
+    """Log that the devices were held for the turn, although nothing is credited."""
+    for side in range(2):
+        job = tasks.first[task] if side == 0 else tasks.second[task]
+        if job >= 0:
+            log.time[g.L_END, jobs.I[c.INTERVAL, job]] = tasks.finish[task]
 
 
 @kernel
