@@ -110,6 +110,20 @@ def test_a_sweep_varies_the_class_of_a_policy_and_keeps_its_objects_at_home() ->
         gantline.compare(DAY, "4x4", [Ageing(), Ageing])
 
 
+def test_a_policy_of_ones_own_is_not_taken_for_the_one_whose_name_it_has(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Srtf(gantline.OrderPolicy):
+        name = "srtf"
+
+        def key(self, snapshot: Any) -> Any:
+            return -snapshot.jobs.remaining
+
+    own = gantline.sweep(DAY, "4x4", Srtf(), folder=tmp_path / "s").results["jct_mean"]
+    published = gantline.sweep(DAY, "4x4", "srtf", folder=tmp_path / "s")
+    assert published.reused == 0
+    assert published.results["jct_mean"].item() < own.item()
+
+
 def test_a_file_that_was_changed_has_the_new_name(tmp_path: Path) -> None:
     titles = []
     for name in ("Old", "New"):

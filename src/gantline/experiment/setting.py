@@ -106,6 +106,8 @@ class Setting(RunSpec):
         described |= {name: digest for name, digest in whole.files.items() if name in described and name != "trace"}
         described["settings"] = self._parameters()
         described["trace"] = {key: value for key, value in described["trace"].items() if key != "file"}
+        if self.handed is not None:
+            described["handed"] = True  # whatever it calls itself, it is not the policy that goes by that name
         return value_digest({"schema": SCHEMA, "setting": described})
 
     def check(self, names: Iterable[str] | None = None) -> None:

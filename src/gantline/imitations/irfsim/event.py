@@ -8,6 +8,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled, kernel
+from gantline.core.stable_order import stable_sort
 from gantline.imitations.irfsim.solver import match_slots
 from gantline.imitations.irfsim.world import (
     ARRIVAL,
@@ -27,7 +28,6 @@ from gantline.imitations.irfsim.world import (
     World,
     first_job,
     fits,
-    stable_sort,
     start,
 )
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
+from gantline.core.stable_order import stable_sort
 from gantline.imitations.irfsim.clock import advance
 from gantline.imitations.irfsim.world import (
     ARRIVAL,
@@ -30,7 +31,6 @@ from gantline.imitations.irfsim.world import (
     fits,
     preempt_jobs,
     sort_queue,
-    stable_sort,
     start,
 )
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
+from gantline.core.stable_order import stable_sort
 
 CPU, GPU, MEMORY = 0, 1, 2
 
@@ -186,41 +187,6 @@ def sort_queue(w: World, user: int, keys: Floats) -> None:
     """Sort one user's queue by a key per task, stably."""
     first = w.queues[OFFSET, user]
     stable_sort(w.lists[QUEUE, first : first + w.queues[LENGTH, user]], keys, w.lists[SCRATCH + 2])
-
-
-@kernel
-def stable_sort(items: Ints, keys: Floats, spare: Ints) -> None:
-    """Sort items by the keys they name: by insertion while few are out of place, else by merging."""
-    size = items.size
-    falls = 0
-    for i in range(1, size):
-        falls += keys[items[i]] < keys[items[i - 1]]
-    if falls == 0:
-        return
-    width = size if falls <= 4 else 8
-    for first in range(0, size, width):
-        for i in range(first + 1, min(first + width, size)):
-            item = items[i]
-            at = i
-            while at > first and keys[items[at - 1]] > keys[item]:
-                items[at] = items[at - 1]
-                at -= 1
-            items[at] = item
-    while width < size:
-        for first in range(0, size, 2 * width):
-            middle, end = min(first + width, size), min(first + 2 * width, size)
-            i, j, at = first, middle, first
-            while at < end:
-                if j == end or (i < middle and keys[items[i]] <= keys[items[j]]):
-                    spare[at] = items[i]
-                    i += 1
-                else:
-                    spare[at] = items[j]
-                    j += 1
-                at += 1
-        for i in range(size):
-            items[i] = spare[i]
-        width *= 2
 
 
 @kernel
