@@ -101,10 +101,11 @@ def test_what_is_said_of_another_grant_of_the_same_job_is_no_news_of_this_one() 
     assert Order(Verb.STOP, 0, 5) in executor.orders
 
 
-def test_who_has_started_is_stopped_to_save_where_it_cannot_save_and_go_on() -> None:
+def test_a_gang_that_cannot_save_and_go_on_is_not_stopped_for_a_save() -> None:
     loop, executor = restarted(Report(News.STARTED, 0, 1, 20.0, 0.0, (0, 1)))
     loop.reconciler.follow()
     loop.state.asked_saves[0] = 1
     loop.reconciler.follow()
 
-    assert [(order.verb, order.epoch) for order in executor.orders] == [(Verb.START, 1), (Verb.STOP, 1)]
+    assert [(order.verb, order.epoch) for order in executor.orders] == [(Verb.START, 1)]
+    assert loop.state.tables.I[c.RESTARTS, 0] == 0

@@ -307,14 +307,24 @@ def test_clients_find_the_service_by_its_home_or_by_the_environment(
         Client("http://127.0.0.1:1", "t").status()
 
 
-def test_a_job_that_cannot_save_and_go_on_is_stopped_and_started_again(service: Running) -> None:
+def test_a_job_that_cannot_save_and_go_on_is_left_alone_when_it_is_asked_to(service: Running) -> None:
     client = service.client()
-    (id,) = client.submit(["sleep", "300"], name="saved")
-    until(lambda: client.job(id)["state"] == "running", "it runs")
-    assert client.save(id) == [id]
-    until(lambda: client.job(id)["epoch"] == 2, "it runs again")
-    client.cancel(id)
-    until(lambda: client.job(id)["state"] == "cancelled", "its end")
+    (plain,) = client.submit(["sleep", "300"], name="plain")
+    handles = "trap 'echo saved; touch $GANTLINE_CHECKPOINT/saved' USR1; echo ready; while true; do sleep 0.05; done"
+    (able,) = client.submit(["sh", "-c", handles], checkpoint={"save": "USR1"})
+    (later,) = client.submit(["sleep", "300"], resources={"gpus": 4})
+    until(lambda: client.job(plain)["state"] == "running" and "ready" in "".join(client.logs(able)), "they run")
+    with pytest.raises(RefusedError, match=r"cannot save while it runs: its specification has no checkpoint\.save"):
+        client.save(able, plain)
+    with pytest.raises(RefusedError, match="is pending: it has nothing to save"):
+        client.save(later)
+    assert not [event for id in (plain, able, later) for event in client.events(job=id) if event["event"] == "save"]
+    assert "saved" not in "".join(client.logs(able)), "all of them, or none"
+    assert client.save(able) == [able]
+    until(lambda: "saved" in "".join(client.logs(able)), "it saves")
+    assert [client.job(id)["epoch"] for id in (plain, able)] == [1, 1]
+    client.cancel(plain, able, later)
+    until(lambda: all(client.job(id)["state"] == "cancelled" for id in (plain, able, later)), "their end")
 
 
 def test_a_long_list_is_read_page_by_page(owner: Client) -> None:

@@ -99,14 +99,16 @@ class InPlace:
 
     # --- what has to stop for it ----------------------------------------------------------------------------------------
     def needs_restart(self, live: LiveGang) -> bool:
-        """Whether what has changed about its grant, or a save that was asked for, is beyond the executor while it runs."""
+        """Whether what has changed about its grant is beyond the executor while it runs."""
         t, able = self.state.tables, self.can(live.row)
         before, after = _terms(live.grant), _terms(t.granted.get(live.row))
-        if live.grant is not None and (
+        return live.grant is not None and (
             (before[0] != after[0] and Can.BATCH not in able) or (before[1] != after[1] and Can.SHARE not in able)
-        ):
-            return True
-        return self.state.asked_saves.get(live.row, 0) > live.saves and Can.SAVE not in able
+        )
+
+    def asks_save(self, live: LiveGang) -> bool:
+        """Whether it is to be asked to save and go on; a gang that cannot is left alone, for a stop could cost what a save would keep."""
+        return self.state.asked_saves.get(live.row, 0) > live.saves and Can.SAVE in self.can(live.row)
 
     def restart(self, live: LiveGang) -> None:
         """The gang stops, and starts again where it is: its work is saved, and it pays for that."""
@@ -118,7 +120,6 @@ class InPlace:
             set_due(F, row)
         I[c.EPOCH, row] += 1
         I[c.RESTARTS, row] += 1
-        live.saves = self.state.asked_saves.get(row, 0)
         live.asked, live.next_try = Verb.STOP, now
         self.in_flight.mark()
 

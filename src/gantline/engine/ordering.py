@@ -47,7 +47,7 @@ class Ordering:
             wanted = Verb.START if stays or rest or self.wanted(live) else Verb.STOP
             if wanted is not live.asked:
                 live.asked, live.next_try = wanted, state.now
-            if rest is not live.rest or (live.started and wanted is Verb.START and state.asked_saves.get(live.row, 0) > live.saves):
+            if rest is not live.rest or (live.started and wanted is Verb.START and self.in_place.asks_save(live)):
                 live.rest, live.suspended, live.next_try = rest, False, state.now
                 live.saves = state.asked_saves.get(live.row, 0)
                 live.revision += 1

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gantline.core.phases import Phase
+from gantline.engine.executor import Can
 from gantline.runtime.launch import Launch
 
 #: how an engine's phase is called where people read it
@@ -74,6 +75,11 @@ class Job:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def saves_on_demand(self) -> bool:
+        """Whether it can save and go on: by a signal that it names, or because it reports what it saves and hears the answers."""
+        return Can.SAVE in self.launch.can() or not math.isnan(self.saved)
 
     def record(self) -> dict[str, Any]:
         """What changes in its life, as plain JSON."""

@@ -115,6 +115,9 @@ class Requests:
                     raise NotFoundError(f"no job '{name}'", where=wish.value, fix=near(name, self._scheduler.book.jobs))
             values, notes = [], []
             for name in ids:
+                if wish is Wish.SAVE:
+                    _may_save(self._scheduler.book[name])
+            for name in ids:
                 job = self._scheduler.book[name]
                 if self._scheduler.endings.wished(job, wish):
                     values.append(JobWish(at, wish, name, gpus, min_gpus, max_gpus))
@@ -143,3 +146,12 @@ class Requests:
         told = self._told(spec_of(dict(job.spec)).to_submit(job.id, at), job)
         job.holds.clear()
         return replace(told, job={**told.job, "epoch": max(job.ended_epoch, 0)})
+
+
+def _may_save(job: Job) -> None:
+    """Refuse to ask for a save that a job could not make; to stop it for that would lose what it has not saved."""
+    if job.state not in ("running", "resizing"):
+        raise RefusedError(f"job '{job.id}' is {job.state}: it has nothing to save", where="save", fix="ask again while it runs")
+    if not job.saves_on_demand:
+        told = f"job '{job.id}' cannot save while it runs: its specification has no checkpoint.save, and it has reported no save"
+        raise RefusedError(told, where="save", fix="submit it with checkpoint: {save: USR1}, or let it call job.keep of gantline.train")

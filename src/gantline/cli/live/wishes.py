@@ -49,7 +49,7 @@ def requeue_jobs(*ids: Ids, home: HomeOption = None, yes: Yes = False) -> None:
 
 @save.default
 def save_jobs(*ids: Ids, home: HomeOption = None) -> None:
-    """Have jobs save their work now and go on; a job that cannot is stopped, saved and started again."""
+    """Have jobs save their work now and go on; a job that cannot is left alone, and the request refused."""
     _wish("save", ids, home, True)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from gantline.core.errors import UsageError
+from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Wish
 from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
@@ -147,7 +147,9 @@ def wish(wishes: Wishes, here: Here) -> dict[str, Any]:
     asked, kind = set(wishes.jobs), Wish(wishes.wish)
     if kind is Wish.RESIZE and not wishes.gpus:
         raise UsageError("no number of devices", where="gpus", fix="say how many it shall have")
-    chosen = [job.id for job in jobs if job.id in asked or job.finished is None]
+    chosen = [job.id for job in jobs if job.id in asked or (job.finished is None and (kind is not Wish.SAVE or job.devices))]
+    if not chosen:
+        raise RefusedError(f"no task of {', '.join(wishes.jobs)[:64]} is left to {kind.value}", where=kind.value, fix="see gantline get jobs")
     sizes = {"gpus": wishes.gpus, "min_gpus": wishes.min_gpus, "max_gpus": wishes.max_gpus} if kind is Wish.RESIZE else {}
     here.scheduler.wish(chosen, kind, here.caller.user, **sizes)
     return {"jobs": chosen}
