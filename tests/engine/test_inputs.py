@@ -11,7 +11,7 @@ from tests.engine.states import engine_of
 from gantline.core import columns as c
 from gantline.core.cluster import Node
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
-from gantline.core.inputs import Input, JobWish, News, Report, Submit, Wish, decode_input, encode_input
+from gantline.core.inputs import Input, JobWish, News, Report, SetJob, Submit, Wish, decode_input, encode_input
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
@@ -25,6 +25,8 @@ EXAMPLES: list[Input] = [
     Submit(3.0, {"id": "a", "options": [{"type": "gpu", "gpus": 4}]}),
     *(JobWish(5.0, wish, "a") for wish in Wish if wish is not Wish.RESIZE),
     JobWish(5.0, Wish.RESIZE, "a", 4, 2, 8),
+    SetJob(5.0, "a", 3.0, "late", 60.0),
+    SetJob(5.0, "a", queue=""),
     NodeEvent(7.0, "node0", "down"),
     NodeEvent(8.0, "new", "join", Node("new", "gpu", 4, cpus=8.0)),
     Report(News.STOPPED, 3, 2, 9.5, 12.25),

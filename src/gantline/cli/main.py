@@ -56,13 +56,14 @@ COMMANDS = {
     "requeue": "Stop jobs and let them wait again, or bring back those that failed.",
     "save": "Have jobs save their work now.",
     "resize": "Let a job ask for another number of devices.",
+    "set": "Change the priority, queue, name, time limit or estimate of a job.",
     "node": "Cordon, drain or uncordon a node.",
     "queue": "Set how many devices a queue may have.",
     "token": "Create, list or revoke the tokens of a service.",
     "completion": "Print or install completion of commands and options for bash, zsh or fish.",
     "demo": "Simulate a day of a 64-GPU cluster under six policies and compare them.",
 }
-_LIVE = ("up", "down", "status", "submit", "wait", "get", "describe", "logs", "top", "events", "history", "node", "queue", "token")
+_LIVE = ("up", "down", "status", "submit", "wait", "get", "describe", "logs", "top", "events", "history", "set", "node", "queue", "token")
 #: commands that do not live in a module of their name
 PLACES = {name: f"gantline.cli.live.{name}:app" for name in _LIVE}
 PLACES |= {name: f"gantline.cli.live.wishes:{name}" for name in ("cancel", "hold", "release", "requeue", "save", "resize")}

@@ -53,6 +53,17 @@ class JobWish:
 
 
 @dataclass(frozen=True, slots=True)
+class SetJob:
+    """From now on a job has another priority, queue or estimate; None: as before."""
+
+    time: float
+    job: str
+    priority: float | None = None
+    queue: str | None = None
+    estimate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """From now on another policy decides; it begins without memory."""
 
@@ -98,11 +109,11 @@ class Report:
     revision: int = 0  # of the newest order that it knows of
 
 
-Input = Submit | JobWish | NodeEvent | Use | SetQueue | Report
+Input = Submit | JobWish | SetJob | NodeEvent | Use | SetQueue | Report
 
 _WISHES = {wish.value: wish for wish in Wish}
 _NEWS = {news.value: news for news in News}
-_KINDS = ("submit", *_WISHES, "node", "use", "queue", "report")
+_KINDS = ("submit", *_WISHES, "set", "node", "use", "queue", "report")
 
 
 def encode_input(value: Input) -> dict[str, Any]:
@@ -113,6 +124,9 @@ def encode_input(value: Input) -> dict[str, Any]:
     if isinstance(value, JobWish):
         sizes = {name: getattr(value, name) for name in ("gpus", "min_gpus", "max_gpus") if getattr(value, name)}
         return {"input": value.wish.value, **head, "job": value.job, **sizes}
+    if isinstance(value, SetJob):
+        told = {"priority": value.priority, "queue": value.queue, "estimate": value.estimate}
+        return {"input": "set", **head, "job": value.job, **{key: one for key, one in told.items() if one is not None}}
     if isinstance(value, NodeEvent):
         found = {"input": "node", **head, "name": value.name, "kind": value.kind}
         return found if value.node is None else {**found, "node": encode_node(value.node)}
@@ -144,6 +158,10 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         reader.only(("input", "time", "job", "gpus", "min_gpus", "max_gpus"))
         sizes = [reader.whole(name, 0) for name in ("gpus", "min_gpus", "max_gpus")]
         return JobWish(time, _WISHES[kind], reader.text("job"), *sizes)
+    if kind == "set":
+        reader.only(("input", "time", "job", "priority", "queue", "estimate"))
+        numbers = {name: reader.number(name, 0.0) for name in ("priority", "estimate") if name in reader}
+        return SetJob(time, reader.text("job"), queue=reader.text("queue") if "queue" in reader else None, **numbers)
     if kind == "node":
         reader.only(("input", "time", "name", "kind", "node"))
         node = decode_node(Reader(reader.raw("node"), reader.at("node")), 0) if "node" in reader else None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.inputs import Input, JobWish, Report, SetQueue, Submit, Use, Wish
+from gantline.core.inputs import Input, JobWish, Report, SetJob, SetQueue, Submit, Use, Wish
 from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
 from gantline.core.json_reader import Reader
 from gantline.core.node_events import NodeEvent
@@ -19,6 +19,7 @@ from gantline.core.tables import Tables
 from gantline.engine import lists as ls
 from gantline.engine.advance import admit
 from gantline.engine.grants import Grants
+from gantline.engine.job_changes import code_of, set_job
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
 from gantline.engine.option_rows import sizes_in_steps
 from gantline.engine.ranks import leave
@@ -63,6 +64,9 @@ class Inputs:
             changed = self._submit(value)
         elif isinstance(value, JobWish):
             changed = self._wish(value)
+        elif isinstance(value, SetJob):
+            row, phase = self._known(value)
+            changed = not phase.terminal and set_job(self.state.tables, row, value)
         elif isinstance(value, Use):
             changed = self.use is not None
             if self.use is not None:
@@ -90,6 +94,8 @@ class Inputs:
                 self._resized(row, value)
             if value.wish is Wish.REQUEUE:
                 self._may_requeue(phase, value.job)
+        elif isinstance(value, SetJob):
+            self._known(value)
         elif isinstance(value, SetQueue):
             Queue(value.name, value.weight, value.quota)
         elif not isinstance(value, Report | Use) and value.kind != "join" and value.device(self.state.tables.cluster) is None:
@@ -105,7 +111,7 @@ class Inputs:
             t.options.append(option)
         t.add_row(name)
         for key, column in NAMES.items():
-            t.I[column, row] = _code(getattr(t, _LISTS[key]), reader.text(key, ""))
+            t.I[column, row] = code_of(getattr(t, _LISTS[key]), reader.text(key, ""))
         decode_job(reader, t, row, value.time, own, first)
         fill_metrics(reader, t, row)
         t.F[c.ARRIVAL, row] = t.F[c.SINCE, row] = value.time
@@ -149,10 +155,11 @@ class Inputs:
             self._rows = {known: row for row, known in enumerate(self.state.tables.ids)}
         return self._rows.get(name)
 
-    def _known(self, value: JobWish) -> tuple[int, Phase]:
+    def _known(self, value: JobWish | SetJob) -> tuple[int, Phase]:
         row = self.row_of(value.job)
         if row is None:
-            raise NotFoundError(f"no job '{value.job}'", where=value.wish.value, fix=near(value.job, self._rows))
+            where = value.wish.value if isinstance(value, JobWish) else "set"
+            raise NotFoundError(f"no job '{value.job}'", where=where, fix=near(value.job, self._rows))
         return row, Phase(int(self.state.tables.I[c.PHASE, row]))
 
     def _wish(self, value: JobWish) -> bool:
@@ -285,10 +292,3 @@ class Inputs:
         elif value.kind == "up" and not up:
             return_node(state, number)
         return True
-
-
-def _code(names: list[str], name: str) -> int:
-    """The code of a name, which is listed when it is new."""
-    if name not in names:
-        names.append(name)
-    return names.index(name)

@@ -90,11 +90,21 @@ class Endings:
             left = max(0.0, limit - float(self.scheduler.loop.state.tables.F[c.SERVICE, row]))
             self.scheduler.loop.post_at(now + left, self._over_limit(job, row, epoch))
 
+    def limit_changed(self, job: Job) -> None:
+        """A job that runs has another time limit: it is held against that from now on."""
+        t, row = self.scheduler.loop.state.tables, self.scheduler.loop.engine.inputs.row_of(job.id)
+        if row is not None and int(t.I[c.PHASE, row]) in HOLDS:
+            epoch = int(t.I[c.EPOCH, row])
+            self._limited.add((job.id, epoch))
+            self.scheduler.loop.post(self._over_limit(job, row, epoch))
+
     def _over_limit(self, job: Job, row: int, epoch: int) -> Letter:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             t = self.scheduler.loop.state.tables
             if int(t.I[c.EPOCH, row]) != epoch or int(t.I[c.PHASE, row]) not in HOLDS:
                 return (), ()  # it has ended, or runs anew
+            if math.isinf(job.launch.time_limit):
+                return (), ()  # it was lifted
             had = float(t.F[c.SERVICE, row]) + elapsed(t.F, t.I, row, at)
             if had < job.launch.time_limit - 1e-3:
                 self.scheduler.loop.post_at(at + job.launch.time_limit - had, self._over_limit(job, row, epoch))

@@ -81,7 +81,7 @@ class Scheduler:
     def start(self) -> None:
         """Go on where the store says that we were, or begin."""
         recover(self)
-        self._requests = Requests(self)
+        self.requests = Requests(self)
         loop = self.loop
         self.journal = Journal(whole=False)
         loop.engine.recorder = self.journal.decided
@@ -137,15 +137,15 @@ class Scheduler:
     # --- what anybody may want ------------------------------------------------------------------------------------------
     def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
         """Take a job (or an array of them) in; the ids. The same request of the same user again is answered alike, and does nothing."""
-        return self._requests.submit(spec, user, request)
+        return self.requests.submit(spec, user, request)
 
     def check(self, spec: Submittable) -> None:
         """Raise what `submit` would, and take nothing in."""
-        self._requests.check(spec)
+        self.requests.check(spec)
 
     def wish(self, ids: Sequence[str], wish: Wish, user: str = "", *, gpus: int = 0, min_gpus: int = 0, max_gpus: int = 0) -> None:
         """Cancel, hold, release, requeue or resize jobs: all of them, or none if one cannot be."""
-        self._requests.wish(ids, wish, user, gpus, min_gpus, max_gpus)
+        self.requests.wish(ids, wish, user, gpus, min_gpus, max_gpus)
 
     def node(self, event: NodeEvent) -> None:
         """A node goes down, drains, comes back or joins."""

@@ -40,6 +40,13 @@ class Access:
             return None
         return Caller(found.user, Role(found.role), token=found.id)
 
+    def why_not(self, token: str) -> tuple[str, str]:
+        """Why a token opens nothing, and what to do; the holder of one that was good once is told what became of it."""
+        found = self._store.token(digest(token)) if token and len(token) <= 512 else None
+        if found is None:
+            return "no token, or one that is not known here", "set GANTLINE_TOKEN or --home"
+        return f"token {found.id} {'was revoked' if found.revoked is not None else 'has expired'}", "ask an admin for another token"
+
     def create(self, user: str, role: str, lifetime: float = math.inf, token: str = "") -> tuple[TokenRow, str]:
         """A new token, and the only sight of it. `token`: one that is there already, in the home's file."""
         if role not in NAMES:

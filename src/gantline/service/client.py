@@ -179,6 +179,10 @@ class Client:
         """Let it ask for another number of devices."""
         return self._wish("resize", [id], gpus=gpus, min_gpus=min_gpus, max_gpus=max_gpus)
 
+    def set(self, id: str, **changes: Any) -> dict[str, Any]:
+        """Change the `name`, `priority`, `time_limit` or `estimate` of a job that has not ended, or the `queue` of one that waits."""
+        return self._send("PATCH", f"/v1/jobs/{_part(id)}", changes)
+
     def _wish(self, wish: str, ids: Sequence[str], **sizes: int) -> list[str]:
         if not ids:
             raise UsageError("no job is named", where=wish, fix="give at least one id")

@@ -78,7 +78,8 @@ class Guard:
         scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         caller = await run_in_threadpool(self.access.caller, token.strip()) if scheme.lower() == "bearer" else None
         if caller is None:
-            raise NoTokenError("no token, or one that is not known here", where="authorization", fix="set GANTLINE_TOKEN or --home")
+            what, fix = await run_in_threadpool(self.access.why_not, token.strip())
+            raise NoTokenError(what, where="authorization", fix=fix)
         return caller
 
 

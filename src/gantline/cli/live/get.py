@@ -69,9 +69,9 @@ def jobs(
 
 @app.command
 def nodes(*, home: HomeOption = None, output: WideForm = "table") -> None:
-    """List nodes, their devices and who is on them."""
+    """List nodes, their devices, those of them that are cordoned, and the jobs on them."""
     with connect(home) as client:
-        show_rows(client.nodes(), output, "name", ("name", "type", "state", "gpus", "busy", "jobs"))
+        show_rows(client.nodes(), output, "name", ("name", "type", "state", "gpus", "busy", "cordoned", "jobs"))
 
 
 @app.command

@@ -17,24 +17,10 @@ WideForm = Annotated[
     Literal["table", "wide", "json", "csv", "name"],
     Parameter(name=["--output", "-o"], help="A table for people, a wider one, JSON or CSV for programs, or names alone."),
 ]
-_SHORT = ("id", "name", "state", "reason", "gpus", "devices", "age", "ran", "progress")
-_WIDE = (
-    "id",
-    "name",
-    "user",
-    "queue",
-    "state",
-    "reason",
-    "gpus",
-    "devices",
-    "priority",
-    "age",
-    "ran",
-    "restarts",
-    "exit_code",
-    "progress",
-    "why",
-)
+_SHORT = ("id", "name", "user", "state", "reason", "holds", "asks", "devices", "age", "ran", "progress", "loss")
+_MORE = ("restarts", "exit_code", "progress", "loss", "why")
+_WIDE = ("id", "name", "user", "queue", "state", "reason", "holds", "asks", "devices", "priority", "age", "ran", *_MORE)
+_NUMBERS = ("holds", "asks", "age", "ran", "loss")
 
 
 def show_jobs(jobs: Sequence[Mapping[str, Any]], form: str) -> None:
@@ -43,7 +29,7 @@ def show_jobs(jobs: Sequence[Mapping[str, Any]], form: str) -> None:
         names = _WIDE if form == "wide" else _SHORT
         now = time.time()
         rows = [[_cell(job, name, now) for name in names] for job in jobs]
-        show(Sheet(tuple(Column(name, right=name in ("gpus", "age", "ran")) for name in names), rows), "table")
+        show(Sheet(tuple(Column(name, right=name in _NUMBERS) for name in names), rows), "table")
     else:
         show_rows(jobs, form, "id")
 
@@ -69,6 +55,13 @@ def _cell(job: Mapping[str, Any], name: str, now: float) -> Any:
         return human_seconds(now - job["submitted"])
     if name == "ran":
         return human_seconds(job["service"])
+    if name == "holds":
+        return len(job["devices"])
+    if name == "asks":
+        low, high = job["min_gpus"] or job["gpus"], job["max_gpus"] or job["gpus"]
+        return f"{low}:{high}" if low < high else job["gpus"]
+    if name == "loss":
+        return "" if job["progress"].get("loss") is None else f"{job['progress']['loss']:.4g}"
     if name == "devices":
         return ",".join(job["devices"])
     if name == "progress":

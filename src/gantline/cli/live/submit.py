@@ -54,7 +54,12 @@ def submit(
     shell: Annotated[bool | None, Parameter(negative="", help="Let /bin/sh run it.")] = None,
     request: Annotated[str | None, Parameter(help="An id of this request: the same one again is the same submission.")] = None,
     dry_run: Annotated[bool, Parameter(negative="", help="Check it and show what would be submitted.")] = False,
-    output: Annotated[Literal["id", "json"], Parameter(name=["--output", "-o"], help="Ids, a line each, or JSON.")] = "id",
+    output: Annotated[
+        Literal["id", "json"],
+        Parameter(
+            name=["--output", "-o"], help="The id (of an array its number, which means all of its tasks), or JSON with the id of each task."
+        ),
+    ] = "id",
 ) -> None:
     """Submit a job, or an array of them; prints the id."""
     with connect(home) as client:
@@ -85,8 +90,11 @@ def submit(
         say(f"note: nothing was submitted; it would be {answer['tasks']} job{'s' if answer['tasks'] != 1 else ''}")
     elif output == "json":
         show_json({"ids": answer["ids"]})
+    elif len(answer["ids"]) > 1:
+        print(answer["ids"][0].partition("_")[0])
+        say(f"note: {len(answer['ids'])} tasks, {answer['ids'][0]} to {answer['ids'][-1]}")
     else:
-        print("\n".join(answer["ids"]))
+        print(*answer["ids"])
 
 
 def _base(words: tuple[str, ...]) -> dict[str, Any]:

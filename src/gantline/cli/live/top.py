@@ -43,8 +43,11 @@ def _show(status: dict[str, Any], nodes: list[dict[str, Any]], jobs: list[dict[s
         return
     counts = ", ".join(f"{count} {state}" for state, count in sorted(status["jobs"].items())) or "no jobs"
     print(f"{status['policy']}: {counts}\n")
-    rows = [(node["name"], node["state"], f"{node['busy']}/{node['gpus']}", _bar(node["busy"], node["gpus"])) for node in nodes]
-    show(Sheet.of("node state busy use", rows), "table")
+    rows = [
+        (node["name"], node["state"], f"{node['busy']}/{node['gpus']}", _bar(node["busy"], node["gpus"]), ",".join(node["cordoned"]))
+        for node in nodes
+    ]
+    show(Sheet.of("node state busy use cordoned", rows), "table")
     print()
     show_jobs(jobs, form)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -70,12 +70,26 @@ def _wish(wish: str, ids: tuple[str, ...], home: Path | None, yes: bool, *, ask:
         jobs = [job for job in client.jobs(id=None if everything else list(ids)) if job["ended"] is None or job["id"] in ids]
         mine = client.status()["user"]
         chosen = [job["id"] for job in jobs if not everything or job["user"] == mine]
+        if wish == "cancel":
+            chosen = _not_ended(chosen, jobs)
         if ask and len(chosen) >= _ASK_FROM and not yes:
             _confirm(wish, chosen)
         if chosen:
             print("\n".join(getattr(client, wish)(*chosen)))
         else:
             say("note: no job is left to " + wish)
+
+
+def _not_ended(ids: list[str], jobs: list[dict[str, Any]]) -> list[str]:
+    """Those that can still be cancelled; the others are named with how they ended, and where that is all of them it is refused."""
+    ended = [f"{job['id']} ({job['state']})" for job in jobs if job["ended"] is not None and job["id"] in ids]
+    left = [id for id in ids if not any(job["id"] == id and job["ended"] is not None for job in jobs)]
+    if ended:
+        told = f"{', '.join(ended[:10])}{' and others' if len(ended) > 10 else ''} had ended already"
+        if not left:
+            raise RefusedError(told, where="cancel", fix="nothing is left to cancel")
+        say(f"note: {told}")
+    return left
 
 
 def _confirm(wish: str, ids: list[str]) -> None:

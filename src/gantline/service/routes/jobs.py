@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Wish
+from gantline.runtime.changing import change_job as change
 from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import spec_of
@@ -140,6 +141,24 @@ def get_job(id: str, here: Here) -> dict[str, Any]:
     }
 
 
+class Changes(BaseModel):
+    """What is to be different about a job; what is not given stays. No time limit or estimate: null."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: str | None = None
+    priority: int | str | None = None
+    queue: str | None = None
+    time_limit: float | str | None = None
+    estimate: float | str | None = None
+
+
+@router.at("PATCH", "/v1/jobs/{id}", Role.SUBMITTER)
+def change_job(id: str, changes: Changes, here: Here) -> dict[str, Any]:
+    """Change the name, priority, time limit or estimate of a job that has not ended, or the queue of one that waits."""
+    change(here.scheduler, here.job(id).id, changes.model_dump(exclude_unset=True), here.caller.user)
+    return job_record(here.service, here.job(id))
+
+
 @router.at("POST", "/v1/wishes", Role.SUBMITTER)
 def wish(wishes: Wishes, here: Here) -> dict[str, Any]:
     """Cancel, hold, release, requeue or resize jobs; the number of an array means its tasks that have not ended."""
@@ -149,7 +168,9 @@ def wish(wishes: Wishes, here: Here) -> dict[str, Any]:
         raise UsageError("no number of devices", where="gpus", fix="say how many it shall have")
     chosen = [job.id for job in jobs if job.id in asked or (job.finished is None and (kind is not Wish.SAVE or job.devices))]
     if not chosen:
-        raise RefusedError(f"no task of {', '.join(wishes.jobs)[:64]} is left to {kind.value}", where=kind.value, fix="see gantline get jobs")
+        raise RefusedError(
+            f"no task of {', '.join(wishes.jobs)[:64]} is left to {kind.value}", where=kind.value, fix="see gantline get jobs"
+        )
     sizes = {"gpus": wishes.gpus, "min_gpus": wishes.min_gpus, "max_gpus": wishes.max_gpus} if kind is Wish.RESIZE else {}
     here.scheduler.wish(chosen, kind, here.caller.user, **sizes)
     return {"jobs": chosen}

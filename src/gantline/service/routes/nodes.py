@@ -23,16 +23,25 @@ def list_nodes(here: Here) -> dict[str, Any]:
 
 
 def nodes_of(here: Context) -> dict[str, dict[str, Any]]:
-    """Nodes by name; one is cordoned when none of its devices may be used."""
+    """Nodes by name; one is cordoned when none of its devices may be used, else `cordoned` names those that may not."""
     seen, found = here.jobs(), dict[str, dict[str, Any]]()
     for device in here.scheduler.view().devices:
-        node = found.setdefault(
-            device.node, {"name": device.node, "type": device.type, "state": "cordoned", "gpus": 0, "busy": 0, "jobs": [], "devices": []}
-        )
+        blank = {
+            "name": device.node,
+            "type": device.type,
+            "state": "cordoned",
+            "gpus": 0,
+            "busy": 0,
+            "cordoned": [],
+            "jobs": [],
+            "devices": [],
+        }
+        node = found.setdefault(device.node, blank)
         names = [job if job in seen else "-" for job in device.jobs]
         node["state"] = "up" if device.up else node["state"]
         node["gpus"] += 1
         node["busy"] += bool(device.jobs)
+        node["cordoned"] += [] if device.up else [device.name]
         node["jobs"] = sorted({*node["jobs"], *names})
         node["devices"].append({"name": device.name, "state": "up" if device.up else "cordoned", "jobs": names})
     return found

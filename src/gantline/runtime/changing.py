@@ -1,0 +1,92 @@
+"""Changing a job that has not ended: its name, priority, queue, time limit or estimate, checked as if it were submitted anew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.inputs import Input, SetJob
+from gantline.drivers.live import Letter
+from gantline.runtime.answers import settle, wait
+from gantline.runtime.book import Job
+from gantline.runtime.records import Entry
+
+if TYPE_CHECKING:
+    from gantline.runtime.scheduler import Scheduler
+
+CHANGEABLE = ("name", "priority", "queue", "time_limit", "estimate")
+
+
+def change_job(scheduler: Scheduler, id: str, changes: Mapping[str, Any], user: str = "") -> None:
+    """Change what is given (see `CHANGEABLE`), in the journal and in the book together; whoever looks next sees it."""
+    from gantline.runtime.spec_file import spec_of
+
+    if not changes:
+        raise UsageError("nothing is to be changed", where="set", fix="give --priority, --queue, --name, --time-limit or --estimate")
+    future: Future[None] = Future()
+    changed: list[tuple[Job, Any]] = []
+
+    def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+        if id not in scheduler.book:
+            raise NotFoundError(f"no job '{id}'", where="set", fix=near(id, scheduler.book.jobs))
+        job = scheduler.book[id]
+        if job.ended:
+            raise RefusedError(f"job '{id}' has ended: it {job.state}", where="set", fix="submit it again")
+        if "queue" in changes and job.state not in ("pending", "held"):
+            raise RefusedError(f"job '{id}' is {job.state}: only one that waits changes its queue", where="set", fix="requeue it first")
+        new = spec_of(_changed_spec(job.spec, changes))
+        changed.append((job, new))
+        event = {"time": at, "job": id, "event": "set", "user": user, "changes": dict(changes)}
+        record = {"id": id, **_facts(job, new)}
+        return [_input(job, new, changes, at)], [Entry("job", _plain(record)), Entry("event", event)]
+
+    def done(error: BaseException | None) -> None:
+        if error is None:
+            for job, new in changed:
+                facts = _facts(job, new)
+                job.spec, job.launch, job.asked = facts["spec"], facts["launch"], facts["asked"]
+                scheduler.endings.limit_changed(job)
+        settle(future, error, None)
+
+    def show() -> None:
+        scheduler.observer.touch(scheduler.book[id])
+        scheduler.publish()
+
+    scheduler.post(Letter((), done, open_, alone=True))
+    wait(future)
+    scheduler.ask(show)
+
+
+def _changed_spec(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    found = {**spec, **{key: value for key, value in changes.items() if key != "time_limit"}}
+    if "time_limit" in changes:
+        found["limits"] = {**dict(spec.get("limits", {})), "time": changes["time_limit"]}
+    return found
+
+
+def _facts(job: Job, new: Any) -> dict[str, Any]:
+    """What the book knows of a job with that specification; its place in an array stays."""
+    told = new.to_submit(job.id, job.submitted).job
+    asked = {**job.asked, "priority": float(told.get("priority", 0.0)), **({"estimate": told["estimate"]} if "estimate" in told else {})}
+    launch = replace(job.launch, time_limit=new.launch().time_limit)
+    return {"spec": new.to_json(), "launch": launch, "asked": asked, "name": new.name}
+
+
+def _input(job: Job, new: Any, changes: Mapping[str, Any], at: float) -> SetJob:
+    """What the engine is told: a time limit is the estimate of a job that has no other."""
+    told = new.to_submit(job.id, at).job
+    estimate = told.get("estimate") if {"estimate", "time_limit"} & set(changes) else None
+    return SetJob(
+        at, job.id,
+        float(told.get("priority", 0.0)) if "priority" in changes else None,
+        str(told.get("queue", "")) if "queue" in changes else None,
+        estimate if estimate is not None and math.isfinite(estimate) and estimate != job.asked.get("estimate") else None,
+    )  # fmt: skip
+
+
+def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {**record, "launch": record["launch"].to_json()}

@@ -1,0 +1,125 @@
+"""What operators and users look at and change, as they type it: a service in this process, the commands in front of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Cli
+from tests.service.conftest import Running, until
+
+from gantline.service.client import Client
+from gantline.service.home import Home
+from gantline.service.options import Options
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    running = Running(Options(Home(tmp_path_factory.mktemp("home") / "gantline"), devices="cpu:4")).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def owner(service: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Client]:
+    """The owner's client; what it has submitted is cancelled afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GANTLINE_HOME", str(service.home))
+    for name in ("GANTLINE_URL", "GANTLINE_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    client = service.client()
+    yield client
+    left = [job["id"] for job in client.jobs() if job["ended"] is None]
+    if left:
+        client.cancel(*left)
+        client.wait(*left)
+
+
+def table(text: str) -> list[dict[str, str]]:
+    head, *rows = [line.split("\t") for line in text.splitlines()]
+    return [dict(zip(head, row)) for row in rows]
+
+
+def test_a_cordoned_device_is_seen_where_people_look(cli: Cli, owner: Client) -> None:
+    assert cli("node", "cordon", "cpu:2").code == 0
+    until(lambda: owner.nodes()[0]["cordoned"] == ["cpu:2"])
+    (node,) = table(cli("get", "nodes").out)
+    assert (node["state"], node["cordoned"]) == ("up", '["cpu:2"]')
+    assert "cpu:2" in cli("top").out
+    assert cli("node", "uncordon", "cpu:2").code == 0
+    until(lambda: not owner.nodes()[0]["cordoned"])
+    assert "cpu:2" not in cli("top").out
+
+
+def test_a_list_of_jobs_tells_what_is_held_what_is_asked_for_whose_it_is_and_its_loss(cli: Cli, owner: Client) -> None:
+    trains = "import time\nfrom gantline import train\njob = train.join()\njob.report(step=1, done=1, loss=0.25)\ntime.sleep(600)"
+    (first,) = owner.submit([sys.executable, "-c", trains], resources={"gpus": "3:4"})
+    (second,) = owner.submit(["sleep", "600"], resources={"gpus": 2})
+    until(lambda: "loss" in owner.job(first)["progress"])
+    rows = {row["id"]: row for row in table(cli("get", "jobs").out)}
+    assert (rows[first]["holds"], rows[first]["asks"], rows[first]["user"]) == ("3", "3:4", owner.status()["user"])
+    assert rows[first]["loss"] == "0.25"
+    assert (rows[second]["holds"], rows[second]["asks"], rows[second]["loss"]) == ("0", "2", "")
+
+
+def test_the_terms_of_a_job_are_changed_while_it_waits(cli: Cli, owner: Client) -> None:
+    (first,) = owner.submit(["sleep", "600"], resources={"gpus": 4})
+    until(lambda: owner.job(first)["state"] == "running")
+    (second,) = owner.submit(["sleep", "600"], name="old", limits={"time": "1h"})
+    assert owner.job(second)["estimate"] == 3600.0
+    done = cli("set", second, "--priority", "5", "--time-limit", "2h", "--queue", "late", "--name", "new")
+    assert (done.code, done.out.strip()) == (0, second), done.err
+    told = owner.job(second)
+    assert (told["priority"], told["queue"], told["name"], told["estimate"]) == (5.0, "late", "new", 7200.0)
+    assert (told["spec"]["limits"]["time"], told["spec"]["priority"], told["spec"]["name"]) == (7200.0, 5, "new")
+    for words, code, what in [
+        (("--priority", "soonish"), 2, "priority"),
+        (("--time-limit", "soon"), 2, "limits.time"),
+        ((), 2, "nothing is to be changed"),
+    ]:
+        failed = cli("set", second, *words)
+        assert (failed.code, what in failed.err) == (code, True), failed.err
+    moved = cli("set", first, "--queue", "late")
+    assert (moved.code, "only one that waits changes its queue" in moved.err) == (4, True)
+    assert cli("set", "9999", "--name", "x").code == 3
+
+
+def test_a_time_limit_that_is_shortened_ends_a_job_that_runs(cli: Cli, owner: Client) -> None:
+    (id,) = owner.submit(["sleep", "600"], limits={"time": "1h"})
+    until(lambda: owner.job(id)["state"] == "running")
+    assert cli("set", id, "--time-limit", "0.01s").code == 0
+    until(lambda: owner.job(id)["state"] == "timeout")
+    late = cli("set", id, "--name", "x")
+    assert (late.code, "has ended" in late.err) == (4, True)
+
+
+def test_cancelling_what_has_ended_says_so(cli: Cli, owner: Client) -> None:
+    (over,) = owner.submit(["true"])
+    owner.wait(over)
+    (runs,) = owner.submit(["sleep", "600"])
+    refused = cli("cancel", over)
+    assert (refused.code, f"{over} (succeeded) had ended already" in refused.err) == (4, True)
+    both = cli("cancel", over, runs, "--yes")
+    assert (both.code, both.out.strip()) == (0, runs)
+    assert f"note: {over} (succeeded) had ended already" in both.err
+
+
+def test_an_array_is_one_line(cli: Cli, owner: Client) -> None:
+    made = cli("submit", "--array", "0-99", "--", "sleep", "600")
+    number = made.out.strip()
+    assert number.isdigit()
+    assert f"note: 100 tasks, {number}_0 to {number}_99" in made.err
+
+
+def test_expired_and_revoked_tokens_are_told_apart(cli: Cli, owner: Client, service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, gone = owner.create_token("ana", lifetime=0.001), owner.create_token("ana")
+    owner.revoke_token(gone["id"])
+    monkeypatch.setenv("GANTLINE_URL", service.url)
+    for token, told in [(old, "has expired"), (gone, "was revoked")]:
+        monkeypatch.setenv("GANTLINE_TOKEN", token["token"])
+        failed = cli("get", "jobs")
+        assert (failed.code, f"token {token['id']} {told}" in failed.err) == (4, True), failed.err
+    monkeypatch.setenv("GANTLINE_TOKEN", "gl_unknown")
+    assert "not known here" in cli("get", "jobs").err
