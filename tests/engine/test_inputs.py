@@ -5,24 +5,34 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.engine.states import engine_of
 
 from gantline.core import columns as c
 from gantline.core.cluster import Node
+from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Input, JobWish, News, Report, SetJob, Submit, Wish, decode_input, encode_input
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
+from gantline.core.tables import Tables
 from gantline.engine import lists as ls
+from gantline.engine.engine import Engine
 from gantline.engine.inputs import RejectedError
+from gantline.engine.regime import Regime
+from gantline.engine.state import State
+from gantline.placement.rules import find_placement
+from gantline.policies.fifo import Fifo
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 
 EXAMPLES: list[Input] = [
     Submit(3.0, {"id": "a", "gpus": 2, "user": "ana"}, work=50.0),
     Submit(3.0, {"id": "a", "options": [{"type": "gpu", "gpus": 4}]}),
+    Submit(3.0, {"gpus": 2}, ids=("7_0", "7_1")),
+    JobWish(5.0, Wish.CANCEL, "a", others=("b", "c")),
     *(JobWish(5.0, wish, "a") for wish in Wish if wish is not Wish.RESIZE),
     JobWish(5.0, Wish.RESIZE, "a", 4, 2, 8),
     SetJob(5.0, "a", 3.0, "late", 60.0),
@@ -45,6 +55,7 @@ def test_an_input_survives_json(value: Input) -> None:
         ({"input": "cancle", "job": "a"}, "no input 'cancle'"),
         ({"input": "cancel"}, "'job' is missing"),
         ({"input": "cancel", "job": "a", "gpu": 3}, "unknown key 'gpu'"),
+        ({"input": "cancel", "job": "a", "others": "b"}, "not a list of ids"),
         ({"input": "report", "news": "stoped", "row": 0, "epoch": 1}, "no news 'stoped'"),
     ],
 )
@@ -145,3 +156,32 @@ def test_a_finished_job_cannot_be_requeued() -> None:
 def test_an_imitation_takes_no_inputs() -> None:
     with pytest.raises(RefusedError, match="takes no inputs"):
         simulate([job("a")], "1x2", "fifo", regime="irfsim", inputs=[JobWish(0.0, Wish.CANCEL, "a")])
+
+
+def test_an_array_is_as_its_jobs_one_by_one() -> None:
+    cluster = parse_cluster("a100:2x4,v100:1x2")
+    job = {"gpus": 2, "user": "ann", "estimate": 60.0, "priority": 3.0, "metrics": {"gpu_demand": 0.5}}
+    states = []
+    for together in (True, False):
+        engine = Engine(State(Tables.empty(cluster), Regime(), find_placement("first-free")), Fifo())
+        engine.apply(Submit(0.0, {"id": "before"}))
+        if together:
+            engine.apply(Submit(5.0, job, ids=("7_0", "7_1", "7_2")))
+        else:
+            for name in ("7_0", "7_1", "7_2"):
+                engine.apply(Submit(5.0, {"id": name, **job}))
+        states.append(engine.state.tables)
+    one, other = states
+    assert one.ids == other.ids
+    for name in ("F", "I"):
+        assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True)
+    assert [one.options[k] for k in range(len(one.options))] == [other.options[k] for k in range(len(other.options))]
+    assert np.array_equal(one.metric("gpu_demand"), other.metric("gpu_demand"), equal_nan=True)
+
+
+def test_an_array_with_an_id_that_is_taken_does_not_come_in() -> None:
+    engine = Engine(State(Tables.empty(parse_cluster("1x4")), Regime(), find_placement("first-free")), Fifo())
+    engine.apply(Submit(0.0, {"id": "7_1"}))
+    for ids in (("7_0", "7_1"), ("8_0", "8_0")):
+        with pytest.raises(UsageError, match="already"):
+            engine.inputs.check(Submit(1.0, {"gpus": 1}, ids=ids))

@@ -39,6 +39,9 @@ class Spec:
     def launch(self) -> Launch:
         return self.way
 
+    def launches(self, number: str) -> list[Launch]:
+        return [replace(one.way, array=number) for one in self.expand()] if self.count else [self.way]
+
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name}
 

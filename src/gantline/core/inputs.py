@@ -7,7 +7,7 @@ folding it again gives the run again.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -21,11 +21,20 @@ from gantline.core.node_events import NodeEvent
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """A job arrives. `job` is written as in the `jobs` of a snapshot (docs/snapshots.md); `work` is its true amount, where it is known."""
+    """A job arrives. `job` is written as in the `jobs` of a snapshot (docs/snapshots.md); `work` is its true amount, where it is known.
+
+    An array is one input: `ids` names its jobs, in order, and `job` says what they have in common.
+    """
 
     time: float
     job: Mapping[str, Any]
     work: float | None = None
+    ids: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ids of all jobs that it brings."""
+        return self.ids or (str(self.job.get("id", "")),)
 
 
 class Wish(Enum):
@@ -42,7 +51,7 @@ class Wish(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobWish:
-    """Somebody wants something of the job of that id."""
+    """Something is asked of the job of that id, and alike of `others`."""
 
     time: float
     wish: Wish
@@ -50,6 +59,17 @@ class JobWish:
     gpus: int = 0  # RESIZE: what it asks for
     min_gpus: int = 0  # RESIZE: zero: as `gpus`
     max_gpus: int = 0
+    others: tuple[str, ...] = ()
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The ids of all jobs that it is about."""
+        return (self.job, *self.others)
+
+    @staticmethod
+    def of(time: float, wish: Wish, jobs: Sequence[str], gpus: int = 0, min_gpus: int = 0, max_gpus: int = 0) -> list[JobWish]:
+        """One input for all of them; none where there are none."""
+        return [JobWish(time, wish, jobs[0], gpus, min_gpus, max_gpus, tuple(jobs[1:]))] if jobs else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +140,12 @@ def encode_input(value: Input) -> dict[str, Any]:
     """The input as values that JSON can hold."""
     head: dict[str, Any] = {"time": json_number(value.time)}
     if isinstance(value, Submit):
-        return {"input": "submit", **head, "job": dict(value.job)} | ({} if value.work is None else {"work": json_number(value.work)})
+        found = {"input": "submit", **head, "job": dict(value.job)} | ({} if value.work is None else {"work": json_number(value.work)})
+        return {**found, "ids": list(value.ids)} if value.ids else found
     if isinstance(value, JobWish):
         sizes = {name: getattr(value, name) for name in ("gpus", "min_gpus", "max_gpus") if getattr(value, name)}
-        return {"input": value.wish.value, **head, "job": value.job, **sizes}
+        others = {"others": list(value.others)} if value.others else {}
+        return {"input": value.wish.value, **head, "job": value.job, **sizes, **others}
     if isinstance(value, SetJob):
         told = {"priority": value.priority, "queue": value.queue, "estimate": value.estimate}
         return {"input": "set", **head, "job": value.job, **{key: one for key, one in told.items() if one is not None}}
@@ -151,13 +173,13 @@ def decode_input(value: Mapping[str, Any]) -> Input:
     reader = Reader(value, "input")
     kind, time = reader.text("input"), reader.number("time", 0.0)
     if kind == "submit":
-        reader.only(("input", "time", "job", "work"))
+        reader.only(("input", "time", "job", "work", "ids"))
         work = reader.number("work", 0.0) if "work" in reader else None
-        return Submit(time, dict(reader.raw("job") or {}), work)
+        return Submit(time, dict(reader.raw("job") or {}), work, _names(reader, "ids"))
     if kind in _WISHES:
-        reader.only(("input", "time", "job", "gpus", "min_gpus", "max_gpus"))
-        sizes = [reader.whole(name, 0) for name in ("gpus", "min_gpus", "max_gpus")]
-        return JobWish(time, _WISHES[kind], reader.text("job"), *sizes)
+        reader.only(("input", "time", "job", "gpus", "min_gpus", "max_gpus", "others"))
+        gpus, least, most = (reader.whole(name, 0) for name in ("gpus", "min_gpus", "max_gpus"))
+        return JobWish(time, _WISHES[kind], reader.text("job"), gpus, least, most, _names(reader, "others"))
     if kind == "set":
         reader.only(("input", "time", "job", "priority", "queue", "estimate"))
         numbers = {name: reader.number(name, 0.0) for name in ("priority", "estimate") if name in reader}
@@ -182,3 +204,11 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         metrics = {name: measured.number(name, math.nan) for name in reader.raw("metrics", {})}
         return Report(*found, tuple(reader.wholes("devices")), reader.number("total", math.nan), metrics, reader.whole("revision", 0))
     raise UsageError(f"no input '{kind}'", where=reader.at("input"), fix=near(kind, _KINDS))
+
+
+def _names(reader: Reader, key: str) -> tuple[str, ...]:
+    """A list of ids; empty where there is none."""
+    found = reader.raw(key, [])
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise UsageError("is not a list of ids", where=reader.at(key), fix='write ["3_0", "3_1"]')
+    return tuple(found)

@@ -101,6 +101,15 @@ class Tables:
         self.ids.append(name)
         return row
 
+    def repeat(self, row: int, times: int) -> None:
+        """So many rows behind it are as this one is; each has options of its own, which are listed already."""
+        if times:
+            rest = slice(row + 1, row + 1 + times)
+            self.F[:, rest], self.I[:, rest] = self.F[:, row : row + 1], self.I[:, row : row + 1]
+            self.I[c.OPTION_FIRST, rest] += self.I[c.OPTION_COUNT, row] * np.arange(1, 1 + times)
+            for values in self.metrics.values():
+                values[rest] = values[row]
+
     def metric(self, name: str) -> Floats:
         """The column of a measured value; NaN where nothing was measured yet."""
         known = self.metrics.get(name)

@@ -231,9 +231,9 @@ class Live(Acknowledged):
                 values, notes = letter.open(at)
                 letter = replace(letter, values=values, notes=notes, open=None)
             values = [value if isinstance(value, Report) else replace(value, time=at) for value in letter.values]
-            new = {value.job.get("id") for value in values if isinstance(value, Submit)}
+            new = {name for value in values if isinstance(value, Submit) for name in value.names}
             for value in values:
-                if not (isinstance(value, JobWish) and value.job in new):  # who comes with it is there by then
+                if not (isinstance(value, JobWish) and new.issuperset(value.jobs)):  # what comes with it is there by then
                     self.engine.inputs.check(value)
         except Exception as error:
             letter.done(error)

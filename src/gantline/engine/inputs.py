@@ -63,9 +63,9 @@ class Inputs:
         elif isinstance(value, Submit):
             changed = self._submit(value)
         elif isinstance(value, JobWish):
-            changed = self._wish(value)
+            changed = sum(self._wish(name, value) for name in value.jobs) > 0
         elif isinstance(value, SetJob):
-            row, phase = self._known(value)
+            row, phase = self._known(value.job, "set")
             changed = not phase.terminal and set_job(self.state.tables, row, value)
         elif isinstance(value, Use):
             changed = self.use is not None
@@ -89,13 +89,14 @@ class Inputs:
                 blank.options.append(option)
             decode_job(reader, blank, 0, value.time, own, 0)
         elif isinstance(value, JobWish):
-            row, phase = self._known(value)
-            if value.wish is Wish.RESIZE and not phase.terminal:
-                self._resized(row, value)
-            if value.wish is Wish.REQUEUE:
-                self._may_requeue(phase, value.job)
+            for name in value.jobs:
+                row, phase = self._known(name, value.wish.value)
+                if value.wish is Wish.RESIZE and not phase.terminal:
+                    self._resized(row, value)
+                if value.wish is Wish.REQUEUE:
+                    self._may_requeue(phase, name)
         elif isinstance(value, SetJob):
-            self._known(value)
+            self._known(value.job, "set")
         elif isinstance(value, SetQueue):
             Queue(value.name, value.weight, value.quota)
         elif not isinstance(value, Report | Use) and value.kind != "join" and value.device(self.state.tables.cluster) is None:
@@ -103,13 +104,14 @@ class Inputs:
 
     # --- jobs -----------------------------------------------------------------------------------------------------------
     def _submit(self, value: Submit) -> bool:
-        """A new row, which arrives at the next look; one that can never run gets none."""
+        """A new row for each job, which arrives at the next look; one that can never run gets none."""
         state, t = self.state, self.state.tables
-        reader, name, own = self._asked(value)
+        reader, names, own = self._asked(value)
         row, first = len(t.ids), len(t.options)
-        for option in own:
-            t.options.append(option)
-        t.add_row(name)
+        for name in names:
+            self._rows[name] = t.add_row(name)
+            for option in own:
+                t.options.append(option)
         for key, column in NAMES.items():
             t.I[column, row] = code_of(getattr(t, _LISTS[key]), reader.text(key, ""))
         decode_job(reader, t, row, value.time, own, first)
@@ -119,22 +121,24 @@ class Inputs:
         t.F[c.WORK, row] = float("inf") if value.work is None else value.work
         if value.work is not None and "estimate" not in reader:
             t.F[c.ESTIMATE, row] = value.work
+        t.repeat(row, len(names) - 1)
         state.make_room()
-        self._rows[name] = row
         return True
 
-    def _asked(self, value: Submit) -> tuple[Reader, str, list[Option]]:
-        """What is submitted, its id, and the ways in which it may run."""
+    def _asked(self, value: Submit) -> tuple[Reader, tuple[str, ...], list[Option]]:
+        """What is submitted, the ids, and the ways in which each may run."""
         state, t = self.state, self.state.tables
-        reader = Reader(value.job, "job")
+        reader = Reader({"id": value.ids[0], **value.job} if value.ids else value.job, "job")
         reader.only(sorted(SUBMITTED))
         name, gpus = reader.text("id"), reader.whole("gpus", 1)
-        if self.row_of(name) is not None:
-            raise UsageError(f"there is a job '{name}' already", where="submit", fix="give every job its own id")
+        names = value.ids or (name,)
+        twice = next((one for one in names if self.row_of(one) is not None), None)
+        if twice is not None or len(set(names)) < len(names):
+            raise UsageError(f"there is a job '{twice or name}' already", where="submit", fix="give every job its own id")
         to_come = t.F[c.ARRIVAL, state.lists.number[ls.NEXT] : len(t.ids)]
         if (to_come > value.time).any():
             raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
-        return reader, name, self._options(reader, name, gpus)
+        return reader, names, self._options(reader, name, gpus)
 
     def _options(self, reader: Reader, name: str, gpus: int) -> list[Option]:
         """The ways in which it may run; it is rejected where none can ever be."""
@@ -155,21 +159,20 @@ class Inputs:
             self._rows = {known: row for row, known in enumerate(self.state.tables.ids)}
         return self._rows.get(name)
 
-    def _known(self, value: JobWish | SetJob) -> tuple[int, Phase]:
-        row = self.row_of(value.job)
+    def _known(self, name: str, where: str) -> tuple[int, Phase]:
+        row = self.row_of(name)
         if row is None:
-            where = value.wish.value if isinstance(value, JobWish) else "set"
-            raise NotFoundError(f"no job '{value.job}'", where=where, fix=near(value.job, self._rows))
+            raise NotFoundError(f"no job '{name}'", where=where, fix=near(name, self._rows))
         return row, Phase(int(self.state.tables.I[c.PHASE, row]))
 
-    def _wish(self, value: JobWish) -> bool:
-        row, phase = self._known(value)
+    def _wish(self, name: str, value: JobWish) -> bool:
+        row, phase = self._known(name, value.wish.value)
         if value.wish is Wish.RESIZE:
             return self._resize(row, phase, value)
         if value.wish is Wish.RELEASE:
             return self._release(row, phase)
         if value.wish is Wish.REQUEUE:
-            return self._requeue(row, phase, value.job)
+            return self._requeue(row, phase, name)
         if phase.terminal:
             return False
         if value.wish is Wish.SAVE:

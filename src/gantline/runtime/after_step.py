@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ from gantline.core.phases import Phase
 from gantline.runtime.book import ENDED, Job
 from gantline.runtime.layers import Growing
 from gantline.runtime.records import Entry
-from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view, state_of
+from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view, state_of, waiting_view
 
 if TYPE_CHECKING:
     from gantline.runtime.scheduler import Scheduler
@@ -34,9 +34,10 @@ class Observer:
         self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
 
-    def submitted(self, job: Job) -> None:
-        """A job is in the store; its row comes with the next step."""
-        self._views[job.id] = replace(old_view(job), state="held" if job.holds else "pending", reason=job.reason or "arrived", stop=False)
+    def submitted(self, jobs: Iterable[Job]) -> None:
+        """Jobs are in the store; their rows come with the next step."""
+        for job in jobs:
+            self._views[job.id] = waiting_view(job)
         self.scheduler.publish()
 
     def look(self) -> None:

@@ -92,16 +92,22 @@ class Job:
             "resizes": self.resizes, **plain,
         }  # fmt: skip
 
-    def first_record(self) -> dict[str, Any]:
-        """All of it."""
+    def first_record(self, head: Job | None = None) -> dict[str, Any]:
+        """All of it; of a job of an array, whose first one is `head`, what is its own."""
+        if head is not None and head is not self:
+            own = {"command": list(self.launch.command)} if self.launch.command != head.launch.command else {}
+            told = {"like": head.id, "index": self.launch.array_index, "user": self.user, **own}
+            return {"id": self.id, **told, "state": self.state, "reason": self.reason, "holds": sorted(self.holds)}
         about = {
+            "spec": dict(self.spec),
+            "launch": self.launch.to_json(),
             "asked": self.asked,
             "user": self.user,
             "request": self.request,
             "submitted": self.submitted,
             "name": str(self.spec.get("name", "")),
         }
-        return {"spec": dict(self.spec), "launch": self.launch.to_json(), **about, **self.record()}
+        return {**({} if head is None else {"common": about}), **about, **self.record()}
 
     @staticmethod
     def from_record(value: Mapping[str, Any]) -> Job:
@@ -206,9 +212,10 @@ class Book:
 
     def slots_of(self, array: str) -> list[str]:
         """Members of an array that wait only for fewer of it to run, and now may."""
-        members = [self.jobs[name] for name in self.arrays.get(array, ())]
-        if not members or not members[0].launch.parallel:
+        names = self.arrays.get(array, ())
+        if not names or not self.jobs[names[0]].launch.parallel:
             return []
+        members = [self.jobs[name] for name in names]
         inside = sum(1 for job in members if not job.ended and "array-limit" not in job.holds)
         kept = [job.id for job in members if "array-limit" in job.holds and not job.ended]
         return kept[: max(0, members[0].launch.parallel - inside)]

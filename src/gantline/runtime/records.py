@@ -7,7 +7,7 @@ answers nobody before that. A restart reads the newest checkpoint, the journal b
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -21,12 +21,33 @@ class Entry:
     * ``journal``: a line as `drivers.journal` has them, an input (with ``heard``) or a decision; numbered 1, 2, 3 ... by the store.
     * ``job``: what is new about the job ``value["id"]``; other keys stay as they were. Its first one has ``spec``, ``launch``, ``user``,
       ``request`` (the id of the request that brought it; one user's requests are unique) and ``submitted``.
+      The first job of an array also has ``common``, which holds for all of its jobs; the others say ``like`` (the id of that first one)
+      and ``index``, and have a ``command`` only where theirs is another one. `whole` puts them together again.
     * ``event``: something worth telling: ``time``, ``event``, mostly ``job``, ``state``, ``why``.
     * ``checkpoint``: the scheduler's state; it covers all journal lines before it.
     """
 
     kind: Kind
     value: Mapping[str, Any]
+
+
+def whole(records: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Records in order of submission, each with what it has in common with its array."""
+    common: dict[str, Mapping[str, Any]] = {}
+    for record in records:
+        if "common" in record:
+            common[record["id"]] = record["common"]
+        if "like" in record:
+            yield like(common[record["like"]], record)
+        else:
+            yield {key: value for key, value in record.items() if key != "common"}
+
+
+def like(common: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a job of an array, with what all jobs of it have in common."""
+    launch = {**common["launch"], "array_index": record["index"], **({"command": record["command"]} if "command" in record else {})}
+    spec = {**common["spec"], "index": record["index"]} if "index" in common["spec"] else common["spec"]
+    return {**common, "launch": launch, "spec": spec, **{key: record[key] for key in record if key not in ("like", "index", "command")}}
 
 
 class Store(Protocol):
@@ -77,4 +98,4 @@ class MemoryStore:
         return self.saved
 
     def jobs(self) -> Iterator[dict[str, Any]]:
-        yield from list(self.records.values())
+        return whole(list(self.records.values()))

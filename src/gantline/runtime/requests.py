@@ -30,7 +30,6 @@ class Requests:
 
     def submit(self, spec: Submittable, user: str = "", request: str = "") -> list[str]:
         """Take a job (or an array of them) in; the ids. The same request of the same user again is answered alike, and does nothing."""
-        members = list(spec.expand())
         future: Future[list[str]] = Future()
         entered: list[Job] = []
 
@@ -44,10 +43,14 @@ class Requests:
                 return (), ()
             if request:
                 self._requests[(user, request)] = future
-            values, jobs = self._numbered(members, user, request, at)
+            values, jobs = self._numbered(spec, user, request, at)
             entered.extend(jobs)
-            notes = [Entry("event", {"time": at, "event": "submitted", "job": job.id, "user": user}) for job in jobs]
-            return values, [*(Entry("job", job.first_record()) for job in jobs), *notes]
+            told = {"time": at, "event": "submitted", "user": user}
+            head = jobs[0] if len(jobs) > 1 else None
+            return values, [
+                *(Entry("job", job.first_record(head)) for job in jobs),
+                *(Entry("event", {**told, "job": job.id}) for job in jobs),
+            ]
 
         def done(error: BaseException | None) -> None:
             if entered or error is not None:
@@ -55,7 +58,7 @@ class Requests:
             if error is None:
                 for job in entered:
                     self._scheduler.book.enter(job)
-                    self._scheduler.observer.submitted(job)
+                self._scheduler.observer.submitted(entered)
                 self._scheduler.counters["submitted"] += len(entered)
             if not future.done() and (entered or error is not None):
                 settle(future, error, [job.id for job in entered])
@@ -67,34 +70,34 @@ class Requests:
         """Raise what `submit` would, and take nothing in."""
 
         def check() -> None:
-            for member in spec.expand():
-                self._scheduler.loop.engine.inputs.check(member.to_submit("-", self._scheduler.loop.state.now))
+            self._scheduler.loop.engine.inputs.check(spec.expand()[0].to_submit("-", self._scheduler.loop.state.now))
 
         self._scheduler.ask(check)
 
-    def _numbered(self, members: Sequence[Submittable], user: str, request: str, at: float) -> tuple[list[Input], list[Job]]:
+    def _numbered(self, spec: Submittable, user: str, request: str, at: float) -> tuple[list[Input], list[Job]]:
+        """The job, or the jobs of an array, which are one input: they differ in their index and in nothing that the engine is told."""
         self.next_id += 1
-        number = str(self.next_id)
-        values: list[Input] = []
-        jobs: list[Job] = []
-        for place, member in enumerate(members):
-            launch = member.launch()
-            name = f"{number}_{launch.array_index}" if launch.array_index >= 0 else (number if len(members) == 1 else f"{number}_{place}")
-            if launch.array_index >= 0 or len(members) > 1:
-                launch = replace(launch, array=number)
-            job = Job(name, member.to_json(), launch, user, request, at)
-            told = self._told(member.to_submit(name, at), job)
-            job.asked = {key: told.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority", "estimate") if key in told.job}
-            values.append(told)
-            unknown = [other for other, _ in launch.after if other not in self._scheduler.book]
-            if unknown:
-                raise NotFoundError(f"no job '{unknown[0]}'", where="after", fix=near(unknown[0], self._scheduler.book.jobs))
-            if self._scheduler.book.waits_for_others(job):
-                job.holds.add("dependency")
-            if launch.parallel and sum(1 for one in jobs if "array-limit" not in one.holds) >= launch.parallel:
-                job.holds.add("array-limit")
-            jobs.append(job)
-        return [*values, *(JobWish(at, Wish.HOLD, job.id) for job in jobs if job.holds)], jobs
+        number, book = str(self.next_id), self._scheduler.book
+        ways = spec.launches(number)
+        array = ways[0].array == number
+        names = [f"{number}_{way.array_index}" for way in ways] if array else [number]
+        first = spec.expand()[0]
+        shown = first.to_json()
+        jobs = [
+            Job(name, {**shown, "index": way.array_index} if "index" in shown else shown, way, user, request, at)
+            for name, way in zip(names, ways, strict=True)
+        ]
+        told = self._told(first.to_submit(names[0], at), jobs[0])
+        unknown = [other for other, _ in ways[0].after if other not in book]
+        if unknown:
+            raise NotFoundError(f"no job '{unknown[0]}'", where="after", fix=near(unknown[0], book.jobs))
+        asked = {key: told.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority", "estimate") if key in told.job}
+        waits, inside = {"dependency"} if book.waits_for_others(jobs[0]) else set(), ways[0].parallel or len(jobs)
+        for place, job in enumerate(jobs):
+            job.asked, job.holds = dict(asked), waits | ({"array-limit"} if place >= inside else set())
+        if array:
+            told = replace(told, job={key: value for key, value in told.job.items() if key != "id"}, ids=tuple(names))
+        return [told, *JobWish.of(at, Wish.HOLD, [job.id for job in jobs if job.holds])], jobs
 
     def _told(self, value: Submit, job: Job) -> Submit:
         """With its user, and with an estimate where the specification has none: what such jobs took, else the time limit."""
@@ -113,25 +116,27 @@ class Requests:
             for name in ids:
                 if name not in self._scheduler.book:
                     raise NotFoundError(f"no job '{name}'", where=wish.value, fix=near(name, self._scheduler.book.jobs))
-            values, notes = [], []
+            told = {"time": at, "event": wish.value, "user": user}
+            heard, notes = list[str](), list[Entry]()
             for name in ids:
                 if wish is Wish.SAVE:
                     _may_save(self._scheduler.book[name])
             for name in ids:
                 job = self._scheduler.book[name]
                 if self._scheduler.endings.wished(job, wish):
-                    values.append(JobWish(at, wish, name, gpus, min_gpus, max_gpus))
-                notes.append(Entry("job", job.record()))
-                notes.append(Entry("event", {"time": at, "job": name, "event": wish.value, "user": user}))
-            gone = {value.job for value in values if self._scheduler.loop.engine.inputs.row_of(value.job) is None}
+                    heard.append(name)
+                notes += [Entry("job", job.record()), Entry("event", {**told, "job": name})]
+            gone = {name for name in heard if self._scheduler.loop.engine.inputs.row_of(name) is None}
             again = [self._again(self._scheduler.book[name], at) for name in ids if name in gone] if wish is Wish.REQUEUE else []
-            return [*again, *(value for value in values if value.job not in gone)], notes
+            there = [name for name in heard if name not in gone]
+            return [*again, *JobWish.of(at, wish, there, gpus, min_gpus, max_gpus)], notes
 
         def done(error: BaseException | None) -> None:
             if error is None and wish is Wish.REQUEUE:
-                for job in (self._scheduler.book[name] for name in ids if self._scheduler.book[name].ended):
-                    job.state, job.reason, job.finished = "pending", "requeued", math.nan  # whoever waits for it waits again
-                    self._scheduler.observer.submitted(job)
+                back = [job for job in map(self._scheduler.book.__getitem__, ids) if job.ended]
+                for job in back:
+                    job.state, job.reason, job.finished = "pending", "requeued", math.nan  # what waits for it waits again
+                self._scheduler.observer.submitted(back)
             settle(future, error, None)
 
         self._scheduler.post(Letter((), done, open_, alone=True))

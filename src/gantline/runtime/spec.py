@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
@@ -44,16 +45,12 @@ _GRACE, _LOG = Launch(()).grace, Launch(()).log_bytes
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
-def _listed(value: Any, where: str) -> Any:
-    return [value] if isinstance(value, (str, dict)) else value
-
-
 def _after(value: Any, where: str) -> Any:
     """``ok:17`` on a command line, or a mapping."""
     found = []
     if not isinstance(value, (str, dict, list, tuple)):
         return value
-    for item in _listed(value, where):
+    for item in [value] if isinstance(value, (str, dict)) else value:
         when, sign, job = item.partition(":") if isinstance(item, str) else ("", "", "")
         found.append({"job": job or item, **({"when": when} if sign else {})} if isinstance(item, str) else item)
     return found
@@ -219,6 +216,15 @@ class JobSpec(Part):
             array_index=-1 if self.index is None else self.index,
             parallel=self.array.most if self.array is not None else 0,
         )
+
+    def launches(self, number: str) -> list[Launch]:
+        """The same for each task of the array of that number; only what names the index differs from task to task."""
+        if self.array is None or self.index is not None:
+            return [self.launch()]
+        if "ARRAY_INDEX" in f"{self.run} {self.setup}":
+            return [replace(task.launch(), array=number) for task in self.expand()]
+        common = self.launch()
+        return [replace(common, array=number, array_index=index) for index in self.array.indices]
 
     def argv(self, variables: Mapping[str, str]) -> list[str]:
         """The argument list to start: ``$NAME`` is replaced where it is known; a shell runs it only if asked for.

@@ -129,17 +129,22 @@ def job_view(job: Job, tables: Tables, row: int, now: float, where: tuple[str, .
     )  # fmt: skip
 
 
-def old_view(job: Job) -> JobView:
-    """A job of an earlier life of the service, of which no row is left."""
+def waiting_view(job: Job) -> JobView:
+    """A job that was just submitted, whose row comes with the next step."""
+    return old_view(job, "held" if job.holds else "pending", job.reason or "arrived", stop=False)
+
+
+def old_view(job: Job, state: str = "", reason: str = "", stop: bool = True) -> JobView:
+    """A job of which no row is left, or none is there yet."""
     spec = job.spec
     return JobView(
         id=job.id, name=str(spec.get("name", "")), user=job.user, queue=str(spec.get("queue", "")),
-        state=job.state, reason=job.reason, why=job.why, gpus=int(job.asked.get("gpus", 0)),
+        state=state or job.state, reason=reason or job.reason, why=job.why, gpus=int(job.asked.get("gpus", 0)),
         min_gpus=int(job.asked.get("min_gpus", 0)), max_gpus=int(job.asked.get("max_gpus", 0)), devices=(),
         priority=float(job.asked.get("priority", 0.0)), submitted=job.submitted,
         started=None if math.isnan(job.started) else job.started, finished=None if math.isnan(job.finished) else job.finished,
         exit_code=job.exit_code, epoch=job.ended_epoch, restarts=0, failures=job.failures,
         service=job.served, work=job.served, estimate=None, array=job.launch.array,
-        held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)), stop=True,
+        held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)), stop=stop,
         resizes=job.resizes, labels=spec.get("labels", {}),
     )  # fmt: skip

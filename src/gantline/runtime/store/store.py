@@ -14,7 +14,7 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from gantline.core.errors import RefusedError
-from gantline.runtime.records import Entry
+from gantline.runtime.records import Entry, whole
 from gantline.runtime.store import schema as s
 from gantline.runtime.store.connection import Connections, StoreError, cause, spelled, url_of
 from gantline.runtime.store.migrate import migrate, version_of
@@ -93,8 +93,7 @@ class SqlStore:
     def append(self, entries: Sequence[Entry]) -> None:
         """All of them or none; durable when it returns."""
         with self.transaction() as write:
-            for entry in entries:
-                write.entry(entry)
+            write.entries(entries)
 
     # --- what the scheduler reads -----------------------------------------------------------------------------------------
     def journal(self, after: int = 0, kind: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -117,13 +116,15 @@ class SqlStore:
 
     def jobs(self) -> Iterator[dict[str, Any]]:
         """All jobs in order of submission, as their entries add up."""
-        yield from (row["body"] for row in self._rows(select(s.jobs.c.body).order_by(s.jobs.c.number)))
+        return whole(row["body"] for row in self._rows(select(s.jobs.c.body).order_by(s.jobs.c.number)))
 
     # --- what the service reads -------------------------------------------------------------------------------------------
     def job(self, id: str) -> dict[str, Any] | None:
         """All that is known of one job."""
         rows = self._rows(select(s.jobs.c.body).where(s.jobs.c.id == id))
-        return rows[0]["body"] if rows else None
+        if rows and (first := rows[0]["body"].get("like")):
+            rows = [*self._rows(select(s.jobs.c.body).where(s.jobs.c.id == first)), *rows]
+        return list(whole(row["body"] for row in rows))[-1] if rows else None
 
     def counts(self) -> dict[str, int]:
         """How many jobs are in each state."""

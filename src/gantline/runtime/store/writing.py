@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Insert, Update, bindparam, delete, func, insert, select, update
 
 from gantline.runtime.records import Entry
 from gantline.runtime.store import schema as s
@@ -18,7 +18,8 @@ KEPT_CHECKPOINTS = 3
 
 # What is said many times a second, and built once: to build it took longer than to carry it out.
 _ADD_LINE, _ADD_EVENT, _ADD_JOB = insert(s.journal), insert(s.events), insert(s.jobs)
-_KNOWN_JOB = select(s.jobs.c.body).where(s.jobs.c.id == bindparam("job"))
+_KNOWN_JOBS = select(s.jobs.c.id, s.jobs.c.body).where(s.jobs.c.id.in_(bindparam("jobs", expanding=True)))
+_AT_ONCE = 500  # ids in one question
 _CHANGE_JOB = update(s.jobs).where(s.jobs.c.id == bindparam("job"))
 
 
@@ -28,29 +29,43 @@ class Transaction:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def entry(self, entry: Entry) -> None:
-        """One of the scheduler's entries."""
-        value = dict(entry.value)
-        if entry.kind == "journal":
-            self._connection.execute(_ADD_LINE, {"kind": _kind(value), "body": value})
-        elif entry.kind == "job":
-            self._job(value)
-        elif entry.kind == "event":
-            told = {"time": float(value.get("time", 0.0)), "job": str(value.get("job", "")), "body": value}
-            self._connection.execute(_ADD_EVENT, told)
-        else:
-            self._checkpoint(value)
+    def entries(self, entries: Sequence[Entry]) -> None:
+        """The scheduler's entries, in order; each kind has a table of its own, so that all of a kind are written at once."""
+        lines, events, jobs = list[dict[str, Any]](), list[dict[str, Any]](), dict[str, dict[str, Any]]()
+        for entry in entries:
+            value = entry.value
+            if entry.kind == "journal":
+                lines.append({"kind": _kind(value), "body": dict(value)})
+            elif entry.kind == "job":
+                jobs[value["id"]] = {**jobs.get(value["id"], {}), **value}
+            elif entry.kind == "event":
+                events.append({"time": float(value.get("time", 0.0)), "job": str(value.get("job", "")), "body": dict(value)})
+            else:  # it covers the lines before it, not those behind it
+                self._many(_ADD_LINE, lines)
+                lines = []
+                self._checkpoint(value)
+        self._many(_ADD_LINE, lines)
+        self._many(_ADD_EVENT, events)
+        self._jobs(jobs)
 
-    def _job(self, news: Mapping[str, Any]) -> None:
-        """What is new of a job; the rest stays."""
-        id = news["id"]
-        known = self._connection.execute(_KNOWN_JOB, {"job": id}).scalar()
-        body = {**(known or {}), **news}
-        columns = {"user": str(body.get("user", "")), "state": str(body.get("state", "")), "body": body}
-        if known is None:
-            self._connection.execute(_ADD_JOB, {"id": id, **columns})
-        else:
-            self._connection.execute(_CHANGE_JOB, {"job": id, **columns})
+    def _many(self, order: Insert | Update, rows: list[dict[str, Any]]) -> None:
+        if rows:
+            self._connection.execute(order, rows)
+
+    def _jobs(self, news: Mapping[str, Mapping[str, Any]]) -> None:
+        """What is new of jobs; the rest stays."""
+        known: dict[str, Any] = {}
+        ids = list(news)
+        for first in range(0, len(ids), _AT_ONCE):
+            rows = self._connection.execute(_KNOWN_JOBS, {"jobs": ids[first : first + _AT_ONCE]})
+            known |= {row.id: row.body for row in rows}
+        fresh, changed = list[dict[str, Any]](), list[dict[str, Any]]()
+        for id, told in news.items():
+            body = {**known.get(id, {}), **told}
+            columns = {"user": str(body.get("user", "")), "state": str(body.get("state", "")), "body": body}
+            changed.append({"job": id, **columns}) if id in known else fresh.append({"id": id, **columns})
+        self._many(_ADD_JOB, fresh)
+        self._many(_CHANGE_JOB, changed)
 
     def _checkpoint(self, value: Mapping[str, Any]) -> None:
         covers = int(self._connection.execute(select(func.max(s.journal.c.number))).scalar() or 0)
