@@ -38,7 +38,7 @@ def test_the_plain_example_ends_at_the_same_weights_after_a_stop(tmp_path: Path)
     (tmp_path / "parts").mkdir()
     process = _start("train_plain.py", "--pause", "0.3", folder=tmp_path / "parts")  # twenty seconds, if nobody stops it
     checkpoints = tmp_path / "parts" / "checkpoint"
-    while process.poll() is None and not checkpoints.exists():
+    while process.poll() is None and not any(checkpoints.glob("0*")):
         if _listens(process.pid):
             process.send_signal(signal.SIGUSR1)
         time.sleep(0.02)

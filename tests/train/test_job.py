@@ -106,6 +106,18 @@ def test_old_weights_are_not_forgotten_by_mistake(join: Join) -> None:
         next(join().steps(3))
 
 
+def test_a_save_that_cannot_work_fails_when_it_is_announced(join: Join) -> None:
+    def broken(path: Path) -> None:
+        raise ValueError("no such attribute")
+
+    for save, error in [(broken, ValueError), (lambda path: None, CheckpointError)]:
+        with pytest.raises(error, match=r"no such attribute|wrote nothing"):
+            join().keep(save, lambda path: None)
+    job = join()
+    assert not job.keep(lambda path: path.write_text("weights"), lambda path: None)
+    assert not [*job.folder.iterdir()], "what was tried is thrown away"
+
+
 def test_a_checkpoint_that_fails_leaves_the_one_before(join: Join) -> None:
     job = join()
     walk = job.steps(5)

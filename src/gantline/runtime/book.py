@@ -79,7 +79,7 @@ class Job:
     @property
     def saves_on_demand(self) -> bool:
         """Whether it can save and go on: by a signal that it names, or because it reports what it saves and hears the answers."""
-        return Can.SAVE in self.launch.can() or not math.isnan(self.saved)
+        return Can.SAVE in self.launch.can() or "saved" in self.progress
 
     def record(self) -> dict[str, Any]:
         """What changes in its life, as plain JSON."""

@@ -191,12 +191,18 @@ class Client:
     def logs(
         self, id: str, *, follow: bool = False, tail: int | None = None, rank: int | None = None, epoch: int | None = None
     ) -> Iterator[str]:
-        """Pieces of a job's output; with `follow` until it has ended, through all incarnations that begin meanwhile."""
+        """Pieces of a job's output; with `follow` until it has ended, through all incarnations that begin meanwhile.
+
+        Without an epoch it is that of the newest incarnation; if the one before it broke, its last lines come first.
+        """
         asked = {key: value for key, value in (("tail", tail), ("rank", rank), ("epoch", epoch)) if value is not None}
         place: dict[str, Any] = dict(asked)
         now: int | None = epoch
         while True:
             piece = self._get(f"/v1/jobs/{_part(id)}/logs", **place)
+            if broke := piece.get("broke"):
+                yield f"gantline: incarnation {broke['epoch']} ended: {broke['why']}; its last lines:\n{broke['text']}"
+                yield f"gantline: incarnation {piece['epoch']}:\n"
             if piece["text"]:
                 yield str(piece["text"])
             now = piece["epoch"] if now is None else now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from gantline.core.errors import NotFoundError
 
 MOST = 1 << 20
+_LAST_LINES = 60  # of an incarnation that broke: enough for a traceback
 _ID = re.compile(r"^\d{1,18}(_\d{1,9})?$")
 
 
@@ -44,6 +46,20 @@ def read_log(
     if rank is not None:
         text = "".join(line for line in text.splitlines(keepends=True) if line.startswith(f"[{rank}] "))
     return {"epoch": chosen, "epochs": known, "text": text, "offset": start, "next": start + len(piece), "size": len(data)}
+
+
+def broken_before(home: Path, job: str) -> dict[str, Any] | None:
+    """Why the incarnation before the newest ended although nobody wanted it to, with its last lines; None: it did not, or there is none."""
+    known = epochs_of(home, job)
+    if len(known) < 2:
+        return None
+    try:
+        why = json.loads((home / "jobs" / job / str(known[-2]) / "state.json").read_text(encoding="utf-8")).get("why", "")
+    except (OSError, ValueError, AttributeError):
+        return None
+    if not why:
+        return None
+    return {"epoch": known[-2], "why": str(why), "text": read_log(home, job, epoch=known[-2], tail=_LAST_LINES)["text"]}
 
 
 def _kept(folder: Path) -> bytes:

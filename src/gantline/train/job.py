@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -151,7 +153,8 @@ class Job(Rank):
 
         Both functions take a path: ``save`` makes a file or a folder of it, ``load`` reads that. Without them `state` alone is kept.
         ``pack`` and ``unpack`` give newcomers of a gang what the first rank has; without them they load a checkpoint made for them.
-        A newcomer waits here until the gang takes it in.
+        A newcomer waits here until the gang takes it in. The first rank tries one save, which is thrown away: a function that cannot save
+        fails here, and not hours later.
         """
         if (save is None) != (load is None) or (pack is None) != (unpack is None):
             raise ValueError("a function that saves needs one that loads, and the other way round")
@@ -159,7 +162,11 @@ class Job(Rank):
         if self._joins:
             self.enter()
             return True
-        return self.restore(load) if load is not None else self.step > 0
+        found = self.restore(load) if load is not None else self.step > 0
+        if self.rank == 0 and not self._trial.steps:
+            self.store.rehearse(self.step, record.to_json(self), save)
+            self.report(step=self.step, done=self.done, saved=self._saved or 0.0)  # the service knows that it can be asked to save
+        return found
 
     def enter(self) -> None:
         """A newcomer joins the gang; everybody else is in it already."""
@@ -207,6 +214,7 @@ class Job(Rank):
                 self.store.write(self.step, record.to_json(self), save or self.kept.save)
             except Exception as error:
                 failed = error
+                self._say_why()
         (failures,) = self.sum([0.0 if failed is None else 1.0])
         if failed is not None:
             raise failed
@@ -214,6 +222,12 @@ class Job(Rank):
             raise RuntimeError("the first rank could not save; its log says why")
         self._saved = self.done
         self._orders.saved({"step": self.step, "done": self.done, "saved": self.done})
+
+    def _say_why(self) -> None:
+        """Print what went wrong before others hear that something did: whoever ends first makes the keeper end everybody else."""
+        if self.world > 1:
+            traceback.print_exc()
+            sys.stderr.flush()
 
     # what loops call
 

@@ -10,11 +10,12 @@ The name is the step and the incarnation that wrote it. The newest two are kept,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,22 @@ class Checkpoints:
     def write(self, step: int, state: Mapping[str, Any], save: Callable[[Path], object] | None) -> Path:
         """Write a checkpoint and give it its name; an error leaves the earlier ones as they were."""
         final = self.folder / f"{step:012d}.{self._epoch}"
+        with self._draft(step, state, save) as draft:
+            _sync_all(draft)
+            if not final.exists():  # else this incarnation has saved this very step before
+                draft.rename(final)
+                _sync(self.folder)
+        self._clear()
+        return final
+
+    def rehearse(self, step: int, state: Mapping[str, Any], save: Callable[[Path], object] | None) -> None:
+        """Write a checkpoint and throw it away: a save that cannot work is known before hours of work depend on it."""
+        with self._draft(step, state, save):
+            pass
+
+    @contextlib.contextmanager
+    def _draft(self, step: int, state: Mapping[str, Any], save: Callable[[Path], object] | None) -> Iterator[Path]:
+        """All of a checkpoint in a folder that is gone afterwards, unless it was given its name."""
         draft = self.folder / f".draft-{self._epoch}-{os.getpid()}"
         try:
             shutil.rmtree(draft, ignore_errors=True)
@@ -63,16 +80,11 @@ class Checkpoints:
                 if not (draft / MODEL).exists():
                     raise CheckpointError("the save function wrote nothing to the path that it was given")
             (draft / "state.json").write_text(json.dumps(dict(state)), encoding="utf-8")
-            _sync_all(draft)
-            if not final.exists():  # else this incarnation has saved this very step before
-                draft.rename(final)
-                _sync(self.folder)
+            yield draft
         except OSError as error:
             raise CheckpointError(f"no checkpoint at step {step}: {error}") from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-        self._clear()
-        return final
 
     def _all(self) -> list[Path]:
         """All whole checkpoints, the oldest first."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Query
 
-from gantline.service.logfile import MOST, read_log
+from gantline.service.logfile import MOST, broken_before, read_log
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
@@ -24,7 +24,11 @@ def get_logs(
     rank: Number = None,
     limit: Annotated[int, Query(ge=4, le=MOST)] = MOST,
 ) -> dict[str, Any]:
-    """A piece of the output from `offset` on; go on at `next`, until `end`. `tail`: only the last lines. Without an epoch: the newest."""
+    """A piece of the output from `offset` on; go on at `next`, until `end`. `tail`: only the last lines. Without an epoch: the newest.
+
+    Where that is asked for from its beginning, `broke` tells why the incarnation before it ended, if it broke, with its last lines.
+    """
     job = here.job(id)
     piece = read_log(here.service.home, job.id, epoch=epoch, offset=offset, tail=tail, rank=rank, limit=limit)
-    return {**piece, "state": job.state, "end": job.finished is not None and piece["next"] >= piece["size"]}
+    broke = broken_before(here.service.home, job.id) if epoch is None and not offset and tail is None else None
+    return {**piece, "broke": broke, "state": job.state, "end": job.finished is not None and piece["next"] >= piece["size"]}
