@@ -123,7 +123,7 @@ def test_a_stop_keeps_what_was_attained(policy: str) -> None:
         assert acknowledged.jobs["finish"].to_list() == [720.0, 710.0, 680.0, 640.0]
 
 
-@pytest.mark.parametrize("regime", ["gavel", "irfsim"])
-def test_an_imitation_has_no_executor_and_says_so(regime: str) -> None:
-    with pytest.raises(RefusedError, match="is run by a loop of its own"):
-        simulate([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}], "1x1", "fifo", regime=regime, executor="acknowledged")
+@pytest.mark.parametrize(("regime", "policy"), [("gavel", "gavel.fifo"), ("irfsim", "drf")])
+def test_an_imitation_has_no_executor_and_says_so(regime: str, policy: str) -> None:
+    with pytest.raises(RefusedError, match="nothing like --executor"):
+        simulate([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}], "1x1", policy, regime=regime, executor="acknowledged")

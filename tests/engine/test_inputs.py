@@ -154,8 +154,8 @@ def test_a_finished_job_cannot_be_requeued() -> None:
 
 
 def test_an_imitation_takes_no_inputs() -> None:
-    with pytest.raises(RefusedError, match="takes no inputs"):
-        simulate([job("a")], "1x2", "fifo", regime="irfsim", inputs=[JobWish(0.0, Wish.CANCEL, "a")])
+    with pytest.raises(RefusedError, match="nothing like inputs"):
+        simulate([job("a")], "1x2", "drf", regime="irfsim", inputs=[JobWish(0.0, Wish.CANCEL, "a")])
 
 
 def test_an_array_is_as_its_jobs_one_by_one() -> None:

@@ -144,11 +144,11 @@ def test_any_device_names_do() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"costs": "30"}, "knows no costs"),
-        ({"min_run": 60.0}, "knows no minimum run time"),
-        ({"latency": 5.0}, "knows no decision latency"),
-        ({"estimates": "noisy:0.3"}, "knows no other estimates"),
-        ({"admission": "load-limit:1"}, "knows no admission"),
+        ({"costs": "30"}, "nothing like --costs"),
+        ({"min_run": 60.0}, "nothing like --min-run"),
+        ({"latency": 5.0}, "nothing like --decision-latency"),
+        ({"estimates": "noisy:0.3"}, "nothing like --estimates"),
+        ({"admission": "load-limit:1"}, "nothing like --admission"),
     ],
 )
 def test_what_the_regime_does_not_know_is_refused(options: dict[str, Any], words: str) -> None:

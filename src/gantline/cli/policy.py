@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import PolicyName, Settings, settings_of, time_of
 from gantline.cli.console import Column, Form, Sheet, is_watched, say, show, show_object, show_text, table
 from gantline.cli.live.connection import HomeOption, connect
-from gantline.core.errors import UsageError
+from gantline.core.errors import GantlineError, UsageError
 
 if TYPE_CHECKING:
     from gantline.core.policy import Policy
@@ -52,6 +52,7 @@ def show_policy(
         "needs": sorted(needs_of(policy)),
         "ties": getattr(policy, "ties", _TIES),
         "key": _key_form(policy),
+        "imitated in": _imitations(policy),
     }
     if output == "table" and is_watched():
         _show_to_person(facts, listed)
@@ -109,6 +110,18 @@ def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption =
     for note in told.get("notes", ()):
         say(note)
     print(name)
+
+
+def _imitations(policy: type[Policy]) -> list[str]:
+    """The regimes that run a program of their own in its place, with the parameters that they read; all others they refuse."""
+    from gantline.files.policies import policy_of
+    from gantline.imitations.registry import read_in
+
+    try:
+        found = read_in(policy_of(policy))
+    except GantlineError:
+        return []
+    return [f"{regime} (reads {' '.join(names) or 'no parameter'})" for regime, names in found.items()]
 
 
 def _key_form(policy: type[Policy]) -> str:

@@ -14,7 +14,7 @@ from gantline.files.prices import read_prices
 from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import find_estimates
 from gantline.placement.rules import find_placement
-from gantline.simulator.spec import RunSpec
+from gantline.simulator.spec import OPTIONS, RunSpec
 
 
 def _node_events(path: str, cluster: Cluster) -> Any:
@@ -59,6 +59,16 @@ def find(spec: RunSpec, name: str, cluster: Cluster) -> Any:
     """The thing that an option means, on this cluster; a name that nobody knows is refused."""
     value = getattr(spec, name)
     return FINDERS[name](value, cluster) if isinstance(value, str) else value
+
+
+def options_set(spec: RunSpec, cluster: Cluster) -> dict[str, str]:
+    """The options that do not mean what they mean by default: name -> flag."""
+
+    def meaning(one: RunSpec, name: str) -> Any:
+        return find(one, name, cluster) if name in FINDERS else getattr(one, name)
+
+    usual = RunSpec()
+    return {name: option.flag for name, option in OPTIONS.items() if meaning(spec, name) != meaning(usual, name)}
 
 
 def with_found(spec: RunSpec, cluster: Cluster) -> RunSpec:

@@ -21,14 +21,14 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.files.policies import policy_of
-from gantline.imitations.registry import find_imitation
+from gantline.imitations.registry import find_imitation, find_scope
 from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.rules import PlacementRule
 from gantline.simulator.bill import bill, with_costs, with_prices
 from gantline.simulator.budget import Guard, asked, guard_of, introduced
 from gantline.simulator.changes import changes_of
-from gantline.simulator.finders import find
+from gantline.simulator.finders import find, options_set
 from gantline.simulator.load import absent_types, load_tables
 from gantline.simulator.provided import provided_needs
 from gantline.simulator.reservations import keeps_reservations, reservations, use_reservations
@@ -43,6 +43,7 @@ from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:  # what only some runs need is imported where it is needed: a small run takes less time than its imports
     from gantline.drivers.journal import Journal
+    from gantline.imitations.scope import Scope
     from gantline.performance.goodput.measured import Profiles
     from gantline.performance.throughput_table import ThroughputTable
 
@@ -92,13 +93,13 @@ def simulate(
     speeds: ThroughputTable | None = find(spec, "throughputs", place)
     wishes = tuple(inputs)
     changes = tuple(sorted((*find(spec, "node_events", place), *wishes), key=lambda event: event.time))
+    if (scope := find_scope(way.name)) is not None:
+        beside = {"--record": record is not False, "--verify-skips": step_all, "inputs": bool(wishes)}
+        scope.check(way.name, chosen, options_set(spec, place) | {name: name for name, is_set in beside.items() if is_set})
     guard: Guard[Any] | None = guard_of(chosen, spec.budget)
     chosen = introduced(chosen, guard, lambda one: with_costs(with_prices(one.for_regime(way.name), money), price, way))
     profiles: Profiles | None = find(spec, "profiles", place)
     if profiles is not None and not way.profiles:
-        if find_imitation(way.name) is not None:
-            fix = "leave that out, or use --regime pollux, sia or default"
-            raise RefusedError(f"regime '{way.name}' does not use profiles", where="--profiles", fix=fix)
         from gantline.simulator.goodput import check_alone, use_profiles
 
         check_alone(performance=performance, throughputs=speeds, scaling=_noise(spec.scaling))
@@ -106,6 +107,9 @@ def simulate(
     if find_imitation(way.name) is None:
         jobs, chosen = asked(chosen, guard, lambda: use_reservations(jobs, place, chosen))
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
+    if scope is not None:
+        scope.check_jobs(way.name, tables)
+        _check_model(scope, way.name, performance)
     tables.performance = performance if performance is not None else scaling_model(jobs, place)
     if speeds is not None:
         from gantline.simulator.throughputs import use_throughputs
@@ -115,8 +119,8 @@ def simulate(
         from gantline.performance.learned_curves import LearnedCurves
         from gantline.performance.parameter_servers import ServerModel
 
-        if speeds is not None or isinstance(tables.performance, ServerModel) or find_imitation(way.name) is not None:
-            fix = "leave it out: throughputs, parameter servers and other people's simulators have ways of their own"
+        if speeds is not None or isinstance(tables.performance, ServerModel):
+            fix = "leave it out: throughputs and parameter servers have ways of their own"
             raise RefusedError("speeds cannot be learned in this run", where="--scaling", fix=fix)
         tables.performance = LearnedCurves(tables.performance, noise)
     guess.provide(chosen.name or type(chosen).__name__, asked(chosen, guard, lambda: frozenset(chosen.needs)), provided_needs(tables))
@@ -138,10 +142,6 @@ def simulate(
     counted_changes: dict[str, Any] = {}
     imitate = find_imitation(way.name)
     if imitate is not None:
-        if spec.executor != "instant" or wishes:
-            what = f"regime '{way.name}' is run by a loop of its own, which has no executor and takes no inputs"
-            raise RefusedError(what, where="--executor", fix="leave that out, or use a regime that the engine runs")
-        _check_imitation(way.name, performance)
         counted = imitate(simulation, jobs)
     else:
         simulation.run()
@@ -198,10 +198,10 @@ def _journal(record: bool | Journal) -> Journal | None:
     return Journal()
 
 
-def _check_imitation(regime: str, performance: Any) -> None:
+def _check_model(scope: Scope, regime: str, performance: Any) -> None:
     from gantline.performance.gavel_model import GavelModel
 
-    if performance is not None and not isinstance(performance, GavelModel):
+    if performance is not None and not (isinstance(performance, GavelModel) and "throughputs" in scope.options):
         raise RefusedError(f"regime '{regime}' would not ask a model", where="performance", fix="leave it out")
 
 

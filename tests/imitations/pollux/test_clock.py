@@ -153,7 +153,8 @@ def test_both_fits_serve() -> None:
         ({"cluster": "tiny:2x4"}, GantlineError, "no profile of 'vision' on 'tiny'"),
         ({"costs": Costs(start=5.0)}, RefusedError, "nothing like --costs"),
         ({"until": 100.0}, RefusedError, "nothing like --until"),
-        ({"settings": {"gittins": True}}, RefusedError, "two queues"),
+        ({"settings": {"gittins": True}}, RefusedError, "does not read 'gittins'"),
+        ({"settings": {"limits": (60.0, 600.0)}}, RefusedError, "two queues"),
     ],
 )
 def test_what_it_has_not_is_refused(change: dict[str, Any], error: type[GantlineError], told: str) -> None:
@@ -186,8 +187,8 @@ def test_jobs_without_a_profile_or_a_batch_are_named() -> None:
         run([lacking])
     made_up = simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "pollux", regime="pollux")
     assert made_up.summary["profiles"] == "made up"  # and it says so
-    with pytest.raises(RefusedError, match="regime 'elasticflow' does not use profiles"):
-        simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "fifo", regime="elasticflow", profiles=PROFILES)
+    with pytest.raises(RefusedError, match="nothing like --profiles"):
+        simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "edf", regime="elasticflow", profiles=PROFILES)
 
 
 def test_the_generator_needs_no_list_of_jobs() -> None:

@@ -144,7 +144,7 @@ def test_an_entity_gets_by_its_weight_and_divides_by_its_rule() -> None:
 def test_cheap_devices_are_used_when_money_counts() -> None:
     """On the V100 'big' is four times as fast as on the K80, but here ten times as expensive."""
     jobs, prices = trace(("big", 4000.0, 0.0)), "v100=10,k80=1"
-    way = {"prices": prices, "settings": {"ideal": True}, "regime": "gavel"}
+    way = {"prices": prices, "settings": {"ideal": True}, "regime": "gavel", "round": None}
     frugal = run("max_sum_throughput_normalized_by_cost_perf", jobs, "v100:1,k80:1", **way)
     hasty = run("max_sum_throughput_perf", jobs, "v100:1,k80:1", **way)
     assert frugal.summary["average_jct"] == pytest.approx(4000.0, rel=1e-3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from gantline.imitations.elasticflow.result import write_result
 from gantline.imitations.elasticflow.rigid import RigidJobs
 from gantline.imitations.elasticflow.themis import ThemisRun
 from gantline.imitations.elasticflow.tiresias import TiresiasRun
-from gantline.imitations.refusals import refuse
 from gantline.policies.elasticflow.settings import DeadlinePolicy
 from gantline.workload.trace import Trace
 
@@ -39,6 +37,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         return _drive_rigid(simulation, trace)
     _refuse_what_it_has_not(simulation)
     cluster, chosen = state.tables.cluster, policy.settled()
+    _refuse_other_overhead(policy, chosen)
     jobs = read_jobs(state.tables, trace, chosen.scale_limit == "knee")
     rules = ElasticFlowRules(chosen.elastic, chosen.admission, chosen.spare_order == "artifact", chosen.overhead != "none")
     clock = ElasticFlowClock(jobs, rules, cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round)
@@ -51,13 +50,7 @@ def _drive_rigid(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     """Run one of the baselines that give jobs what they ask for and know no deadlines."""
     state, policy = simulation.state, simulation.engine.policy
     name, limits = policy.name, tuple(getattr(policy, "limits", ()))
-    if name not in _RIGID:
-        known = ", ".join(("elasticflow", "edf", *_RIGID))
-        raise RefusedError(f"ElasticFlow's simulator has no policy '{name}'", where=_WHERE, fix=f"it has {known}")
     _refuse_what_it_has_not(simulation)
-    for one in fields(policy):
-        if one.name not in ("limits", "compat") and getattr(policy, one.name) != one.default:
-            raise RefusedError(f"its {name} has no '{one.name}'", where=_WHERE, fix=f"leave --set {one.name} out")
     cluster = state.tables.cluster
     jobs = read_rigid_jobs(state.tables, trace)
     _refuse_what_never_runs(name, state.tables, jobs, max(node.gpus for node in cluster.nodes))
@@ -125,10 +118,17 @@ def read_jobs(tables: Tables, trace: Trace, knee: bool) -> ElasticFlowJobs:
     return ElasticFlowJobs(F[c.ARRIVAL].copy(), deadline, work, speed, top.astype(np.int64))
 
 
+def _refuse_other_overhead(policy: DeadlinePolicy, chosen: DeadlinePolicy) -> None:
+    """Its seconds are its own, and without admission its EDF charges none."""
+    if policy.overhead not in ("auto", "artifact", "none"):
+        raise RefusedError("has seconds of its own for a change of size", where=f"{_WHERE}, overhead", fix="use auto, artifact or none")
+    if policy.overhead == "artifact" and not chosen.elastic and chosen.admission == "off":
+        raise RefusedError("its edf charges nothing without admission", where=f"{_WHERE}, overhead", fix="set admission=single, or none")
+
+
 def _refuse_what_it_has_not(simulation: Simulation) -> None:
     state = simulation.state
     if not state.regime.round > 0:
         raise RefusedError("needs the length of a slot", where=_WHERE, fix="--round 240, as the artifact has it")
     if len({node.type for node in state.tables.cluster.nodes}) > 1:
         raise RefusedError("knows one device type only", where=_WHERE, fix="a cluster such as a100:16x8")
-    refuse(simulation, "ElasticFlow's simulator", _WHERE, but=("--track",), also=("--until",))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +9,12 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import RefusedError, UsageError
+from gantline.core.errors import RefusedError
 from gantline.core.tables import Tables
 from gantline.drivers.checkpoints import NO_CHECKPOINTS
 from gantline.drivers.virtual import Simulation
+from gantline.engine.regimes.gavel import REGIME
 from gantline.imitations.gavel import tables as t
-from gantline.performance.costs import Costs
 from gantline.performance.gavel_model import GavelModel
 from gantline.policies.gavel.instance import Instance, Pairs
 from gantline.policies.gavel.packing import PackingPolicy
@@ -94,25 +93,17 @@ def set_up(simulation: Simulation) -> GavelSetup:
 
 
 def _checked(simulation: Simulation) -> GavelPolicy:
-    """The policy, if it and everything else about the run is of this regime's world."""
-    policy, state = simulation.engine.policy, simulation.state
+    """The policy, if the run's options go together."""
+    policy = simulation.engine.policy
     if not isinstance(policy, GavelPolicy):
-        name = policy.name or type(policy).__name__
-        raise UsageError(f"policy '{name}' gives no shares of time, which regime 'gavel' makes rounds of", where="--regime",
-                         fix="use a policy gavel.NAME, or another regime")  # fmt: skip
+        raise TypeError(f"policy '{policy.name}' gives no shares")  # the scope asks for a policy of the family
     unknown = {
-        "node events": bool(simulation.node_events),
-        "decision latency": simulation.latency > 0,
-        "admission rules": simulation.admission.has_quota or math.isfinite(simulation.admission.load_limit),
-        "costs": state.costs != Costs(),
-        "minimum run time": state.min_run > 0,
-        "other estimates than oracle": str(simulation.estimates) != "oracle",
-        "recorded decisions": simulation.engine.recorder is not None,
-        "checkpoints of ideal shares": policy.ideal and simulation.checkpoints != NO_CHECKPOINTS,
+        "checkpoints of ideal shares": simulation.checkpoints != NO_CHECKPOINTS,
+        "rounds of ideal shares": simulation.state.regime.round != REGIME.round,
     }
     for what, asked in unknown.items():
-        if asked:
-            raise RefusedError(f"regime 'gavel' knows no {what}", where="--regime", fix="leave that out, or use --round 360 alone")
+        if policy.ideal and asked:
+            raise RefusedError(f"regime 'gavel' knows no {what}", where="--regime", fix="leave that out, or ideal")
     return policy
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import RefusedError, near
+from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.irfsim import matched, methods, world
@@ -14,7 +14,6 @@ from gantline.imitations.irfsim.plus import run_plus
 from gantline.imitations.irfsim.reading import IrfsimJobs, IrfsimPool, build_world, has_errors, read_jobs, with_more_log
 from gantline.imitations.irfsim.result import write_result
 from gantline.imitations.irfsim.sort import scratch
-from gantline.imitations.refusals import refuse
 from gantline.performance.estimate_chain import Estimates
 from gantline.policies.allox.policy import AlloX
 from gantline.policies.allox.shortest import AlloXPlus
@@ -34,7 +33,6 @@ _METHODS = {
 def drive(simulation: Simulation, trace: Trace) -> None:
     """Run the trace to its end by IRFsim's rules and leave the result in the simulation's tables and log."""
     policy, state = simulation.engine.policy, simulation.state
-    _refuse_what_it_has_not(simulation)
     pool = IrfsimPool.of(state.tables.cluster)
     jobs = read_jobs(trace, pool)
     users, owner = _by_name(state.tables.users, state.tables.I[c.USER])
@@ -71,19 +69,6 @@ def _run_method(now: world.World, policy: Policy, pool: IrfsimPool, jobs: Irfsim
         if code == methods.BROKEN:
             raise RefusedError("AlloXPlus' comparison contradicts itself, and the original would end here", where="--regime irfsim")
         now = with_more_log(now)
-
-
-def _refuse_what_it_has_not(simulation: Simulation) -> None:
-    """IRFsim knows a few policies, and neither rounds nor failures, costs or admission."""
-    policy = simulation.engine.policy
-    known = ("allox", "allox.plus", *_METHODS)
-    if policy.name not in known:
-        raise RefusedError(
-            f"IRFsim has no policy '{policy.name or type(policy).__name__}'",
-            where="--regime irfsim",
-            fix=f"{near(policy.name, known)}; it has {', '.join(sorted(known))}",
-        )
-    refuse(simulation, "IRFsim", "--regime irfsim", but=("--track",), also=("--round", "--until"))
 
 
 def _by_name(users: list[str], code: Ints) -> tuple[list[str], Ints]:

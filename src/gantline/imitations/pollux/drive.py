@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import RefusedError, UsageError, near
+from gantline.core.errors import RefusedError, UsageError
 from gantline.drivers.virtual import Simulation
 from gantline.engine.lost_turns import Incident
 from gantline.imitations.pollux import clock as k
@@ -20,20 +19,19 @@ from gantline.imitations.pollux.result import belief_errors, write_result
 from gantline.imitations.pollux.speedups import Beliefs
 from gantline.imitations.pollux.tiresias import LIMIT, TiresiasInPollux
 from gantline.imitations.profiles import profiles_of, told_of
-from gantline.imitations.refusals import refuse
 from gantline.policies.optimus.policy import Optimus
 from gantline.policies.pollux.policy import Pollux
 from gantline.policies.tiresias import Tiresias
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime pollux"
-_KNOWN = ("optimus", "pollux", "tiresias")
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells how beliefs fared."""
     policy, state = simulation.engine.policy, simulation.state
-    _refuse_what_it_has_not(simulation)
+    if not state.regime.round > 0:
+        raise UsageError("intervals take no time", where="--round", fix="use 60")
     profiles = profiles_of(simulation, trace, _WHERE)
     kind, sizes = node_sizes(state.tables.cluster)
     asked = read_asked(trace, profiles, kind, sizes)
@@ -55,8 +53,8 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
 def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> Decider:
     policy, capacity = simulation.engine.policy, sizes.tolist()
     if isinstance(policy, Tiresias):
-        if len(policy.limits) > 1 or policy.gittins or math.isfinite(policy.promote) or policy.service != "gpu-time":
-            raise RefusedError("its Tiresias has two queues and nothing else to set", where=_WHERE, fix="set limits=57600, or nothing")
+        if len(policy.limits) > 1:
+            raise RefusedError("its Tiresias has two queues", where=_WHERE, fix="set limits=57600, or nothing")
         return TiresiasInPollux(asked.devices, capacity, policy.limits[0] if policy.limits else LIMIT)
     if isinstance(policy, Optimus):
         return _optimus(asked, capacity, loop)
@@ -82,11 +80,7 @@ def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> D
             policy.generations,
             simulation.state.seed,
         )
-    raise RefusedError(
-        f"Pollux' simulator has no policy '{policy.name or type(policy).__name__}'",
-        where=_WHERE,
-        fix=f"{near(policy.name, _KNOWN)}; it has {', '.join(_KNOWN)}",
-    )
+    raise TypeError(f"no loop for policy '{policy.name}'")  # the scope names those that have one
 
 
 def _optimus(asked: Asked, capacity: list[int], loop: Loop) -> OptimusInPollux:
@@ -110,11 +104,3 @@ def _optimus(asked: Asked, capacity: list[int], loop: Loop) -> OptimusInPollux:
 def _reporter(simulation: Simulation) -> Any:
     told = simulation.on_progress
     return None if told is None else lambda now, arrived, active: told(now, arrived, active)
-
-
-def _refuse_what_it_has_not(simulation: Simulation) -> None:
-    """It knows neither failures nor costs of ours, admission, late decisions or an early end."""
-    state = simulation.state
-    refuse(simulation, "Pollux' simulator", _WHERE, also=("--until",))
-    if not state.regime.round > 0:
-        raise UsageError("intervals take no time", where="--round", fix="use 60")

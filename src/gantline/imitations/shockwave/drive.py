@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.errors import RefusedError, UsageError, near
+from gantline.core.errors import UsageError
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.intervals import GpuSpell, write_spells
-from gantline.imitations.refusals import refuse
 from gantline.imitations.shockwave.jobs import ShockwaveJob, fairness, mean_contention
 from gantline.imitations.shockwave.loop import Chooser, ShockwaveRounds, ShockwaveTask
 from gantline.imitations.shockwave.planner import Planner
@@ -25,13 +24,11 @@ from gantline.policies.recorded import Recorded
 from gantline.policies.shockwave.policy import Shockwave
 from gantline.workload.trace import Trace
 
-_WHERE = "--regime shockwave"
 _BASELINES = {f"gavel.{name}": rule for name, rule in RULES.items()}
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells fairness by both definitions."""
-    refuse(simulation, "Shockwave's simulator", _WHERE)
     state, policy = simulation.state, simulation.engine.policy
     if not state.regime.round > 0:
         raise UsageError("rounds take no time", where="--round", fix="use 120")
@@ -49,14 +46,7 @@ def _chooser(policy: Policy, jobs: list[ShockwaveJob]) -> Chooser:
         return Planner(policy.makespan, policy.power, policy.largest, policy.window, policy.calibrates, policy.told, policy.beat)
     if isinstance(policy, Recorded):
         return RecordedRounds(policy.table, jobs)
-    if policy.name in _BASELINES:
-        return Turns(_BASELINES[policy.name])
-    known = ("shockwave", "recorded", *_BASELINES)
-    raise RefusedError(
-        f"Shockwave's simulator has no policy '{policy.name or type(policy).__name__}'",
-        where=_WHERE,
-        fix=f"{near(policy.name, known)}; it has {', '.join(known)}",
-    )
+    return Turns(_BASELINES[policy.name])
 
 
 def _note(spells: list[GpuSpell], task: ShockwaveTask, ended: bool) -> None:

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core.errors import RefusedError, UsageError, near
+from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
 from gantline.drivers.virtual import Simulation
 from gantline.engine.lost_turns import Incident
 from gantline.imitations.profiles import profiles_of, told_of
-from gantline.imitations.refusals import refuse
 from gantline.imitations.sia.beliefs import Fitter
 from gantline.imitations.sia.deciding import SiaScheduler
 from gantline.imitations.sia.gavel import GavelScheduler
@@ -33,13 +32,13 @@ from gantline.policies.sia.policy import FITS, Sia
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime sia"
-_KNOWN = ("gavel.finish_time_fairness", "gavel.max_sum_throughput_perf", "pollux", "recorded", "shockwave", "sia")
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     """Run the trace to its end and leave the result in the simulation's tables and log; the summary tells how beliefs fared."""
     policy, state = simulation.engine.policy, simulation.state
-    _refuse_what_it_has_not(simulation)
+    if not state.regime.round > 0:
+        raise UsageError("rounds take no time", where="--round", fix="use 60")
     profiles = profiles_of(simulation, trace, _WHERE)
     fitter = Fitter(getattr(policy, "fit", "artifact"))
     if fitter.method not in FITS:
@@ -78,8 +77,6 @@ def _scheduler(policy: Policy, jobs: list[SiaJob], classes: tuple[NodeClass, ...
     if isinstance(policy, Recorded):
         return RecordedScheduler(policy.table, jobs, classes)
     if isinstance(policy, Pollux):
-        if policy.interference > 0:
-            raise RefusedError("Sia's simulator has no interference", where=_WHERE, fix="leave interference out, or use --regime pollux")
         return PolluxScheduler(
             classes, power=policy.p, restart=policy.restart, avoid=policy.avoid, size=policy.size, generations=policy.generations, seed=seed
         )
@@ -94,16 +91,4 @@ def _scheduler(policy: Policy, jobs: list[SiaJob], classes: tuple[NodeClass, ...
         sizes += [job.asked.reserved[1] for job in jobs if job.asked.reserved is not None]
         columns = Configurations.of(classes, sizes)
         return SiaScheduler(columns, policy.p, policy.lambda_n, Assumptions(policy.projection, policy.share_limit, policy.batch_cap))
-    raise RefusedError(
-        f"Sia's simulator has no policy '{policy.name or type(policy).__name__}'",
-        where=_WHERE,
-        fix=f"{near(policy.name, _KNOWN)}; it has {', '.join(_KNOWN)}",
-    )
-
-
-def _refuse_what_it_has_not(simulation: Simulation) -> None:
-    """It knows neither failures nor costs of ours, admission or late decisions."""
-    state = simulation.state
-    refuse(simulation, "Sia's simulator", _WHERE)
-    if not state.regime.round > 0:
-        raise UsageError("rounds take no time", where="--round", fix="use 60")
+    raise TypeError(f"no scheduler for policy '{policy.name}'")  # the scope names those that have one

@@ -1,0 +1,13 @@
+"""What Pollux' simulator reads."""
+
+from gantline.imitations.scope import Scope
+
+SCOPE = Scope(
+    "Pollux' simulator",
+    frozenset({"round", "profiles"}),
+    {
+        "optimus": ("interference",),
+        "pollux": ("p", "restart", "avoid", "size", "generations", "fit", "interference"),
+        "tiresias": ("limits", "interference"),
+    },
+)

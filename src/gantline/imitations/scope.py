@@ -1,0 +1,77 @@
+"""What an imitated simulator reads of a run: its policies, their parameters, options. Whatever else is set is refused, not ignored.
+
+An imitation runs its own program in place of a policy's `decide`, so a class derived from a registered policy would not be asked: it is
+refused too. Each package has a `scope.py` with its `SCOPE`; an option that is new to runs is refused by all of them until one names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any
+
+from gantline.core import columns as c
+from gantline.core.errors import RefusedError
+from gantline.core.policy import Policy
+from gantline.core.tables import Tables
+from gantline.policies.registry import find_policy
+
+#: read whatever the regime: it names the imitation, seeds the generators of traces, or is reckoned from the result
+ALWAYS = frozenset({"regime", "seed", "prices"})
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One original: whose simulator it is, what it reads, and the parameters of each policy that it has."""
+
+    whose: str
+    options: frozenset[str]
+    """Options of the run (names of `RunSpec`), beside those that are always read."""
+    policies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Policy -> the parameters that are read."""
+    resources: tuple[str, ...] = ()
+    """What jobs may ask for beside GPUs."""
+
+    def check(self, regime: str, policy: Policy, options: Mapping[str, str]) -> None:
+        """Refuse what it does not read; `options` are those that were set: name -> flag."""
+        where = f"--regime {regime}"
+        self.check_class(policy, where)
+        read = self.reads(policy)
+        for one in changed(policy):
+            if one not in read:
+                has = f"it reads {', '.join(read)}" if read else "it reads no parameter of this policy"
+                fix = f"leave {one} out ({has}), or use another --regime"
+                raise RefusedError(f"{self.whose} does not read '{one}' of {policy.name}", where=where, fix=fix)
+        for name, flag in options.items():
+            if name not in self.options | ALWAYS:
+                raise RefusedError(f"{self.whose} has nothing like {flag}", where=where, fix=f"leave {flag} out, or use another --regime")
+
+    def check_class(self, policy: Policy, where: str) -> None:
+        """Refuse policies that the original does not have, and classes that only derive from one it has."""
+        name = policy.name or type(policy).__name__
+        if policy.name not in self.policies:
+            known = sorted(self.policies)
+            raise RefusedError(f"{self.whose} has no policy '{name}'", where=where, fix=f"it has {', '.join(known)}")
+        if type(policy) is not find_policy(policy.name):
+            what = f"class '{type(policy).__name__}' would not be asked: {self.whose} runs a program of its own for '{policy.name}'"
+            raise RefusedError(what, where=where, fix=f"use --policy {policy.name}, or another --regime")
+
+    def reads(self, policy: Policy) -> tuple[str, ...]:
+        """The parameters of this policy that are read."""
+        return self.policies[policy.name]
+
+    def check_jobs(self, regime: str, tables: Tables) -> None:
+        """Refuse jobs that ask for CPUs or memory which the original would not count."""
+        for name, column in (("cpus", c.O_CPUS), ("memory", c.O_MEMORY)):
+            if name not in self.resources and (tables.options.F[column] > 0).any():
+                fix = f"leave {name} out of the cluster or the trace, or use another --regime"
+                raise RefusedError(f"jobs ask for {name}, which {self.whose} does not count", where=f"--regime {regime}", fix=fix)
+
+
+def changed(policy: Policy) -> Iterable[str]:
+    """The parameters that are not as they are by default."""
+    return [item.name for item in fields(policy) if getattr(policy, item.name) != _default(item)]
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default_factory() if item.default_factory is not MISSING else item.default

@@ -1,0 +1,70 @@
+"""For every regime with a loop of its own: a handful of jobs on a cluster that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.imitations.shockwave.test_shockwave_run import SPEEDS
+from tests.imitations.shockwave.test_shockwave_run import job as shockwave_job
+from tests.imitations.sia import worlds as sia
+from tests.policies.allox.hybrid import some_jobs
+from tests.policies.gavel import tiny_world as gavel
+
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+
+PROFILES = Path(__file__).parents[2] / "examples" / "profiles"
+HYBRID = "gpu:2x1/0c/64g,cpu:2x0/20c/64g"
+ELASTIC = [
+    {"job": "a", "arrival": 0, "gpus": 1, "duration": 1000, "max_gpus": 4, "deadline": 900, "options": "gpu:1=1000|gpu:2=600|gpu:4=400"},
+    {"job": "b", "arrival": 10, "gpus": 2, "duration": 600, "max_gpus": 4, "deadline": 300, "options": "gpu:2=600|gpu:4=400"},
+    {"job": "c", "arrival": 10, "gpus": 1, "duration": 50, "max_gpus": 1, "deadline": None, "options": "gpu:1=50"},
+]
+
+
+def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
+    """Regime -> a run with (policy, settings, options); recorded decisions and speeds are written to the folder."""
+    speeds, table, rounds = folder / "speeds.csv", folder / "decisions.csv", folder / "rounds.csv"
+    speeds.write_text(SPEEDS, encoding="utf-8")
+    table.write_text("t_s,name,gpu_type,nodes,gpus\n0,a,slow,1,1\n0,b,fast,1,2\n", encoding="utf-8")
+    rounds.write_text("round,jobs\n" + "".join(f"{k},{k % 3}\n" for k in range(200)), encoding="utf-8")
+
+    def settled(policy: str, settings: dict[str, Any], recorded: Path) -> dict[str, Any]:
+        return {"table": str(recorded)} | settings if policy == "recorded" else settings
+
+    def run_gavel(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        rows = [(("big", "small")[k % 2], 3000.0, 90.0 * k) for k in range(4)]
+        jobs = gavel.trace(*rows, deadline=[1e5] * 4, user=["u"] * 4, queue=["u"] * 4)
+        return simulate(jobs, "v100:1,k80:1", policy, settings=settings, **({"throughputs": gavel.table(), "regime": "gavel"} | more))
+
+    def run_irfsim(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        return simulate(some_jobs(1, 30, span=200.0), HYBRID, policy, settings=settings, **({"regime": "irfsim"} | more))
+
+    def run_elasticflow(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        return simulate(ELASTIC, "gpu:1x4", policy, settings=settings, **({"regime": "elasticflow", "round": 60.0} | more))
+
+    def run_shockwave(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        given = {"regime": "shockwave", "throughputs": speeds} | more
+        return simulate([shockwave_job(k) for k in range(3)], "v100:2", policy, settings=settled(policy, settings, rounds), **given)
+
+    def run_sia(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        jobs, given = [sia.job("a"), sia.job("b", 70.0)], {"regime": "sia", "profiles": sia.profiles()} | more
+        cluster = "fast:1x8" if policy in ("shockwave", "gavel.finish_time_fairness") else "slow:2x4,fast:1x8"
+        return simulate(jobs, cluster, policy, settings=settled(policy, settings, table), **given)
+
+    def run_pollux(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        rows = ((("a", 0.0, 4), ("b", 70.0, 4)), {"duration": 100.0, "app": "vision", "batch_size": 512})
+        jobs = [{"job": name, "arrival": arrival, "gpus": gpus} | rows[1] for name, arrival, gpus in rows[0]]
+        return simulate(jobs, "small:1x4", policy, settings=settings, **({"regime": "pollux", "profiles": PROFILES} | more))
+
+    return {
+        "gavel": run_gavel,
+        "irfsim": run_irfsim,
+        "irfsim-known": lambda policy, settings, **more: run_irfsim(policy, settings, **({"regime": "irfsim-known"} | more)),
+        "elasticflow": run_elasticflow,
+        "shockwave": run_shockwave,
+        "sia": run_sia,
+        "pollux": run_pollux,
+    }

@@ -1,0 +1,205 @@
+"""An imitation reads a parameter or an option, or refuses it: nothing is accepted, shown in the summary and ignored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, fields
+from importlib import import_module
+from typing import Any
+
+import pytest
+from tests.imitations.small_worlds import make_worlds
+
+from gantline.core.errors import GantlineError, RefusedError
+from gantline.core.node_events import NodeEvent
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.imitations import registry
+from gantline.imitations.scope import ALWAYS, Scope
+from gantline.policies.gavel.policy import GavelPolicy
+from gantline.policies.pollux.policy import Pollux
+from gantline.policies.registry import find_policy, make_policy, policy_names
+from gantline.simulator.run import Run
+from gantline.simulator.spec import OPTIONS
+
+WORLDS = registry.imitated_regimes()
+#: words of parameters; numbers and flags are changed as their type allows
+OTHER: dict[str, Any] = {
+    "compat": {"edf": "elasticflow", "elasticflow": "elasticflow", "shockwave": "shockwave", "tiresias": "blox"},
+    "fit": {"pollux": "artifact"},
+    "overhead": "none", "admission": "single", "spare_order": "artifact", "judge": "slot", "scale_limit": "table", "layout": "packed",
+    "misfit": "stop", "weights": ("ann=2",), "limits": (60.0,), "sample": (1.0,), "service": "time", "tie": "efficient", "alpha": 0.25,
+    "entities": "u=2:fairness", "owner": "queue", "prices": "v100=2,k80=1", "placement": "fast", "move_cost": "5", "reserved": "a",
+    "futures": "told", "seats": "spread", "stragglers": "keep", "payment": "floor", "of_app": "best", "profiling": 0.5, "table": "x.csv",
+    "interference": 0.5, "f": 0.5, "size": 8, "generations": 3, "window": 6, "beat": 4,
+}  # fmt: skip
+OPTION_VALUES: dict[str, Any] = {
+    "placement": "consolidated", "admission": "load-limit:1", "round": 100.0, "estimates": "noisy:0.3", "costs": "30", "min_run": 60.0,
+    "latency": 5.0, "executor": "acknowledged", "seed": 3, "track": (0, 1), "until": 500.0,
+    "node_events": (NodeEvent(5.0, "node0", "down"),), "scaling": "learned", "across_nodes": True, "prices": "v100=1",
+    "budget": 5.0, "checkpoint": "run.npz",
+    "checkpoint_every": 60.0, "resume": "run.npz",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[..., Run]]:
+    return make_worlds(tmp_path_factory.mktemp("worlds"))
+
+
+def scope_of(regime: str) -> Scope:
+    found = registry.find_scope(regime)
+    assert found is not None
+    return found
+
+
+def policies_of(regime: str) -> list[str]:
+    return [name for name in policy_names() if name.startswith("gavel.")] if regime == "gavel" else list(scope_of(regime).policies)
+
+
+def other_value(policy: str, item: Field[Any]) -> Any:
+    """A value of this parameter that is valid and not the default."""
+    if item.name in OTHER:
+        value = OTHER[item.name]
+        return value.get(policy, "gavel" if policy.startswith("gavel.") else "compiled") if isinstance(value, dict) else value
+    default = item.default if item.default is not MISSING else item.default_factory()  # type: ignore[misc]
+    if isinstance(default, bool):
+        return not default
+    return 2 * default + 3 if math.isfinite(default) and default >= 0 else 77.0
+
+
+@pytest.mark.parametrize("regime", WORLDS)
+def test_every_parameter_of_every_policy_is_read_or_refused(
+    regime: str, worlds: dict[str, Callable[..., Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, module, function = registry._KNOWN[regime]
+    loop = import_module(f"gantline.imitations.{package}.{module}")
+    drive, seen, watching = getattr(loop, function), set(), [False]
+
+    def watched(*given: Any) -> Any:
+        watching[0] = True
+        try:
+            return drive(*given)
+        finally:
+            watching[0] = False
+
+    monkeypatch.setattr(loop, function, watched)
+    for name in policies_of(regime):
+        kind, settings = find_policy(name), {item.name: other_value(name, item) for item in fields(find_policy(name))}
+        read = scope_of(regime).reads(make_policy(name, {}))
+        for one in [one for one in settings if one not in read]:
+            with pytest.raises(GantlineError, match=f"does not read '{one}'|profile: short runs"):  # which no SRPT has
+                worlds[regime](name, {one: settings[one]})
+
+        def note(self: Any, attribute: str) -> Any:
+            if watching[0]:
+                seen.add(attribute)
+            return object.__getattribute__(self, attribute)
+
+        seen.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "__getattribute__", note, raising=False)
+            # what hides another parameter, or cannot be had in so small a world, stays as it is
+            hidden = {"table", "ideal", "parts", "compat", "p", "admission", "overhead"}
+            run = worlds[regime](name, {one: settings[one] for one in read if one not in hidden})
+        assert run.summary["policy"] == name
+        assert set(read) <= seen, f"{name} in {regime}: {set(read) - seen} declared, but not read"
+
+
+@pytest.mark.parametrize("regime", WORLDS)
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_every_option_of_a_run_is_read_or_refused(regime: str, name: str, worlds: dict[str, Callable[..., Run]]) -> None:
+    scope, policy = scope_of(regime), policies_of(regime)[-1]
+    if name in scope.options | ALWAYS:
+        scope.check(regime, make_policy(policy, {}), {name: OPTIONS[name].flag})
+        return
+    value = {"throughputs": "nowhere.json", "profiles": "nowhere"} | OPTION_VALUES
+    with pytest.raises(GantlineError) as caught:
+        worlds[regime](policy, {}, **{name: value[name]})
+    if name not in ("throughputs", "profiles"):  # these are looked for before
+        assert f"nothing like {OPTIONS[name].flag}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("regime", "policy", "parameter"),
+    [("irfsim", "allox", one) for one in ("preemptive", "age", "patience", "fill", "profile", "weights")]
+    + [("sia", "gavel.max_sum_throughput_perf", one) for one in ("spacing", "ideal", "compat")],
+)
+def test_what_was_once_shown_and_ignored_is_refused(
+    regime: str, policy: str, parameter: str, worlds: dict[str, Callable[..., Run]]
+) -> None:
+    item = next(item for item in fields(find_policy(policy)) if item.name == parameter)
+    with pytest.raises(RefusedError, match=f"does not read '{parameter}'.*\n*.*leave {parameter} out"):
+        worlds[regime](policy, {parameter: other_value(policy, item)})
+
+
+@pytest.mark.parametrize(("regime", "policy", "setting"), [
+    ("irfsim-known", "allox", {"alpha": 0.1}), ("irfsim-known", "drf", {"weights": ("user1=9",)}),
+    ("pollux", "tiresias", {"limits": (60.0,)}),    ("elasticflow", "elasticflow", {"overhead": "none"}),
+    ("gavel", "gavel.max_min_fairness", {"ideal": True}),
+])  # fmt: skip
+def test_what_is_read_changes_the_run(regime: str, policy: str, setting: dict[str, Any], worlds: dict[str, Callable[..., Run]]) -> None:
+    usual, other = (worlds[regime](policy, given) for given in ({}, setting))
+    assert usual.jobs["finish"].to_list() != other.jobs["finish"].to_list()
+
+
+@dataclass(frozen=True)
+class MyPollux(Pollux):
+    """A policy of one's own, derived from Pollux."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return Plan.assign([])
+
+
+@dataclass(frozen=True)
+class MyShares(find_policy("gavel.isolated")):  # type: ignore[misc]
+    """Shares of one's own: Gavel's simulator asks for them."""
+
+
+@dataclass(frozen=True)
+class MyTurns(MyShares):
+    """A decision of one's own, which it does not."""
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        return Plan.assign([])
+
+
+@pytest.mark.parametrize("regime", ["sia", "pollux"])
+def test_a_class_derived_from_a_policy_is_refused_and_not_replaced_by_it(regime: str, worlds: dict[str, Callable[..., Run]]) -> None:
+    with pytest.raises(RefusedError, match="class 'MyPollux' would not be asked"):
+        worlds[regime](MyPollux(), {})
+
+
+def test_gavels_simulator_asks_for_shares_and_not_for_decisions(worlds: dict[str, Callable[..., Run]]) -> None:
+    assert issubclass(MyShares, GavelPolicy)
+    assert worlds["gavel"](MyShares(), {}).summary["completed"] == 4
+    with pytest.raises(RefusedError, match=r"decide\(\) of class 'MyTurns' would not be asked"):
+        worlds["gavel"](MyTurns(), {})
+
+
+@pytest.mark.parametrize("settings", [{"ideal": True, "spacing": 60.0}, {"ideal": True, "round": 60.0}])
+def test_ideal_shares_have_neither_spacing_nor_rounds(settings: dict[str, Any], worlds: dict[str, Callable[..., Run]]) -> None:
+    length = settings.pop("round", None)
+    with pytest.raises(RefusedError, match=r"spacing|rounds of ideal shares"):
+        worlds["gavel"]("gavel.max_min_fairness", settings, **({} if length is None else {"round": length}))
+
+
+@pytest.mark.parametrize(("policy", "overhead"), [("elasticflow", "35"), ("edf", "artifact")])
+def test_seconds_that_elasticflows_simulator_would_not_charge_are_refused(
+    policy: str, overhead: str, worlds: dict[str, Callable[..., Run]]
+) -> None:
+    with pytest.raises(RefusedError, match=r"seconds of its own|charges nothing"):
+        worlds["elasticflow"](policy, {"overhead": overhead})
+
+
+@pytest.mark.parametrize(("regime", "policy"), [("elasticflow", "tiresias"), ("gavel", "gavel.fifo")])
+def test_cpus_that_would_not_be_counted_are_refused(regime: str, policy: str) -> None:
+    from gantline.simulator.simulate import simulate
+
+    jobs = [{"job": str(k), "arrival": 0.0, "gpus": 1, "duration": 100.0, "cpus": 8} for k in range(2)]
+    with pytest.raises(RefusedError, match="jobs ask for cpus"):
+        simulate(jobs, "gpu:1x2/8c", policy, regime=regime, round=60.0)
+    assert simulate(jobs, "gpu:1x2", policy, regime=regime, round=60.0).summary["completed"] == 2
+    assert isinstance(make_policy(policy, {}), Policy)
