@@ -35,7 +35,7 @@ _EXPORTS = {
     "Refusal": "gantline.core.plan",
     "Snapshot": "gantline.core.snapshot",
     "NodeEvent": "gantline.core.node_events",
-    "Costs": "gantline.performance.costs",
+    "Costs": "gantline.core.costs",
     "GantlineError": "gantline.core.errors",
 }
 #: what comes along with a name: the figures of a run

@@ -10,13 +10,13 @@ from tests.engine.states import commit, engine_of
 
 from gantline import Assignment, Mode, Policy
 from gantline.core import columns as c
+from gantline.core.costs import Costs
 from gantline.core.inputs import JobWish, Wish
 from gantline.core.insiders import tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
 from gantline.engine.state import State
-from gantline.performance.costs import Costs
 
 JOBS = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 1000.0} for k in range(3)]
 

@@ -11,11 +11,11 @@ from tests.oracles.plain_commit import PlainCommit
 from tests.oracles.plain_walk import Gang, Place, Way
 
 from gantline.core import columns as c
+from gantline.core.costs import Costs
 from gantline.core.gather import elapsed
 from gantline.core.phases import Phase
 from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
-from gantline.performance.costs import Costs
 
 JOBS, WORK = 7, 1e6
 CLUSTER = "a:2x2/3c/6g,b:1x3/2c/4g,c:1x0/6c/4g,a:1x3/4c/6g"  # too few CPUs and too little memory for all devices: many a trial fails

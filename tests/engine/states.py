@@ -9,6 +9,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import parse_cluster
+from gantline.core.costs import Costs
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
@@ -16,7 +17,6 @@ from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.performance.costs import Costs
 from gantline.placement.rules import find_placement
 from gantline.simulator.load import load_tables
 from gantline.workload.trace import Trace

@@ -10,11 +10,11 @@ import pytest
 from tests.engine.states import commit, engine_of
 
 from gantline.core import columns as c
+from gantline.core.costs import Costs
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.reasons import Reason
 from gantline.engine.engine import Engine
-from gantline.performance.costs import Costs
 
 A, B, C = 0, 1, 2
 

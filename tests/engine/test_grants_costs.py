@@ -9,6 +9,7 @@ import pytest
 from tests.engine.states import commit, engine_of
 
 from gantline.core import columns as c
+from gantline.core.costs import Costs
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -19,7 +20,6 @@ from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
-from gantline.performance.costs import Costs
 from gantline.placement.rules import find_placement
 from gantline.simulator.load import load_tables
 from gantline.workload.trace import Trace

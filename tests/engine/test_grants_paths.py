@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from tests.engine.states import commit, engine_of
 
 from gantline.core import columns as c
+from gantline.core.costs import Costs
 from gantline.core.plan import Assignment, Assignments, Plan
 from gantline.engine.books import check_books
 from gantline.engine.commit import Commit, commit_assignments
 from gantline.engine.engine import Engine
 from gantline.engine.node_changes import lose_node
 from gantline.engine.turns_by_hand import TurnsByHand
-from gantline.performance.costs import Costs
 
 JOBS = 6
 WISH = st.tuples(st.integers(0, JOBS - 1), st.integers(-1, 2), st.sampled_from([-1, -1, 1, 2, 3, 5]), st.sampled_from([np.inf, 25.0]))

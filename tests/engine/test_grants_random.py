@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tests.engine.states import engine_of
 
 from gantline.core import columns as c
+from gantline.core.costs import Costs
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.engine.advance import finish_due, next_finish
 from gantline.engine.books import check_books
 from gantline.engine.engine import Engine
 from gantline.engine.node_changes import drain_node, lose_node, return_node
-from gantline.performance.costs import Costs
 
 CLUSTER = "a:2x3/8c/32g@r1,b:2x2/4c@r2,cpu:1x0/8c"
 DEVICES, NODES, JOBS = 10, 5, 6

@@ -9,9 +9,9 @@ from tests.engine.states import commit, engine_of
 
 from gantline import Assignment, Mode, Part, Plan, Policy, Snapshot, simulate
 from gantline.core import columns as c
+from gantline.core.costs import Costs
 from gantline.core.reasons import Reason
 from gantline.engine.books import check_books
-from gantline.performance.costs import Costs
 from gantline.performance.model import Gang, PerformanceModel
 
 

@@ -10,8 +10,8 @@ import pytest
 from gantline import simulate
 from gantline.cli.main import main
 from gantline.cli.simulate_words import LostTurnWords
+from gantline.core.costs import Costs
 from gantline.engine.lost_turns import Incident
-from gantline.performance.costs import Costs
 from gantline.report.doubts import MARK, doubts_of_run, free_stops, is_broken, no_contest
 from gantline.report.html import render_report
 from gantline.report.names import names_of

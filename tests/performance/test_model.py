@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from gantline import Assignment, Plan, Policy, Snapshot, simulate
+from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.performance.costs import Costs
 from gantline.performance.model import Act, Gangs, Observed, PerformanceModel
 
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from gantline.simulator.budget import OverBudgetError, within
+from gantline.assembly.guard import OverBudgetError, within
 
 
 def busy(seconds: float) -> str:

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from gantline import simulate
+from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, UsageError
-from gantline.performance.costs import Costs
 
 LONG_AND_SHORT = [
     {"job": "long", "arrival": 0, "gpus": 1, "duration": 100},

@@ -14,9 +14,9 @@ from tests.oracles.irfsim_allox import allox
 from tests.policies.allox import reference
 from tests.policies.allox.hybrid import some_jobs
 
+from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError, TraceError, UsageError
 from gantline.core.node_events import NodeEvent
-from gantline.performance.costs import Costs
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.workload.generators import generate

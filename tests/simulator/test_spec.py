@@ -12,6 +12,7 @@ import pytest
 
 from gantline.cli.run_options import RunOptions, SingleRunOptions
 from gantline.core.arrays import Floats
+from gantline.core.costs import Costs
 from gantline.core.errors import UsageError
 from gantline.core.node_events import NodeEvent
 from gantline.core.policy import OrderPolicy
@@ -19,7 +20,6 @@ from gantline.core.snapshot import Snapshot
 from gantline.experiment.experiment import RUN_FIELDS
 from gantline.experiment.setting import MANY, Setting
 from gantline.experiment.source import TraceSource
-from gantline.performance.costs import Costs
 from gantline.placement.rules import find_placement
 from gantline.simulator.finders import FINDERS
 from gantline.simulator.simulate import simulate

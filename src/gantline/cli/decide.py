@@ -40,10 +40,10 @@ def decide(
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="A table for people, or JSON.")] = "table",
 ) -> int:
     """Ask a policy for one decision from one snapshot file, and say what would happen."""
+    from gantline.assembly.guard import guard_of
     from gantline.core.snapshot_json import decode_snapshot
     from gantline.engine.lost_turns import told
     from gantline.files.policies import load_policy
-    from gantline.simulator.budget import guard_of
     from gantline.simulator.outcome import carry_out
 
     chosen = load_policy(policy, settings_of(set_))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from gantline.core.policy import Policy
 
 app = App(name="policy")
-_TIES = "equal ranks: the earlier arrival first, then the order of the trace"
 
 
 @app.command(name="list")
@@ -50,7 +49,7 @@ def show_policy(
         "what it does": sentence_of(policy),
         "paper": policy.paper,
         "needs": sorted(needs_of(policy)),
-        "ties": getattr(policy, "ties", _TIES),
+        "ties": policy.ties,
         "key": _key_form(policy),
         "imitated in": _imitations(policy),
     }
@@ -143,8 +142,8 @@ def sentence_of(policy: type[Policy]) -> str:
 
 def needs_of(policy: type[Policy]) -> frozenset[str]:
     """What a policy with its default parameters needs to know; its class alone may not say."""
+    from gantline.assembly.guard import asked, guard_of
     from gantline.files.policies import policy_of
-    from gantline.simulator.budget import asked, guard_of
 
     try:
         made = policy_of(policy)

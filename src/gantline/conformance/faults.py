@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gantline.assembly.guard import guard_of
 from gantline.conformance.scenarios import some_jobs
 from gantline.core import columns as c
 from gantline.core.node_events import NodeEvent
@@ -23,7 +24,6 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.placement.rules import find_placement
-from gantline.simulator.budget import guard_of
 from gantline.simulator.load import load_tables
 from gantline.workload.trace import Trace
 

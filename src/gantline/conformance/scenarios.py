@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
+from gantline.core.costs import Costs
 from gantline.core.node_events import NodeEvent
 from gantline.core.rng import stream
-from gantline.performance.costs import Costs
 from gantline.workload.trace import Trace
 
 Job = dict[str, Any]

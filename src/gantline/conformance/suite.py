@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+from gantline.assembly.guard import DEFAULT_BUDGET, Guard, guard_of
 from gantline.conformance.faults import tell_faulty_story
 from gantline.conformance.report import Breach, ConformanceReport
 from gantline.conformance.scenarios import Scenario, scenarios
@@ -24,7 +25,6 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.lost_turns import OverBudgetError
 from gantline.engine.lost_turns import told as told_of
 from gantline.policies.registry import make_policy
-from gantline.simulator.budget import DEFAULT_BUDGET, Guard, guard_of
 from gantline.simulator.key_form import key_form
 from gantline.simulator.outcome import carry_out
 from gantline.simulator.run import Run
@@ -146,7 +146,7 @@ def check_policy(
         if on_story is not None:
             on_story(number, len(stories), name)
         tell()
-    if not getattr(policy, "per_job", False):
+    if not (isinstance(policy, OrderPolicy) and policy.per_job):
         case.notes["per job"] = "does not say so"
     if not case.late and not case.declares:
         with suppress(GantlineError):

@@ -24,8 +24,6 @@ from gantline.core.tables import Tables
 from gantline.engine.plan_check import check_plan
 from gantline.simulator.outcome import carry_out_on
 
-TOLD = ("told_costs", "told_move_cost")
-
 
 @dataclass(frozen=True)
 class Watched(Policy):
@@ -47,12 +45,9 @@ class Watched(Policy):
     def needs(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset(self.inner.needs)
 
-    def __getattr__(self, name: str) -> Any:
-        """What a run tells those policies that plan for its costs is told to the one under observation."""
-        if name not in TOLD:
-            raise AttributeError(name)
-        tell, tell_pristine = getattr(self.inner, name), getattr(self.pristine, name)
-        return lambda seconds: replace(self, inner=tell(seconds), pristine=tell_pristine(seconds))
+    @property
+    def observed(self) -> Policy:
+        return self.inner
 
     def decide(self, snapshot: Snapshot) -> Plan:
         if not self.closely or snapshot.decision % self.closely:

@@ -72,7 +72,8 @@ RESTARTS: Final = 20
 MIN_GPUS: Final = 21
 MAX_GPUS: Final = 22
 MODEL: Final = 23
-I_COLUMNS: Final = 24
+RESERVED: Final = 24  # devices that are kept for it (0: none)
+I_COLUMNS: Final = 25
 
 # --- option table: OF (float), OI (int) --------------------------------------------------------------------------------
 O_RATE: Final = 0  # work per second when the gang sits on as few nodes as it can

@@ -29,6 +29,7 @@ _FLOATS = {
 _INTS = {
     "gpus": c.GPUS, "min_gpus": c.MIN_GPUS, "max_gpus": c.MAX_GPUS, "held": c.HELD, "locked": c.LOCKED, "restarts": c.RESTARTS,
     "preemptions": c.PREEMPTIONS, "epoch": c.EPOCH, "consolidate": c.CONSOLIDATE, "reason": c.REASON,
+    "reserved": c.RESERVED,
 }  # fmt: skip
 NAMES = {"user": c.USER, "queue": c.QUEUE, "app": c.APP, "model": c.MODEL}
 _PHASES = {phase.name.lower(): phase for phase in Phase if phase.active}
@@ -178,6 +179,7 @@ def defaults(facts: dict[str, Any], now: float, phase: Phase, held: int, way: Op
         "epoch": 0,
         "consolidate": 0,
         "reason": 0,
+        "reserved": 0,
     }
 
 

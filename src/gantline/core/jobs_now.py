@@ -91,6 +91,11 @@ class Jobs:
         return self._int(c.SMALLEST)
 
     @property
+    def reserved(self) -> Ints:
+        """Devices that are kept for it, whatever others ask for; zero: none."""
+        return self._int(c.RESERVED)
+
+    @property
     def priority(self) -> Floats:
         """Higher is more urgent."""
         return self._float(c.PRIORITY)

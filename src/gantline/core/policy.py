@@ -25,6 +25,11 @@ class Policy:
     paper: ClassVar[str] = ""  # citation
     needs: ClassVar[frozenset[str]] = frozenset()  # see estimates.NEEDS
     shares_devices: ClassVar[bool] = False  # whether it gives jobs that ask for a part of a device (metric `gpu_demand`) that part
+    keeps_reservations: ClassVar[bool] = False  # whether it gives jobs the devices that are reserved for them (`jobs.reserved`)
+    believes: ClassVar[bool] = False  # whether it decides by models that are fitted to what jobs have shown, where they run by profiles
+    node_sizes: ClassVar[bool] = False  # whether it wants gangs of powers of two within a node and of whole nodes beyond it, and no others
+    usual_round: ClassVar[float] = 0.0  # seconds between its decisions as its paper has them; 0: it decides on events
+    ties: ClassVar[str] = "equal ranks: the earlier arrival first, then the order of the trace"
 
     def decide(self, snapshot: Snapshot) -> Plan:
         """The plan for this instant: a pure function of the snapshot, its memory and its seed.
@@ -39,6 +44,11 @@ class Policy:
     def only_starts(self) -> bool:
         """Whether its plans leave everyone who runs alone, so that it need not be asked while nobody waits."""
         return False
+
+    @property
+    def observed(self) -> Policy:
+        """The policy itself, where this is one that watches another."""
+        return self
 
     def for_regime(self, regime: str) -> Policy:
         """The policy as it behaves in that regime; parameters that mean 'as the regime does' are settled here."""

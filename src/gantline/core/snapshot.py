@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from gantline.core.cluster_now import ClusterNow
+from gantline.core.costs import Costs
+from gantline.core.facts import NO_FACTS, Facts
 from gantline.core.jobs_now import Jobs
 from gantline.core.lending import Lent
 from gantline.core.options import OptionTable
@@ -38,6 +40,7 @@ class Snapshot:
     ``reservations``   what earlier plans promised and still stands
     ``regime``         the way of counting time, for policies that imitate an artifact in its own regime
     ``learned``        what the performance model has learned so far, a plain value; None: nothing
+    ``facts``          what holds throughout the run (`Facts`): ``costs``, ``prices``, ``min_run`` and ``latency``
     =================  ===============================================================================================
     """
 
@@ -51,11 +54,32 @@ class Snapshot:
     reservations: tuple[Reservation, ...] = ()
     regime: str = "default"
     learned: Any = None
+    facts: Facts = NO_FACTS
     lent: Lent = field(repr=False, compare=False, default=None)  # type: ignore[assignment]
 
     def rng(self, name: str) -> np.random.Generator:
         """A stream of random numbers of its own, keyed by (seed, decision, name)."""
         return stream(self.seed, self.decision, name)
+
+    @property
+    def costs(self) -> Costs:
+        """Seconds that starts, stops, moves and changes of size cost."""
+        return self.facts.costs
+
+    @property
+    def prices(self) -> Mapping[str, float]:
+        """Money per device-hour, by device type; empty: nothing is said about money."""
+        return self.facts.prices
+
+    @property
+    def min_run(self) -> float:
+        """Seconds that a gang runs before it may be stopped."""
+        return self.facts.min_run
+
+    @property
+    def latency(self) -> float:
+        """Seconds from this snapshot to the commit of its plan."""
+        return self.facts.latency
 
     @property
     def users(self) -> tuple[str, ...]:

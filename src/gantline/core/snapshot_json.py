@@ -16,6 +16,7 @@ from gantline.core import memory as memories
 from gantline.core.cluster_json import decode_cluster, decode_nodes, encode_cluster, encode_nodes
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.errors import UsageError
+from gantline.core.facts_json import FACTS, decode_facts, encode_facts
 from gantline.core.grant_json import fluid_ways
 from gantline.core.insiders import tables_behind
 from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job, fill_metrics
@@ -49,6 +50,7 @@ def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[
         found["learned"] = memories.plain(snapshot.learned)
     if snapshot.reservations:
         found["reservations"] = encode_reservations(snapshot.reservations)
+    found |= encode_facts(snapshot.facts)
     found["cluster"] = encode_cluster(tables.cluster)
     found |= encode_nodes(tables)
     if tables.queue_tree:
@@ -72,7 +74,7 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
     """The snapshot that a document describes, written by `encode_snapshot` or by hand."""
     reader = Reader(value, "snapshot")
     check_head(reader, "snapshot", VERSION)
-    reader.only((*_HEAD, *_STATE))
+    reader.only((*_HEAD, *FACTS, *_STATE))
     now = reader.number("now", 0.0)
     jobs = [Reader(item, path) for item, path in reader.items("jobs")]
     for job in jobs:
@@ -107,6 +109,7 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
         reservations=decode_reservations(reader),
         regime=reader.text("regime", "default"),
         learned=memories.restore(reader.raw("learned")),
+        facts=decode_facts(reader),
         lent=tables.lent,
     )
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gantline.admission.rules import AdmissionRule
+from gantline.assembly.policy import settled
 from gantline.core import columns as c
 from gantline.core.inputs import Input
 from gantline.core.plan import Plan
@@ -61,7 +62,7 @@ class Simulation:
         self.agenda = Agenda(self.engine, self.step_all, late=self.latency > 0.0)
         self._quota = self.engine.inputs.by_quota = self.admission.has_quota
         if self.engine.find_policy is None:
-            self.engine.find_policy = lambda use: make_policy(use.policy, dict(use.settings)).for_regime(self.state.regime.name)
+            self.engine.find_policy = lambda use: settled(make_policy(use.policy, dict(use.settings)), self.state.regime)
         self._measure()
 
     def _measure(self) -> None:

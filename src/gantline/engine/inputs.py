@@ -27,7 +27,7 @@ from gantline.engine.state import State
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
 SUBMITTED = frozenset({"id", "options", "metrics", *NAMES, "priority", "weight", "deadline", "estimate", "checkpoint"})
-SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "consolidate", "epoch"}
+SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "reserved", "consolidate", "epoch"}
 _LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 #: what becomes of a job that somebody puts out, and why it is there
 _PUT_OUT = {

@@ -82,8 +82,7 @@ def told(policy: Policy, error: BaseException) -> str:
 
 def _place(policy: Policy, trace: TracebackType | None) -> str:
     """FILE:LINE: where the policy's own file was left last, or where its decision begins; nothing for policies of this package."""
-    inner: Policy = getattr(policy, "inner", policy)  # one under observation is what it holds
-    kind = type(inner)
+    kind = type(policy.observed)
     if kind.__module__.startswith("gantline."):
         return ""
     method: Any = kind.key if issubclass(kind, OrderPolicy) and kind.decide is OrderPolicy.decide else kind.decide

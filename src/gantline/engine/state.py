@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.cluster_now import ClusterNow
+from gantline.core.costs import Costs
+from gantline.core.facts import Facts
 from gantline.core.phases import Phase
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import Jobs, Snapshot
@@ -22,7 +25,6 @@ from gantline.engine.ranks import rebuild
 from gantline.engine.regime import Regime
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk_notes import SCRATCH_ROWS
-from gantline.performance.costs import Costs
 from gantline.placement.rules import PlacementRule
 
 
@@ -41,8 +43,11 @@ class State:
     memory: Any = None
     learned: Any = None  # what the performance model has learned so far
     reservations: tuple[Reservation, ...] = ()  # in force; their `job` is a row
+    latency: float = 0.0
+    prices: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.facts = Facts(self.costs, self.min_run, self.latency, self.prices)
         rows = self.tables.F.shape[1]
         sizes = int(self.tables.I[c.SMALLEST].max(initial=0)) + 2
         active, running, waiting, number, demand = (np.zeros(n, dtype=np.int64) for n in (rows + 1, rows + 1, rows + 1, ls.COUNTS, sizes))
@@ -138,9 +143,8 @@ class State:
         jobs = Jobs(tables.lent, self.rows, self.now)
         regime, promised = self.regime, self.standing_reservations()
         now = ClusterNow(tables.lent)
-        return Snapshot(
-            self.now, self.decision, self.seed, jobs, now, self.memory, regime.round, promised, regime.name, self.learned, tables.lent
-        )
+        told = self.memory, regime.round, promised, regime.name, self.learned, self.facts
+        return Snapshot(self.now, self.decision, self.seed, jobs, now, *told, tables.lent)
 
     @property
     def matrices(self) -> Matrices:

@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gantline.core.cluster_json import decode_cluster
+from gantline.core.costs import Costs
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader
 from gantline.core.policy import Policy
@@ -20,7 +21,6 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.core.units import human_seconds
 from gantline.files.policies import load_policy
-from gantline.performance.costs import Costs
 from gantline.questions.calibration import check_forecasts
 from gantline.questions.explain import explain
 from gantline.questions.forecast import SAMPLES, Forecast, Setup, forecast
@@ -65,7 +65,7 @@ def setup_of(reader: Reader) -> Setup:
     shown = tuple(float(ratio) for ratio in reader.raw("ratios") or ())
     return Setup(
         placement=reader.text("placement", "first-free"),
-        costs=Costs.parse(reader.text("costs", "")),
+        costs=Costs.parse(reader.text("costs")) if "costs" in reader else None,
         horizon=reader.number("horizon", math.inf),
         uncertainty=Uncertainty(reader.number("sigma", Uncertainty().sigma), shown),
         samples=samples,

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats
+from gantline.core.costs import Costs
 from gantline.core.errors import NotFoundError, near
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.performance.costs import Costs
 from gantline.questions.shares import SHARES
 from gantline.questions.stretch import UNSTRETCHED, Stretch, length
 from gantline.questions.uncertainty import Uncertainty

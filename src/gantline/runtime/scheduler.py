@@ -167,7 +167,7 @@ class Scheduler:
         """Let a policy (default: the one in force) serve made-up jobs, so that nobody waits for compilers later."""
         way = find_regime(self.setup.regime)
         name, told = (self.setup.policy, self.setup.settings) if policy is None else (policy, settings or {})
-        rehearse(find_policy(Use(0.0, name, dict(told)), way.name), self.runner.cluster, way, self.setup.placement)
+        rehearse(find_policy(Use(0.0, name, dict(told)), way), self.runner.cluster, way, self.setup.placement)
 
     def _use_letter(self, value: Use, future: Future[None]) -> Letter:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from gantline.admission.rules import find_admission
+from gantline.assembly.policy import settled
 from gantline.core import columns as c
 from gantline.core import memory as memories
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_now import ClusterNow
+from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Use
 from gantline.core.insiders import tables_behind
@@ -36,11 +38,10 @@ from gantline.engine.gang import set_due
 from gantline.engine.lost_turns import Incident
 from gantline.engine.plan_check import check_plan
 from gantline.engine.reality import LiveGang as Incarnation
-from gantline.engine.regime import find_regime
+from gantline.engine.regime import Regime, find_regime
 from gantline.engine.state import State
 from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
-from gantline.performance.costs import Costs
 from gantline.performance.profiled_model import ProfiledModel
 from gantline.placement.rules import find_placement
 
@@ -80,9 +81,9 @@ class Setup:
         return Setup(**told)
 
 
-def find_policy(use: Use, regime: str) -> Policy:
+def find_policy(use: Use, regime: Regime) -> Policy:
     """The policy that an input asks for."""
-    return load_policy(use.policy, use.settings).for_regime(regime)
+    return settled(load_policy(use.policy, use.settings), regime)
 
 
 def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, executor: Executor | None, clock: Clock) -> Live:
@@ -102,8 +103,8 @@ def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, e
     state = State(tables, way, find_placement(setup.placement), Costs.parse(setup.costs), setup.min_run, setup.seed, now)
     if saved is not None and instant is not None:
         _restore(state, saved, instant)
-    engine = Engine(state, find_policy(Use(now, setup.policy, setup.settings), way.name))
-    engine.find_policy = lambda use: find_policy(use, way.name)
+    engine = Engine(state, find_policy(Use(now, setup.policy, setup.settings), way))
+    engine.find_policy = lambda use: find_policy(use, way)
     if state.memory is not None:
         _forget_unreadable(engine)
     loop = Live(engine, find_admission(setup.admission), executor=executor, clock=clock)
@@ -204,6 +205,7 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
         promised,
         regime.name,
         state.learned,
+        state.facts,
         t.lent,
     )
     if known is not None:

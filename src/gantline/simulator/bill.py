@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine import log as g
 from gantline.engine.log import Log
-from gantline.engine.regime import Regime
-from gantline.performance.costs import Costs
 from gantline.performance.prices import prices_of
-
-
-def with_prices(policy: Policy, prices: Mapping[str, float]) -> Policy:
-    """The policy, told the prices if it reads them and was not told others."""
-    if not prices or not any(item.name == "prices" for item in fields(policy)) or getattr(policy, "prices", None) != "":
-        return policy
-    told: dict[str, Any] = {"prices": ",".join(f"{name}={price!r}" for name, price in prices.items())}
-    return replace(policy, **told)
-
-
-def with_costs(policy: Policy, costs: Costs, regime: Regime) -> Policy:
-    """The policy, told what a change of size and what a move cost in this run, if it plans for them."""
-    move, told = getattr(policy, "told_move_cost", None), getattr(policy, "told_costs", None)
-    if move is not None and regime.name == "default":
-        policy = move(costs.move)
-        told = getattr(policy, "told_costs", None)
-    most = max(costs.start, costs.resume, costs.resize, costs.move)
-    return policy if told is None or regime.name != "default" else told(most)
 
 
 def bill(tables: Tables, log: Log, prices: Mapping[str, float], counted: Mapping[str, Any]) -> float:

@@ -9,11 +9,11 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, TraceError
+from gantline.core.policy import Policy
 from gantline.performance.goodput.measured import Application, Profiles
 from gantline.performance.goodput.online import OnlineGoodput, OnlineJob
 from gantline.performance.goodput.pipeline import Pipeline
 from gantline.policies.sia.configurations import node_classes
-from gantline.simulator.reservations import keeps_reservations
 from gantline.workload.options import WrittenOption, format_options
 from gantline.workload.trace import Trace
 
@@ -29,17 +29,17 @@ class _Sizes(NamedTuple):
     most: int
 
 
-def use_profiles(trace: Trace, cluster: Cluster, profiles: Profiles, policy: Any, interval: float) -> tuple[Trace, OnlineGoodput]:
+def use_profiles(trace: Trace, cluster: Cluster, profiles: Profiles, policy: Policy, interval: float) -> tuple[Trace, OnlineGoodput]:
     """The same jobs with the sizes that their profile and the policy allow, and the model of how fast they go.
 
     A policy that fits models as jobs run (Pollux, Sia) is offered every count, or its own configurations, and jobs choose their batch.
     Under others jobs are tuned beforehand: each keeps the batch of the trace, and is listed with the devices that it asks for; policies
     that size jobs may give an adaptive one any count that its batch allows. Durations become those at the size asked for.
     """
-    frame, believes = trace.frame, bool(getattr(policy, "believes", False))
+    frame, believes = trace.frame, policy.believes
     cells = {name: frame[name].to_list() if name in frame.columns else [None] * frame.height for name in _COLUMNS}
-    widths = _widths(cluster) if getattr(policy, "configurations", False) else None
-    keeps = keeps_reservations(policy)
+    widths = _widths(cluster) if policy.node_sizes else None
+    keeps = policy.keeps_reservations
     node = {name: max(each.gpus for each in cluster.nodes if each.type == name) for name in cluster.types}
     jobs: dict[str, OnlineJob] = {}
     found: list[_Sizes] = []

@@ -19,6 +19,8 @@ import numpy as np
 import polars as pl
 
 from gantline._machine_code import let_go
+from gantline.assembly.guard import Guard, guard_of
+from gantline.assembly.policy import settled
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
@@ -38,8 +40,6 @@ from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation
-from gantline.simulator.bill import with_costs
-from gantline.simulator.budget import Guard, guard_of, introduced
 from gantline.simulator.changes import changes_of
 from gantline.simulator.finders import find
 from gantline.simulator.load import load_tables
@@ -145,7 +145,7 @@ def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _
     if find_imitation(state.regime.name) is not None:
         raise RefusedError(f"regime '{state.regime.name}' has a loop of its own", where="--block", fix="run without --block")
     guard: Guard[Any] | None = guard_of(policy, spec.budget)
-    policy = introduced(policy, guard, lambda one: with_costs(one.for_regime(state.regime.name), state.costs, state.regime))
+    policy = settled(policy, state.regime, guard)
     name = policy.name or type(policy).__name__
     guess = find(spec, "estimates", place)
     guess.provide(name, frozenset(policy.needs), provided_needs(state.tables))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from gantline.assembly.guard import Guard, asked, guard_of
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.drivers.python_keys.read import read_key
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.placement.rules import find_placement
-from gantline.simulator.budget import Guard, asked, guard_of
 from gantline.simulator.load import load_tables
 from gantline.workload.generators import generate
 

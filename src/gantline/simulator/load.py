@@ -46,6 +46,8 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
             names[:], I[column] = trace.codes(name)
     for name, column in (("min_gpus", c.MIN_GPUS), ("max_gpus", c.MAX_GPUS)):
         I[column] = filled(trace.frame[name], trace.frame["gpus"]).to_numpy() if name in trace.columns else I[c.GPUS]
+    if "reserved" in trace.columns:
+        I[c.RESERVED] = trace.frame["reserved"].str.extract(r":(\d+)$").cast(pl.Int64).fill_null(0).to_numpy()
     sensitive = np.array([is_sensitive(model, skew_limit) for model in tables.models], dtype=np.int64)
     if sensitive.any():
         I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]

@@ -40,7 +40,10 @@ def carry_out_on(copy: Snapshot, plan: Plan, placement: PlacementRule | str = "f
     """Commit the plan on a snapshot that was decoded for this and that nobody looks at afterwards."""
     rule = find_placement(placement) if isinstance(placement, str) else placement
     tables = tables_behind(copy)
-    state = State(tables, Regime(round=copy.round), rule, seed=copy.seed, now=copy.now, decision=copy.decision)
+    facts, way = copy.facts, Regime(round=copy.round)
+    state = State(
+        tables, way, rule, facts.costs, facts.min_run, copy.seed, copy.now, copy.decision, latency=facts.latency, prices=facts.prices
+    )
     rows = copy.jobs.rows
     state.activate(rows)
     tables.I[c.REASON, rows] = int(Reason.NONE)

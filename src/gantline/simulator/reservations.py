@@ -1,7 +1,7 @@
 """GPUs that a trace keeps for single jobs (column `reserved`), on the engine: the job has this way to run and no other.
 
-That it gets it whatever it costs is up to the policy. One that can keep reservations has a method `told_reservations`; under others the
-column says nothing, and the summary tells so.
+That it gets it whatever it costs is up to the policy: `jobs.reserved` has the numbers. One that keeps reservations declares it
+(`keeps_reservations`); under others jobs may run in any way they list, and the summary says so.
 """
 
 from __future__ import annotations
@@ -12,16 +12,10 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError
-from gantline.core.policy import Policy
 from gantline.workload.options import WrittenOption, format_options, parse_options
 from gantline.workload.trace import Trace
 
 _CELLS = ("type", "options", "min_gpus", "max_gpus")  # that say how a job may run
-
-
-def keeps_reservations(policy: Any) -> bool:
-    """Whether a policy gives jobs what is reserved for them."""
-    return hasattr(policy, "told_reservations")
 
 
 def reservations(trace: Trace) -> dict[str, tuple[str, int]]:
@@ -32,12 +26,11 @@ def reservations(trace: Trace) -> dict[str, tuple[str, int]]:
     return {name: (kept.partition(":")[0], int(kept.partition(":")[2])) for name, kept in some.iter_rows()}
 
 
-def use_reservations(trace: Trace, cluster: Cluster, policy: Policy) -> tuple[Trace, Policy]:
-    """The same jobs, those with a reservation left with that way to run, and the policy, told their names."""
+def only_reserved(trace: Trace, cluster: Cluster) -> Trace:
+    """The same jobs, those with a reservation left with that way to run."""
     kept = reservations(trace)
-    told: Any = getattr(policy, "told_reservations", None)
-    if not kept or told is None:
-        return trace, policy
+    if not kept:
+        return trace
     frame = trace.frame
     cells = {name: frame[name].to_list() for name in _CELLS if name in frame.columns} | {"gpus": frame["gpus"].to_list()}
     cells.setdefault("type", [""] * frame.height)
@@ -50,7 +43,7 @@ def use_reservations(trace: Trace, cluster: Cluster, policy: Policy) -> tuple[Tr
             for column, values in cells.items():
                 values[row] = only.get(column, values[row])
     columns = [pl.Series(name, values, dtype=frame.schema.get(name, pl.String)) for name, values in cells.items()]
-    return Trace(frame.with_columns(columns), trace.source, trace.notes), told(tuple(kept))
+    return Trace(frame.with_columns(columns), trace.source, trace.notes)
 
 
 def _ways(cells: dict[str, list[Any]], row: int) -> tuple[WrittenOption, ...]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gantline.assembly.guard import guard_of
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input
 from gantline.core.insiders import tables_behind
@@ -28,9 +30,7 @@ from gantline.engine.gang import set_due
 from gantline.engine.log import L_ROW, L_START
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.performance.costs import Costs
 from gantline.placement.rules import PlacementRule, find_placement
-from gantline.simulator.budget import guard_of
 
 _LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
 
@@ -55,14 +55,19 @@ def rollout(
     costs: Costs | None = None,
     inputs: Iterable[Input] = (),
 ) -> Rolled:
-    """Roll the snapshot forward under the policy; `work` is the total work of each job (None: as estimated). The snapshot is left alone.
+    """Roll the snapshot forward under the policy; `work` is the total work of each job (None: as estimated), `costs` are others than
+    the snapshot's. The snapshot is left alone.
 
     A policy that loses nothing but turns is refused: that nobody starts says nothing about the jobs.
     """
     copy = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
     rows, tables = copy.jobs.rows, tables_behind(copy)
     rule = find_placement(placement) if isinstance(placement, str) else placement
-    state = State(tables, Regime(round=copy.round), rule, costs or Costs(), seed=copy.seed, now=copy.now, decision=copy.decision - 1)
+    facts = copy.facts if costs is None else replace(copy.facts, costs=costs)
+    state = State(
+        tables, Regime(round=copy.round), rule, facts.costs, facts.min_run, copy.seed, copy.now, copy.decision - 1, latency=facts.latency,
+        prices=facts.prices,
+    )  # fmt: skip
     state.memory, state.learned = copy.memory, copy.learned
     F, I = tables.F, tables.I
     if work is not None:
@@ -77,7 +82,8 @@ def rollout(
     state.reserve(copy.reservations, rows)
     state.rebuild()
     engine = Engine(state, policy, guard=guard_of(policy, None))
-    run = _FromHere(engine, until=copy.now + horizon, node_events=tuple(sorted(inputs, key=lambda value: value.time)))
+    events = tuple(sorted(inputs, key=lambda value: value.time))
+    run = _FromHere(engine, until=copy.now + horizon, node_events=events, latency=facts.latency)
     run.watched = rows if run.node_events else None
     run.agenda.answered()  # appointments count from here
     run.agenda.touch()

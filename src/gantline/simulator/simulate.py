@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from gantline._machine_code import let_go
 from gantline.admission.rules import AdmissionRule
+from gantline.assembly.guard import Guard, asked, guard_of
+from gantline.assembly.policy import settled
 from gantline.core.cluster import Cluster
+from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
@@ -22,16 +25,14 @@ from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation, find_scope
-from gantline.performance.costs import Costs
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.rules import PlacementRule
-from gantline.simulator.bill import bill, with_costs, with_prices
-from gantline.simulator.budget import Guard, asked, guard_of, introduced
+from gantline.simulator.bill import bill
 from gantline.simulator.changes import changes_of
 from gantline.simulator.finders import find, options_set
 from gantline.simulator.load import absent_types, load_tables
 from gantline.simulator.provided import provided_needs
-from gantline.simulator.reservations import keeps_reservations, reservations, use_reservations
+from gantline.simulator.reservations import only_reserved, reservations
 from gantline.simulator.run import Run
 from gantline.simulator.scaling import scaling_model
 from gantline.simulator.signature import with_options
@@ -97,15 +98,15 @@ def simulate(
         beside = {"--record": record is not False, "--verify-skips": step_all, "inputs": bool(wishes)}
         scope.check(way.name, chosen, options_set(spec, place) | {name: name for name, is_set in beside.items() if is_set})
     guard: Guard[Any] | None = guard_of(chosen, spec.budget)
-    chosen = introduced(chosen, guard, lambda one: with_costs(with_prices(one.for_regime(way.name), money), price, way))
+    chosen = settled(chosen, way, guard)
     profiles: Profiles | None = find(spec, "profiles", place)
     if profiles is not None and not way.profiles:
         from gantline.simulator.goodput import check_alone, use_profiles
 
         check_alone(performance=performance, throughputs=speeds, scaling=_noise(spec.scaling))
         jobs, performance = use_profiles(jobs, place, profiles, chosen, way.round)
-    if find_imitation(way.name) is None:
-        jobs, chosen = asked(chosen, guard, lambda: use_reservations(jobs, place, chosen))
+    if find_imitation(way.name) is None and chosen.keeps_reservations:
+        jobs = only_reserved(jobs, place)
     tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
     if scope is not None:
         scope.check_jobs(way.name, tables)
@@ -126,7 +127,7 @@ def simulate(
     guess.provide(chosen.name or type(chosen).__name__, asked(chosen, guard, lambda: frozenset(chosen.needs)), provided_needs(tables))
     guess.fill(tables, spec.seed)
     fill_option_estimates(tables, jobs, guess, spec.seed)
-    state = State(tables, way, rule, price, spec.min_run, spec.seed)
+    state = State(tables, way, rule, price, spec.min_run, spec.seed, latency=spec.latency, prices=money)
     journal = _journal(record)
     engine = asked(chosen, guard, lambda: Engine(state, chosen))
     engine.guard, engine.turns.tell = guard, on_lost
@@ -173,11 +174,10 @@ def _unlike_the_paper(policy: Policy, regime: Regime, jobs: Trace) -> dict[str, 
     if find_imitation(regime.name) is not None:
         return {}
     told: dict[str, Any] = {}
-    usual = float(getattr(policy, "usual_round", 0.0))
-    if usual and not regime.round:
-        told["usual_round"] = usual
+    if policy.usual_round and not regime.round:
+        told["usual_round"] = policy.usual_round
     if kept := reservations(jobs):
-        told["reservations"] = f"{len(kept)} kept" if keeps_reservations(policy) else f"{len(kept)} not kept by this policy"
+        told["reservations"] = f"{len(kept)} kept" if policy.keeps_reservations else f"{len(kept)} not kept by this policy"
     return told
 
 

@@ -31,10 +31,10 @@ from gantline.core.fields import (
 
 if TYPE_CHECKING:
     from gantline.admission.rules import AdmissionRule
+    from gantline.core.costs import Costs
     from gantline.core.node_events import NodeEvent
     from gantline.engine.executor import Executor
     from gantline.engine.regime import Regime
-    from gantline.performance.costs import Costs
     from gantline.performance.estimate_chain import Estimates
     from gantline.performance.goodput.measured import Profiles
     from gantline.performance.throughput_table import ThroughputTable

@@ -15,7 +15,6 @@ from gantline.core.options import OptionTable
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.performance.gavel_model import GavelModel
-from gantline.performance.matrix_completion import EstimationError
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.simulator.load import smallest_options
 from gantline.workload.trace import Trace
@@ -49,8 +48,11 @@ def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, acr
 
 def estimation_summary(policy: Policy, model: Any, seed: int) -> dict[str, Any]:
     """What a run tells of the speeds of pairs that its policy estimated."""
-    judge = getattr(policy, "estimation_error", None)  # only policies that pack have it
-    error: EstimationError | None = judge(model, seed) if judge is not None and isinstance(model, GavelModel) else None
+    if not isinstance(model, GavelModel):
+        return {}
+    from gantline.policies.gavel.packing import PackingPolicy
+
+    error = policy.estimation_error(model, seed) if isinstance(policy, PackingPolicy) else None
     if error is None:
         return {}
     return {

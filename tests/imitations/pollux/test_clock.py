@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
 from gantline.files.profiles import read_profiles
 from gantline.imitations.pollux.placing import Nodes
 from gantline.imitations.pollux.reading import read_asked
-from gantline.performance.costs import Costs
 from gantline.performance.goodput.batch import BatchLimits, split_batch
 from gantline.performance.goodput.efficiency import gain
 from gantline.performance.goodput.measured import Application, packed_shape

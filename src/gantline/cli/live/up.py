@@ -127,7 +127,7 @@ def anew_of(
     round: str | None, quantum: str | None, placement: str | None, costs: str | None, min_run: str | None, profiles: Path | None
 ) -> dict[str, Any]:
     """The rules that are given, each checked."""
-    from gantline.performance.costs import Costs
+    from gantline.core.costs import Costs
     from gantline.placement.rules import find_placement
 
     found: dict[str, Any] = {"round": finite_time_of(round, "--round"), "min_run": finite_time_of(min_run, "--min-run")}

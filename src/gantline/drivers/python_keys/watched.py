@@ -144,6 +144,7 @@ class WatchedSnapshot(Snapshot):
         put("round", state.regime.round)
         put("regime", state.regime.name)
         put("reservations", ())
+        put("facts", state.facts)
         put("lent", jobs._lent)
 
     @property

@@ -88,7 +88,7 @@ def set_up(simulation: Simulation) -> GavelSetup:
     packs = policy.packs and model is not None
     rules = t.GavelRules(low, high, policy.leaves_idle, packs, policy.aware, policy.is_artifact, model is not None and model.across)
     order = np.array([types.index(names[j]) for j in policy.fixed_order(names) if names[j] in types], dtype=np.int64)
-    extras = policy.extras(types, tables.ids, users, queues)
+    extras = policy.extras(types, tables.ids, users, queues, state.facts.prices)
     return GavelSetup(policy, types, rules, jobs, pairs, _devices(tables, code), tables.F[c.WEIGHT].copy(), extras, order)
 
 

@@ -44,6 +44,13 @@ def check_layout(layout: str, move_cost: str, policy: str) -> None:
         raise UsageError(f"move_cost is '{move_cost}'", where=f"policy '{policy}'", fix="seconds, zero or more, or auto")
 
 
+def move_seconds(snapshot: Snapshot, move_cost: str) -> float:
+    """What a move costs: as the parameter says, or as the run does on the default engine (others count costs in ways of their own)."""
+    if move_cost != "auto":
+        return float(move_cost)
+    return snapshot.costs.move if snapshot.regime == "default" else 0.0
+
+
 @dataclass(frozen=True)
 class TypeLayout:
     """The jobs of one device type, how many devices each gets, and who may not be moved."""
@@ -70,8 +77,7 @@ class TypeLayout:
         now = self._now(nodes, held)
         if not self._spread(now, capacity) and self._fall_into_place(now, capacity):
             return {}
-        seconds = 0.0 if move_cost == "auto" else float(move_cost)
-        found = self._laid_out(layout, now, capacity, seconds, nodes)
+        found = self._laid_out(layout, now, capacity, move_seconds(self.snapshot, move_cost), nodes)
         return self._named(found, [rooms[node] for node in nodes], held)
 
     # --- what is there --------------------------------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, field
 
 from gantline.core.arrays import Ints
 from gantline.core.policy import Policy
@@ -20,10 +19,6 @@ class LaysOut(Policy):
 
     def __post_init__(self) -> None:
         check_layout(self.layout, self.move_cost, self.name)
-
-    def told_move_cost(self, seconds: float) -> Self:
-        """The policy, told what a move costs in this run, unless it was told something else."""
-        return replace(self, move_cost=repr(seconds)) if self.move_cost == "auto" and self.layout == "defragmented" else self
 
     @property
     def seats(self) -> SeatsOf | None:

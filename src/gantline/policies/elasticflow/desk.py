@@ -70,7 +70,7 @@ class AdmissionDesk:
         n, curves, snapshot = len(self.pool), self.pool.curves, self.pool.snapshot
         self.book = Book(
             curves.first, curves.size, curves.rate, self.top, self.left, self.deadline, self.held.astype(np.int64), self.lag,
-            self.pool.capacity, self.rules.seconds, snapshot.round,
+            self.pool.capacity, self.rules.seconds(snapshot), snapshot.round,
             np.empty(breakpoints), np.empty(breakpoints, np.int64), np.empty(entries), np.empty(entries, np.int64),
             np.zeros(n, np.int64), np.zeros(n, np.int64), np.full(n, np.inf), np.full(n, np.inf), np.zeros(2, np.int64),
             np.empty((3, breakpoints)), np.empty((3, breakpoints), np.int64),

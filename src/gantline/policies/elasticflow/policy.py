@@ -78,8 +78,9 @@ class _Deadlines(DeadlinePolicy):
         def seats(pool: Pool, grants: Ints) -> dict[int, tuple[int, ...]]:
             jobs = pool.snapshot.jobs
             promised = np.isin(pool.of(jobs.rows), admitted) & np.isfinite(pool.of(jobs.deadline))
-            pinned = promised if self.seconds > 0.0 else None
-            return TypeLayout(pool.snapshot, pool.kind, pool.jobs, grants, pinned).devices(layout, repr(self.seconds))
+            seconds = self.seconds(pool.snapshot)
+            pinned = promised if seconds > 0.0 else None
+            return TypeLayout(pool.snapshot, pool.kind, pool.jobs, grants, pinned).devices(layout, repr(seconds))
 
         return seats
 

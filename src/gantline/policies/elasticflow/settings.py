@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from gantline.core.errors import UsageError
 from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS
 
 PAPER = "Gu et al.: ElasticFlow: An Elastic Serverless Training Platform for Distributed Deep Learning (ASPLOS 2023)"
@@ -56,14 +57,12 @@ class DeadlinePolicy(Policy):
             if not valid:
                 raise UsageError(f"overhead is '{self.overhead}'", where=f"policy '{self.name}'", fix="seconds, auto, artifact or none")
 
-    @property
-    def seconds(self) -> float:
-        """What a change costs, on the default engine."""
+    def seconds(self, snapshot: Snapshot) -> float:
+        """What a change costs on the engine: as the parameter says, or as the run does."""
+        if self.overhead == "auto" and snapshot.regime == "default":
+            costs = snapshot.costs
+            return max(costs.start, costs.resume, costs.resize, costs.move)
         return 0.0 if self.overhead in ("auto", "artifact", "none") else float(self.overhead)
-
-    def told_costs(self, seconds: float) -> DeadlinePolicy:
-        """The policy, told what a change costs in this run, unless it was told something else."""
-        return replace(self, overhead=repr(seconds)) if self.overhead == "auto" and seconds > 0.0 else self
 
     def settled(self) -> DeadlinePolicy:
         """The same with every 'auto' replaced by what it means."""

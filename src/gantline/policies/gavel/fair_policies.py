@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -58,7 +58,9 @@ class WaterFilling(OptimisedPolicy):
         if self.owner not in ("user", "queue"):
             raise UsageError(f"owner is '{self.owner}'", where=f"policy '{self.name}'", fix="write user or queue")
 
-    def extras(self, types: Sequence[str], jobs: Sequence[str], users: Sequence[str], queues: Sequence[str]) -> dict[str, Any]:
+    def extras(
+        self, types: Sequence[str], jobs: Sequence[str], users: Sequence[str], queues: Sequence[str], prices: Mapping[str, float]
+    ) -> dict[str, Any]:
         entities = parse_entities(self.entities)
         return entities_of(entities, users if self.owner == "user" else queues, jobs) if entities else {}
 

@@ -7,7 +7,7 @@ is a turn; where decisions follow events a turn lasts `turn` seconds, and until 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -54,8 +54,10 @@ class GavelPolicy(Policy):
         """Shares of time, and what to remember until they are asked for again."""
         raise TypeError(f"policy '{type(self).__name__}' has no shares()")
 
-    def extras(self, types: Sequence[str], jobs: Sequence[str], users: Sequence[str], queues: Sequence[str]) -> dict[str, Any]:
-        """Further columns of the question: prices, who owns which job."""
+    def extras(
+        self, types: Sequence[str], jobs: Sequence[str], users: Sequence[str], queues: Sequence[str], prices: Mapping[str, float]
+    ) -> dict[str, Any]:
+        """Further columns of the question: what types cost (`prices` are the run's), who owns which job."""
         return {}
 
     def together(self, snapshot: Snapshot, runs: list[list[int]]) -> Floats | None:
@@ -118,7 +120,8 @@ class GavelPolicy(Policy):
     def _ask(self, snapshot: Snapshot, runs: list[list[int]]) -> Question:
         jobs = snapshot.jobs
         users, queues = [snapshot.users[k] for k in jobs.user], [snapshot.queues[k] for k in jobs.queue]
-        return ask(snapshot, together=self.together(snapshot, runs), **self.extras(sorted(snapshot.cluster.types), jobs.ids, users, queues))
+        extras = self.extras(sorted(snapshot.cluster.types), jobs.ids, users, queues, snapshot.prices)
+        return ask(snapshot, together=self.together(snapshot, runs), **extras)
 
     def _turns(self, snapshot: Snapshot, asked: Question, ledger: Ledger, stored: dict[str, Any]) -> Plan:
         instance, jobs = asked.instance, snapshot.jobs

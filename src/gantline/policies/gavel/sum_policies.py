@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ class MaxThroughputPerCostPerf(OptimisedPolicy):
     deadlines: ClassVar[bool] = False
 
     prices: str = field(
-        default="", metadata={"help": "money per device-hour of every type: v100=0.74,p100=0.43,k80=0.135 (none: all alike)"}
+        default="", metadata={"help": "money per device-hour of every type: v100=0.74,p100=0.43,k80=0.135 (none: as --prices)"}
     )
 
     def __post_init__(self) -> None:
@@ -43,10 +43,13 @@ class MaxThroughputPerCostPerf(OptimisedPolicy):
         """A device that is not worth its money stays idle; the artifact fills it all the same."""
         return not self.is_artifact
 
-    def extras(self, types: Sequence[str], jobs: Sequence[str], users: Sequence[str], queues: Sequence[str]) -> dict[str, Any]:
-        if not self.prices:  # nobody spoke of money: all types cost the same
+    def extras(
+        self, types: Sequence[str], jobs: Sequence[str], users: Sequence[str], queues: Sequence[str], prices: Mapping[str, float]
+    ) -> dict[str, Any]:
+        known = parse_prices(self.prices) if self.prices else prices
+        if not known:  # all types cost the same
             return {"price": [1.0] * len(types)}
-        return {"price": prices_of(types, parse_prices(self.prices), f"policy '{self.name}', prices")}
+        return {"price": prices_of(types, known, f"policy '{self.name}', prices")}
 
     def solve(self, instance: Instance) -> Allocation:
         return max_throughput_per_cost(instance, self.solving, deadlines=self.deadlines, drop="all" if self.is_artifact else "fewest")

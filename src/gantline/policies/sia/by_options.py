@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
@@ -24,7 +24,7 @@ def decide(
     restart: float,
     layout: str = "engine",
     move_cost: str = "auto",
-    reserved: frozenset[str] = frozenset(),
+    reserved: Bools | None = None,
 ) -> Plan:
     """The options that cost least together; who is locked keeps its own, and who has a reservation has it."""
     jobs = snapshot.jobs
@@ -38,8 +38,8 @@ def decide(
     factor = restart_factor(snapshot.now - jobs.arrival, jobs.restarts, np.full(len(jobs), restart))
     cost = costs(normalised(goodput, unit), factor, holds, jobs.weight, p)
     forced = np.where(jobs.locked, holds, -1)
-    if reserved:
-        only = np.array([name in reserved for name in jobs.ids]) & ((option >= 0).sum(axis=1) == 1) & ~jobs.locked
+    if reserved is not None and reserved.any():
+        only = reserved & ((option >= 0).sum(axis=1) == 1) & ~jobs.locked
         forced[only] = (option[only] >= 0).argmax(axis=1)
     chosen = choose_configurations(cost, columns, idle * jobs.weight, forced).column
     runs = np.flatnonzero(chosen >= 0)

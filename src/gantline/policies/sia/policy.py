@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
+
+import numpy as np
 
 from gantline.core.errors import UsageError, near
 from gantline.core.plan import Plan
@@ -26,7 +28,8 @@ class Sia(Policy):
     """
 
     believes: ClassVar[bool] = True
-    configurations: ClassVar[bool] = True  # it wants powers of two within a node, and whole nodes
+    keeps_reservations: ClassVar[bool] = True
+    node_sizes: ClassVar[bool] = True
     usual_round: ClassVar[float] = 60.0  # seconds; on the engine it decides whenever it is asked
     name: ClassVar[str] = "sia"
     paper: ClassVar[str] = (
@@ -57,13 +60,6 @@ class Sia(Policy):
                 raise UsageError(f"parameter '{name}' is '{value}'", where="policy 'sia'", fix=near(value, known))
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        reserved = frozenset(self.reserved.split("|")) - {""}
+        names = frozenset(self.reserved.split("|")) - {""}
+        reserved = np.isin(snapshot.jobs.ids, list(names)) if names else snapshot.jobs.reserved > 0
         return decide(snapshot, self.p, self.lambda_n, self.restart, self.layout, self.move_cost, reserved)
-
-    def told_move_cost(self, seconds: float) -> Sia:
-        """The policy, told what a move costs in this run, unless it was told something else."""
-        return replace(self, move_cost=repr(seconds)) if self.move_cost == "auto" and self.layout == "defragmented" else self
-
-    def told_reservations(self, names: tuple[str, ...]) -> Sia:
-        """The policy, told whose GPUs are reserved in this run, unless it was told something else."""
-        return self if self.reserved else replace(self, reserved="|".join(names))

@@ -11,67 +11,34 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from types import NoneType
 from typing import Any, TypeVar
 
 from gantline._alarm import Bell, TimeOverError, may_end, with_alarm
-from gantline.core.errors import GantlineError, UsageError, near
-from gantline.core.estimates import NEEDS
-from gantline.core.plan import Misfit
-from gantline.core.policy import LinearKey, OrderPolicy, Policy
+from gantline.core.errors import GantlineError, UsageError
+from gantline.core.policy import Policy
 from gantline.engine.lost_turns import OverBudgetError, told
 
 Answer = TypeVar("Answer")
 Guard = Callable[[Callable[[], Answer]], Answer]
 
 _OURS = 30.0  # seconds; compiling a kernel, say, takes less between two looks at the clock
-_SAYS = ("name", "paper", "shares_devices", "per_job", "usual_round")  # beside what is checked
 DEFAULT_BUDGET = 60.0  # seconds, for policies that are not part of this package; how long ours take is known
 
 
 def guard_of(policy: Policy, budget: float | None) -> Guard[Answer] | None:
     """What bounds the turns of a policy; None: nothing, because it is ours and nobody asked for it."""
-    if _kind(policy).__module__.startswith("gantline."):
+    if kind_of(policy).__module__.startswith("gantline."):
         return within(budget) if budget is not None and budget < float("inf") else None
     return _Apart(within(DEFAULT_BUDGET if budget is None else budget))
 
 
-def introduced(policy: Policy, guard: Guard[Any] | None, settle: Callable[[Policy], Policy]) -> Policy:
-    """The policy as `settle` makes it for a run, once it has said within its budget what a run wants to know of it before any turn."""
-
-    def meet() -> Policy:
-        settled = settle(policy)
-        _ = [getattr(settled, name, None) for name in _SAYS], settled.only_starts()
-        _check(settled)
-        return settled
-
-    return settle(policy) if guard is None else asked(policy, guard, meet)
-
-
-def _kind(policy: Policy) -> type:
+def kind_of(policy: Policy) -> type:
     """The class of a policy; one under observation is what it holds."""
-    return type(getattr(policy, "inner", policy))
+    return type(policy.observed)
 
 
 def _name(policy: Policy) -> str:
-    return f"policy '{_kind(policy).__name__}'"
-
-
-def _check(policy: Policy) -> None:
-    """Refuse what a policy says of itself where it cannot be meant."""
-    where = _name(policy)
-    for need in frozenset(policy.needs):
-        if need not in NEEDS:
-            raise UsageError(f"there is no need '{need}'", where=where, fix=near(str(need), NEEDS))
-    if isinstance(policy, OrderPolicy):
-        said = (
-            ("misfit", policy.misfit, (Misfit,), "a gantline.Misfit"),
-            ("preempt", policy.preempt, (bool, int), "True or False"),
-            ("linear()", policy.linear(), (LinearKey, NoneType), "a gantline.LinearKey, or None"),
-        )
-        for what, value, kinds, right in said:
-            if not isinstance(value, kinds):
-                raise UsageError(f"{what} is {value!r:.40}", where=where, fix=right)
+    return f"policy '{kind_of(policy).__name__}'"
 
 
 def asked(policy: Policy, guard: Guard[Any] | None, call: Callable[[], Answer]) -> Answer:

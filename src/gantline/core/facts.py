@@ -1,0 +1,30 @@
+"""What holds from the beginning of a run to its end, and what every policy may count on: costs, prices, bounds and delays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from gantline.core.costs import Costs
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The same for every decision of a run, on either clock; a snapshot lends them to the policy."""
+
+    costs: Costs = field(default_factory=Costs)
+    """Seconds that starts, stops, moves and changes of size cost."""
+    min_run: float = 0.0
+    """Seconds that a gang runs before it may be stopped."""
+    latency: float = 0.0
+    """Seconds from a decision's snapshot to its commit."""
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """Money per device-hour, by device type; empty: nothing is said about money."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prices", MappingProxyType(dict(self.prices)))
+
+
+NO_FACTS = Facts()
+"""Nothing costs anything, and nothing takes time."""

@@ -1,0 +1,115 @@
+"""Facts of a run: every snapshot has them, on either clock and in files, so that nobody has to rewrite a policy before a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.policies.elasticflow.workloads import some_jobs
+
+from gantline import Policy, simulate
+from gantline.core import columns as c
+from gantline.core.cluster_spec import parse_cluster
+from gantline.core.costs import Costs
+from gantline.core.errors import UsageError
+from gantline.core.facts import NO_FACTS, Facts
+from gantline.core.plan import Plan
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
+from gantline.drivers.acknowledged import Acknowledged
+from gantline.policies.registry import make_policy
+from gantline.runtime.setup import Setup, make_loop
+from gantline.simulator.submissions import submissions
+from gantline.workload.trace import Trace
+
+
+@dataclass(frozen=True)
+class Curious(Policy):
+    """Starts everybody, and notes what the snapshots say."""
+
+    keeps_reservations = True
+    seen: list[tuple[Facts, list[int]]] = field(default_factory=list)
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        self.seen.append((snapshot.facts, snapshot.jobs.reserved.tolist()))
+        return Plan.rank(snapshot.jobs.arrival)
+
+
+class Stopped:
+    """A clock that nobody looks at."""
+
+    def now(self) -> float:
+        return 0.0
+
+
+def job(name: str, **more: Any) -> dict[str, Any]:
+    return {"job": name, "arrival": 0.0, "duration": 100.0, "gpus": 1} | more
+
+
+def test_a_policy_reads_costs_prices_bounds_delays_and_reservations_in_its_snapshot() -> None:
+    policy, jobs = Curious(), [job("a", type="v100", reserved="v100:1"), job("b", reserved="")]
+    simulate(jobs, "v100:1x2", policy, costs="start=5,resize=7", min_run=60, latency=2, prices="v100=0.5")
+    facts, reserved = policy.seen[0]
+    assert facts == Facts(Costs(start=5.0, resize=7.0), 60.0, 2.0, {"v100": 0.5})
+    assert reserved == [1, 0]
+
+
+def test_facts_survive_a_file_and_files_without_them_have_none() -> None:
+    told = {"cluster": "1x2", "jobs": [{"id": "a", "reserved": 2}], "min_run": 60, "latency": 2}
+    told |= {"costs": {"start": 5, "switch": 0}, "prices": {"gpu": 0.25}}
+    read = decode_snapshot(told)
+    assert read.facts == Facts(Costs(start=5.0, switch=0.0), 60.0, 2.0, {"gpu": 0.25})
+    again = decode_snapshot(json.loads(json.dumps(encode_snapshot(read))))
+    assert again.facts == read.facts
+    assert again.jobs.reserved.tolist() == [2]
+    plain = decode_snapshot({"cluster": "1x2", "jobs": [{"id": "a"}]})
+    assert plain.facts == NO_FACTS
+    assert not {"costs", "prices", "min_run", "latency"} & encode_snapshot(plain).keys()
+
+
+@pytest.mark.parametrize(
+    ("told", "where"), [({"costs": {"begin": 3}}, "begin"), ({"costs": {"start": -1}}, "costs.start"), ({"min_run": "inf"}, "min_run")]
+)
+def test_facts_that_cannot_be_meant_are_refused_with_their_place(told: dict[str, Any], where: str) -> None:
+    with pytest.raises(UsageError, match=where):
+        decode_snapshot({"cluster": "1x1", "jobs": []} | told)
+
+
+def test_facts_cannot_be_written_to() -> None:
+    facts = Facts(prices={"v100": 1.0})
+    with pytest.raises(TypeError):
+        facts.prices["v100"] = 0.0  # type: ignore[index]
+
+
+def test_a_decision_from_a_recorded_snapshot_counts_the_same_costs() -> None:
+    """What `gantline decide` and `replay` read is what the run had: the same plan comes out."""
+    plans: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    @dataclass(frozen=True)
+    class Recording(type(make_policy("elasticflow"))):  # type: ignore[misc]
+        def decide(self, snapshot: Snapshot) -> Plan:
+            plan = super().decide(snapshot)
+            plans.append((json.loads(json.dumps(encode_snapshot(snapshot))), encode_plan(plan)))
+            return plan
+
+    simulate(some_jobs(1, 12, 2.0), "gpu:2x4", Recording(), costs="45")
+    assert len(plans) > 10
+    for told, plan in plans:
+        assert encode_plan(make_policy("elasticflow").decide(decode_snapshot(told))) == plan
+    free = [encode_plan(make_policy("elasticflow").decide(decode_snapshot(told | {"costs": {}}))) for told, _ in plans]
+    assert free != [plan for _, plan in plans]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_elasticflow_as_live_builds_it_keeps_its_promises_with_costs_of_a_minute(seed: int) -> None:
+    trace, cluster = Trace.of(some_jobs(seed, load=2.0)), parse_cluster("gpu:4x4")
+    loop = make_loop(Setup("elasticflow", costs="60"), None, cluster, None, Stopped())
+    run = Acknowledged(loop.engine, node_events=tuple(submissions(trace, cluster)))
+    run.run()
+    F, rejected = loop.state.tables.F[:, : len(trace)], {one.row for one in loop.engine.refusals}
+    admitted = [row for row in range(len(trace)) if row not in rejected and np.isfinite(F[c.DEADLINE, row])]
+    assert rejected
+    assert [row for row in admitted if not F[c.FINISH, row] <= F[c.DEADLINE, row] + 1e-5] == []
