@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gantline.assembly import guard as budget
 from gantline.cli.main import main
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.memory import check
@@ -17,7 +18,6 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.lost_turns import ANSWERED_ONCE, IN_TIME_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident, LostTurns
 from gantline.files import policies
 from gantline.files.policies import load_policy
-from gantline.simulator import budget
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
