@@ -15,6 +15,7 @@ from tests.runtime.lives import live, live_here, script
 from tests.runtime.specs import end_all, shell
 
 from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.replay import replay_store
 from gantline.runtime.store.store import SqlStore
 
 PARTS = 6  # of the moments at which it is killed, so that workers share them
@@ -40,7 +41,9 @@ def check(home: Path) -> None:
     """All promises, from what the jobs saw and what the store says."""
     store = SqlStore.open(home / "gantline.sqlite", write=False)
     jobs = {job["request"]: job for job in store.jobs()}
+    replayed = replay_store(store)
     store.close()
+    assert replayed.difference is None, f"the record is not what was decided: {replayed.difference}"
     assert {request: job["state"] for request, job in jobs.items()} == ENDS
     for line in told(home, "acknowledged"):
         request, name = line.split()
@@ -103,7 +106,9 @@ def test_a_bad_day(tmp_path: Path, empty: Path) -> None:
     end_all(tmp_path)
     store = SqlStore.open(tmp_path / "gantline.sqlite", write=False)
     records = list(store.jobs())
+    replayed = replay_store(store)
     store.close()
+    assert replayed.difference is None, f"the record is not what was decided: {replayed.difference}"
     assert [job["state"] for job in records] == ["succeeded"] * 3
     for job in records:
         steps = [int(line.split()[1]) for line in (tmp_path / "jobs" / job["id"] / "checkpoint" / "log").read_text().splitlines()]

@@ -84,7 +84,7 @@ def test_a_job_that_ended_before_the_last_checkpoint_comes_back_under_its_id(tmp
     first.stop()
     with running(tmp_path, store=store, checkpoint_every=1) as second:
         assert second.view().jobs[bad].row < 0
-        with pytest.raises(RefusedError, match=f"job '{good}' succeeded"):
+        with pytest.raises(RefusedError, match=f"job '{good}' had ended: succeeded at"):
             second.wish([bad, good], Wish.REQUEUE)
         assert state(second, bad) == "failed", "all of them, or none"
         second.wish([bad], Wish.REQUEUE)

@@ -157,9 +157,11 @@ def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: P
     assert client.job(waiting)["state"] == "pending"
     assert client.status()["policy"] == "sjf"
     assert [(queue["name"], queue["quota"]) for queue in client.queues() if queue["quota"]] == [("kept", 3)]
-    client.requeue(lost)  # which failed in the life before
+    client.hold(waiting)
+    client.requeue(lost)  # which failed in the life before, and comes behind those that wait
     client.cancel(running)
     until(lambda: client.job(lost)["state"] == "succeeded", "a job comes back under its id, with an epoch of its own")
+    client.release(waiting)
     until(lambda: client.job(waiting)["state"] == "running")
     second.stop()  # with its jobs
     third = Running(Options(Home(tmp_path / "home"), devices="cpu:3")).start()

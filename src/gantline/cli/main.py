@@ -41,6 +41,7 @@ COMMANDS = {
     "profile": "Make short runs of jobs on this machine's devices, and say how fast they are.",
     "up": "Start the scheduler of this machine: jobs come over HTTP and run on its devices.",
     "down": "End the service; its jobs are stopped and saved first.",
+    "repair": "Mend a store that a service cannot start from: set aside what is in the way.",
     "status": "Say where the service is, which policy decides, which devices there are.",
     "submit": "Submit a job: a YAML file, or a command after --.",
     "wait": "Wait until jobs have ended.",
@@ -63,9 +64,9 @@ COMMANDS = {
     "completion": "Print or install completion of commands and options for bash, zsh or fish.",
     "demo": "Simulate a day of a 64-GPU cluster under six policies and compare them.",
 }
-_LIVE = ("up", "down", "status", "submit", "wait", "get", "describe", "logs", "top", "events", "history", "set", "node", "queue", "token")
+_LIVE = ("up", "down", "repair", "status", "submit", "wait", "get", "describe", "logs", "top", "events", "history", "set")
 #: commands that do not live in a module of their name
-PLACES = {name: f"gantline.cli.live.{name}:app" for name in _LIVE}
+PLACES = {name: f"gantline.cli.live.{name}:app" for name in (*_LIVE, "node", "queue", "token")}
 PLACES |= {name: f"gantline.cli.live.wishes:{name}" for name in ("cancel", "hold", "release", "requeue", "save", "resize")}
 
 app = App(

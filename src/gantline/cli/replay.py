@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,6 +10,7 @@ from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import say, show_object
+from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
     from gantline.drivers.replay_check import Replayed
@@ -27,6 +29,7 @@ def replay(
     *,
     policy: Annotated[str, Parameter(help="The policy, if it is no longer found by the name in the record.")] = "",
     set_: Settings = None,
+    store: Annotated[str, Parameter(help="The database of the service, where it is not the file in its folder.")] = "",
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="Lines for people, or JSON.")] = "table",
 ) -> int:
     """Fold a recorded run through its policy again: the plans must be the same."""
@@ -36,14 +39,16 @@ def replay(
     from gantline.simulator.replay import replay as fold
 
     if record.is_dir():
-        return _live(record, output)
+        return _live(record, store, output)
+    if store:
+        raise UsageError("only a service has one", where="--store", fix="name the folder of the service, not a file")
     found = read_record(record)
     name = policy or str(found.about["policy"])
     result = fold(found, build(policy_class(name), {**found.settings, **settings_of(set_)}))
     return _told({"policy": name}, result, output)
 
 
-def _live(home: Path, output: str) -> int:
+def _live(home: Path, url: str, output: str) -> int:
     from gantline.cli.live.connection import need_libraries
 
     need_libraries()
@@ -52,8 +57,8 @@ def _live(home: Path, output: str) -> int:
     from gantline.runtime.store import SqlStore
     from gantline.service.home import Home
 
-    where = Home(home).store
-    if not where.is_file():
+    where = url or os.environ.get("GANTLINE_STORE", "") or Home(home).store
+    if isinstance(where, Path) and not where.is_file():
         raise NotFoundError(
             "holds no store of a service", where=str(home), fix="name a file, or the folder that gantline up --home was given"
         )
@@ -67,7 +72,10 @@ def _live(home: Path, output: str) -> int:
 
 def _told(about: dict[str, str], result: Replayed, output: str) -> int:
     difference = result.difference
-    show_object({**about, "decisions": result.decisions, "same": difference is None, "difference": str(difference or "")}, output)
+    shown = {**about, "decisions": result.decisions, "same": difference is None, "difference": str(difference or "")}
+    shown |= {"open": result.open} if result.open else {}
+    shown |= {"left out": result.left_out} if result.left_out else {}
+    show_object(shown, output)
     if difference is not None:
         say(f"error: the replay parts from the record at {difference}")
         return 1

@@ -94,6 +94,8 @@ class Live(Acknowledged):
         self._again = 0.0  # when that is tried again
         self._alarms: list[tuple[float, int, Letter]] = []
         self._count = 0
+        self._left_out: list[tuple[Input, Exception]] = []  # inputs of the past that could not be applied
+        self.reconciler.apply = self._absorb
         self.stamped = self.state.now
 
     # --- from any thread ------------------------------------------------------------------------------------------------
@@ -117,24 +119,49 @@ class Live(Acknowledged):
             self._bell.notify()
 
     # --- the past -------------------------------------------------------------------------------------------------------
-    def fold(self, script: Script) -> None:
-        """Go through what was heard before; nothing is ordered meanwhile. To be called before `run`."""
-        for at, value in script:
-            self._enter(at, value)
-        self.folding = True
+    def fold(self, script: Script, until: float = -math.inf) -> list[tuple[int, Exception]]:
+        """Go through what was heard before, at least up to `until`; nothing is ordered meanwhile. To be called before `run`.
+
+        An input that cannot be applied (any more) is left out, or one bad line would keep the loop from ever starting again: its place in
+        the script and the reason come back.
+        """
+        places = {id(entered): place for place, entered in enumerate([self._enter(at, value) for at, value in script])}
+        self.stamped = max(self.stamped, until)
+        self.folding, self._left_out = True, []
         try:
             self._run_steps()
         finally:
             self.folding = False
+        return [(places[id(value)], error) for value, error in self._left_out]
 
     folding = False
 
-    def _enter(self, at: float, value: Input) -> None:
+    def _enter(self, at: float, value: Input) -> Input:
         self.stamped = max(self.stamped, at)
         if isinstance(value, Report):
             self.postbox.heard.append((at, value))
-        else:
-            self.events.append(value if value.time == at else replace(value, time=at))
+            return value
+        self.events.append(value if value.time == at else replace(value, time=at))
+        return self.events[-1]
+
+    def _apply(self, value: Input) -> None:
+        if not self.folding:
+            super()._apply(value)
+            return
+        try:
+            self.engine.inputs.check(value)  # first: what is left out must have changed nothing
+            super()._apply(value)
+        except Exception as error:
+            self._left_out.append((value, error))
+
+    def _absorb(self, report: Report) -> bool:
+        if not self.folding:
+            return self.engine.apply(report)
+        try:
+            return self.engine.apply(report)
+        except Exception as error:
+            self._left_out.append((report, error))
+            return False
 
     # --- how time passes ------------------------------------------------------------------------------------------------
     def run(self) -> None:

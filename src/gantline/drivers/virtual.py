@@ -285,12 +285,16 @@ class Simulation:
                 self._finish_in_order()
             self._finish_due()
             changed = True
-            self.engine.apply(event)
-            self._took_in(event)
+            self._apply(event)
             self._measure()
             self._note_down()
         state.now = now
         return changed
+
+    def _apply(self, value: Input) -> None:
+        """Take one input in."""
+        self.engine.apply(value)
+        self._took_in(value)
 
     def _took_in(self, value: Input) -> None:
         """An input has changed the tables; on virtual time that is all."""

@@ -55,6 +55,7 @@ class Inputs:
         self.use: Callable[[Use], None] | None = None  # set by who can find policies
         self.by_quota = False  # whether admission lets jobs in one by one
         self._rows: dict[str, int] = {}
+        self._counted = 0  # rows that are in it
 
     def apply(self, value: Input) -> bool:
         """Take in one input, now."""
@@ -132,7 +133,7 @@ class Inputs:
         reader.only(sorted(SUBMITTED))
         name, gpus = reader.text("id"), reader.whole("gpus", 1)
         names = value.ids or (name,)
-        twice = next((one for one in names if self.row_of(one) is not None), None)
+        twice = next((one for one in names if self._is_there(one)), None)
         if twice is not None or len(set(names)) < len(names):
             raise UsageError(f"there is a job '{twice or name}' already", where="submit", fix="give every job its own id")
         to_come = t.F[c.ARRIVAL, state.lists.number[ls.NEXT] : len(t.ids)]
@@ -153,10 +154,17 @@ class Inputs:
             raise RejectedError(Reason.TOO_LARGE, name, "ask for less, or let nodes join first")
         return own
 
+    def _is_there(self, name: str) -> bool:
+        """Whether a job of that id is there; one that has ended may come back under its id."""
+        row = self.row_of(name)
+        return row is not None and not Phase(int(self.state.tables.I[c.PHASE, row])).terminal
+
     def row_of(self, name: str) -> int | None:
         """The row of the job of that id."""
-        if len(self._rows) < len(self.state.tables.ids):
-            self._rows = {known: row for row, known in enumerate(self.state.tables.ids)}
+        ids = self.state.tables.ids
+        for row in range(self._counted, len(ids)):  # the newest counts: one that had ended may be there again
+            self._rows[ids[row]] = row
+        self._counted = len(ids)
         return self._rows.get(name)
 
     def _known(self, name: str, where: str) -> tuple[int, Phase]:

@@ -7,15 +7,19 @@ The wall clock is read once, at the start; from then on the monotonic clock coun
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 
 class WallClock:
-    """Seconds since `born` (seconds since the epoch), never less than `least`: time does not go back over a restart either."""
+    """Seconds since `born` (seconds since the epoch), never less than `least`: time does not go back over a restart either.
 
-    def __init__(self, born: float, least: float = 0.0) -> None:
-        self.born = born
+    `wall` is the clock that people can set; tests give one of their own.
+    """
+
+    def __init__(self, born: float, least: float = 0.0, wall: Callable[[], float] = time.time) -> None:
+        self.born, self._wall = born, wall
         self._began = time.monotonic()
-        self._at = max(time.time() - born, least)
+        self._at = max(wall() - born, least)
 
     def now(self) -> float:
         return self._at + (time.monotonic() - self._began)
@@ -28,6 +32,10 @@ class WallClock:
         """The time of day, in seconds since the epoch, of an instant."""
         return self.born + at
 
+    def day_and_time(self, at: float) -> str:
+        """The same for people."""
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.wall(at)))
+
     def jump(self) -> float:
         """Seconds by which the wall clock has been set forward (or back, below zero) since the start."""
-        return (time.time() - self.born) - self.now()
+        return (self._wall() - self.born) - self.now()

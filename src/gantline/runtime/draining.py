@@ -7,8 +7,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from gantline.core import columns as c
-from gantline.core.errors import RefusedError
-from gantline.core.inputs import JobWish, Wish
+from gantline.core.inputs import Input, JobWish, Wish
 from gantline.core.node_events import NodeEvent
 from gantline.drivers.live import Letter
 from gantline.runtime.answers import settle, wait
@@ -37,17 +36,15 @@ def drain(scheduler: Scheduler, timeout: float) -> None:
 
 
 def _stop_all(scheduler: Scheduler) -> None:
-    """Nobody starts any more, but one who ends while all are told to stop would have the wish refused for all: they are told again."""
-    before: list[str] | None = None
-    while True:
-        running = scheduler.ask(lambda: [scheduler.loop.state.tables.ids[row] for row in scheduler.loop.state.running_rows.tolist()])
-        try:
-            scheduler.send([JobWish(0.0, Wish.REQUEUE, name) for name in running])
-            return
-        except RefusedError:
-            if running == before:
-                raise
-            before = running
+    """All that run when the request is taken up: nothing starts any more, and one that has ended by then is not asked."""
+    future: Future[None] = Future()
+
+    def open_(at: float) -> tuple[list[Input], tuple[()]]:
+        state = scheduler.loop.state
+        return [JobWish(at, Wish.REQUEUE, state.tables.ids[row]) for row in state.running_rows.tolist()], ()
+
+    scheduler.post(Letter((), lambda error: settle(future, error, None), open_, alone=True))
+    wait(future)
 
 
 def _nodes_up(scheduler: Scheduler) -> list[tuple[Any, bool]]:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-Kind = Literal["journal", "job", "event", "checkpoint"]
+UNREADABLE = "unreadable"
+"""The only key of a value that a store could not read; its text is there."""
+Kind = Literal["journal", "job", "event", "checkpoint", "aside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Entry:
       and ``index``, and have a ``command`` only where theirs is another one. `whole` puts them together again.
     * ``event``: something worth telling: ``time``, ``event``, mostly ``job``, ``state``, ``why``.
     * ``checkpoint``: the scheduler's state; it covers all journal lines before it.
+    * ``aside``: the journal line ``value["number"]`` cannot be applied (``why``): it is kept, and no longer among those that `journal` has.
     """
 
     kind: Kind
@@ -65,6 +68,10 @@ class Store(Protocol):
         """The newest one, and the number of the last journal line that it covers."""
         ...
 
+    def aside(self) -> list[dict[str, Any]]:
+        """Lines that were set aside: ``number``, ``why``, ``line``."""
+        ...
+
     def jobs(self) -> Iterator[dict[str, Any]]:
         """All jobs in order of submission, as their entries add up."""
         ...
@@ -78,6 +85,7 @@ class MemoryStore:
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
     told: list[dict[str, Any]] = field(default_factory=list)
     saved: tuple[int, dict[str, Any]] | None = None
+    put_aside: dict[int, str] = field(default_factory=dict)  # why, by number
 
     def append(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -88,11 +96,17 @@ class MemoryStore:
                 self.records.setdefault(value["id"], {}).update(value)
             elif entry.kind == "event":
                 self.told.append(value)
+            elif entry.kind == "aside":
+                self.put_aside[value["number"]] = value["why"]
             else:
                 self.saved = (len(self.lines), value)
 
     def journal(self, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-        yield from enumerate(self.lines[after:], start=after + 1)
+        numbered = enumerate(self.lines[after:], start=after + 1)
+        yield from ((number, line) for number, line in numbered if number not in self.put_aside)
+
+    def aside(self) -> list[dict[str, Any]]:
+        return [{"number": number, "why": why, "line": self.lines[number - 1]} for number, why in sorted(self.put_aside.items())]
 
     def checkpoint(self) -> tuple[int, dict[str, Any]] | None:
         return self.saved

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gantline.core.cluster_json import decode_cluster
-from gantline.core.inputs import decode_input
 from gantline.core.json_reader import Reader
 from gantline.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
 from gantline.runtime.launch import Launch, slots_only
+from gantline.runtime.past import Past
 from gantline.runtime.setup import Setup, make_loop
 
 
-class Past(Protocol):
+class KeptPast(Protocol):
     """What is read of a store."""
 
     def checkpoints(self) -> Iterator[tuple[int, dict[str, Any]]]: ...
@@ -34,39 +34,38 @@ class _Stopped:
         return self.at
 
 
-def replay_store(store: Past) -> Replayed:
-    """Fold every stretch from one kept checkpoint to the next, up to the first plan that is not the recorded one."""
-    kept, decisions = list(store.checkpoints()), 0
+def replay_store(store: KeptPast) -> Replayed:
+    """Fold every stretch from one kept checkpoint to the next, up to the first plan that is not the recorded one.
+
+    A service that is stopped or killed has heard its last inputs and not decided yet: what the newest stretch gives beyond the last
+    decision of the record is no difference. The next service makes these decisions first, and records them.
+    """
+    kept, found = list(store.checkpoints()), Replayed(0)
     ways = {str(job["id"]): Launch.from_json(job["launch"]) for job in store.jobs()}
     for place, (covers, saved) in enumerate(kept):
         end = kept[place + 1][0] if place + 1 < len(kept) else None
-        found = _stretch(saved, (line for number, line in store.journal(covers) if end is None or number <= end), ways)
-        decisions += found.decisions
+        past = Past.read((number, line) for number, line in store.journal(covers) if end is None or number <= end)
+        stretch = _stretch(saved, past, ways, is_last=end is None)
+        found = Replayed(found.decisions + stretch.decisions, stretch.difference, stretch.open, found.left_out + len(past.aside))
         if found.difference is not None:
-            return Replayed(decisions, found.difference)
-    return Replayed(decisions)
+            break
+    return found
 
 
-def _stretch(saved: Mapping[str, Any], lines: Iterable[Mapping[str, Any]], ways: Mapping[str, Launch]) -> Replayed:
-    script, expected = [], []
-    for line in lines:
-        if "input" in line:
-            told = {key: line[key] for key in line if key not in ("heard", "after")}
-            script.append((float(line["heard"]), decode_input(told)))
-        else:
-            expected.append(dict(line))
+def _stretch(saved: Mapping[str, Any], past: Past, ways: Mapping[str, Launch], *, is_last: bool) -> Replayed:
     snapshot = saved["snapshot"]
     cluster = decode_cluster(Reader(snapshot, "checkpoint"))
     loop = make_loop(Setup.from_json(saved["setup"]), saved, cluster, None, _Stopped(float(snapshot["now"])))
     t = loop.state.tables
     loop.postbox.able = lambda row: ways[t.ids[row]].can(slots_only(t.cluster))
-    check = Check(expected)
+    check = Check(past.decisions, is_open=is_last)
     loop.engine.recorder = check.decided
     try:
-        loop.fold(script)
+        past.fold(loop)
     except PartedError as parted:
         return Replayed(check.decisions - 1, parted.difference)
-    if check.decisions < len(expected):
-        left = expected[check.decisions]
+    recorded = len(past.decisions)
+    if check.decisions < recorded:
+        left = past.decisions[check.decisions]
         return Replayed(check.decisions, PlanDifference(left["decision"], left["now"], "decision", "made", "not made"))
-    return Replayed(check.decisions)
+    return Replayed(recorded, open=check.decisions - recorded)

@@ -8,8 +8,10 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, near
 from gantline.core.inputs import Input, JobWish, Submit, Wish
+from gantline.core.phases import Phase
 from gantline.drivers.live import Letter
 from gantline.runtime.answers import copy_result, settle, wait
 from gantline.runtime.book import Job
@@ -116,6 +118,7 @@ class Requests:
             for name in ids:
                 if name not in self._scheduler.book:
                     raise NotFoundError(f"no job '{name}'", where=wish.value, fix=near(name, self._scheduler.book.jobs))
+                self._check_not_over(self._scheduler.book[name], wish)
             told = {"time": at, "event": wish.value, "user": user}
             heard, notes = list[str](), list[Entry]()
             for name in ids:
@@ -126,9 +129,9 @@ class Requests:
                 if self._scheduler.endings.wished(job, wish):
                     heard.append(name)
                 notes += [Entry("job", job.record()), Entry("event", {**told, "job": name})]
-            gone = {name for name in heard if self._scheduler.loop.engine.inputs.row_of(name) is None}
-            again = [self._again(self._scheduler.book[name], at) for name in ids if name in gone] if wish is Wish.REQUEUE else []
-            there = [name for name in heard if name not in gone]
+            over = {name for name in ids if self._is_over(self._scheduler.book[name])}
+            again = [self._again(self._scheduler.book[name], at) for name in ids if name in over]
+            there = [name for name in heard if name not in over]
             return [*again, *JobWish.of(at, wish, there, gpus, min_gpus, max_gpus)], notes
 
         def done(error: BaseException | None) -> None:
@@ -142,12 +145,29 @@ class Requests:
         self._scheduler.post(Letter((), done, open_, alone=True))
         wait(future)
 
+    def _is_over(self, job: Job) -> bool:
+        """Whether it has ended: by the book, which may be a step behind, or by the engine, which forgets those that have."""
+        row = self._scheduler.loop.engine.inputs.row_of(job.id)
+        return job.ended if row is None else Phase(int(self._scheduler.loop.state.tables.I[c.PHASE, row])).terminal
+
+    def _check_not_over(self, job: Job, wish: Wish) -> None:
+        """Refuse what cannot be done to a job that has ended, before it is written down: no checkpoint knows such a job any more."""
+        if not self._is_over(job):
+            return
+        when = "" if math.isnan(job.finished) else f" at {self._scheduler.clock.day_and_time(job.finished)}"
+        ended = f"job '{job.id}' had ended: {job.state if job.ended else 'just now'}{when}"
+        if wish is not Wish.REQUEUE:
+            raise RefusedError(ended, where=wish.value, fix="nothing was done" if wish is Wish.CANCEL else "submit it again, or requeue it")
+        if job.state not in ("failed", "cancelled", "timeout"):
+            raise RefusedError(ended, where=wish.value, fix="submit it again")
+        row = self._scheduler.loop.engine.inputs.row_of(job.id)
+        if row is not None and row in self._scheduler.loop.reconciler.live:
+            raise RefusedError(f"{ended}; its processes are still there", where=wish.value, fix=f"try again after: gantline wait {job.id}")
+
     def _again(self, job: Job, at: float) -> Submit:
-        """A job that ended in an earlier life of the service comes back under its id, with epochs behind those that it had."""
+        """A job that has ended comes back under its id, with epochs behind those that it had."""
         from gantline.runtime.spec_file import spec_of
 
-        if job.state not in ("failed", "cancelled", "timeout"):
-            raise RefusedError(f"job '{job.id}' {job.state}", where="requeue", fix="submit it again")
         told = self._told(spec_of(dict(job.spec)).to_submit(job.id, at), job)
         job.holds.clear()
         return replace(told, job={**told.job, "epoch": max(job.ended_epoch, 0)})

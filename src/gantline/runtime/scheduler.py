@@ -60,8 +60,9 @@ class Scheduler:
     def __init__(
         self, store: Store, runner: LocalRunner, policy: str | None = None, *, settings: Mapping[str, Any] | None = None,
         setup: Setup | None = None, anew: Mapping[str, Any] | None = None, checkpoint_every: int = 500,
-        job_env: Callable[[str], Mapping[str, str]] = lambda job: {},
+        job_env: Callable[[str], Mapping[str, str]] = lambda job: {}, wall: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
+        self.wall = wall  # the clock that people can set; tests give one of their own
         self.store, self.runner, self.checkpoint_every = store, runner, checkpoint_every
         self.job_env = job_env  # what else a job's processes are told: the address and its token
         self.setup = setup or Setup()
@@ -70,6 +71,7 @@ class Scheduler:
         if policy is not None:
             self.setup = replace(self.setup, policy=policy, settings=dict(settings or {}))
         self.pending: list[Entry] = []  # to be written down at the next opportunity
+        self.set_aside: list[str] = []  # what of the past could not be used when it was started
         self.lines = 0  # of the journal since the last checkpoint
         self._known = KnownRows()  # what checkpoints have said of jobs that wait
         self.counters: dict[str, float] = {"decisions": 0, "decision_seconds": 0.0, "store_failures": 0, "submitted": 0, "resizes": 0}

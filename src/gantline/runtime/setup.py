@@ -163,7 +163,7 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
 def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     loop.agenda.restore(saved["agenda"])
     reality = loop.reconciler.reality
-    for row, epoch, devices, node, nodes, started, was_saved, onto, target, saves, done in saved["live"]:
+    for row, epoch, devices, node, nodes, started, was_saved, onto, target, saves, done, *further in saved["live"]:
         known = reality.live.get(row)
         if known is None:  # on its way out: its devices are nobody's until it is gone
             known = reality.enter(Incarnation(row, epoch, tuple(devices), node, frozenset(nodes), asked=Verb.STOP))
@@ -171,6 +171,8 @@ def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
             reality.occupy(known, devices)
             known.devices, known.nodes, known.onto, known.target = tuple(devices), frozenset(nodes), onto, tuple(target)
         known.started, known.saved, known.saves, known.saves_done = started, was_saved, saves, done
+        if further:  # checkpoints of earlier versions have no more
+            known.revision, known.rest, known.suspended = further
         loop.state.asked_saves[row] = saves
     reality.over = {int(row): epoch for row, epoch in saved["over"].items()}
 
@@ -234,4 +236,4 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
 def _plain(one: Incarnation) -> list[Any]:
     target = None if one.target is None else list(one.target)
     about = [one.row, one.epoch, list(one.devices), one.node, sorted(one.nodes)]
-    return [*about, one.started, one.saved, one.onto, target, one.saves, one.saves_done]
+    return [*about, one.started, one.saved, one.onto, target, one.saves, one.saves_done, one.revision, one.rest, one.suspended]

@@ -28,6 +28,14 @@ class Home:
         return self.path / "gantline.sqlite"
 
     @property
+    def lock(self) -> Path:
+        return self.path / "lock"
+
+    @property
+    def jobs(self) -> Path:
+        return self.path / "jobs"
+
+    @property
     def log(self) -> Path:
         return self.path / "service.log"
 

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import uvicorn
@@ -21,12 +22,13 @@ from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.setup import Setup
-from gantline.runtime.store import SqlStore
+from gantline.runtime.store import Lock, SqlStore
 from gantline.service.access import Access, digest
 from gantline.service.app import LOOPBACK, build
 from gantline.service.context import Service
 from gantline.service.guard import log
 from gantline.service.home import Home
+from gantline.service.jobs_folder import JobsFolder
 from gantline.service.options import Options
 
 _EVERYWHERE = ("0.0.0.0", "::")
@@ -34,25 +36,27 @@ NO_QUOTA = "quota:queue=1000000000"
 """An admission that knows queues, and bounds none of them until somebody does."""
 
 
-def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> int:
-    """Serve until told to stop; the exit code."""
+def serve(options: Options, ready: Callable[[str], None] = lambda url: None, tell: Callable[[str], None] = lambda text: None) -> int:
+    """Serve until told to stop; the exit code. `tell` hears what people should know."""
     options.check()
     home = options.home
     home.make()
+    with ExitStack() as held:
+        lock = Lock(home.lock, "this home")
+        held.callback(lock.release)
+        return _serve(options, ready, tell, held)
+
+
+def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str], None], held: ExitStack) -> int:
+    home = options.home
     _log_to(home.log)
     where = options.store or str(home.store)
     store = SqlStore.open(where)
-    try:
-        listening = _listen(options.host, options.port, store.recall("port"))
-    except BaseException:
-        store.close()
-        raise
-    try:
-        runner = _runner(options, store)
-    except BaseException:
-        listening.close()
-        store.close()
-        raise
+    held.callback(store.close)
+    JobsFolder(home.jobs).claim(store.identity, has_past=store.checkpoint() is not None)
+    listening = _listen(options.host, options.port, store.recall("port"))
+    held.callback(listening.close)
+    runner = _runner(options, store)
     host, port = listening.getsockname()[:2]
     url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
     jobs = JobTokens.at(home.secret)
@@ -76,13 +80,15 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None) -> 
         told |= {"certificate": str(options.certificate.absolute())} if options.certificate is not None else {}
         home.write_private(home.address, json.dumps(told, indent=2) + "\n")
         log.info("serving %s with policy %s", url, scheduler.view().policy)
+        for line in scheduler.set_aside:
+            tell(f"warning: {line}")
         ready(url)
         threading.Thread(target=ending.watch, name="gantline-watch", daemon=True).start()
         server.run(sockets=[listening])
     finally:
         ending.finish()
         service.asker.close()
-        store.close()
+        held.close()
         log.info("ended")
         home.address.unlink(missing_ok=True)  # last of all: whoever waits for that may start another one
     return 0 if ending.failure is None else 70

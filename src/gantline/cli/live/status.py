@@ -28,4 +28,6 @@ def _for_people(told: dict[str, Any]) -> dict[str, Any]:
     devices = ", ".join(f"{kind}: {one['busy']} of {one['count']} busy" for kind, one in told["devices"].items())
     jobs = ", ".join(f"{count} {state}" for state, count in sorted(told["jobs"].items())) or "none"
     shown = {key: told[key] for key in ("address", "pid", "version", "home", "policy")}
-    return {**shown, "devices": devices, "jobs": jobs, "deciding": told["deciding"], "incidents": "; ".join(told["incidents"])}
+    aside = "; ".join(f"journal line {one['number']} {one['why']}" for one in told["set_aside"])
+    shown |= {"devices": devices, "jobs": jobs, "deciding": told["deciding"], "incidents": "; ".join(told["incidents"])}
+    return {**shown, **({"set aside": aside} if aside else {})}

@@ -80,7 +80,7 @@ def up(
         return _detach(options)
     from gantline.service.serve import serve
 
-    return serve(options, lambda url: _tell(url, options.home.path))
+    return serve(options, lambda url: _tell(url, options.home.path), say)
 
 
 def _tell(url: str, home: Path) -> None:
@@ -109,6 +109,9 @@ def _detach(options: Options) -> int:
             except GantlineError:
                 time.sleep(0.05)
                 continue
+            for line in (home.path / "start.log").read_text(encoding="utf-8").splitlines():
+                if "warning: " in line:
+                    say(line[line.index("warning: ") :])
             print(told["url"])
             say(f"note: process {told['pid']} serves from {home.path}")
             return 0

@@ -1,8 +1,8 @@
 """What must outlive the service: jobs, the journal of inputs, events, checkpoints, tokens, queues."""
 
-from gantline.runtime.store.connection import StoreError
+from gantline.runtime.store.connection import Lock, StoreError
 from gantline.runtime.store.rows import QueueRow, TokenRow
 from gantline.runtime.store.store import SqlStore
 from gantline.runtime.store.writing import Transaction
 
-__all__ = ["QueueRow", "SqlStore", "StoreError", "TokenRow", "Transaction"]
+__all__ = ["Lock", "QueueRow", "SqlStore", "StoreError", "TokenRow", "Transaction"]

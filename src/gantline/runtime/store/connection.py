@@ -7,6 +7,7 @@ writes, so that whoever loses its connection cannot write any more.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
+from gantline.runtime.records import UNREADABLE
 
 _ADVISORY = 0x67616E74  # "gant"
 _HEIRS = 10.0  # seconds for those who have inherited the lock of a killed service to give it up
@@ -55,9 +57,9 @@ def spelled(url: URL) -> str:
 
 
 class Lock:
-    """The file that only one writer can hold; the system gives it up when its process dies, however it dies."""
+    """The file that only one service can hold; the system gives it up when its process dies, however it dies."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, what: str = "this store") -> None:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
@@ -72,7 +74,9 @@ class Lock:
                 continue
             self._file.close()
             raise RefusedError(
-                f"another service (process {holder}) uses this store", where=str(path.with_suffix("")), fix="stop it first: gantline down"
+                f"another service (process {holder}) uses {what}",
+                where=str(path.with_suffix("") if path.suffix else path.parent),
+                fix="stop it first: gantline down",
             ) from None
         self._file.seek(0)
         self._file.truncate()
@@ -144,11 +148,11 @@ class Connections:
 def _engine(url: URL, *, one: bool = False) -> Engine:
     if url.get_backend_name() != "sqlite":
         try:
-            return create_engine(url, pool_pre_ping=not one, pool_size=1 if one else 5)
+            return create_engine(url, pool_pre_ping=not one, pool_size=1 if one else 5, json_deserializer=_read)
         except ModuleNotFoundError as error:
             raise UsageError(f"needs {error.name}", where=spelled(url), fix="pip install 'gantline[postgresql]'") from None
     options: dict[str, Any] = {"poolclass": StaticPool} if one else {}
-    found = create_engine(url, connect_args={"check_same_thread": False, "timeout": 30}, **options)
+    found = create_engine(url, connect_args={"check_same_thread": False, "timeout": 30}, json_deserializer=_read, **options)
 
     @event.listens_for(found, "connect")
     def prepare(connection: Any, record: object) -> None:
@@ -161,6 +165,14 @@ def _engine(url: URL, *, one: bool = False) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if one else "BEGIN")
 
     return found
+
+
+def _read(text: str) -> Any:
+    """A value as it was written; one that is not JSON must not keep the others from being read."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {UNREADABLE: text}
 
 
 def cause(error: SQLAlchemyError) -> str:

@@ -8,6 +8,9 @@ metadata = MetaData()
 HEAD = "0001"
 """The newest migration; a store that says another is migrated, or refused if it is newer."""
 
+ASIDE = "set-aside"
+"""The kind of a journal line that could not be applied."""
+
 meta = Table("meta", metadata, Column("key", String(64), primary_key=True), Column("value", JSON, nullable=False))
 
 journal = Table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,10 @@ _BLOCK = 1000  # rows that are read at a time
 
 
 class SqlStore:
-    """One writer, any number of readers. `created`: when the store was made, in seconds since 1970."""
+    """One writer, any number of readers.
+
+    `created`: when the store was made, in seconds since 1970. `identity`: what no other store has.
+    """
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -38,6 +42,7 @@ class SqlStore:
                 "has other tables than this Gantline", where=spelled(connections.url), fix="start its service once: gantline up"
             )
         self.created = float(self.recall("created"))
+        self.identity = str(self.recall("identity", ""))
 
     @staticmethod
     def open(where: str | Path, *, write: bool = True) -> SqlStore:
@@ -63,6 +68,8 @@ class SqlStore:
             migrate(connection)
             if connection.execute(select(s.meta.c.value).where(s.meta.c.key == "created")).scalar() is None:
                 Transaction(connection).remember("created", time.time())
+            if connection.execute(select(s.meta.c.value).where(s.meta.c.key == "identity")).scalar() is None:
+                Transaction(connection).remember("identity", uuid.uuid4().hex)
 
     def _version(self) -> str | None:
         with self._connections.reading.connect() as connection:
@@ -98,7 +105,7 @@ class SqlStore:
     # --- what the scheduler reads -----------------------------------------------------------------------------------------
     def journal(self, after: int = 0, kind: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
         """Numbered lines behind the one of that number, in order; a long journal is read in blocks."""
-        found = select(s.journal).order_by(s.journal.c.number).limit(_BLOCK)
+        found = select(s.journal).where(s.journal.c.kind != s.ASIDE).order_by(s.journal.c.number).limit(_BLOCK)
         found = found if kind is None else found.where(s.journal.c.kind == kind)
         while rows := self._rows(found.where(s.journal.c.number > after)):
             yield from ((row["number"], row["body"]) for row in rows)
@@ -113,6 +120,27 @@ class SqlStore:
         """All that are kept, oldest first: the first of all, and the newest ones."""
         for row in self._rows(select(s.checkpoints).order_by(s.checkpoints.c.number)):
             yield row["covers"], row["body"]
+
+    def aside(self) -> list[dict[str, Any]]:
+        """Lines of the journal that were set aside: ``number``, ``why``, ``line``."""
+        rows = self._rows(select(s.journal).where(s.journal.c.kind == s.ASIDE).order_by(s.journal.c.number))
+        return [{"number": row["number"], **row["body"]} for row in rows]
+
+    def numbered_checkpoints(self) -> list[tuple[int, int, dict[str, Any]]]:
+        """Number, the last line that it covers and the value of each that is kept, oldest first."""
+        rows = self._rows(select(s.checkpoints).order_by(s.checkpoints.c.number))
+        return [(row["number"], row["covers"], row["body"]) for row in rows]
+
+    def check(self) -> str:
+        """What the database itself finds broken; empty: nothing."""
+        if not self._connections.sqlite:
+            return ""
+        try:
+            with self._connections.reading.connect() as connection:
+                found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check(5)")]
+        except SQLAlchemyError as error:
+            return cause(error)
+        return "" if found == ["ok"] else "; ".join(found)
 
     def jobs(self) -> Iterator[dict[str, Any]]:
         """All jobs in order of submission, as their entries add up."""

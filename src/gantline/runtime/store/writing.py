@@ -40,6 +40,8 @@ class Transaction:
                 jobs[value["id"]] = {**jobs.get(value["id"], {}), **value}
             elif entry.kind == "event":
                 events.append({"time": float(value.get("time", 0.0)), "job": str(value.get("job", "")), "body": dict(value)})
+            elif entry.kind == "aside":
+                self._set_aside(int(value["number"]), str(value["why"]))
             else:  # it covers the lines before it, not those behind it
                 self._many(_ADD_LINE, lines)
                 lines = []
@@ -66,6 +68,18 @@ class Transaction:
             changed.append({"job": id, **columns}) if id in known else fresh.append({"id": id, **columns})
         self._many(_ADD_JOB, fresh)
         self._many(_CHANGE_JOB, changed)
+
+    def _set_aside(self, number: int, why: str) -> None:
+        """The line stays where it is, with the reason, and counts no more."""
+        here = s.journal.c.number == number
+        line = self._connection.execute(select(s.journal.c.body).where(here)).scalar()
+        self._connection.execute(update(s.journal).where(here).values(kind=s.ASIDE, body={"why": why, "line": line}))
+
+    def set_checkpoint_aside(self, number: int) -> None:
+        """A checkpoint that cannot be read counts no more; its text is kept."""
+        here = s.checkpoints.c.number == number
+        self.remember(f"checkpoint {number}, set aside", self._connection.execute(select(s.checkpoints.c.body).where(here)).scalar())
+        self._connection.execute(delete(s.checkpoints).where(here))
 
     def _checkpoint(self, value: Mapping[str, Any]) -> None:
         covers = int(self._connection.execute(select(func.max(s.journal.c.number))).scalar() or 0)

@@ -15,6 +15,7 @@ from gantline.service.metrics import CONTENT_TYPE, exposition
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
+_SHOWN = 20  # lines of the journal that were set aside, the newest
 router = Router(tags=["service"])
 
 
@@ -39,6 +40,7 @@ def status(here: Here) -> dict[str, Any]:
         "started": round(service.started, 3),
         "uptime": round(time.time() - service.started, 3),
         "incidents": list(view.incidents)[-5:],
+        "set_aside": [{key: one[key] for key in ("number", "why")} for one in service.store.aside()[-_SHOWN:]],
         "user": here.caller.user,
         "role": here.caller.role.value,
     }

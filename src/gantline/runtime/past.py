@@ -1,0 +1,65 @@
+"""The journal behind a checkpoint, read for folding: inputs with the time at which they were heard, and the decisions that followed.
+
+A line that cannot be read is not a reason to give up: it is named, and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gantline.core.inputs import Input, decode_input
+from gantline.drivers.live import Live
+from gantline.runtime.records import UNREADABLE
+
+
+@dataclass
+class Past:
+    """A stretch of the journal."""
+
+    script: list[tuple[float, Input]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)  # of the line of each input
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    aside: dict[int, str] = field(default_factory=dict)  # number of each line that cannot be used -> why
+    lines: int = 0
+
+    @staticmethod
+    def read(numbered: Iterable[tuple[int, Mapping[str, Any]]]) -> Past:
+        """What the lines say."""
+        found = Past()
+        for number, line in numbered:
+            found.lines += 1
+            try:
+                found._take(number, line)
+            except Exception as error:
+                found.aside[number] = f"cannot be read: {told(error)}"
+        return found
+
+    def _take(self, number: int, line: Mapping[str, Any]) -> None:
+        if UNREADABLE in line:
+            raise ValueError("it is not JSON")
+        if "input" in line:
+            heard = float(line["heard"])
+            self.script.append((heard, decode_input({key: line[key] for key in line if key not in ("heard", "after")})))
+            self.numbers.append(number)
+        else:
+            self.decisions.append({**line, "decision": int(line["decision"]), "now": float(line["now"]), "hash": str(line["hash"])})
+
+    @property
+    def until(self) -> float:
+        """The instant of the last decision: as far the past went, whether or not something was heard since."""
+        return max((line["now"] for line in self.decisions), default=float("-inf"))
+
+    def fold(self, loop: Live) -> None:
+        """Let a loop go through it; inputs that cannot be applied are set aside, and leave the script."""
+        refused = {place: told(error) for place, error in loop.fold(self.script, self.until)}
+        self.aside |= {self.numbers[place]: f"cannot be applied: {why}" for place, why in refused.items()}
+        for place in sorted(refused, reverse=True):
+            del self.script[place], self.numbers[place]
+
+
+def told(error: Exception) -> str:
+    """An error in one line."""
+    what = " ".join(str(error).split())
+    return what if what and not isinstance(error, KeyError) else f"{type(error).__name__} {what}".strip()

@@ -1,0 +1,103 @@
+"""Mending a store while no service uses it: what would keep a service from starting is found, set aside and named.
+
+Nothing is thrown away: lines of the journal stay where they are, marked; a checkpoint that cannot be read is kept under a key of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gantline.core.cluster_json import decode_cluster
+from gantline.core.json_reader import Reader
+from gantline.drivers.live import Live
+from gantline.runtime.book import Job
+from gantline.runtime.launch import slots_only
+from gantline.runtime.past import Past, told
+from gantline.runtime.records import Entry
+from gantline.runtime.setup import Setup, make_loop
+from gantline.runtime.store import SqlStore, Transaction
+
+
+@dataclass(frozen=True)
+class Mended:
+    """Something that is not as it should be, and what is done about it; nothing: that is beyond this command."""
+
+    where: str
+    what: str
+    done: str = ""
+
+
+class _Still:
+    """A clock that stands: the past says when things were."""
+
+    def now(self) -> float:
+        return 0.0
+
+
+def repair_store(store: SqlStore, *, dry_run: bool = False) -> list[Mended]:
+    """Find what a service would stumble over, and unless it is a dry run set it aside."""
+    broken = store.check()
+    if broken:
+        return [Mended("database", broken, "")]
+    found: list[Mended] = []
+    with store.transaction() as write:
+        found += _Repair(store, write, dry_run).run()
+    return found
+
+
+class _Repair:
+    def __init__(self, store: SqlStore, write: Transaction, dry_run: bool) -> None:
+        self.store, self.write, self.dry_run = store, write, dry_run
+
+    def run(self) -> Iterator[Mended]:
+        """Jobs, then the newest checkpoint that can be read, then the lines behind it."""
+        jobs: dict[str, Job] = {}
+        for record in self.store.jobs():
+            try:
+                job = Job.from_record(record)
+                jobs[job.id] = job
+            except Exception as error:
+                yield Mended(f"job {record.get('id', '?')}", f"its record cannot be read: {told(error)}")
+        yield from self._twice()
+        loop, after = None, 0
+        for number, covers, saved in reversed(self.store.numbered_checkpoints()):
+            try:
+                loop, after = _loop(saved, jobs), covers
+                break
+            except Exception as error:
+                if not self.dry_run:
+                    self.write.set_checkpoint_aside(number)
+                yield Mended(f"checkpoint {number}", f"cannot be read: {told(error)}", "set aside; an older one and the journal do")
+        if loop is None:
+            if self.store.checkpoint() is not None:
+                yield Mended("checkpoints", "none can be read", "")
+            return
+        past = Past.read(self.store.journal(after))
+        past.fold(loop)
+        for line, why in past.aside.items():
+            yield self._aside(line, why)
+
+    def _twice(self) -> Iterator[Mended]:
+        """Decisions that are recorded twice; versions before this one did that when they were killed."""
+        seen: set[int] = set()
+        for number, line in self.store.journal(kind="decision"):
+            decision = line.get("decision")
+            if decision in seen:
+                yield self._aside(number, f"records decision {decision} once more")
+            elif isinstance(decision, int):
+                seen.add(decision)
+
+    def _aside(self, number: int, why: str) -> Mended:
+        if not self.dry_run:
+            self.write.entries([Entry("aside", {"number": number, "why": why})])
+        return Mended(f"journal line {number}", why, "set aside")
+
+
+def _loop(saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> Live:
+    cluster = decode_cluster(Reader(saved["snapshot"], "checkpoint"))
+    loop = make_loop(Setup.from_json(saved["setup"]), saved, cluster, None, _Still())
+    t = loop.state.tables
+    loop.postbox.able = lambda row: jobs[t.ids[row]].launch.can(slots_only(t.cluster))
+    return loop

@@ -1,0 +1,45 @@
+"""A home whose service cannot start: its store and its folder of jobs are looked through, and what is in the way is set aside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gantline.core.errors import NotFoundError
+from gantline.runtime.repairing import Mended, repair_store
+from gantline.runtime.store import Lock, SqlStore
+from gantline.service.home import Home
+from gantline.service.jobs_folder import JobsFolder
+
+
+def mend(home: Home, store: str = "", *, dry_run: bool = False) -> list[Mended]:
+    """What was found, and what was done about it. Refused while a service uses the home."""
+    if not home.path.is_dir():
+        raise NotFoundError("no such folder", where=str(home.path), fix="name the folder of a service: --home")
+    lock = Lock(home.lock, "this home")
+    try:
+        where: str | Path = store or home.store
+        if isinstance(where, Path) and not where.is_file():
+            return _folder(home, "", dry_run)
+        opened = SqlStore.open(where)
+        try:
+            found = repair_store(opened, dry_run=dry_run)
+            has_past = opened.checkpoint() is not None
+            return [*found, *_folder(home, opened.identity, dry_run, adopt=has_past)]
+        finally:
+            opened.close()
+    finally:
+        lock.release()
+
+
+def _folder(home: Home, identity: str, dry_run: bool, *, adopt: bool = False) -> list[Mended]:
+    folder = JobsFolder(home.jobs)
+    if folder.belongs_to(identity, adopt=adopt):
+        return []
+    what = f"belongs to another store ({folder.owner or 'of an earlier version'})"
+    running = folder.running()
+    if running:
+        return [Mended(str(folder.path), f"{what}, and its jobs still run: {', '.join(running[:5])}")]
+    target = folder.aside()
+    if not dry_run:
+        folder.path.rename(target)
+    return [Mended(str(folder.path), what, f"set aside as {target.name}")]
