@@ -67,6 +67,10 @@ class OptionTable:
         self._used, self._frozen = row + 1, None
         return row
 
+    def copy(self) -> OptionTable:
+        """The same options, to be changed apart from these."""
+        return OptionTable(self.F[:, : self._used].copy(), self.I[:, : self._used].copy())
+
     def frozen(self) -> OptionTable:
         """A copy that cannot be written to, for policies; the same one until the table grows."""
         if self._frozen is None:

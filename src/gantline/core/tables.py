@@ -120,6 +120,16 @@ class Tables:
             known = self.metrics[name] = fresh
         return known
 
+    def copy(self) -> Tables:
+        """The same jobs on the same cluster, to be changed apart from these; what the performance model knows is shared."""
+        found = Tables(self.cluster, self.F.copy(), self.I.copy(), self.options.copy(), self.NF.copy(), self.NI.copy(), self.D.copy())
+        found.ids = list(self.ids)
+        found.users, found.queues, found.apps, found.models = [*self.users], [*self.queues], [*self.apps], [*self.models]
+        found.queue_tree, found.granted, found.waits_for_turn = dict(self.queue_tree), dict(self.granted), set(self.waits_for_turn)
+        found.metrics = {name: column.copy() for name, column in self.metrics.items()}
+        found.listed, found.performance, found.steps = self.listed, self.performance, self.steps
+        return found
+
     def trim(self) -> None:
         """Give up the room for more rows."""
         n = self.count

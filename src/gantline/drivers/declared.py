@@ -47,13 +47,22 @@ def run_read(engine: Engine, key: LinearKey, numbers: Floats, bounds: lc.LoopBou
         F[c.PRIORITY] = given
 
 
-def _run_on_tables(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> bool:
+def run_from_here(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> bool:
+    """The same from the middle of a run: some have devices, others wait, and the first decision is due now."""
+    take_order(engine.state, engine.policy)
+    return _run_on_tables(engine, key, bounds, from_here=True)
+
+
+def _run_on_tables(engine: Engine, key: LinearKey, bounds: lc.LoopBounds, from_here: bool = False) -> bool:
     """Everything that records cannot say."""
-    from gantline.drivers.linear_loop import Declared, run_linear  # most runs do without
+    from gantline.drivers.linear_loop import Declared, rank_waiting, run_linear  # most runs do without
 
     state = engine.state
     clock = lc.clock(state.regime, bounds)
     declared = Declared(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
+    if from_here:
+        clock.time[lc.NOW] = clock.time[lc.WAKE] = state.now
+        rank_waiting(state.tables.F, state.tables.I, state.lists, state.now, declared)
     devices = state.tables.D.shape[1]
     log = state.log
     code = lc.NEED_LOG

@@ -89,6 +89,14 @@ def _rank_new(F: Floats, I: Ints, lists: Lists, now: float, declared: Declared) 
 
 
 @kernel
+def rank_waiting(F: Floats, I: Ints, lists: Lists, now: float, declared: Declared) -> None:
+    """Put those who wait in order, where nobody has ranked them yet: a run that begins in the middle."""
+    for place in range(lists.number[ls.WAITING]):
+        F[c.KEY, lists.waiting[place]] = _key(F, I, lists.waiting[place], now, declared)
+    sort_rows(F, lists.waiting, lists.number[ls.WAITING])
+
+
+@kernel
 def _next_change(F: Floats, I: Ints, lists: Lists, now: float, K: Floats, enough: float) -> float:
     """The first instant at which a row that runs might fall behind one that waits, or any such instant up to `enough`.
 

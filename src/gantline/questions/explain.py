@@ -6,7 +6,6 @@ engine would then do is the answer, so that it holds for every policy, memory an
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,17 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core.errors import GantlineError, NotFoundError, near
+from gantline.core.errors import NotFoundError, near
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.units import human_seconds
+from gantline.questions.changes import RUNS, StepChange, step_changes
 from gantline.questions.forecast import Forecast, Setup, forecast
 from gantline.simulator.outcome import JobOutcome, carry_out
-from gantline.simulator.rollout import rollout
-
-_RUNS = ("starts", "stays", "moves", "resizes")
-_AT_MOST = 8  # sizes that are tried
 
 
 @dataclass(frozen=True)
@@ -35,15 +30,6 @@ class Ahead:
     gpus: int
     holds: bool  # devices, after the decision; else it waits too, but ranks before
     ends_in: float  # seconds, as estimated; NaN: not known
-
-
-@dataclass(frozen=True)
-class StepChange:
-    """One thing that would be different."""
-
-    what: str  # gpus, type, queue, priority
-    value: Any
-    sentence: str
 
 
 @dataclass(frozen=True)
@@ -62,7 +48,7 @@ class Explanation:
 
     def lines(self) -> list[str]:
         """The answer in words."""
-        if self.act in _RUNS:
+        if self.act in RUNS:
             told = [f"{self.job} {self.act}" + (f" on devices {', '.join(map(str, self.devices))}" if self.devices else "")]
         else:
             told = [f"{self.job} {self.act}: {self.why}"]
@@ -77,13 +63,13 @@ class Explanation:
                 + _more(len(waiting) - 5)
             )
         told += [change.sentence for change in self.changes]
-        if self.act not in _RUNS:
+        if self.act not in RUNS:
             if self.waits_for:
                 told.append("it would start when " + " and ".join(self.waits_for) + (" end" if len(self.waits_for) > 1 else " ends"))
             elif not self.changes:
                 told.append("no single change tried would start it now")
         if self.expected is not None:
-            told.append(_expected(self.expected, self.act in _RUNS))
+            told.append(_expected(self.expected, self.act in RUNS))
         return [*told, *self.notes]
 
 
@@ -97,11 +83,11 @@ def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = 
     outcomes = carry_out(snapshot, plan, setup.placement)
     own = outcomes[place]
     expected = forecast(snapshot, policy, [job], setup)[0] if setup.samples else None
-    if own.act in _RUNS:
+    if own.act in RUNS:
         return Explanation(job, own.act, own.why, own.devices, expected=expected)
     rank = plan.ranking.key if plan.ranking is not None else None
     ahead = tuple(_ahead(snapshot, outcomes, place, rank))
-    changes = tuple(_changes(snapshot, policy, place, setup))
+    changes = tuple(step_changes(snapshot, policy, place, setup.placement))
     return Explanation(job, own.act, own.why, (), ahead, changes, _makes_room(snapshot, policy, place, setup), expected)
 
 
@@ -110,76 +96,19 @@ def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Any
     jobs = snapshot.jobs
     rate = np.where(jobs.rate > 0, jobs.rate, np.nan)
     left = np.maximum(jobs.remaining, 0.0) / rate
-    holders = [k for k, one in enumerate(outcomes) if one.act in _RUNS and k != place]
+    holders = [k for k, one in enumerate(outcomes) if one.act in RUNS and k != place]
     for k in sorted(holders, key=lambda k: (math.inf if math.isnan(left[k]) else float(left[k]), k)):
         yield Ahead(jobs.ids[k], len(outcomes[k].devices), True, float(left[k]))
     if rank is None:
         return
-    waits = [k for k, one in enumerate(outcomes) if one.act not in _RUNS and (rank[k], k) < (rank[place], place)]
+    waits = [k for k, one in enumerate(outcomes) if one.act not in RUNS and (rank[k], k) < (rank[place], place)]
     for k in sorted(waits, key=lambda k: (rank[k], k)):
         yield Ahead(jobs.ids[k], int(jobs.gpus[k]), False, math.nan)
 
 
-def _changes(snapshot: Snapshot, policy: Policy, place: int, setup: Setup) -> Iterator[StepChange]:
-    """Changes of one thing about the job after which the next decision would start it; of sizes the largest."""
-    document = encode_snapshot(snapshot)
-    job = document["jobs"][place]
-    asks = int(snapshot.jobs.gpus[place])
-
-    def starts(**changed: Any) -> bool:
-        trial = copy.deepcopy(document)
-        trial["jobs"][place] = {key: value for key, value in {**job, **changed}.items() if value is not None}
-        if "queue" in changed and "queues" in trial and changed["queue"] not in trial["queues"]:
-            trial["queues"].append(changed["queue"])
-        try:
-            altered = decode_snapshot(trial, snapshot.performance)
-            return carry_out(altered, policy.decide(altered), setup.placement)[place].act in _RUNS
-        except GantlineError:
-            return False  # such a job cannot be meant here
-
-    sizes = [size for size in range(asks - 1, 0, -1) if size == asks - 1 or size & (size - 1) == 0][:_AT_MOST]
-    for size in sizes:
-        if starts(gpus=size, min_gpus=min(size, int(snapshot.jobs.min_gpus[place])), max_gpus=size, **_options(job, size=size)):
-            yield StepChange("gpus", size, f"with {size} GPUs in place of {asks} it would start now")
-            break
-    for kind in _other_types(snapshot, job):
-        if starts(**_options(job, kind=kind, size=asks)):
-            yield StepChange("type", kind, f"on {kind} it would start now")
-    for queue in _other_queues(snapshot, job):
-        if starts(queue=queue):
-            yield StepChange("queue", queue, f"in queue '{queue}' it would start now")
-    top = float(snapshot.jobs.priority.max())
-    if starts(priority=top + 1.0):
-        yield StepChange(
-            "priority", top + 1.0, f"with priority {top + 1.0:g} it would start now (it has {float(snapshot.jobs.priority[place]):g})"
-        )
-
-
-def _options(job: dict[str, Any], size: int, kind: str = "") -> dict[str, Any]:
-    """The job's options for another size or type; a job that lists none may run on any type."""
-    listed = job.get("options")
-    if kind:
-        like: dict[str, Any] = next(iter(listed or ()), {})
-        return {"options": [{**like, "type": kind, "gpus": size}], "first_option": None}
-    if not listed:
-        return {}
-    fits = [option for option in listed if option.get("gpus", size) == size] or [{**option, "gpus": size} for option in listed]
-    return {"options": [dict(option) for option in {repr(sorted(one.items())): one for one in fits}.values()], "first_option": None}
-
-
-def _other_types(snapshot: Snapshot, job: dict[str, Any]) -> list[str]:
-    listed = {option.get("type") for option in job.get("options", ())}
-    return [kind for kind in snapshot.cluster.types if listed and kind not in listed]
-
-
-def _other_queues(snapshot: Snapshot, job: dict[str, Any]) -> list[str]:
-    known = dict.fromkeys([*snapshot.queue_tree, *snapshot.queues])
-    return [queue for queue in known if queue and queue != job.get("queue", "")]
-
-
 def _makes_room(snapshot: Snapshot, policy: Policy, place: int, setup: Setup) -> tuple[str, ...]:
     """Jobs that end at the instant at which the job starts, if all goes as estimated."""
-    rolled = rollout(snapshot, policy, None, setup.horizon, placement=setup.placement, costs=setup.costs)
+    rolled = setup.rolls(snapshot, policy).roll(None, setup.horizon)
     start = float(rolled.start[place])
     if not math.isfinite(start):
         return ()

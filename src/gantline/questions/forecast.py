@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from gantline.core.arrays import Floats
 from gantline.core.costs import Costs
 from gantline.core.errors import NotFoundError, near
 from gantline.core.inputs import Input
@@ -19,7 +19,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.questions.shares import SHARES
 from gantline.questions.stretch import UNSTRETCHED, Stretch, length
 from gantline.questions.uncertainty import Uncertainty
-from gantline.simulator.rollout import Rolled, rollout
+from gantline.simulator.rollout import Rolled, Rollouts
 
 SAMPLES = 40
 _INSTANTS = ("start_p50", "start_p90", "finish_p50", "finish_p90")
@@ -38,6 +38,7 @@ class Setup:
     samples: int = SAMPLES
     seed: int = 0
     stretch: Stretch = UNSTRETCHED  # by how much earlier forecasts were late
+    seconds: float = math.inf  # of CPU time after which no further future is begun; one is made in any case
 
     @property
     def over(self) -> str:
@@ -45,14 +46,28 @@ class Setup:
         who = ", with newcomers as in the past" if self.newcomers is not None else ", nobody new"
         return f"work by {self.uncertainty.source}{who}" + (f"; {self.stretch.told}" if self.stretch.forecasts else "")
 
+    def rolls(self, snapshot: Snapshot, policy: Policy) -> Rollouts:
+        """The snapshot, ready to be rolled forward."""
+        return Rollouts(snapshot, policy, placement=self.placement, costs=self.costs)
+
     def draws(self, snapshot: Snapshot, policy: Policy, inputs: Sequence[Input] = ()) -> list[Rolled]:
-        """The snapshot rolled forward `samples` times; the same seed draws the same work, whatever the policy."""
-        found = []
+        """The snapshot rolled forward `samples` times; the same seed draws the same work, whatever the policy.
+
+        Fewer where `seconds` are over before.
+        """
+        found: list[Rolled] = []
+        began, rolls = time.process_time(), self.rolls(snapshot, policy)
         for number in range(self.samples):
+            if found and time.process_time() - began > self.seconds:
+                break
             work = self.uncertainty.draw(snapshot, stream(self.seed, number, "work"))
             coming = [*inputs, *(self.newcomers(stream(self.seed, number, "newcomers")) if self.newcomers is not None else ())]
-            found.append(rollout(snapshot, policy, work, self.horizon, placement=self.placement, costs=self.costs, inputs=coming))
+            found.append(rolls.roll(work, self.horizon, coming))
         return found
+
+    def used(self, samples: int) -> str:
+        """How many futures an answer rests on, in words."""
+        return f"{samples} draws" if samples == self.samples else f"{samples} of {self.samples} draws ({self.seconds:g} s were over)"
 
 
 @dataclass(frozen=True)
@@ -87,15 +102,20 @@ class Forecast:
 def forecast(snapshot: Snapshot, policy: Policy, jobs: Iterable[str] | None = None, setup: Setup | None = None) -> list[Forecast]:
     """A forecast for these jobs (default: all that are active), in order of arrival."""
     setup, ids = setup or Setup(), snapshot.jobs.ids
+    place = {name: at for at, name in enumerate(ids)}
     wanted = list(ids if jobs is None else jobs)
     for name in wanted:
-        if name not in ids:
+        if name not in place:
             raise NotFoundError(f"no job '{name}' waits or runs", where="forecast", fix=near(name, ids))
-    rolled = setup.draws(snapshot, policy)
-    start, finish = (np.array([getattr(one, what) for one in rolled]).reshape(len(rolled), len(ids)) for what in ("start", "finish"))
-    return [_of(name, ids.index(name), snapshot.now, start, finish).stretched(setup.stretch) for name in wanted]
-
-
-def _of(name: str, place: int, now: float, start: Floats, finish: Floats) -> Forecast:
-    parts = [float(np.quantile(column[:, place], share, method="higher")) for column in (start, finish) for share in SHARES.values()]
-    return Forecast(name, now, parts[0], parts[1], parts[2], parts[3], len(start))
+    if not wanted:
+        return []
+    rolled, places = setup.draws(snapshot, policy), [place[name] for name in wanted]
+    instants = []
+    for what in ("start", "finish"):
+        drawn = np.array([getattr(one, what) for one in rolled])[:, places]
+        instants += list(np.quantile(drawn, list(SHARES.values()), axis=0, method="higher"))
+    parts = np.array(instants).T.tolist()
+    return [
+        Forecast(name, snapshot.now, part[0], part[1], part[2], part[3], len(rolled)).stretched(setup.stretch)
+        for name, part in zip(wanted, parts)
+    ]

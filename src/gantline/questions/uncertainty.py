@@ -52,8 +52,8 @@ class Uncertainty:
         found = _log_normal(middle, width, done, random)
         if len(self.ratios) >= FEWEST:
             shown = np.sort(np.asarray(self.ratios, dtype=np.float64))
-            for place in np.flatnonzero(~told):
-                found[place] = _from_ratios(shown, float(estimate[place]), float(done[place]), random)
+            free = np.flatnonzero(~told)
+            found[free] = _from_ratios(shown, estimate[free], done[free], random)
         late = ~(found > done)
         found[late] = done[late] + random.exponential(1.0, int(late.sum())) * np.maximum(done[late], 1e-6)
         return found
@@ -72,7 +72,10 @@ def _log_normal(middle: Floats, width: Floats, done: Floats, random: np.random.G
     return np.where(sure, np.exp(middle), found)
 
 
-def _from_ratios(shown: Floats, estimate: float, done: float, random: np.random.Generator) -> float:
-    """A ratio among those that are still possible; NaN where none is."""
-    first = int(np.searchsorted(shown, done / estimate, side="right"))
-    return float(shown[random.integers(first, len(shown))] * estimate) if first < len(shown) else math.nan
+def _from_ratios(shown: Floats, estimate: Floats, done: Floats, random: np.random.Generator) -> Floats:
+    """Ratios among those that are still possible; NaN where none is."""
+    first = np.searchsorted(shown, done / estimate, side="right")
+    some = first < len(shown)
+    found = np.full(len(estimate), np.nan)
+    found[some] = shown[random.integers(first[some], len(shown))] * estimate[some]
+    return found

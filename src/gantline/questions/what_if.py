@@ -92,6 +92,7 @@ def what_if(
     then = present if other is None else other
     here = setup.draws(snapshot, present)
     there = setup.draws(snapshot if other is None else replace(snapshot, memory=None), then, inputs)
+    here, there = here[: len(there)], there[: len(here)]
     now_called = (names or {}).get("present", present.name or type(present).__name__)
     called = (names or {}).get("other", then.name or type(then).__name__)
     called += "".join([f" with {add} more" if add else "", f" without {', '.join(lose)}" if lose else ""])

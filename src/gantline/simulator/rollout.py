@@ -1,7 +1,8 @@
 """From one instant onwards: what becomes of the jobs of a snapshot if their work is so and so much.
 
 A snapshot holds no truth, so whoever asks says how much work each job has in all. The policy sees what it would see: its estimates, its
-memory, the clock. Nobody new arrives, unless given as inputs.
+memory, the clock. Nobody new arrives, unless given as inputs. An instant is made ready once (`Rollouts`), however often it is rolled
+forward; policies that declare their order run inside one compiled loop.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ import numpy as np
 
 from gantline.assembly.guard import guard_of
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
+from gantline.core.facts import Facts
 from gantline.core.inputs import Input
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.core.tables import Tables
+from gantline.drivers.declared import run_from_here
 from gantline.drivers.virtual import Simulation
 from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
@@ -60,67 +64,102 @@ def rollout(
 
     A policy that loses nothing but turns is refused: that nobody starts says nothing about the jobs.
     """
-    copy = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
-    rows, tables = copy.jobs.rows, tables_behind(copy)
-    rule = find_placement(placement) if isinstance(placement, str) else placement
-    facts = copy.facts if costs is None else replace(copy.facts, costs=costs)
-    state = State(
-        tables, Regime(round=copy.round), rule, facts.costs, facts.min_run, copy.seed, copy.now, copy.decision - 1, latency=facts.latency,
-        prices=facts.prices,
-    )  # fmt: skip
-    state.memory, state.learned = copy.memory, copy.learned
-    F, I = tables.F, tables.I
-    if work is not None:
-        F[c.WORK, rows] = work
-    _settle_flights(state, rows)
-    done = F[c.DONE, rows] + F[c.RATE, rows] * np.maximum(0.0, copy.now - F[c.SINCE, rows])
-    F[c.WORK, rows] = np.maximum(F[c.WORK, rows], done + _LEAST)
-    for row in rows.tolist():
-        set_due(F, row)
-    state.activate(rows)
-    state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(tables.ids)
-    state.reserve(copy.reservations, rows)
-    state.rebuild()
-    engine = Engine(state, policy, guard=guard_of(policy, None))
-    events = tuple(sorted(inputs, key=lambda value: value.time))
-    run = _FromHere(engine, until=copy.now + horizon, node_events=events, latency=facts.latency)
-    run.watched = rows if run.node_events else None
-    run.agenda.answered()  # appointments count from here
-    run.agenda.touch()
-    held = np.array([Phase(int(phase)).holds_devices for phase in I[c.PHASE, rows]], dtype=bool)
-    run.run()
-    if engine.turns.hopeless:
-        raise RefusedError(f"policy '{type(policy).__name__}' decides nothing from here on: {engine.incidents[0].what}", where="rollout")
-    log = state.log
-    start = np.full(tables.F.shape[1], np.inf)
-    np.minimum.at(start, log.LI[L_ROW, : log.intervals], log.LF[L_START, : log.intervals])
-    finish = tables.F[c.FINISH, rows]  # jobs that came meanwhile may have made the tables grow
-    return Rolled(
-        np.where(held, copy.now, start[rows]),
-        np.where(np.isnan(finish), np.inf, finish),
-        engine.decisions,
-        tuple(map(str, engine.incidents)),
-    )
+    return Rollouts(snapshot, policy, placement=placement, costs=costs).roll(work, horizon, inputs)
+
+
+class Rollouts:
+    """One instant that is rolled forward many times, each time from a copy of the same tables."""
+
+    def __init__(
+        self, snapshot: Snapshot, policy: Policy, *, placement: PlacementRule | str = "first-free", costs: Costs | None = None
+    ) -> None:
+        self.instant, self.tables = private_tables(snapshot)
+        self.policy, self.facts = policy, self.instant.facts if costs is None else replace(self.instant.facts, costs=costs)
+        self.rule = find_placement(placement) if isinstance(placement, str) else placement
+        rows, F, I = self.instant.jobs.rows, self.tables.F, self.tables.I
+        F[c.WORK, rows] = F[c.ESTIMATE, rows]
+        _settle_flights(I, rows)
+        self.done: Floats = F[c.DONE, rows] + F[c.RATE, rows] * np.maximum(0.0, self.instant.now - F[c.SINCE, rows])
+        self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in I[c.PHASE, rows]], dtype=bool)
+
+    def roll(self, work: Floats | None = None, horizon: float = math.inf, inputs: Iterable[Input] = ()) -> Rolled:
+        """What becomes of the jobs if their work is that."""
+        instant, tables, rows = self.instant, self.tables.copy(), self.instant.jobs.rows
+        now, state = instant.now, state_on(tables, instant, self.rule, self.facts)
+        state.decision = instant.decision - 1
+        F = tables.F
+        if work is not None:
+            F[c.WORK, rows] = work
+        F[c.WORK, rows] = np.maximum(F[c.WORK, rows], self.done + _LEAST)
+        for row in rows[self.held].tolist():
+            set_due(F, row)
+        state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(tables.ids)
+        engine = Engine(state, self.policy, guard=guard_of(self.policy, None))
+        events = tuple(sorted(inputs, key=lambda value: value.time))
+        run = _FromHere(engine, until=now + horizon, node_events=events, latency=self.facts.latency)
+        run.watched = rows if run.node_events else None
+        run.agenda.answered()  # appointments count from here
+        run.agenda.touch()
+        run.run()
+        if engine.turns.hopeless:
+            told = f"policy '{type(self.policy).__name__}' decides nothing from here on: {engine.incidents[0].what}"
+            raise RefusedError(told, where="rollout")
+        log = state.log
+        start = np.full(tables.F.shape[1], np.inf)
+        np.minimum.at(start, log.LI[L_ROW, : log.intervals], log.LF[L_START, : log.intervals])
+        finish = tables.F[c.FINISH, rows]  # jobs that came meanwhile may have made the tables grow
+        return Rolled(
+            np.where(self.held, now, start[rows]),
+            np.where(np.isnan(finish), np.inf, finish),
+            engine.decisions,
+            tuple(map(str, engine.incidents)),
+        )
 
 
 class _FromHere(Simulation):
-    """The compiled loops begin with an empty cluster; this run begins in the middle, and ends when those who are watched have ended."""
+    """Of the compiled loops only one can begin in the middle; this run ends when those who are watched have ended."""
 
     watched: Ints | None = None
 
-    def _needs_no_python(self) -> bool:
-        return False
+    def run(self) -> None:
+        key = None if self.state.tables.granted or self.state.reservations else self.declared_key()
+        if key is None:
+            with self.engine.asked_often():
+                self._run_steps()
+        elif run_from_here(self.engine, key, self.bounds):
+            self._cut()
+        self.engine.grants.close_open_intervals()
 
     def _tracked_done(self) -> bool:
         return self.watched is not None and not np.isnan(self.state.tables.F[c.FINISH, self.watched]).any()
 
 
-def _settle_flights(state: State, rows: Ints) -> None:
+def state_on(tables: Tables, instant: Snapshot, rule: PlacementRule, facts: Facts) -> State:
+    """The engine's state at that instant, over these tables."""
+    regime, rows = Regime(round=instant.round), instant.jobs.rows
+    state = State(
+        tables, regime, rule, facts.costs, facts.min_run, instant.seed, instant.now, instant.decision, latency=facts.latency,
+        prices=facts.prices,
+    )  # fmt: skip
+    state.memory, state.learned = instant.memory, instant.learned
+    state.activate(rows)
+    state.reserve(instant.reservations, rows)
+    state.rebuild()
+    return state
+
+
+def private_tables(snapshot: Snapshot) -> tuple[Snapshot, Tables]:
+    """The instant and tables that hold nothing else; those of a run that goes on are read anew, without its log and its ended jobs."""
+    tables = tables_behind(snapshot)
+    if (tables.I[c.INTERVAL] < 0).all():  # nobody has run in them
+        return snapshot, tables.copy()
+    instant = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
+    return instant, tables_behind(instant)
+
+
+def _settle_flights(I: Ints, rows: Ints) -> None:
     """Orders that are on their way are as good as carried out."""
-    I = state.tables.I
-    for row in rows.tolist():
-        phase = Phase(int(I[c.PHASE, row]))
-        if phase in (Phase.STARTING, Phase.RESIZING):
-            I[c.PHASE, row] = int(Phase.RUNNING)
-        elif phase in (Phase.CHECKPOINTING, Phase.STOPPING):
-            I[c.PHASE, row] = int(Phase.PENDING)
+    phase = I[c.PHASE, rows]
+    phase[np.isin(phase, (int(Phase.STARTING), int(Phase.RESIZING)))] = int(Phase.RUNNING)
+    phase[np.isin(phase, (int(Phase.CHECKPOINTING), int(Phase.STOPPING)))] = int(Phase.PENDING)
+    I[c.PHASE, rows] = phase
