@@ -105,7 +105,7 @@ def test_figures_of_a_sweep(cli: Cli, folder: Path) -> None:
     days = ["day", "--trace-set", "jobs=25", "--trace-set", "gpus=32", "--cluster", "8x4", "--workers", "1"]
     told = cli("sweep", *days, "--policy", "fifo,srtf,las", "--load", "0.5,1", "--seeds", "2", "--out", "sweep")
     assert told.code == 0, told.err
-    two = ["--metric", "makespan", "--metric", "utilisation"]
+    two = ["--metric", "makespan", "--metric", "utilization"]
     for arguments in (["load"], ["seeds", "--metric", "jct_p95"], ["pareto", *two, "--where", "load=0.5"]):
         told = cli("plot", *arguments, "sweep", "-o", f"{arguments[0]}.svg")
         assert told.code == 0, told.err

@@ -67,7 +67,7 @@ def test_json_lists_device_types_and_queues_where_there_are_several(cli: Cli, fo
         "job,arrival,gpus,duration,type,queue\na,0,2,100,v100,research\nb,0,2,100,v100,research\nc,0,1,50,k80,service\n"
     )
     told = cli("simulate", "mixed.csv", "--cluster", "v100:1x2,k80:1x2", "--policy", "fifo", "--set", "backfill=skip", "-o", "json").json
-    assert [(one["type"], one["jobs"], one["queue_mean"], one["utilisation"]) for one in told["types"]] == [
+    assert [(one["type"], one["jobs"], one["queue_mean"], one["utilization"]) for one in told["types"]] == [
         ("v100", 2, 0.5, 1.0),
         ("k80", 1, 0.0, 0.125),
     ]
@@ -250,5 +250,5 @@ def test_a_policy_that_draws_lots_is_not_blamed_for_hours_without_jobs(cli: Cli,
 
 def test_a_trace_that_answers_nothing_is_said_to(cli: Cli, folder: Path) -> None:
     told = cli("simulate", "jobs.csv", "--cluster", "16x8", "--policy", "fifo", "-o", "json")
-    assert "no job had to wait (utilisation " in told.err
+    assert "no job had to wait (utilization " in told.err
     assert "no job had to wait" not in cli(*BASE, "--policy", "fifo").err

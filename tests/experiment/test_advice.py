@@ -36,7 +36,7 @@ def test_what_really_happened_is_measured_like_a_run(tmp_path: Path) -> None:
     numbers = measure(found)
     assert numbers["jct_mean"] == pytest.approx(sum(100 * i + 105 - 10 * i for i in range(12)) / 12)
     assert numbers["makespan"] == 1205.0
-    assert numbers["utilisation"] == pytest.approx(1200 / 1205, abs=1e-3)
+    assert numbers["utilization"] == pytest.approx(1200 / 1205, abs=1e-3)
     assert history_of(Trace.from_records([{"job": "a", "arrival": 0, "gpus": 1, "duration": 5}]), parse_cluster("1x4")) is None
 
 

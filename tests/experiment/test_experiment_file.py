@@ -29,7 +29,7 @@ vary:
 round: 5m
 compare:
   against: fifo
-  metrics: [jct_mean, utilisation]
+  metrics: [jct_mean, utilization]
 """
 
 
@@ -45,7 +45,7 @@ def test_a_file_becomes_a_grid(tmp_path: Path) -> None:
     assert len(cases) == 2 * 2 * 2 * 2
     assert {case.policy for case in cases} == {"fifo", "las-gpu"}
     assert cases[0].setting.round == 300.0
-    assert experiment.metrics == ("jct_mean", "utilisation")
+    assert experiment.metrics == ("jct_mean", "utilization")
     assert experiment.title == "Does LAS need GPU time?"
 
 

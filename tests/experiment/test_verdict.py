@@ -29,10 +29,10 @@ def test_a_clear_win_and_a_tie() -> None:
 
 def test_wins_come_first_and_losses_after_them() -> None:
     sentence = verdict(
-        [difference("jct_p99", 0.052, 0.04, 0.061), difference("jct_mean", -0.5, -0.6, -0.4), difference("utilisation", 0.2, 0.1, 0.3)]
+        [difference("jct_p99", 0.052, 0.04, 0.061), difference("jct_mean", -0.5, -0.6, -0.4), difference("utilization", 0.2, 0.1, 0.3)]
     )
     assert sentence == (
-        "srtf beats fifo by 50 % mean JCT, 95 % interval 40..60 %; 20 % utilisation, 95 % interval 10..30 %; "
+        "srtf beats fifo by 50 % mean JCT, 95 % interval 40..60 %; 20 % utilization, 95 % interval 10..30 %; "
         "loses 5.2 % 99th percentile of JCT, 95 % interval 4.0..6.1 % (over 10 seeds)."
     )
 
@@ -43,7 +43,7 @@ def test_an_end_of_an_interval_that_is_not_zero_is_not_told_as_zero() -> None:
 
 
 def test_more_is_better_where_the_catalogue_says_so() -> None:
-    assert difference("utilisation", 0.2, 0.1, 0.3).sign == 1
+    assert difference("utilization", 0.2, 0.1, 0.3).sign == 1
     assert difference("jct_mean", 0.2, 0.1, 0.3).sign == -1
 
 

@@ -69,7 +69,7 @@ def _frames(names, arrival, gang, duration, owner, start, held, series, events, 
         queueing, deadline = jct - served, arrival[i] + 2 * duration[i] if i % 3 == 0 else math.nan
         times = (names[i], arrival[i], began, finish, jct, gang[i], 0, 0, queueing, began - arrival[i], served)
         queue = "batch" if i % 2 else "express"
-        rows.append((*times, served * gang[i], 0.0, owner[i], queue, "", duration[i], deadline, state))
+        rows.append((*times, served, served * gang[i], 0.0, owner[i], queue, "", duration[i], deadline, state))
         if i in start:
             on = sorted({d // per_node for d in held[i]})
             ended = "finished" if state == "completed" else "end"

@@ -33,7 +33,7 @@ CHARTS = {
     for chart in (
         figures.jct_cdf([FIFO, SHORT]),
         figures.jct_against_load(LOADS),
-        figures.queue_and_utilisation([FIFO, SHORT]),
+        figures.queue_and_utilization([FIFO, SHORT]),
         figures.fragmentation_over_time(TOLD),
         figures.gantt(FIFO, "user"),
         figures.fairness_per_user([FIFO, SHORT]),
@@ -108,8 +108,8 @@ def test_fragmentation_over_time_averages_to_the_metric():
 
 def test_any_metric_may_stand_against_the_load():
     points = pl.DataFrame({"name": ["a", "a"], "load": [1.0, 2.0], "value": [0.5, 0.9]})
-    chart = figures.jct_against_load(points, "load", "", "utilisation")
-    assert (chart.name, chart.title) == ("utilisation-load", "Utilisation against load")
+    chart = figures.jct_against_load(points, "load", "", "utilization")
+    assert (chart.name, chart.title) == ("utilization-load", "Utilization against load")
     assert chart.panels[0].y.percent
 
 

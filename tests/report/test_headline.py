@@ -49,8 +49,8 @@ def test_many_runs_stand_best_first() -> None:
 
 
 def test_six_runs_have_panels_of_their_own() -> None:
-    assert len(figures.queue_and_utilisation([FIFO, SHORT]).panels) == 2
-    chart = figures.queue_and_utilisation([replace(FIFO, summary={**FIFO.summary, "name": f"run{k}"}) for k in range(6)])
+    assert len(figures.queue_and_utilization([FIFO, SHORT]).panels) == 2
+    chart = figures.queue_and_utilization([replace(FIFO, summary={**FIFO.summary, "name": f"run{k}"}) for k in range(6)])
     assert [panel.y.label for panel in chart.panels] == [f"run{k}" for k in range(6)]
     assert len({panel.y.high for panel in chart.panels}) == 1
 

@@ -74,7 +74,7 @@ def test_the_table_holds_the_exact_numbers_of_every_run(read):
         assert [float(cell) if cell else math.nan for cell in cells] == pytest.approx(
             [found[key] for found in measures], rel=0, abs=0, nan_ok=True
         )
-    assert {"jct_mean", "utilisation", "rho_max", "deadline_misses"} <= set(read.table)
+    assert {"jct_mean", "utilization", "rho_max", "deadline_misses"} <= set(read.table)
     assert "money" not in read.table  # no prices, no row
 
 
@@ -191,7 +191,7 @@ def test_json_cannot_leave_its_script_element():
     ("key", "value", "text"),
     [
         ("jct_mean", 8280.0, "2.3 h"),
-        ("utilisation", 0.7351, "73.5 %"),
+        ("utilization", 0.7351, "73.5 %"),
         ("jobs", 82247, "82,247"),
         ("slowdown_mean", 13.684, "13.68"),
         ("gpu_hours", 1523.4, "1,523 h"),

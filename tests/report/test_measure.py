@@ -24,7 +24,7 @@ def test_numbers_agree_with_the_frames():
     assert found["money"] == pytest.approx(3 * found["gpu_hours"])
     assert found["energy"] == pytest.approx(0.5 * found["gpu_hours"])
     span = run.jobs["finish"].max() - run.jobs["arrival"].min()
-    assert found["utilisation"] == pytest.approx(run.jobs["gpu_seconds"].sum() / (8 * span))
+    assert found["utilization"] == pytest.approx(run.jobs["gpu_seconds"].sum() / (8 * span))
     waited = (run.jobs["first_start"] - run.jobs["arrival"]).sum()
     assert found["queue_mean"] == pytest.approx(waited / span)  # Little's law, exact over a run that ends empty
 
@@ -97,7 +97,7 @@ def test_a_run_stopped_early_ends_when_its_summary_says():
     assert found["jobs"] == found["completed"] + found["unfinished"] == 60
     busy = (held["gpus"] * (held["end"].fill_nan(end) - held["start"])).sum()
     assert found["money"] == pytest.approx(busy / 3600)
-    assert found["utilisation"] == pytest.approx(busy / 8 / (end - run.jobs["arrival"].min()))
+    assert found["utilization"] == pytest.approx(busy / 8 / (end - run.jobs["arrival"].min()))
 
 
 def test_nodes_are_read_from_the_summary_when_it_names_them():

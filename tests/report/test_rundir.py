@@ -90,11 +90,19 @@ def test_a_failure_while_replacing_keeps_the_old_run(run, stored, monkeypatch):
 
 def test_a_newer_schema_is_refused_by_name(stored):
     head = json.loads((stored / "summary.json").read_text())
-    head["schema_version"] = 2
+    head["schema_version"] = 3
     (stored / "summary.json").write_text(json.dumps(head))
-    with pytest.raises(RefusedError, match=r"written by a newer Gantline \(schema version 2.*upgrade"):
+    with pytest.raises(RefusedError, match=r"written by a newer Gantline \(schema version 3.*upgrade"):
         read_run(stored)
     assert is_run(stored)
+
+
+def test_a_run_that_counted_otherwise_is_refused(stored):
+    head = json.loads((stored / "summary.json").read_text())
+    head["schema_version"] = 1
+    (stored / "summary.json").write_text(json.dumps(head))
+    with pytest.raises(RefusedError, match=r"older Gantline.*without the time that changes cost.*run again"):
+        read_run(stored)
 
 
 def test_half_and_foreign_directories_are_refused_with_a_reason(stored, tmp_path):

@@ -45,7 +45,7 @@ def test_a_run_shows_its_numbers_and_its_curves():
     text = shown(run_summary(FIFO))
     found = measure(FIFO)
     assert human_seconds(found["jct_mean"]) in text
-    assert f"{100 * found['utilisation']:.1f} %" in text
+    assert f"{100 * found['utilization']:.1f} %" in text
     assert f"up to {FIFO.series['queued'].max()}" in text
     assert "50% done" in text
     assert "█" in text

@@ -26,7 +26,7 @@ def test_each_type_has_its_use_its_queue_and_its_fragmentation() -> None:
     v100, k80 = per_type(run).iter_rows(named=True)
     assert run.summary["end"] == 220.0
     assert (v100["type"], v100["gpus"], v100["jobs"]) == ("v100", 2, 2)
-    assert v100["utilisation"] == pytest.approx(400 / 440)
+    assert v100["utilization"] == pytest.approx(400 / 440)
     assert v100["queue_mean"] == pytest.approx(100 / 220)  # fast-2 waits for 100 s
     assert v100["fragmentation"] == 0.0
     assert (k80["type"], k80["gpu_hours"]) == ("k80", pytest.approx(290 / 3600))
@@ -38,8 +38,8 @@ def test_a_shared_gpu_is_in_use_once() -> None:
     jobs = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 100.0, "gpu_demand": 0.4, "type": "a"} for k in range(2)]
     run = simulate(jobs, "a:1x1,b:1x1", "sharing")
     a, b = per_type(run).iter_rows(named=True)
-    assert a["utilisation"] == pytest.approx(1.0)
-    assert (b["jobs"], b["utilisation"]) == (0, 0.0)
+    assert a["utilization"] == pytest.approx(1.0)
+    assert (b["jobs"], b["utilization"]) == (0, 0.0)
 
 
 def test_reports_and_the_terminal_show_types_and_queues() -> None:

@@ -143,7 +143,7 @@ def small_run(number: int, hard: bool = True, noise: bool = True) -> Run:
 def fingerprint(run: Run) -> str:
     """A short hash over who held what when, the counters, and what the jobs had in the end; codes of reasons and phases are left out."""
     t, log, digest = run.tables, run.log, hashlib.blake2b(digest_size=6)
-    digest.update(repr([run.summary[name] for name in ("decisions", "preemptions", "restarts", "end")]).encode())
+    digest.update(repr([run.summary[name] for name in ("decisions", "preemptions", "restarts")]).encode())
     n, devices = int(log.LN[0]), int(log.LN[1])
     parts = [log.LI[line, :n] for line in (g.L_ROW, g.L_OPTION, g.L_OFFSET, g.L_COUNT)] + [*log.LF[:, :n], log.LD[:devices]]
     parts += [np.where(np.isnan(t.F[column]), -1.0, t.F[column]) for column in FLOATS] + [t.I[column] for column in INTS]

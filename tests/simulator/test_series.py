@@ -46,7 +46,7 @@ def test_a_device_with_two_holders_is_busy_once() -> None:
     run = simulate([job("a", 0, 1, 60), job("b", 20, 1, 20)], "1x4", Together())
     finish = dict(run.jobs.select("job", "finish").iter_rows())
     assert steps(run, "running", "busy_gpus") == [(0, 1, 1), (20, 2, 1), (finish["b"], 1, 1), (finish["a"], 0, 0)]
-    assert measure(run)["utilisation"] == run.summary["utilization"] == 0.25
+    assert measure(run)["utilization"] == run.summary["utilization"] == 0.25
 
 
 def test_a_gang_that_runs_smaller_leaves_no_request_behind() -> None:
@@ -62,7 +62,7 @@ def test_nodes_count_from_the_moment_they_join() -> None:
     assert steps(run, "busy_gpus", "total_gpus") == [(0, 2, 4), (50, 6, 8), (100, 4, 8), (150, 0, 8)]
     assert run.summary["node_gpus"] == "2x4"
     assert node_gpus_of(run) == [4, 4]
-    assert measure(run)["utilisation"] == run.summary["utilization"] == 600 / (4 * 50 + 8 * 100)
+    assert measure(run)["utilization"] == run.summary["utilization"] == 600 / (4 * 50 + 8 * 100)
 
 
 def test_a_failure_is_a_step_of_its_own() -> None:

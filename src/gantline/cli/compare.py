@@ -37,7 +37,7 @@ def compare(
     options: RunOptions,
     against: Annotated[str, Parameter(help="The policy to compare with; by default the first.")] = "",
     metric: Annotated[
-        list[str] | None, Parameter(negative="", help="What to compare: jct_mean, jct_p95, makespan, utilisation, ...; may be repeated.")
+        list[str] | None, Parameter(negative="", help="What to compare: jct_mean, jct_p95, makespan, utilization, ...; may be repeated.")
     ] = None,
     seeds: Seeds = None,
     confidence: Annotated[float, Parameter(help="Of the intervals.")] = 0.95,

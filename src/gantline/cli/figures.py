@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: figure -> what it shows
 RUN_FIGURES = {
     "jct-cdf": "distribution of job completion times",
-    "timeline": "waiting jobs and utilisation over time",
+    "timeline": "waiting jobs and utilization over time",
     "fragmentation": "free GPUs that nobody who waits could use, over time",
     "gantt": "who held which device when (one run)",
     "fairness": "what each user received of what he asked for",
@@ -63,7 +63,7 @@ def chart_of_runs(name: str, runs: Sequence[Any], by: str) -> Chart:
         return figures.progress_per_user(runs[0])
     return {
         "jct-cdf": figures.jct_cdf,
-        "timeline": figures.queue_and_utilisation,
+        "timeline": figures.queue_and_utilization,
         "fragmentation": figures.fragmentation_over_time,
         "fairness": figures.fairness_per_user,
     }[name](runs)

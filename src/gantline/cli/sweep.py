@@ -16,7 +16,7 @@ from gantline.cli.trace_options import TraceName
 if TYPE_CHECKING:
     from gantline.experiment.sweep import Sweep
 
-SHOWN = ("jct_mean", "jct_p95", "makespan", "utilisation", "preemptions")
+SHOWN = ("jct_mean", "jct_p95", "makespan", "utilization", "preemptions")
 
 app = App(
     name="sweep",

@@ -23,10 +23,12 @@ class Fluid:
     def __init__(self, state: State) -> None:
         self.state = state
         self.used = np.zeros(len(state.tables.cluster.types))  # devices' worth given out, per type
-        self.device_seconds = 0.0  # given over the whole run: what a log of devices cannot show
+        self.device_seconds = 0.0  # given over the whole run, shared ones once: what a log of devices cannot show
+        self.held: dict[int, float] = {}  # row -> device-seconds given over the whole run
         self._groups: dict[tuple[frozenset[int], int, int], float] = {}  # (members, number, type) -> counted already
         self._charged: dict[int, dict[int, float]] = {}  # row -> type -> devices' worth that count
-        self._since: dict[int, float] = {}  # row -> its GPU time is right up to here
+        self._since: dict[int, float] = {}  # row -> its GPU time (that it progressed in) is right up to here
+        self._held_since: dict[int, float] = {}  # row -> what it held is right up to here
 
     def begin(self, anew: Iterable[int]) -> None:
         """A new commit: the shares of these rows are given out afresh, all others stand."""
@@ -86,22 +88,28 @@ class Fluid:
             self.used[kind] += amount
 
     def start(self, row: int) -> None:
-        """The row's shares count from its first progress on."""
+        """The row holds its shares from now on, and its GPU time counts from its first progress on."""
         self._since[row] = float(self.state.tables.F[c.SINCE, row])
+        self._held_since.setdefault(row, self.state.now)
 
     def settle(self, row: int) -> None:
-        """Bring the GPU time of a row up to now, or to its end: the kernels count devices held, and it holds none."""
+        """Bring the accounts of a row up to now, or to its end: the kernels count devices held, and it holds none."""
         t, now = self.state.tables, self.state.now
         end = now if math.isnan(t.F[c.FINISH, row]) else float(t.F[c.FINISH, row])
-        since = self._since.setdefault(row, float(t.F[c.SINCE, row]))
+        since, held_since = (known.setdefault(row, float(t.F[c.SINCE, row])) for known in (self._since, self._held_since))
+        worth = sum(amount for _, amount in t.granted[row].fluid)
         if end > since:
-            t.F[c.GPUTIME, row] += (end - since) * sum(amount for _, amount in t.granted[row].fluid)
-            self.device_seconds += (end - since) * sum(self._charged.get(row, {}).values())
+            t.F[c.GPUTIME, row] += (end - since) * worth
             self._since[row] = end
+        if end > held_since:
+            self.held[row] = self.held.get(row, 0.0) + (end - held_since) * worth
+            self.device_seconds += (end - held_since) * sum(self._charged.get(row, {}).values())
+            self._held_since[row] = end
 
     def close(self, row: int) -> None:
         """The row has no shares any more."""
         self.settle(row)
         self._since.pop(row, None)
+        self._held_since.pop(row, None)
         for kind, amount in self._charged.pop(row, {}).items():
             self.used[kind] -= amount

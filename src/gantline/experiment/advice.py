@@ -22,7 +22,7 @@ from gantline.report.metrics import BY_KEY
 from gantline.report.numbers import spell
 
 HOURS_PER_MONTH = 730.0
-SHOWN = ("jct_mean", "jct_p95", "queueing_mean", "utilisation", "money")
+SHOWN = ("jct_mean", "jct_p95", "queueing_mean", "utilization", "money")
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ ELASTIC = ("voda", "afs", "equal-share", "ffdl", "lyra", "optimus", "pollux", "a
 OF_DEADLINES = ("edf", "elasticflow")
 FREE = "jct_free"
 """The mean JCT of the same policy where stops cost nothing: what it owes to costs that nobody has charged."""
-METRICS = ("jct_mean", "jct_p95", "slowdown_mean", "makespan", "utilisation", "preemptions", "jain_users")
+METRICS = ("jct_mean", "jct_p95", "slowdown_mean", "makespan", "utilization", "preemptions", "jain_users")
 MORE_METRICS = ("deadline_misses", "money")
 """Shown where they say something."""
 

@@ -34,8 +34,8 @@ def history_of(trace: Trace, cluster: Cluster) -> StoredRun | None:
     jobs = rows.select(
         "job", "arrival", first_start="started", finish=finish, jct=finish - pl.col("arrival"), gpus="gpus", preemptions=nothing,
         restarts=nothing, queueing=pl.col("started") - pl.col("arrival"), responsiveness=pl.col("started") - pl.col("arrival"),
-        service="duration", gpu_seconds=pl.col("duration") * pl.col("gpus"), work_lost=pl.lit(0.0), user=known("user"),
-        queue=known("queue"), app=known("app"), duration="duration",
+        service="duration", held=finish - pl.col("started"), gpu_seconds=(finish - pl.col("started")) * pl.col("gpus"),
+        work_lost=pl.lit(0.0), user=known("user"), queue=known("queue"), app=known("app"), duration="duration",
         deadline=pl.col("deadline") if "deadline" in rows.columns else none, state=pl.lit("completed"),
     )  # fmt: skip
     empty = pl.lit([], dtype=pl.List(pl.Int32))

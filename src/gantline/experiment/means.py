@@ -11,7 +11,7 @@ from gantline.experiment.bootstrap import bootstrap
 from gantline.experiment.charts import axes_of
 from gantline.report.doubts import MARK
 
-SHOWN = ("jct_mean", "jct_p95", "utilisation", "preemptions")
+SHOWN = ("jct_mean", "jct_p95", "utilization", "preemptions")
 
 
 def means_of(results: pl.DataFrame, metrics: Sequence[str] = SHOWN, *, confidence: float = 0.95) -> pl.DataFrame:

@@ -83,5 +83,5 @@ def no_contest(summary: Mapping[str, Any]) -> str:
     if summary.get("waited") != 0 or summary.get("jobs", 0) < 2 or summary.get("bounded") or doubts_of(summary):
         return ""
     used = summary.get("utilization")
-    told = "" if used is None else f" (utilisation {100 * used:.1f} %)"
+    told = "" if used is None else f" (utilization {100 * used:.1f} %)"
     return f"no job had to wait{told}: this says nothing about the policy; take a smaller --cluster or a higher load"

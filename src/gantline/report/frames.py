@@ -28,6 +28,7 @@ JOBS: dict[str, Any] = {
     "queueing": pl.Float64,
     "responsiveness": pl.Float64,
     "service": pl.Float64,
+    "held": pl.Float64,
     "gpu_seconds": pl.Float64,
     "work_lost": pl.Float64,
     "user": pl.String,

@@ -35,10 +35,10 @@ class Plots:
         return jct_cdf([self.run])
 
     def timeline(self) -> Chart:
-        """Waiting jobs and utilisation over time."""
-        from gantline.report.figures import queue_and_utilisation
+        """Waiting jobs and utilization over time."""
+        from gantline.report.figures import queue_and_utilization
 
-        return queue_and_utilisation([self.run])
+        return queue_and_utilization([self.run])
 
     def fragmentation(self) -> Chart:
         """Free GPUs that nobody who waits could use, over time."""

@@ -35,7 +35,8 @@ from gantline.core.json_text import loads
 from gantline.report.frames import SCHEMAS, RunLike, StoredRun, check_frames
 
 FORMAT = "gantline-run"
-VERSION = 1
+VERSION = 2
+_HELD = 2  # the version from which on held time is a column, and GPU-hours and queueing come from it
 FLOATS = cs.float()
 
 
@@ -71,7 +72,7 @@ def write_run(run: RunLike, path: Path, *, replace: bool = False) -> Path:
 
 
 def read_run(path: Path) -> StoredRun:
-    """Read a run back; refuse what is not a run, is incomplete, or was written by a newer version."""
+    """Read a run back; refuse what is not a run, is incomplete, or was written by a newer version or one that counted otherwise."""
     path = Path(path)
     head = _read_head(path)
     frames = {}
@@ -135,6 +136,9 @@ def _read_head(path: Path) -> dict[str, Any]:
             where=str(path),
             fix="upgrade gantline to read it",
         )
+    if version < _HELD:
+        what = "was written by an older Gantline, which counted GPU-hours and queueing without the time that changes cost"
+        raise RefusedError(what, where=str(path), fix="run again")
     if not isinstance(head.get("rows"), dict) or not isinstance(head.get("summary"), dict):
         raise UsageError("lacks 'rows' or 'summary'", where=str(file), fix="run again")
     return head

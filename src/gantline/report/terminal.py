@@ -18,7 +18,7 @@ from rich.text import Text
 from gantline.core.units import human_seconds
 from gantline.report.doubts import UNSTEADY, doubts_of_run, free_stops, no_contest, turned_away, ways_left_out, wholes_for_parts
 from gantline.report.frames import RunLike, completed, settled, span_of
-from gantline.report.metrics import bin_means, measure, per_group, per_type, steadiness, with_utilisation
+from gantline.report.metrics import bin_means, measure, per_group, per_type, steadiness, with_utilization
 from gantline.report.metrics.completion import finite
 from gantline.report.names import names_of
 from gantline.report.numbers import best_of, known_metrics, spell
@@ -37,7 +37,7 @@ HEADLINE = (
     "slowdown_mean",
     "responsiveness_mean",
     "makespan",
-    "utilisation",
+    "utilization",
     "fragmentation",
     "preemptions",
     "resizes",
@@ -55,7 +55,7 @@ HEADLINE = (
 
 
 def run_summary(run: RunLike, measures: Mapping[str, float] | None = None, width: int = 60) -> RenderableType:
-    """One run: its numbers, the queue and the utilisation over time, the distribution of completion times."""
+    """One run: its numbers, the queue and the utilization over time, the distribution of completion times."""
     run = settled(run)
     found = measure(run) if measures is None else measures
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -136,9 +136,9 @@ def queue_lines(names: Sequence[str], runs: Sequence[RunLike], width: int = 40) 
 
 
 def timeline(run: RunLike, width: int = 60) -> RenderableType:
-    """Queue and utilisation as two lines of blocks over the same time."""
+    """Queue and utilization as two lines of blocks over the same time."""
     start, end = span_of(run)
-    queue, used = _curve(run, "queued", width), _curve(run, "utilisation", width)
+    queue, used = _curve(run, "queued", width), _curve(run, "utilization", width)
     table = Table(box=None, show_header=False, pad_edge=False)
     top = float(queue.max()) if queue.size else 0.0
     peak = Text(f"up to {_longest_queue(run):.0f}", style="dim")
@@ -192,5 +192,5 @@ def _longest_queue(run: RunLike) -> float:
 
 def _curve(run: RunLike, column: str, width: int) -> np.ndarray:
     start, end = span_of(run)
-    series: pl.DataFrame = with_utilisation(run.series)
+    series: pl.DataFrame = with_utilization(run.series)
     return bin_means(series, [column], start, end, width)[column].to_numpy()

@@ -43,18 +43,19 @@ from gantline.imitations.registry import find_imitation
 from gantline.simulator.changes import changes_of
 from gantline.simulator.finders import find
 from gantline.simulator.load import load_tables
+from gantline.simulator.occupancy import Held
 from gantline.simulator.provided import provided_needs
 from gantline.simulator.run import Run
 from gantline.simulator.scaling import scaling_model
 from gantline.simulator.spec import OPTIONS, RunSpec
 from gantline.simulator.spool import ColumnFiles, SpooledLog
-from gantline.simulator.summary import summarise
+from gantline.simulator.summary import summarise, what_jobs_held
 from gantline.workload.blocks import TraceBlocks
 from gantline.workload.write_blocks import write_blocks
 
 BLOCK = 250_000
 _KNOWN = frozenset({"placement", "admission", "regime", "round", "costs", "min_run", "seed", "budget"})
-_FLOATS = (c.ARRIVAL, c.DEADLINE, c.FIRST_START, c.FINISH, c.MARK, c.SERVICE, c.GPUTIME)
+_FLOATS = (c.ARRIVAL, c.DEADLINE, c.FIRST_START, c.FINISH, c.MARK, c.SERVICE)
 _INTS = (c.PHASE, c.PREEMPTIONS, c.RESTARTS, c.MIN_GPUS, c.MAX_GPUS)
 
 
@@ -94,10 +95,11 @@ def simulate_in_blocks(
         state: Any = simulation.state
         state.tables, state.log = kept.tables(state.tables), kept.log
         parts = chosen, source, place, simulation.estimates, state.placement, simulation.admission
-        summary = summarise(simulation, *parts, spec.seed)  # type: ignore[arg-type]
+        held = what_jobs_held(simulation)
+        summary = summarise(simulation, *parts, spec.seed, held)  # type: ignore[arg-type]
         summary |= changes_of(simulation)
         if target is not None:
-            write_blocks(kept.frames(_states(blocks, place, spec)), target)
+            write_blocks(kept.frames(_states(blocks, place, spec), held), target)
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
     return summary
@@ -188,14 +190,14 @@ class _Kept:
         f, i = jobs
         first, starts = f[:, r.FIRST_START], i[:, r.STARTS]
         told = {c.FIRST_START: first, c.FINISH: f[:, r.FINISH], c.MARK: np.where(starts > 0, first + self.credit, np.nan)}
-        self.F.amend(rows, told | {c.SERVICE: f[:, r.SERVICE], c.GPUTIME: f[:, r.GPUTIME]})
+        self.F.amend(rows, told | {c.SERVICE: f[:, r.SERVICE]})
         self.I.amend(rows, {c.PHASE: i[:, r.STATE], c.PREEMPTIONS: i[:, r.STOPS], c.RESTARTS: np.maximum(starts - 1, 0)})
 
     def tables(self, block: Tables) -> SimpleNamespace:
         """All jobs as a summary reads them; the cluster is that of any block."""
         return SimpleNamespace(F=self.F, I=self.I, cluster=block.cluster, NI=block.NI, D=block.D, performance=None, metrics={})
 
-    def frames(self, states: Iterator[State]) -> Iterator[pl.DataFrame]:
+    def frames(self, states: Iterator[State], held: Held) -> Iterator[pl.DataFrame]:
         """A row per job, block after block."""
         first = 0
         for state in states:
@@ -204,5 +206,5 @@ class _Kept:
                 tables.F[column] = self.F[column, first:last]
             for column in _INTS:
                 tables.I[column] = self.I[column, first:last]
-            yield Run({}, tables, Log()).jobs
+            yield Run({}, tables, Log(), held=Held(held.seconds[first:last], held.device_seconds[first:last])).jobs
             first = last

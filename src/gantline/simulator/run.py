@@ -18,6 +18,7 @@ from gantline.core.units import human_seconds
 from gantline.engine import log as g
 from gantline.engine.engine import Refused
 from gantline.engine.log import Log
+from gantline.simulator.occupancy import Held, held_by_job
 from gantline.simulator.series import series_of
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Run:
     track: tuple[int, int] | None = None  # tracked rows [low, high)
     refusals: tuple[Refused, ...] = ()  # jobs that the policy would not run as asked
     notices: tuple[str, ...] = ()  # what the policy said: deadlines that cannot be met, a fallback that was taken
+    held: Held | None = None  # what each job held; by default what the log says
 
     def __repr__(self) -> str:
         told = self.summary
@@ -60,7 +62,7 @@ class Run:
         if told["average_jct"] is not None:
             parts.append(f"mean JCT {human_seconds(told['average_jct'])}")
         if told["utilization"] is not None:
-            parts.append(f"utilisation {100 * told['utilization']:.1f} %")
+            parts.append(f"utilization {100 * told['utilization']:.1f} %")
         if told["lost_turns"]:
             parts.append(f"{told['lost_turns']:,} of {told['decisions']:,} decisions lost")
         return f"<Run of {told['policy']} on {told['cluster']}: {', '.join(parts)}>"
@@ -77,6 +79,7 @@ class Run:
         states = np.empty(len(Phase), dtype=object)
         states[:] = [_STATES.get(phase, "running" if phase.holds_devices else "waiting") for phase in Phase]
         jct = F[c.FINISH] - F[c.ARRIVAL]
+        held = held_by_job(self.log, F[c.FINISH], self.summary["end"]) if self.held is None else self.held
         judged = {name: pl.Series(name, t.metrics[name]) for name in ("exact_end",) if name in t.metrics}
         if "met" in t.metrics:  # an imitation's own verdict on deadlines
             judged["met"] = pl.Series("met", t.metrics["met"]).fill_nan(None).cast(pl.Boolean)
@@ -90,10 +93,11 @@ class Run:
                 "gpus": I[c.GPUS],
                 "preemptions": I[c.PREEMPTIONS],
                 "restarts": I[c.RESTARTS],
-                "queueing": jct - F[c.SERVICE],
+                "queueing": jct - held.seconds,
                 "responsiveness": F[c.MARK] - F[c.ARRIVAL],
                 "service": F[c.SERVICE],
-                "gpu_seconds": F[c.GPUTIME],
+                "held": held.seconds,
+                "gpu_seconds": held.device_seconds,
                 "work_lost": F[c.LOST],
                 "user": np.array(t.users, dtype=object)[I[c.USER]],
                 "queue": np.array(t.queues, dtype=object)[I[c.QUEUE]],

@@ -37,7 +37,7 @@ from gantline.simulator.run import Run
 from gantline.simulator.scaling import scaling_model
 from gantline.simulator.signature import with_options
 from gantline.simulator.spec import RunSpec
-from gantline.simulator.summary import summarise
+from gantline.simulator.summary import summarise, what_jobs_held
 from gantline.workload.generators.registry import generator_names
 from gantline.workload.option_estimates import fill_option_estimates
 from gantline.workload.trace import Trace
@@ -149,18 +149,20 @@ def simulate(
         tables.trim()
         counted_changes = changes_of(simulation)
     let_go()
-    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed) | counted_changes | (counted or {})
+    held = what_jobs_held(simulation)
+    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed, held) | counted_changes
+    summary |= counted or {}
     summary |= _unlike_the_paper(chosen, way, jobs)
     if absent := absent_types(jobs, place):
         summary["absent_types"] = absent
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
-    if money and not engine.grants.fluid.device_seconds:  # ideal shares are of no device in particular
+    if money and (counted or not engine.grants.fluid.device_seconds):  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
     lost, said = (tuple(map(str, each)) for each in (engine.incidents, engine.notices))
-    return Run(summary, tables, state.log, lost, journal, window, tuple(engine.refusals), said)
+    return Run(summary, tables, state.log, lost, journal, window, tuple(engine.refusals), said, held)
 
 
 def _trace(trace: Any, seed: int) -> Trace:

@@ -18,10 +18,12 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.phases import COMPLETED
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
+from gantline.imitations.registry import find_imitation
 from gantline.performance.estimate_chain import Estimates
 from gantline.placement.rules import PlacementRule
-from gantline.simulator.occupancy import device_seconds
+from gantline.simulator.occupancy import Held, busy_by_device, busy_seconds, held_by_job
 from gantline.simulator.percentiles import percentiles
+from gantline.simulator.stretch import end_of, stretch_of
 from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:
@@ -41,8 +43,12 @@ def summarise(
     placement: PlacementRule,
     admission: AdmissionRule,
     seed: int,
+    held: Held | None = None,
 ) -> dict[str, Any]:
-    """Figures over the tracked jobs (all, without a window) that finished; None where there is nothing to say."""
+    """Figures over the tracked jobs (all, without a window) that finished; None where there is nothing to say.
+
+    `held`: what jobs held, where that is known already.
+    """
     state, engine = simulation.state, simulation.engine
     F, I = state.tables.F, state.tables.I
     low, high = simulation.track or (0, F.shape[1])
@@ -52,14 +58,11 @@ def summarise(
     respond = F[c.MARK, rows] - arrival
     respond = _where(~np.isnan(respond), respond)
     finished_all = finish if simulation.track is None else F[c.FINISH][~np.isnan(F[c.FINISH])]
-    end = max(state.now, float(finished_all.max(initial=0.0)))
     middle, (p95, p99) = percentiles(jct, (95, 99)) if len(jct) else (None, (None, None))
-    begin = float(F[c.ARRIVAL][0]) if F.shape[1] else 0.0
     regime = state.regime
+    end = end_of(simulation)
+    held = what_jobs_held(simulation) if held is None else held
     joined = _joined(simulation, end)
-    capacity = cluster.gpus * (end - begin) + _area(joined, begin, end) - _area(simulation.down, begin, end)
-    busy = float(F[c.GPUTIME].sum())
-    held = _held_seconds(simulation)
     settings = {item.name: getattr(policy, item.name) for item in fields(policy)}
     return {
         "policy": policy.name or type(policy).__name__,
@@ -89,11 +92,11 @@ def summarise(
         "p99_jct": _number(p99),
         "max_jct": _number(jct.max()) if len(jct) else None,
         "makespan": _number(finish.max() - arrival.min()) if len(jct) else None,
-        "average_queueing": _number((jct - _where(ended, F[c.SERVICE, rows])).mean()) if len(jct) else None,
+        "average_queueing": _number((jct - _where(ended, held.seconds[rows])).mean()) if len(jct) else None,
         "waited": _waited(simulation, rows),
         "average_responsiveness": _number(respond.mean()) if len(respond) else None,
-        "utilization": _number(held / capacity) if capacity > 0 else None,
-        "gpu_hours": busy / 3600.0,
+        "utilization": _utilization(simulation, cluster, joined, end),
+        "gpu_hours": float(held.device_seconds[rows].sum()) / 3600.0,
         "work_lost": float(F[c.LOST].sum()),
         "preemptions": int(I[c.PREEMPTIONS].sum()),
         "free_stops": state.costs.free,
@@ -129,10 +132,26 @@ def _waited(simulation: Simulation, rows: slice) -> int | None:
     return int((late | (I[c.PREEMPTIONS, rows] > 0)).sum())
 
 
-def _held_seconds(simulation: Simulation) -> float:
-    """Device-seconds held: those of the log, and those that shares of the time were worth."""
-    grants = simulation.engine.grants
-    return device_seconds(simulation.state.log, grants.used_sharing) + grants.fluid.device_seconds
+def what_jobs_held(simulation: Simulation) -> Held:
+    """Seconds and device-seconds of every job: those of the log, and those that shares of the time were worth."""
+    state = simulation.state
+    held = held_by_job(state.log, state.tables.F[c.FINISH], end_of(simulation))
+    for row, seconds in simulation.engine.grants.fluid.held.items():
+        held.device_seconds[row] += seconds
+    return held
+
+
+def _utilization(simulation: Simulation, cluster: Cluster, joined: list[tuple[float, int]], end: float) -> float | None:
+    """Device-seconds in use over those of devices that were there and up; None where there were none, or nobody can say."""
+    log, grants = simulation.state.log, simulation.engine.grants
+    begin, stop = stretch_of(simulation, end)
+    capacity = cluster.gpus * (stop - begin) + _area(joined, begin, stop) - _area(simulation.down, begin, stop)
+    if capacity <= 0.0 or (grants.fluid.device_seconds and simulation.track is not None):  # shares of the time are added up to the end
+        return None
+    alone = find_imitation(simulation.state.regime.name) is None and not grants.used_sharing
+    devices = simulation.state.tables.D.shape[1]
+    busy = busy_seconds(log, begin, stop, end) if alone else float(busy_by_device(log, devices, begin, stop, end).sum())
+    return _number((busy + grants.fluid.device_seconds) / capacity)
 
 
 def _names(cluster: Cluster) -> dict[str, list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.oracles.held_time import assert_accounts_agree
 
 from gantline.core.errors import GantlineError
 from gantline.simulator.simulate import simulate
@@ -41,6 +42,7 @@ def test_every_policy_ends_all_jobs_and_never_holds_more_than_there_is(policy: s
     jobs = [job(k, mode=("static", "gns")[k % 2]) for k in range(6)]
     jobs.append(job(6, gpus=2, model="ResNet-18", batch_size=128, throughput_key="('ResNet-18 (batch size 128)', 2)", work=20000))
     run = simulate(trace(*jobs), "v100:3", policy, regime="shockwave", throughputs=table)
+    assert_accounts_agree(run)
     assert run.summary["completed"] == 7
     edges = sorted((time, held) for row in run.allocations.iter_rows(named=True)
                    for time, held in ((row["start"], row["gpus"]), (row["end"], -row["gpus"])))  # fmt: skip

@@ -79,5 +79,5 @@ class ShockwaveTable(Study):
         return claims
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:
-        columns = {"makespan": "makespan s", "jct_mean": "JCT s", "utilisation": "utilisation"}
+        columns = {"makespan": "makespan s", "jct_mean": "JCT s", "utilization": "utilization"}
         return results.select("policy", *columns).rename(columns)

@@ -63,7 +63,8 @@ class GavelRun:
         state, setup = self.simulation.state, self.setup
         devices = len(setup.devices.taken)
         if setup.policy.ideal:
-            state.now, used = run_ideally(setup, self._ask, self.simulation.until)
+            accounts = self.simulation.engine.grants.fluid
+            state.now, used = run_ideally(setup, self._ask, self.simulation.until, state.log, accounts)
         else:
             self._loop()
             state.now, used = float(self.clock[t.NOW]), float(setup.devices.held.sum())
@@ -78,7 +79,7 @@ class GavelRun:
             "lease_extension_percent": 100.0 * int(count[t.EXTENDED]) / extendable if extendable else None,
             "allocation_calls": self.calls,
             "most_active_jobs": int(count[t.MOST]),
-            "utilization": used / (state.now * devices) if state.now > 0 else None,
+            "credited_utilization": used / (state.now * devices) if state.now > 0 else None,
             "device_seconds": dict(zip(setup.types, map(float, setup.devices.held))),
             "paid_device_seconds": self._paid(),
             "slo_violations": self._late_jobs(),

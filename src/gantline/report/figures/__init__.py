@@ -8,7 +8,7 @@ from gantline.report.figures.fragmentation import fragmentation_over_time
 from gantline.report.figures.gantt import gantt
 from gantline.report.figures.palette import DARK, LIGHT, THEMES, Theme
 from gantline.report.figures.progress import progress_per_user
-from gantline.report.figures.timeline import queue_and_utilisation
+from gantline.report.figures.timeline import queue_and_utilization
 from gantline.report.figures.trace_statistics import duration_cdf, hours_of_day, size_shares
 
 __all__ = [
@@ -27,6 +27,6 @@ __all__ = [
     "jct_cdf",
     "pareto_front",
     "progress_per_user",
-    "queue_and_utilisation",
+    "queue_and_utilization",
     "size_shares",
 ]

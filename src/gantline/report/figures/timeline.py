@@ -1,4 +1,4 @@
-"""The queue and the utilisation over time."""
+"""The queue and the utilization over time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
 from gantline.report.figures.durations import unit_for
 from gantline.report.frames import RunLike, settled, span_of
-from gantline.report.metrics import bin_means, with_utilisation
+from gantline.report.metrics import bin_means, with_utilization
 from gantline.report.names import names_of
 
 SLICES = 400
@@ -18,7 +18,7 @@ MOST_TOGETHER = 4
 """More curves than these in one panel cannot be told apart: each run then has a panel of its own."""
 
 
-def queue_and_utilisation(runs: Sequence[RunLike], slices: int = SLICES) -> Chart:
+def queue_and_utilization(runs: Sequence[RunLike], slices: int = SLICES) -> Chart:
     """Two panels over the same time: waiting jobs, and the busy share of the GPUs that were up.
 
     Time counts from the first arrival of each run. Curves are means over equal slices of the longest run, so that all
@@ -32,17 +32,17 @@ def queue_and_utilisation(runs: Sequence[RunLike], slices: int = SLICES) -> Char
     queues, shares = [], []
     for index, (name, run, (start, end)) in enumerate(zip(names_of(runs), runs, spans)):
         own = max(1, int(np.ceil((end - start) / width))) if width > 0 else 1
-        means = bin_means(with_utilisation(run.series), ["queued", "utilisation"], start, end, own)
+        means = bin_means(with_utilization(run.series), ["queued", "utilization"], start, end, own)
         time = (means["time"].to_numpy() - start) / unit.seconds
         queues.append(Line(brief(name), time, means["queued"].to_numpy(), colour=index, step=True))
-        shares.append(Line(brief(name), time, means["utilisation"].to_numpy(), colour=index, step=True))
+        shares.append(Line(brief(name), time, means["utilization"].to_numpy(), colour=index, step=True))
     if len(runs) > MOST_TOGETHER:
         return _multiples(queues, shares, longest / unit.seconds, unit.name)
     time_axis = Axis("time since the first arrival", unit.name, low=0.0, high=longest / unit.seconds)
     top = Panel(time_axis, Axis("waiting", "jobs", low=0.0), tuple(queues), legend="above" if len(runs) > 1 else "none")
-    below = Panel(time_axis, Axis("utilisation", percent=True, low=0.0, high=1.0), tuple(shares))
+    below = Panel(time_axis, Axis("utilization", percent=True, low=0.0, high=1.0), tuple(shares))
     note = f"Means over {slices} slices of {width / unit_for(width).seconds:.3g} {unit_for(width).name}."
-    return Chart("timeline", "Queue and utilisation over time", (top, below), (note,))
+    return Chart("timeline", "Queue and utilization over time", (top, below), (note,))
 
 
 def _multiples(queues: Sequence[Line], shares: Sequence[Line], end: float, unit: str) -> Chart:
@@ -56,4 +56,4 @@ def _multiples(queues: Sequence[Line], shares: Sequence[Line], end: float, unit:
         axis = Axis(brief(queue.name, 16), "jobs", low=0.0, high=1.05 * most)
         panels.append(Panel(Axis("time since the first arrival", unit, low=0.0, high=end), axis, (busy, queue), height=0.5))
     note = "Line: jobs that wait, all panels to one scale. Grey: busy GPUs, the full height is all of them."
-    return Chart("timeline", "Queue and utilisation over time, run by run", tuple(panels), (note,))
+    return Chart("timeline", "Queue and utilization over time, run by run", tuple(panels), (note,))

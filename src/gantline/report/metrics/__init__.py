@@ -12,7 +12,7 @@ from gantline.report.metrics.sharing import held_over_time, progress_over_time, 
 from gantline.report.metrics.steadiness import Steadiness, steadiness
 from gantline.report.metrics.steps import bin_means, time_mean
 from gantline.report.metrics.types import per_type
-from gantline.report.metrics.utilisation import utilisation, with_utilisation
+from gantline.report.metrics.utilization import utilization, with_utilization
 from gantline.report.metrics.window import WHOLE, Window, tracked_window
 
 __all__ = [
@@ -45,6 +45,6 @@ __all__ = [
     "steadiness",
     "time_mean",
     "tracked_window",
-    "utilisation",
-    "with_utilisation",
+    "utilization",
+    "with_utilization",
 ]

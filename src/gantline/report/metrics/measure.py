@@ -16,7 +16,7 @@ from gantline.report.metrics.fairness import RhoDefinition, finish_time_fairness
 from gantline.report.metrics.fragmentation import fragmentation, fragmentation_series
 from gantline.report.metrics.steadiness import steadiness
 from gantline.report.metrics.steps import time_mean
-from gantline.report.metrics.utilisation import utilisation
+from gantline.report.metrics.utilization import utilization
 from gantline.report.metrics.window import WHOLE, Window, tracked_window
 
 
@@ -44,7 +44,7 @@ def measure(
     jobs = window.select(run.jobs)
     listed = jobs if run.absent.is_empty() else window.select(pl.concat([run.jobs, run.absent], how="diagonal_relaxed"))
     done = completed(jobs)
-    start, end = _stretch(jobs, run)
+    start, end = span_of(run) if window == WHOLE else _stretch(jobs, run)
     _, close = span_of(run)
     held = run.allocations if window == WHOLE else run.allocations.join(jobs.select("job"), on="job", how="semi")
 
@@ -55,7 +55,7 @@ def measure(
         "failed": jobs.filter(pl.col("state") == "failed").height,
         "rejected": jobs.filter(pl.col("state") == "rejected").height,
         "makespan": makespan(listed),
-        "utilisation": utilisation(run.series, start, end),
+        "utilization": _utilization(run, window, start, end),
         "queue_mean": time_mean(run.series, "queued", start, end),
         "queue_max": _most(run.series.filter(pl.col("time").is_between(start, end))["queued"]),
         "gpu_hours": float(jobs["gpu_seconds"].sum()) / 3600.0,
@@ -101,6 +101,12 @@ def _stretch(jobs: pl.DataFrame, run: RunLike) -> tuple[float, float]:
     left = finite(jobs["finish"])
     end = span_of(run)[1] if not unfinished(jobs).is_empty() or left.size == 0 else float(left.max())
     return float(finite(jobs["arrival"]).min()), end
+
+
+def _utilization(run: RunLike, window: Window, start: float, end: float) -> float:
+    """The run's own figure where the window is the run's: it also knows shares of the time, which are of no device in particular."""
+    told = run.summary.get("utilization") if window == tracked_window(run.summary) else None
+    return utilization(run.series, start, end) if told is None else float(told)
 
 
 def _jain_over_users(jobs: pl.DataFrame, close: float) -> float:

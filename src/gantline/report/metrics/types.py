@@ -15,7 +15,7 @@ _SCHEMA: dict[str, Any] = {
     "gpus": pl.Int64,
     "jobs": pl.Int64,
     "gpu_hours": pl.Float64,
-    "utilisation": pl.Float64,
+    "utilization": pl.Float64,
     "queue_mean": pl.Float64,
     "fragmentation": pl.Float64,
 }
@@ -48,7 +48,7 @@ def per_type(run: RunLike) -> pl.DataFrame:
                 "gpus": gpus,
                 "jobs": held["job"].n_unique(),
                 "gpu_hours": float(seconds) / 3600.0,
-                "utilisation": _busy(held) / (gpus * (end - start)),
+                "utilization": _busy(held) / (gpus * (end - start)),
                 "queue_mean": float(queued) / (end - start),
                 "fragmentation": fragmentation(steps, start, end),
             }

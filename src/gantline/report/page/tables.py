@@ -44,7 +44,7 @@ TYPE_COLUMNS = (
     Metric("gpus", "GPUs", "count"),
     Metric("jobs", "Jobs", "count"),
     Metric("gpu_hours", "GPU-hours", "h"),
-    Metric("utilisation", "Utilisation", "share"),
+    Metric("utilization", "Utilization", "share"),
     Metric("queue_mean", "Mean queue", "ratio"),
     Metric("fragmentation", "Fragmentation", "share"),
 )
