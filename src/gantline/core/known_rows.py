@@ -20,20 +20,19 @@ class KnownRows:
 
     def __init__(self) -> None:
         self._jobs: dict[int, dict[str, Any]] = {}
+        self._rows: Ints = np.empty(0, dtype=np.int64)  # those that waited at the last look, and how they were then
         self._F: Floats = np.empty((0, 0))
         self._I: Ints = np.empty((0, 0), dtype=np.int64)
         self.written = 0  # rows that had to be written anew
 
     def look(self, tables: Tables) -> None:
-        """Forget whoever has changed."""
-        count, before = len(tables.ids), self._I.shape[1]
-        both = min(count, before)
-        F, I = tables.F[:, :count].copy(), tables.I[:, :count].copy()
-        if both:
-            same = _equal(F[:, :both], self._F[:, :both]) & (I[:, :both] == self._I[:, :both]).all(axis=0)
-            same &= np.isin(I[c.PHASE, :both], _WAIT)
-            self._jobs = {row: job for row, job in self._jobs.items() if row < both and same[row]}
-        self._F, self._I = F, I
+        """Forget those that have changed."""
+        if len(self._rows):
+            F, I = tables.F[:, self._rows], tables.I[:, self._rows]
+            same = _equal(F, self._F) & (I == self._I).all(axis=0)
+            self._jobs = {row: self._jobs[row] for row in self._rows[same].tolist() if row in self._jobs}
+        self._rows = np.flatnonzero(np.isin(tables.I[c.PHASE, : len(tables.ids)], _WAIT))
+        self._F, self._I = tables.F[:, self._rows], tables.I[:, self._rows]
 
     def encode(self, tables: Tables, row: int, now: float, packed: int) -> dict[str, Any]:
         """As `encode_job` has it."""

@@ -31,13 +31,15 @@ class OptionTable:
     """Options of all jobs as two matrices (see `columns`). New ways are appended; rows from `len` on are room for more, which
     grows by doubling."""
 
-    __slots__ = ("F", "I", "_frozen", "_used")
+    __slots__ = ("F", "I", "_copied", "_copy", "_frozen", "_used")
 
     def __init__(self, F: Floats | None = None, I: Ints | None = None) -> None:
         self.F: Floats = np.zeros((c.OF_COLUMNS, 0)) if F is None else F
         self.I: Ints = np.zeros((c.OI_COLUMNS, 0), dtype=np.int64) if I is None else I
         self._used: int = self.F.shape[1]
         self._frozen: OptionTable | None = None
+        self._copy: tuple[Floats, Ints] | None = None  # what is lent, with room for more
+        self._copied = 0  # options that it has
 
     def __len__(self) -> int:
         return self._used
@@ -72,11 +74,17 @@ class OptionTable:
         return OptionTable(self.F[:, : self._used].copy(), self.I[:, : self._used].copy())
 
     def frozen(self) -> OptionTable:
-        """A copy that cannot be written to, for policies; the same one until the table grows."""
+        """A copy that cannot be written to, for policies; the same one until the table grows, and then only what is new is copied."""
         if self._frozen is None:
-            F, I = self.F[:, : self._used].copy(), self.I[:, : self._used].copy()
-            F.flags.writeable = I.flags.writeable = False
-            self._frozen = OptionTable(F, I)
+            if self._copy is None or self._copy[0].shape != self.F.shape:
+                self._copy, self._copied = (np.empty_like(self.F), np.empty_like(self.I)), 0
+            new = slice(self._copied, self._used)
+            for copy, own in zip(self._copy, (self.F, self.I), strict=True):
+                copy.flags.writeable = True
+                copy[:, new] = own[:, new]
+                copy.flags.writeable = False
+            self._copied = self._used
+            self._frozen = OptionTable(self._copy[0][:, : self._used], self._copy[1][:, : self._used])
             self._frozen._frozen = self._frozen
         return self._frozen
 

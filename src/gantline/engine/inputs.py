@@ -211,9 +211,11 @@ class Inputs:
     def keep_out(self) -> None:
         """Whoever was held or cancelled before he was let in is kept out still."""
         I = self.state.tables.I
-        for row, kept in self.state.withheld.items():
+        for row, kept in list(self.state.withheld.items()):
             if int(I[c.PHASE, row]) not in (Phase.FUTURE, kept):
                 self._put_out(row, kept, next(reason for phase, reason in _PUT_OUT.values() if phase is kept))
+            if kept.terminal and row < self.state.lists.number[ls.NEXT]:
+                del self.state.withheld[row]  # it has arrived: nothing lets it in by itself any more
 
     def _release(self, row: int, phase: Phase) -> bool:
         if self.state.withheld.get(row) is not Phase.HELD:

@@ -19,8 +19,9 @@ from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view,
 if TYPE_CHECKING:
     from gantline.runtime.scheduler import Scheduler
 
-_WATCHED = (c.PHASE, c.REASON, c.EPOCH, c.GPUS, c.HELD)
+_WATCHED = np.array([c.PHASE, c.REASON, c.EPOCH, c.GPUS, c.HELD])
 _INCIDENTS = 20
+_TERMINAL = [int(phase) for phase in Phase if phase.terminal]
 
 
 class Observer:
@@ -28,7 +29,9 @@ class Observer:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
+        self._open: Ints = np.empty(0, dtype=np.int64)  # rows that had not ended when we last looked, and how they were then
         self._seen: Ints = np.empty((len(_WATCHED), 0), dtype=np.int64)
+        self._rows = 0  # how many rows there were
         self._holds: dict[str, tuple[str, ...]] = {}
         self._views = Growing[str, JobView]({job.id: old_view(job) for job in scheduler.book})
         self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
@@ -38,19 +41,24 @@ class Observer:
         """Jobs are in the store; their rows come with the next step."""
         for job in jobs:
             self._views[job.id] = waiting_view(job)
+            row = self.scheduler.loop.engine.inputs.row_of(job.id)
+            if row is not None and row < self._rows and row not in self._open:  # it had ended, and comes back
+                self._open = np.append(self._open, row)
+                self._seen = np.concatenate([self._seen, np.full((len(_WATCHED), 1), -1)], axis=1)
         self.scheduler.publish()
 
     def look(self) -> None:
         """See who has changed, tell the store, and whoever waited for it."""
         t = self.scheduler.loop.state.tables
-        now_seen = t.I[list(_WATCHED), : len(t.ids)]
-        before = self._seen
-        changed = np.ones(len(t.ids), dtype=bool)
-        changed[: before.shape[1]] = (now_seen[:, : before.shape[1]] != before).any(axis=0)
-        self._seen = now_seen.copy()
-        for row in np.flatnonzero(changed).tolist():
-            if t.ids[row]:
-                self._changed(row)
+        now_seen = t.I[np.ix_(_WATCHED, self._open)]
+        changed = self._open[(now_seen != self._seen).any(axis=0)]
+        new = np.array([row for row in range(self._rows, len(t.ids)) if t.ids[row]], dtype=np.int64)
+        self._rows = len(t.ids)
+        rows = np.concatenate([self._open, new])
+        self._open = rows[~np.isin(t.I[c.PHASE, rows], _TERMINAL)]
+        self._seen = t.I[np.ix_(_WATCHED, self._open)]
+        for row in (*changed.tolist(), *new.tolist()):
+            self._changed(row)
         holding = set(self.scheduler.loop.reconciler.live)
         for row in {*self.scheduler.loop.state.running_rows.tolist(), *holding, *self._holding}:
             self._show(row)

@@ -22,6 +22,7 @@ from gantline.runtime.local.files import read_json, started_at, write_json
 from gantline.runtime.local.keeper import KEEPER
 
 _KILLED = "its keeper was killed"
+_KEPT = ("epoch", "resumes", "base", "revision", "want", "saves")  # of an order, when it is over
 
 
 @dataclass
@@ -215,6 +216,8 @@ class Incarnation:
             self.pidfd = -1
         if self.process is not None:
             self.process.poll()
+        if self.over:  # what was ordered is in its folder; what reports need is little
+            self.order = {key: self.order[key] for key in _KEPT if key in self.order}
 
     def _watch(self, pid: int) -> None:
         with contextlib.suppress(OSError, AttributeError):

@@ -48,6 +48,7 @@ class LocalRunner:
         self.machine: Machine = find_machine(self.devices)
         self.groups, self.mps = find_groups(), Mps(self.home)
         self._known: dict[str, Incarnation] = {}  # by job: the newest
+        self._live: dict[str, Incarnation] = {}  # those of them that were not over when we last looked
         self._orders: deque[Order] = deque()
         self._waiting: dict[str, Order] = {}  # starts that may not be carried out yet
         self._heard: deque[Report] = deque()
@@ -108,7 +109,7 @@ class LocalRunner:
 
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
         """Devices that are declared lost: whoever uses them is ended."""
-        for one in list(self._known.values()):
+        for one in list(self._live.values()):
             if one.occupies(devices):
                 one.write_order(want="stop", grace=0.0)
 
@@ -121,7 +122,7 @@ class LocalRunner:
                 one = Incarnation(folder.name, epoch, folder / str(epoch))
                 alive = one.adopt()
                 if place == 0:
-                    self._known[folder.name] = one
+                    self._enter(one)
                 elif alive:  # an older one beside a newer one: its time is over
                     one.write_order(want="stop", grace=0.0)
         return list(self._known.values())
@@ -142,12 +143,20 @@ class LocalRunner:
                 return
             for _ in range(len(self._orders)):
                 self._try(self._carry_out, self._orders.popleft())
-            for one in list(self._known.values()):
-                if not one.over:
-                    self._try(self._look, one)
+            for one in self._alive():
+                self._try(self._look, one)
             for order in list(self._waiting.values()):
                 self._try(self._start, order)
-            let_take_turns(self._known.values())
+            let_take_turns(self._alive())
+
+    def _enter(self, one: Incarnation) -> None:
+        self._known[one.job] = self._live[one.job] = one
+
+    def _alive(self) -> list[Incarnation]:
+        """Those that are not over: a machine that has run a hundred thousand jobs looks at the few that run."""
+        for job in [job for job, one in self._live.items() if one.over]:
+            del self._live[job]
+        return list(self._live.values())
 
     def _try(self, act: Callable[[Any], None], what: Any) -> None:
         """One that goes wrong must not stop the others; orders are repeated until they are answered."""
@@ -158,7 +167,7 @@ class LocalRunner:
 
     def _wait(self) -> None:
         """Until an order comes, a keeper ends, or it is time to look what the keepers have written."""
-        alive = [one for one in self._known.values() if not one.over]
+        alive = self._alive()
         busy = self._waiting or any(one.state.get("phase") != "running" or one.switching or one.saving is not None for one in alive)
         watched = [self._bell, *(one.pidfd for one in alive if one.pidfd >= 0)]
         found, _, _ = select.select(watched, [], [], _BUSY if busy else (_CALM if alive else None))
@@ -198,7 +207,7 @@ class LocalRunner:
             known.write_order(want="stop")
             self._waiting[task.job] = order
             return
-        for one in self._known.values():
+        for one in self._alive():
             if one.row not in order.mates and one.occupies(order.devices):
                 self._waiting[task.job] = order
                 return
@@ -207,7 +216,7 @@ class LocalRunner:
         one = Incarnation(task.job, order.epoch, folder, order.row, order.devices)
         one.resumed = order.done if task.launch.resumes else (0.0 if math.isnan(task.saved) else task.saved)
         one.order = self.writer.order(order, task, one)
-        self._known[task.job] = one
+        self._enter(one)
         try:
             one.begin()
         except OSError as error:  # a full disk, no process to be had
