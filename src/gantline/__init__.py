@@ -17,7 +17,7 @@ _EXPORTS = {
     "compare": "gantline.experiment.python",
     "sweep": "gantline.experiment.python",
     "Run": "gantline.simulator.run",
-    "RunSpec": "gantline.simulator.spec",
+    "RunSpec": "gantline.assembly.spec",
     "Trace": "gantline.workload.trace",
     "Cluster": "gantline.core.cluster",
     "Node": "gantline.core.cluster",

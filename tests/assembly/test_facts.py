@@ -11,6 +11,7 @@ import pytest
 from tests.policies.elasticflow.workloads import some_jobs
 
 from gantline import Policy, simulate
+from gantline.assembly.submissions import submissions
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.costs import Costs
@@ -22,7 +23,6 @@ from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_sna
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.policies.registry import make_policy
 from gantline.runtime.setup import Setup, make_loop
-from gantline.simulator.submissions import submissions
 from gantline.workload.trace import Trace
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import parse_cluster
@@ -18,7 +19,6 @@ from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.placement.rules import find_placement
-from gantline.simulator.load import load_tables
 from gantline.workload.trace import Trace
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from tests.engine.assigning import Breathers, Pairs, Rota, Wanderers
 
 from gantline import Trace
+from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.inputs import Input
@@ -24,7 +25,6 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.placement.rules import find_placement
 from gantline.policies.registry import make_policy
-from gantline.simulator.load import load_tables
 
 POLICIES = ("fifo", "srtf", "las", "srsf", "smallest", "tiresias", "fair-share", "pairs", "wanderers")
 USUAL = frozenset({Can.SHARE, Can.BATCH})

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.engine.states import commit, engine_of
 
+from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.costs import Costs
 from gantline.core.plan import Assignment, Mode, Part, Plan
@@ -21,7 +22,6 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.placement.rules import find_placement
-from gantline.simulator.load import load_tables
 from gantline.workload.trace import Trace
 
 COSTS = Costs(start=1.0, resume=2.0, resize=4.0, move=8.0)

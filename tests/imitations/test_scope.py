@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.imitations.small_worlds import make_worlds
 
+from gantline.assembly.spec import OPTIONS
 from gantline.core.errors import GantlineError, RefusedError
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Plan
@@ -22,7 +23,6 @@ from gantline.policies.gavel.policy import GavelPolicy
 from gantline.policies.pollux.policy import Pollux
 from gantline.policies.registry import find_policy, make_policy, policy_names
 from gantline.simulator.run import Run
-from gantline.simulator.spec import OPTIONS
 
 WORLDS = registry.imitated_regimes()
 #: words of parameters; numbers and flags are changed as their type allows

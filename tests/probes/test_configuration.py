@@ -10,6 +10,7 @@ import pytest
 from tests.engine.states import state_of
 from tests.probes.scenario import FOREVER, job, spans
 
+from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.options import Option, OptionTable
@@ -18,7 +19,6 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.engine.engine import Engine
 from gantline.performance.model import Gang, PerformanceModel
-from gantline.simulator.load import load_tables
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
 

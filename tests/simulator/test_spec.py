@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from gantline.assembly.finders import FINDERS
+from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.cli.run_options import RunOptions, SingleRunOptions
 from gantline.core.arrays import Floats
 from gantline.core.costs import Costs
@@ -21,9 +23,7 @@ from gantline.experiment.experiment import RUN_FIELDS
 from gantline.experiment.setting import MANY, Setting
 from gantline.experiment.source import TraceSource
 from gantline.placement.rules import find_placement
-from gantline.simulator.finders import FINDERS
 from gantline.simulator.simulate import simulate
-from gantline.simulator.spec import OPTIONS, RunSpec
 
 JOBS = [{"job": "a", "arrival": 0, "gpus": 1, "duration": 100}, {"job": "b", "arrival": 0, "gpus": 2, "duration": 50}]
 

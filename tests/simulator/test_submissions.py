@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gantline.assembly.spec import RunSpec
+from gantline.assembly.submissions import submissions
 from gantline.core.cluster_spec import parse_cluster
 from gantline.policies.registry import make_policy
 from gantline.simulator.replay import RunRecord, read_record, record_lines, replay
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.simulator.spec import RunSpec
-from gantline.simulator.submissions import submissions
 from gantline.workload.trace import Trace
 
 CLUSTER = "a:3x4/16c,b:2x2/8c"

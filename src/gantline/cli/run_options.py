@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from gantline.assembly.spec import OPTIONS, RunOption, RunSpec
 from gantline.cli.arguments import settings_of
 from gantline.cli.trace_options import TraceOptions
 from gantline.core.errors import UsageError
-from gantline.simulator.spec import OPTIONS, RunOption, RunSpec
 
 if TYPE_CHECKING:
     from gantline.experiment.setting import Setting

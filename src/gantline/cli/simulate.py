@@ -57,11 +57,11 @@ def simulate(
     options = options or SingleRunOptions()
     spec = options.spec()
     import_later("polars")  # a generated trace and a summary do without
+    from gantline.assembly.finders import find, with_found
     from gantline.cli import outputs, simulate_words
     from gantline.cli.progress import simulated_jobs
     from gantline.files.clusters import read_cluster
     from gantline.files.policies import load_policy
-    from gantline.simulator.finders import find, with_found
     from gantline.simulator.simulate import simulate as run_simulation
 
     for path, name in ((jobs_out, "--jobs-out"), (allocations_out, "--allocations-out")):

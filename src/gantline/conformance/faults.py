@@ -11,20 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from gantline.assembly.guard import guard_of
+from gantline.assembly.rules import RunRules
 from gantline.conformance.scenarios import some_jobs
 from gantline.core import columns as c
+from gantline.core.facts import Facts
 from gantline.core.node_events import NodeEvent
 from gantline.core.policy import Policy
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
-from gantline.engine.engine import Engine
-from gantline.engine.regime import Regime
-from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
-from gantline.placement.rules import find_placement
-from gantline.simulator.load import load_tables
 from gantline.workload.trace import Trace
 
 _FAULTS = Faults(delay=(0.0, 4.0), loss=0.1, doubled=0.1, start=(1.0, 20.0), stop=(0.0, 10.0), checkpoint=60.0)
@@ -44,11 +40,12 @@ class Ending:
 
 def tell_faulty_story(policy: Policy, seed: int, performance: Any = None, budget: float | None = None) -> Ending:
     """Eight jobs on four nodes in a bad world."""
-    tables = load_tables(Trace.from_records(some_jobs(f"faults {seed}")), read_cluster("4x4"))
+    rules = RunRules(facts=Facts(latency=3.0), seed=seed, budget=budget)
+    tables = rules.load(Trace.from_records(some_jobs(f"faults {seed}")), read_cluster("4x4"))
     tables.performance = performance
-    state = State(tables, Regime(), find_placement("first-free"), seed=seed)
-    engine = Engine(state, policy, guard=guard_of(policy, budget))
+    guard = rules.guard(policy)
+    engine = rules.engine(rules.state(tables), rules.policy(policy, guard), guard)
     executor = FaultyExecutor(tables.F[c.WORK].copy(), _FAULTS, seed)
-    Acknowledged(engine, latency=3.0, node_events=_BREAKDOWNS, until=_LONG, executor=executor).run()
+    Acknowledged(engine, latency=rules.facts.latency, node_events=_BREAKDOWNS, until=_LONG, executor=executor).run()
     left = np.flatnonzero(np.isnan(tables.F[c.FINISH]))
     return Ending(tuple(str(incident) for incident in engine.incidents), tuple(tables.ids[row] for row in left))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gantline.admission.rules import AdmissionRule
-from gantline.assembly.policy import settled
 from gantline.core import columns as c
 from gantline.core.inputs import Input
 from gantline.core.plan import Plan
@@ -32,7 +31,6 @@ from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
-from gantline.policies.registry import make_policy
 
 if TYPE_CHECKING:
     from gantline.performance.goodput.measured import Profiles
@@ -61,8 +59,6 @@ class Simulation:
         self._seen = 0.0  # the last instant up to which everything was observed
         self.agenda = Agenda(self.engine, self.step_all, late=self.latency > 0.0)
         self._quota = self.engine.inputs.by_quota = self.admission.has_quota
-        if self.engine.find_policy is None:
-            self.engine.find_policy = lambda use: settled(make_policy(use.policy, dict(use.settings)), self.state.regime)
         self._measure()
 
     def _measure(self) -> None:

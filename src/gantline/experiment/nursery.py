@@ -26,8 +26,8 @@ NEEDED = (
     "gantline.experiment.worker", "gantline.experiment.records", "gantline.simulator.simulate", "gantline.files.policies",
     "gantline.report.doubts", "gantline.report.frames", "gantline.report.metrics", "gantline.report.rundir",
     "gantline.workload.generators.arrivals", "gantline.workload.cells", "gantline.workload.faults", "gantline.workload.read",
-    "gantline.workload.rename", "gantline.drivers.linear_loop", "gantline.drivers.python_keys.choose", "gantline.simulator.goodput",
-    "gantline.simulator.throughputs", "gantline.performance.parameter_servers", "gantline.performance.scaling", "numpy.ma",
+    "gantline.workload.rename", "gantline.drivers.linear_loop", "gantline.drivers.python_keys.choose", "gantline.assembly.goodput",
+    "gantline.assembly.throughputs", "gantline.performance.parameter_servers", "gantline.performance.scaling", "numpy.ma",
     "llvmlite.binding",
 )  # fmt: skip
 """What every run of a worker imports, or many do, with all that comes along."""

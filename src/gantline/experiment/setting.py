@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.fields import mapping, plain_values, text
 from gantline.experiment.digest import file_digest, value_digest
 from gantline.experiment.source import TraceSource
-from gantline.simulator.spec import OPTIONS, RunSpec
 
 if TYPE_CHECKING:
     from gantline.core.policy import Policy
@@ -112,8 +112,8 @@ class Setting(RunSpec):
 
     def check(self, names: Iterable[str] | None = None) -> None:
         """Refuse now what could not be run later: unknown names, wrong parameters, a cluster that cannot be read."""
+        from gantline.assembly.finders import FINDERS, find
         from gantline.files.clusters import read_cluster
-        from gantline.simulator.finders import FINDERS, find
 
         wanted = ("policy", "cluster", *FINDERS) if names is None else tuple(names)
         if "policy" in wanted:
@@ -157,8 +157,8 @@ def run_setting(setting: Setting) -> Run:
 @lru_cache(maxsize=8)
 def _table(name: str, path: str, digest: str, cluster: str) -> Any:
     """What a file of this content holds."""
+    from gantline.assembly.finders import FINDERS
     from gantline.files.clusters import read_cluster
-    from gantline.simulator.finders import FINDERS
 
     return FINDERS[name](path, read_cluster(cluster))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
 from gantline.core.errors import GantlineError
 from gantline.core.inputs import JobWish, SetJob, Wish
@@ -14,7 +15,6 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
-from gantline.placement.rules import find_placement
 from gantline.simulator.outcome import carry_out_on
 from gantline.simulator.rollout import private_tables, state_on
 
@@ -36,15 +36,16 @@ class Changed:
 
     def __init__(self, snapshot: Snapshot, policy: Policy, place: int, placement: str) -> None:
         self.instant, self.tables = private_tables(snapshot)
-        self.policy, self.placement, self.place = policy, placement, place
+        self.rules = RunRules.at(self.instant, placement)
+        self.policy, self.placement, self.place = self.rules.policy(policy), placement, place
         self.row, self.job = int(self.instant.jobs.rows[place]), self.instant.jobs.ids[place]
 
     def starts(self, change: Callable[[Engine], object]) -> bool:
         """Whether the next decision starts the job after that change."""
         instant, tables = self.instant, self.tables.copy()
-        state = state_on(tables, instant, find_placement(self.placement), instant.facts)
+        state = state_on(tables, instant, self.rules)
         try:
-            change(Engine(state, self.policy))
+            change(self.rules.engine(state, self.policy))
             altered = state.snapshot()
             return carry_out_on(altered, self.policy.decide(altered), self.placement)[self.place].act in RUNS
         except GantlineError:

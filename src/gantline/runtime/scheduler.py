@@ -24,7 +24,7 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.drivers.journal import Journal
 from gantline.drivers.live import Letter, Live
-from gantline.engine.regime import find_regime
+from gantline.files.policies import load_policy
 from gantline.runtime.after_step import Observer
 from gantline.runtime.answers import Answer, settle, wait
 from gantline.runtime.book import Book
@@ -38,7 +38,7 @@ from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
 from gantline.runtime.recovering import meet_machine, recover
 from gantline.runtime.requests import Requests
-from gantline.runtime.setup import Setup, checkpoint_of, find_policy
+from gantline.runtime.setup import Setup, checkpoint_of
 from gantline.runtime.view import View
 from gantline.runtime.warm import rehearse
 
@@ -167,9 +167,8 @@ class Scheduler:
 
     def rehearse(self, policy: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
         """Let a policy (default: the one in force) serve made-up jobs, so that nobody waits for compilers later."""
-        way = find_regime(self.setup.regime)
-        name, told = (self.setup.policy, self.setup.settings) if policy is None else (policy, settings or {})
-        rehearse(find_policy(Use(0.0, name, dict(told)), way), self.runner.cluster, way, self.setup.placement)
+        name, given = (self.setup.policy, self.setup.settings) if policy is None else (policy, settings or {})
+        rehearse(load_policy(name, dict(given)), self.runner.cluster, self.setup.rules(self.runner.cluster))
 
     def _use_letter(self, value: Use, future: Future[None]) -> Letter:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:

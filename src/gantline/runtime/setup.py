@@ -13,19 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from gantline.admission.rules import find_admission
-from gantline.assembly.policy import settled
+from gantline.assembly.rules import RunRules
+from gantline.assembly.spec import RunSpec
 from gantline.core import columns as c
 from gantline.core import memory as memories
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import Use
 from gantline.core.insiders import tables_behind
 from gantline.core.known_rows import KnownRows
 from gantline.core.phases import Phase
-from gantline.core.policy import Policy
 from gantline.core.queues import Queue
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
@@ -38,12 +35,10 @@ from gantline.engine.gang import set_due
 from gantline.engine.lost_turns import Incident
 from gantline.engine.plan_check import check_plan
 from gantline.engine.reality import LiveGang as Incarnation
-from gantline.engine.regime import Regime, find_regime
 from gantline.engine.state import State
 from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
 from gantline.performance.profiled_model import ProfiledModel
-from gantline.placement.rules import find_placement
 
 VERSION = 1
 
@@ -61,11 +56,22 @@ class Setup:
     admission: str = "accept-all"
     costs: str = ""
     min_run: float = 0.0
+    prices: str = ""
     seed: int = 0
     patience: float = 30.0  # seconds before an order is repeated
     absent: tuple[str, ...] = ()  # nodes that the machine had in an earlier life, and has no more
     queues: tuple[Mapping[str, Any], ...] = ()  # name, weight, quota, borrow, parent
     profiles: str = ""  # a file with a bundle of profiles: what starts cost, and how fast jobs are that share devices
+
+    def spec(self) -> RunSpec:
+        """The options of a run that it has: the same that a simulation would take."""
+        names = ("placement", "admission", "regime", "costs", "min_run", "prices", "seed")
+        return RunSpec(round=self.round or None, **{name: getattr(self, name) for name in names})
+
+    def rules(self, cluster: Cluster) -> RunRules:
+        """What these options mean on this cluster."""
+        found = RunRules.of(self.spec(), cluster)
+        return replace(found, regime=replace(found.regime, quantum=self.quantum))
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "settings": memories.plain(dict(self.settings)), "queues": [dict(one) for one in self.queues]}
@@ -81,16 +87,9 @@ class Setup:
         return Setup(**told)
 
 
-def find_policy(use: Use, regime: Regime) -> Policy:
-    """The policy that an input asks for."""
-    return settled(load_policy(use.policy, use.settings), regime)
-
-
 def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, executor: Executor | None, clock: Clock) -> Live:
     """A loop with an empty machine, or as a checkpoint says."""
-    way = find_regime(setup.regime).with_round(setup.round or None)
-    if not math.isclose(setup.quantum, way.quantum):
-        way = type(way)(**{**asdict(way), "quantum": setup.quantum})
+    rules = setup.rules(cluster)
     if saved is None:
         tables, now, instant = Tables.empty(cluster), 0.0, None
         tables.queue_tree = {str(one["name"]): Queue(**one) for one in setup.queues}
@@ -100,14 +99,13 @@ def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, e
         _remember(tables, saved)
     if setup.profiles:
         tables.performance = ProfiledModel(read_bundle(setup.profiles))
-    state = State(tables, way, find_placement(setup.placement), Costs.parse(setup.costs), setup.min_run, setup.seed, now)
+    state = rules.state(tables, now)
     if saved is not None and instant is not None:
         _restore(state, saved, instant)
-    engine = Engine(state, find_policy(Use(now, setup.policy, setup.settings), way))
-    engine.find_policy = lambda use: find_policy(use, way)
+    engine = rules.engine(state, rules.policy(load_policy(setup.policy, setup.settings)))
     if state.memory is not None:
         _forget_unreadable(engine)
-    loop = Live(engine, find_admission(setup.admission), executor=executor, clock=clock)
+    loop = Live(engine, rules.admission, executor=executor, clock=clock)
     loop.reconciler.orders.patience = setup.patience
     if saved is not None:
         _restore_loop(loop, saved)

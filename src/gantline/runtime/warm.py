@@ -6,26 +6,23 @@ whoever wants the policy, than in the scheduler's, where everybody would wait.
 
 from __future__ import annotations
 
+from gantline.assembly.rules import RunRules
 from gantline.core.cluster import Cluster
 from gantline.core.inputs import Submit
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.drivers.acknowledged import Acknowledged
-from gantline.engine.engine import Engine
-from gantline.engine.regime import Regime
-from gantline.engine.state import State
-from gantline.placement.rules import find_placement
 
 _WORK = 60.0  # seconds
 _END = 3600.0
+RULES = RunRules()
 
 
-def rehearse(policy: Policy, cluster: Cluster, regime: Regime, placement: str = "first-free") -> list[str]:
-    """Serve three jobs; what went wrong comes back, in words."""
+def rehearse(policy: Policy, cluster: Cluster, rules: RunRules = RULES) -> list[str]:
+    """Serve three jobs under the rules of the run; what went wrong comes back, in words."""
     most = max((node.gpus for node in cluster.nodes), default=1)
     sizes = [min(size, most) for size in (2, 1, 3)] if most else []
-    state = State(Tables.empty(cluster), regime, find_placement(placement))
-    engine = Engine(state, policy)
+    engine = rules.engine(rules.state(Tables.empty(cluster)), rules.policy(policy))
     jobs = [Submit(float(k), {"id": str(k), "gpus": size, "estimate": _WORK}, work=_WORK) for k, size in enumerate(sizes)]
     Acknowledged(engine, until=_END, node_events=tuple(jobs)).run()
     return [str(one) for one in engine.incidents]

@@ -19,8 +19,11 @@ import numpy as np
 import polars as pl
 
 from gantline._machine_code import let_go
-from gantline.assembly.guard import Guard, guard_of
-from gantline.assembly.policy import settled
+from gantline.assembly.guard import asked
+from gantline.assembly.provided import provided_needs
+from gantline.assembly.rules import RunRules
+from gantline.assembly.scaling import scaling_model
+from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
@@ -34,20 +37,14 @@ from gantline.engine import log as g
 from gantline.engine import settings as s
 from gantline.engine.dense import records as r
 from gantline.engine.dense.records import Records
-from gantline.engine.engine import Engine
 from gantline.engine.log import Log
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation
 from gantline.simulator.changes import changes_of
-from gantline.simulator.finders import find
-from gantline.simulator.load import load_tables
 from gantline.simulator.occupancy import Held
-from gantline.simulator.provided import provided_needs
 from gantline.simulator.run import Run
-from gantline.simulator.scaling import scaling_model
-from gantline.simulator.spec import OPTIONS, RunSpec
 from gantline.simulator.spool import ColumnFiles, SpooledLog
 from gantline.simulator.summary import summarise, what_jobs_held
 from gantline.workload.blocks import TraceBlocks
@@ -115,13 +112,12 @@ def _checked(spec: RunSpec) -> RunSpec:
 
 def _states(blocks: TraceBlocks, place: Cluster, spec: RunSpec) -> Iterator[State]:
     """The blocks as tables of their own, none of whose jobs has arrived."""
-    rule, way, price = (find(spec, name, place) for name in ("placement", "regime", "costs"))
-    way = way.with_round(spec.round)
+    rules = RunRules.of(spec, place)
     for trace in blocks:
-        tables = load_tables(trace, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
+        tables = rules.load(trace, place)
         tables.performance = scaling_model(trace, place)
         del tables.lent  # nobody is asked, and tables would stay as long as the functions that lend them
-        yield State(tables, way, rule, price, spec.min_run, spec.seed)
+        yield rules.state(tables)
 
 
 def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kept: _Kept, on_progress: Any) -> tuple[Simulation, Policy]:
@@ -146,12 +142,12 @@ def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _
     """The window of this run, and the policy as the run has it; `state` is that of the first block."""
     if find_imitation(state.regime.name) is not None:
         raise RefusedError(f"regime '{state.regime.name}' has a loop of its own", where="--block", fix="run without --block")
-    guard: Guard[Any] | None = guard_of(policy, spec.budget)
-    policy = settled(policy, state.regime, guard)
+    rules = RunRules.of(spec, place)
+    guard = rules.guard(policy)
+    policy = rules.policy(policy, guard)
     name = policy.name or type(policy).__name__
-    guess = find(spec, "estimates", place)
-    guess.provide(name, frozenset(policy.needs), provided_needs(state.tables))
-    simulation = Simulation(Engine(state, policy), find(spec, "admission", place), guess, on_progress=on_progress)
+    rules.estimates.provide(name, asked(policy, guard, lambda: frozenset(policy.needs)), provided_needs(state.tables))
+    simulation = Simulation(rules.engine(state, policy, guard), rules.admission, rules.estimates, on_progress=on_progress)
     key = simulation.declared_key()
     if key is None or key.promises:
         fix = "use fifo, sjf, srtf, las or tiresias, or run without --block"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from gantline.assembly.guard import Guard, asked, guard_of
+from gantline.assembly.rules import RunRules
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.drivers.python_keys.read import read_key
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
-from gantline.placement.rules import find_placement
-from gantline.simulator.load import load_tables
 from gantline.workload.generators import generate
 
 
@@ -37,5 +36,5 @@ def key_form(policy: Policy) -> str:
 
 def usual_state() -> State:
     """A handful of jobs that have not arrived, on machines of one kind."""
-    tables = load_tables(generate("philly", seed=0, jobs=8, load=1.0, gpus=64), read_cluster("8x8"))
-    return State(tables, Regime(round=60.0), find_placement("first-free"))
+    rules = RunRules(Regime(round=60.0))
+    return rules.state(rules.load(generate("philly", seed=0, jobs=8, load=1.0, gpus=64), read_cluster("8x8")))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
@@ -16,9 +17,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.engine import Engine
 from gantline.engine.plan_check import check_plan
-from gantline.engine.regime import Regime
-from gantline.engine.state import State
-from gantline.placement.rules import PlacementRule, find_placement
+from gantline.placement.rules import PlacementRule
 
 
 @dataclass(frozen=True)
@@ -38,17 +37,13 @@ def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | str = "
 
 def carry_out_on(copy: Snapshot, plan: Plan, placement: PlacementRule | str = "first-free") -> list[JobOutcome]:
     """Commit the plan on a snapshot that was decoded for this and that nobody looks at afterwards."""
-    rule = find_placement(placement) if isinstance(placement, str) else placement
-    tables = tables_behind(copy)
-    facts, way = copy.facts, Regime(round=copy.round)
-    state = State(
-        tables, way, rule, facts.costs, facts.min_run, copy.seed, copy.now, copy.decision, latency=facts.latency, prices=facts.prices
-    )
+    tables, rules = tables_behind(copy), RunRules.at(copy, placement)
+    state = rules.state(tables, copy.now, copy.decision)
     rows = copy.jobs.rows
     state.activate(rows)
     tables.I[c.REASON, rows] = int(Reason.NONE)
     state.rebuild()
-    engine = Engine(state, Policy())
+    engine = rules.engine(state, Policy())
     check_plan(copy, plan)
     before = [copy.jobs.devices(place) for place in range(len(rows))]
     ran = copy.jobs.running.copy()

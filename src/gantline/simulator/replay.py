@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core import memory as memories
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_json import decode_cluster, encode_cluster
@@ -29,7 +30,6 @@ from gantline.drivers.replay_check import Check, PartedError, PlanDifference, Re
 from gantline.drivers.scripted import Scripted
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.simulator.spec import OPTIONS, RunSpec
 from gantline.workload.trace import Trace
 
 VERSION = 2

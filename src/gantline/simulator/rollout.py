@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.assembly.guard import guard_of
+from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
-from gantline.core.facts import Facts
 from gantline.core.inputs import Input
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
@@ -29,12 +28,10 @@ from gantline.core.tables import Tables
 from gantline.drivers.declared import run_from_here
 from gantline.drivers.virtual import Simulation
 from gantline.engine import lists as ls
-from gantline.engine.engine import Engine
 from gantline.engine.gang import set_due
 from gantline.engine.log import L_ROW, L_START
-from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.placement.rules import PlacementRule, find_placement
+from gantline.placement.rules import PlacementRule
 
 _LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
 
@@ -74,8 +71,9 @@ class Rollouts:
         self, snapshot: Snapshot, policy: Policy, *, placement: PlacementRule | str = "first-free", costs: Costs | None = None
     ) -> None:
         self.instant, self.tables = private_tables(snapshot)
-        self.policy, self.facts = policy, self.instant.facts if costs is None else replace(self.instant.facts, costs=costs)
-        self.rule = find_placement(placement) if isinstance(placement, str) else placement
+        self.rules = RunRules.at(self.instant, placement, costs)
+        self.guard = self.rules.guard(policy)
+        self.policy = self.rules.policy(policy, self.guard)
         rows, F, I = self.instant.jobs.rows, self.tables.F, self.tables.I
         F[c.WORK, rows] = F[c.ESTIMATE, rows]
         _settle_flights(I, rows)
@@ -85,7 +83,7 @@ class Rollouts:
     def roll(self, work: Floats | None = None, horizon: float = math.inf, inputs: Iterable[Input] = ()) -> Rolled:
         """What becomes of the jobs if their work is that."""
         instant, tables, rows = self.instant, self.tables.copy(), self.instant.jobs.rows
-        now, state = instant.now, state_on(tables, instant, self.rule, self.facts)
+        now, state = instant.now, state_on(tables, instant, self.rules)
         state.decision = instant.decision - 1
         F = tables.F
         if work is not None:
@@ -94,9 +92,9 @@ class Rollouts:
         for row in rows[self.held].tolist():
             set_due(F, row)
         state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(tables.ids)
-        engine = Engine(state, self.policy, guard=guard_of(self.policy, None))
+        engine = self.rules.engine(state, self.policy, self.guard)
         events = tuple(sorted(inputs, key=lambda value: value.time))
-        run = _FromHere(engine, until=now + horizon, node_events=events, latency=self.facts.latency)
+        run = _FromHere(engine, until=now + horizon, node_events=events, latency=self.rules.facts.latency)
         run.watched = rows if run.node_events else None
         run.agenda.answered()  # appointments count from here
         run.agenda.touch()
@@ -134,13 +132,9 @@ class _FromHere(Simulation):
         return self.watched is not None and not np.isnan(self.state.tables.F[c.FINISH, self.watched]).any()
 
 
-def state_on(tables: Tables, instant: Snapshot, rule: PlacementRule, facts: Facts) -> State:
+def state_on(tables: Tables, instant: Snapshot, rules: RunRules) -> State:
     """The engine's state at that instant, over these tables."""
-    regime, rows = Regime(round=instant.round), instant.jobs.rows
-    state = State(
-        tables, regime, rule, facts.costs, facts.min_run, instant.seed, instant.now, instant.decision, latency=facts.latency,
-        prices=facts.prices,
-    )  # fmt: skip
+    state, rows = rules.state(tables, instant.now, instant.decision), instant.jobs.rows
     state.memory, state.learned = instant.memory, instant.learned
     state.activate(rows)
     state.reserve(instant.reservations, rows)

@@ -8,45 +8,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gantline._machine_code import let_go
-from gantline.admission.rules import AdmissionRule
-from gantline.assembly.guard import Guard, asked, guard_of
-from gantline.assembly.policy import settled
+from gantline.assembly.finders import find, options_set
+from gantline.assembly.from_trace import assemble
+from gantline.assembly.load import absent_types
+from gantline.assembly.reservations import reservations
+from gantline.assembly.rules import RunRules
+from gantline.assembly.spec import RunSpec
 from gantline.core.cluster import Cluster
-from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.choice import make_driver
-from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime
-from gantline.engine.state import State
 from gantline.files.clusters import read_cluster
 from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation, find_scope
-from gantline.performance.estimate_chain import Estimates
-from gantline.placement.rules import PlacementRule
 from gantline.simulator.bill import bill
 from gantline.simulator.changes import changes_of
-from gantline.simulator.finders import find, options_set
-from gantline.simulator.load import absent_types, load_tables
-from gantline.simulator.provided import provided_needs
-from gantline.simulator.reservations import only_reserved, reservations
 from gantline.simulator.run import Run
-from gantline.simulator.scaling import scaling_model
 from gantline.simulator.signature import with_options
-from gantline.simulator.spec import RunSpec
 from gantline.simulator.summary import summarise, what_jobs_held
 from gantline.workload.generators.registry import generator_names
-from gantline.workload.option_estimates import fill_option_estimates
 from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:  # what only some runs need is imported where it is needed: a small run takes less time than its imports
     from gantline.drivers.journal import Journal
     from gantline.imitations.scope import Scope
-    from gantline.performance.goodput.measured import Profiles
-    from gantline.performance.throughput_table import ThroughputTable
 
 
 @with_options
@@ -85,58 +74,28 @@ def simulate(
     jobs = _trace(trace, spec.seed)
     place = read_cluster(cluster)
     chosen = policy_of(policy, settings)
-    rule: PlacementRule = find(spec, "placement", place)
-    gate: AdmissionRule = find(spec, "admission", place)
-    way: Regime = find(spec, "regime", place).with_round(spec.round)
-    money: dict[str, float] = find(spec, "prices", place)
-    guess: Estimates = find(spec, "estimates", place)
-    price: Costs = find(spec, "costs", place)
-    speeds: ThroughputTable | None = find(spec, "throughputs", place)
+    rules = RunRules.of(spec, place)
+    way = rules.regime
     wishes = tuple(inputs)
     changes = tuple(sorted((*find(spec, "node_events", place), *wishes), key=lambda event: event.time))
     if (scope := find_scope(way.name)) is not None:
         beside = {"--record": record is not False, "--verify-skips": step_all, "inputs": bool(wishes)}
         scope.check(way.name, chosen, options_set(spec, place) | {name: name for name, is_set in beside.items() if is_set})
-    guard: Guard[Any] | None = guard_of(chosen, spec.budget)
-    chosen = settled(chosen, way, guard)
-    profiles: Profiles | None = find(spec, "profiles", place)
-    if profiles is not None and not way.profiles:
-        from gantline.simulator.goodput import check_alone, use_profiles
-
-        check_alone(performance=performance, throughputs=speeds, scaling=_noise(spec.scaling))
-        jobs, performance = use_profiles(jobs, place, profiles, chosen, way.round)
-    if find_imitation(way.name) is None and chosen.keeps_reservations:
-        jobs = only_reserved(jobs, place)
-    tables = load_tables(jobs, place, skew_limit=rule.skew_limit, checkpoint=price.checkpoint, sizes_bind=way.sizes_bind)
+        _check_model(scope, way.name, performance)
+    run = assemble(jobs, place, chosen, spec, rules, performance, imitated=find_imitation(way.name) is not None)
+    jobs, chosen, tables, engine, state = run.jobs, run.policy, run.tables, run.engine, run.engine.state
     if scope is not None:
         scope.check_jobs(way.name, tables)
-        _check_model(scope, way.name, performance)
-    tables.performance = performance if performance is not None else scaling_model(jobs, place)
-    if speeds is not None:
-        from gantline.simulator.throughputs import use_throughputs
-
-        tables.performance = use_throughputs(tables, jobs, speeds, across=spec.across_nodes)
-    if (noise := _noise(spec.scaling)) is not None:
-        from gantline.performance.learned_curves import LearnedCurves
-        from gantline.performance.parameter_servers import ServerModel
-
-        if speeds is not None or isinstance(tables.performance, ServerModel):
-            fix = "leave it out: throughputs and parameter servers have ways of their own"
-            raise RefusedError("speeds cannot be learned in this run", where="--scaling", fix=fix)
-        tables.performance = LearnedCurves(tables.performance, noise)
-    guess.provide(chosen.name or type(chosen).__name__, asked(chosen, guard, lambda: frozenset(chosen.needs)), provided_needs(tables))
-    guess.fill(tables, spec.seed)
-    fill_option_estimates(tables, jobs, guess, spec.seed)
-    state = State(tables, way, rule, price, spec.min_run, spec.seed, latency=spec.latency, prices=money)
     journal = _journal(record)
-    engine = asked(chosen, guard, lambda: Engine(state, chosen))
-    engine.guard, engine.turns.tell = guard, on_lost
+    engine.turns.tell = on_lost
     window = _window(spec.track, tables.count, way)
     keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
     if keep != NO_CHECKPOINTS and not way.checkpoints:
         raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix="leave that out, or use --regime gavel")
-    simulation = make_driver(spec.executor, engine, gate, guess, spec.until, window, changes, step_all, spec.latency, on_progress, keep)
-    simulation.profiles = profiles
+    simulation = make_driver(
+        spec.executor, engine, rules.admission, rules.estimates, spec.until, window, changes, step_all, spec.latency, on_progress, keep
+    )
+    simulation.profiles = run.profiles
     if journal is not None:
         journal.listen(simulation)
     counted: dict[str, Any] | None = None
@@ -150,13 +109,14 @@ def simulate(
         counted_changes = changes_of(simulation)
     let_go()
     held = what_jobs_held(simulation)
-    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rule, gate, spec.seed, held) | counted_changes
-    summary |= counted or {}
+    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rules.placement, rules.admission, spec.seed, held)
+    summary |= counted_changes | (counted or {})
     summary |= _unlike_the_paper(chosen, way, jobs)
     if absent := absent_types(jobs, place):
         summary["absent_types"] = absent
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
+    money = dict(rules.facts.prices)
     if money and (counted or not engine.grants.fluid.device_seconds):  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})
     summary["wall_seconds"] = time.perf_counter() - began
@@ -183,15 +143,6 @@ def _unlike_the_paper(policy: Policy, regime: Regime, jobs: Trace) -> dict[str, 
     return told
 
 
-def _noise(scaling: str) -> float | None:
-    """How far reports of speeds are off, where they are to be learned."""
-    if scaling == "listed":
-        return None
-    from gantline.performance.learned_curves import read_scaling
-
-    return read_scaling(scaling)
-
-
 def _journal(record: bool | Journal) -> Journal | None:
     if record is not True:
         return record or None
@@ -209,8 +160,8 @@ def _check_model(scope: Scope, regime: str, performance: Any) -> None:
 
 def _told_by_models(policy: Policy, model: Any, learned: Any, seed: int) -> dict[str, Any]:
     """What models add to the summary: how far off the policy's estimates of pairs were, and its beliefs about goodput."""
+    from gantline.assembly.throughputs import estimation_summary
     from gantline.performance.goodput.online import OnlineGoodput
-    from gantline.simulator.throughputs import estimation_summary
 
     found = estimation_summary(policy, model, seed)
     if isinstance(model, OnlineGoodput) and model.learns:

@@ -50,7 +50,7 @@ def up(
     tls_key: Annotated[Path | None, Parameter(help="Its key (PEM).")] = None,
     store: Annotated[str, Parameter(help="Another database: postgresql://USER@HOST/NAME. By default a file in the home.")] = "",
     round: Annotated[
-        str | None, Parameter(help="Seconds between decisions; 0: on events. By default as last time, as are the next five.")
+        str | None, Parameter(help="Seconds between decisions; 0: on events. By default as last time, as are the next six.")
     ] = None,
     quantum: Annotated[str | None, Parameter(help="On events: how often an order that moves by itself is looked at (60).")] = None,
     placement: Annotated[str | None, Parameter(help="Which devices: first-free, consolidated[:preferred], ... (first-free).")] = None,
@@ -58,6 +58,7 @@ def up(
         str | None, Parameter(help="What starts, stops and moves are thought to cost, for policies: start=30,resume=60.")
     ] = None,
     min_run: Annotated[str | None, Parameter(help="Seconds for which a job that was started is left alone (0).")] = None,
+    prices: Annotated[str | None, Parameter(help="Money per device-hour, for policies: v100=0.74,k80=0.135, or a file.")] = None,
     profiles: Annotated[Path | None, Parameter(help="A bundle of profiles that 'gantline profile' wrote.")] = None,
     detach: Annotated[bool, Parameter(negative="", help="Return when the service answers.")] = False,
 ) -> int:
@@ -69,7 +70,7 @@ def up(
     from gantline.service.options import Options
 
     where = store or os.environ.get("GANTLINE_STORE", "")
-    anew = anew_of(round, quantum, placement, costs, min_run, profiles)
+    anew = anew_of(round, quantum, placement, costs, min_run, prices, profiles)
     options = Options(Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, anew)
     options.check()
     if devices is not None and (told := too_many(declared(devices))):
@@ -127,10 +128,12 @@ def _detach(options: Options) -> int:
 
 
 def anew_of(
-    round: str | None, quantum: str | None, placement: str | None, costs: str | None, min_run: str | None, profiles: Path | None
-) -> dict[str, Any]:
+    round: str | None, quantum: str | None, placement: str | None, costs: str | None, min_run: str | None, prices: str | None,
+    profiles: Path | None,
+) -> dict[str, Any]:  # fmt: skip
     """The rules that are given, each checked."""
     from gantline.core.costs import Costs
+    from gantline.files.prices import read_prices
     from gantline.placement.rules import find_placement
 
     found: dict[str, Any] = {"round": finite_time_of(round, "--round"), "min_run": finite_time_of(min_run, "--min-run")}
@@ -138,6 +141,8 @@ def anew_of(
     if placement is not None:
         find_placement(placement)
     Costs.parse(costs or "")
+    if prices is not None:
+        found["prices"] = ",".join(f"{kind}={price!r}" for kind, price in read_prices(prices or None).items())
     if profiles is not None:
         if not profiles.is_file():
             raise NotFoundError("no such file", where=str(profiles), fix="write one with gantline profile run")

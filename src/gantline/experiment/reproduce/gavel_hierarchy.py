@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from gantline.assembly.throughputs import job_types
 from gantline.core.arrays import Floats
 from gantline.experiment.grid import Case, Grid
 from gantline.experiment.reproduce.gavel_workload import GavelStudy, as_published
@@ -17,7 +18,6 @@ from gantline.policies.gavel.allocation import effective_throughput
 from gantline.policies.gavel.instance import Entity, Instance
 from gantline.policies.gavel.shares import proportional_throughput
 from gantline.policies.gavel.water_filling import water_filling
-from gantline.simulator.throughputs import job_types
 
 _WEIGHTS = (1.0, 2.0, 3.0)
 _JOBS, _EVERY = 18, 4  # a job comes every four steps

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from gantline.admission.rules import find_admission
+from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core.cluster import Cluster
 from gantline.core.costs import Costs
 from gantline.engine.regime import find_regime
 from gantline.files.prices import read_prices
 from gantline.performance.estimate_chain import find_estimates
 from gantline.placement.rules import find_placement
-from gantline.simulator.spec import OPTIONS, RunSpec
 
 
 def _node_events(path: str, cluster: Cluster) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gantline.assembly.load import smallest_options
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError, UsageError
@@ -16,7 +17,6 @@ from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.performance.gavel_model import GavelModel
 from gantline.performance.throughput_table import ThroughputTable
-from gantline.simulator.load import smallest_options
 from gantline.workload.trace import Trace
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from gantline.assembly.load import load_tables
 from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.inputs import Submit
 from gantline.core.job_json import encode_job
 from gantline.engine.inputs import SUBMITTED
-from gantline.simulator.load import load_tables
 from gantline.workload.trace import Trace
 
 

@@ -1,0 +1,100 @@
+"""From a trace, a cluster, a policy and the options of a run to its engine, with the model of speeds and the estimates that it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gantline.assembly.finders import find
+from gantline.assembly.guard import Guard, asked
+from gantline.assembly.provided import provided_needs
+from gantline.assembly.reservations import only_reserved
+from gantline.assembly.rules import RunRules
+from gantline.assembly.scaling import scaling_model
+from gantline.assembly.spec import RunSpec
+from gantline.core.cluster import Cluster
+from gantline.core.errors import RefusedError
+from gantline.core.policy import Policy
+from gantline.core.tables import Tables
+from gantline.engine.engine import Engine
+from gantline.workload.option_estimates import fill_option_estimates
+from gantline.workload.trace import Trace
+
+if TYPE_CHECKING:
+    from gantline.performance.goodput.measured import Profiles
+    from gantline.performance.throughput_table import ThroughputTable
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A run that has not begun."""
+
+    rules: RunRules
+    jobs: Trace  # as the run has them: with the sizes that profiles allow, and only the ways that are reserved
+    engine: Engine
+    profiles: Profiles | None
+
+    @property
+    def policy(self) -> Policy:
+        return self.engine.policy
+
+    @property
+    def tables(self) -> Tables:
+        return self.engine.state.tables
+
+
+def assemble(
+    jobs: Trace, cluster: Cluster, policy: Policy, spec: RunSpec, rules: RunRules, performance: Any = None, *, imitated: bool = False
+) -> Assembled:
+    """Put a run together. `imitated`: its regime has a loop of its own, which reads reservations from the trace."""
+    regime, guard = rules.regime, rules.guard(policy)
+    policy = rules.policy(policy, guard)
+    profiles: Profiles | None = find(spec, "profiles", cluster)
+    speeds: ThroughputTable | None = find(spec, "throughputs", cluster)
+    if profiles is not None and not regime.profiles:
+        from gantline.assembly.goodput import check_alone, use_profiles
+
+        check_alone(performance=performance, throughputs=speeds, scaling=_noise(spec.scaling))
+        jobs, performance = use_profiles(jobs, cluster, profiles, policy, regime.round)
+    if policy.keeps_reservations and not imitated:
+        jobs = only_reserved(jobs, cluster)
+    tables = rules.load(jobs, cluster)
+    tables.performance = _model(tables, jobs, spec, speeds, performance)
+    _estimate(tables, jobs, policy, rules, guard)
+    return Assembled(rules, jobs, rules.engine(rules.state(tables), policy, guard), profiles)
+
+
+def _model(tables: Tables, jobs: Trace, spec: RunSpec, speeds: ThroughputTable | None, performance: Any) -> Any:
+    """How fast jobs run: as given, as measured, or by the curves that the trace lists; None: as their options say."""
+    model = performance if performance is not None else scaling_model(jobs, tables.cluster)
+    if speeds is not None:
+        from gantline.assembly.throughputs import use_throughputs
+
+        model = use_throughputs(tables, jobs, speeds, across=spec.across_nodes)
+    noise = _noise(spec.scaling)
+    if noise is None:
+        return model
+    from gantline.performance.learned_curves import LearnedCurves
+    from gantline.performance.parameter_servers import ServerModel
+
+    if speeds is not None or isinstance(model, ServerModel):
+        fix = "leave it out: throughputs and parameter servers have ways of their own"
+        raise RefusedError("speeds cannot be learned in this run", where="--scaling", fix=fix)
+    return LearnedCurves(model, noise)
+
+
+def _noise(scaling: str) -> float | None:
+    """How far reports of speeds are off, where they are to be learned."""
+    if scaling == "listed":
+        return None
+    from gantline.performance.learned_curves import read_scaling
+
+    return read_scaling(scaling)
+
+
+def _estimate(tables: Tables, jobs: Trace, policy: Policy, rules: RunRules, guard: Guard[Any] | None) -> None:
+    """Let the policy know what the run's estimates know, or refuse it where it needs more."""
+    needs = asked(policy, guard, lambda: frozenset(policy.needs))
+    rules.estimates.provide(policy.name or type(policy).__name__, needs, provided_needs(tables))
+    rules.estimates.fill(tables, rules.seed)
+    fill_option_estimates(tables, jobs, rules.estimates, rules.seed)

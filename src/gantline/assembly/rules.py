@@ -1,0 +1,86 @@
+"""What the options of a run mean on its cluster, and the states and engines that obey them: made here and nowhere else.
+
+A simulation, a run in blocks, a rollout from a snapshot, a live scheduler, a rehearsal and a conformance story differ in where their
+tables come from and in what drives them. What the policy sees of the run's costs, prices, bounds and delays is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gantline.admission.rules import AdmissionRule
+from gantline.assembly.finders import find
+from gantline.assembly.guard import Guard, asked, guard_of
+from gantline.assembly.load import load_tables
+from gantline.assembly.policy import settled
+from gantline.assembly.spec import RunSpec
+from gantline.core.cluster import Cluster
+from gantline.core.costs import Costs
+from gantline.core.facts import NO_FACTS, Facts
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.tables import Tables
+from gantline.engine.engine import Engine
+from gantline.engine.regime import Regime, find_regime
+from gantline.engine.state import State
+from gantline.files.policies import load_policy
+from gantline.performance.estimate_chain import Estimates
+from gantline.placement.rules import PlacementRule, find_placement
+from gantline.workload.trace import Trace
+
+
+@dataclass(frozen=True)
+class RunRules:
+    """The options that every decision depends on, as values instead of names."""
+
+    regime: Regime = field(default_factory=Regime)
+    placement: PlacementRule = field(default_factory=lambda: find_placement("first-free"))
+    admission: AdmissionRule = field(default_factory=AdmissionRule)
+    estimates: Estimates = field(default_factory=Estimates)
+    facts: Facts = NO_FACTS
+    seed: int = 0
+    budget: float | None = None  # seconds that one decision may take; None: as usual for this policy
+
+    @staticmethod
+    def of(spec: RunSpec, cluster: Cluster) -> RunRules:
+        """What the options mean on this cluster; a name that means nothing is refused."""
+        facts = Facts(find(spec, "costs", cluster), spec.min_run, spec.latency, find(spec, "prices", cluster))
+        regime = find(spec, "regime", cluster).with_round(spec.round)
+        placement, admission, estimates = (find(spec, name, cluster) for name in ("placement", "admission", "estimates"))
+        return RunRules(regime, placement, admission, estimates, facts, spec.seed, spec.budget)
+
+    @staticmethod
+    def at(snapshot: Snapshot, placement: PlacementRule | str = "first-free", costs: Costs | None = None) -> RunRules:
+        """Those of the run that a snapshot is of. It does not tell how gangs are placed; `costs` are others than its own."""
+        rule = find_placement(placement) if isinstance(placement, str) else placement
+        facts = snapshot.facts if costs is None else replace(snapshot.facts, costs=costs)
+        return RunRules(find_regime(snapshot.regime).with_round(snapshot.round), rule, facts=facts, seed=snapshot.seed)
+
+    def load(self, trace: Trace, cluster: Cluster) -> Tables:
+        """The jobs of a trace as tables."""
+        skew, regime = self.placement.skew_limit, self.regime
+        return load_tables(trace, cluster, skew_limit=skew, checkpoint=self.facts.costs.checkpoint, sizes_bind=regime.sizes_bind)
+
+    def state(self, tables: Tables, now: float = 0.0, decision: int = 0) -> State:
+        """The state of a run over these tables."""
+        facts, rules = self.facts, (self.regime, self.placement)
+        known: dict[str, Any] = {"now": now, "decision": decision, "latency": facts.latency, "prices": facts.prices}
+        return State(tables, *rules, facts.costs, facts.min_run, self.seed, **known)
+
+    def guard(self, policy: Policy) -> Guard[Any] | None:
+        """What bounds the turns of this policy; None: nothing."""
+        return guard_of(policy, self.budget)
+
+    def policy(self, policy: Policy, guard: Guard[Any] | None = None) -> Policy:
+        """The policy as a run has it."""
+        return settled(policy, self.regime, guard)
+
+    def engine(self, state: State, policy: Policy, guard: Guard[Any] | None = None) -> Engine:
+        """The engine over a state and a policy that is `settled`; one that is switched to during the run is settled alike."""
+        make: Callable[[], Engine] = lambda: Engine(state, policy)  # noqa: E731
+        engine = asked(policy, guard, make)
+        engine.guard = guard
+        engine.find_policy = lambda use: self.policy(load_policy(use.policy, use.settings))
+        return engine

@@ -1,0 +1,110 @@
+"""What simulation assembles is what live assembles: policy, costs, prices, bounds, regime, placement, admission; for every policy."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from gantline.assembly.from_trace import assemble
+from gantline.assembly.rules import RunRules
+from gantline.assembly.spec import OPTIONS, RunSpec
+from gantline.core.cluster_spec import parse_cluster
+from gantline.core.errors import GantlineError
+from gantline.core.inputs import Use
+from gantline.engine.engine import Engine
+from gantline.performance.model import PerformanceModel
+from gantline.policies.registry import make_policy, policy_names
+from gantline.runtime.setup import Setup, make_loop
+from gantline.workload.trace import Trace
+
+CLUSTER = parse_cluster("v100:2x4")
+EVERYTHING: dict[str, Any] = {
+    "placement": "consolidated", "admission": "quota:user=3", "regime": "blox", "round": 60.0, "costs": "start=5,resume=30,move=20",
+    "min_run": 120.0, "prices": "v100=0.74", "seed": 7,
+}  # fmt: skip
+#: options of a simulation that a live scheduler does not have, and why
+ONLY_SIMULATED = {
+    "estimates": "what live knows of the work to come is what jobs declare and report",
+    "latency": "a live decision takes the time that it takes",
+    "executor": "orders are carried out by processes",
+    "track": "a measurement over a finished trace",
+    "until": "a service runs until it is told to stop",
+    "node_events": "nodes change when they change",
+    "throughputs": "speeds of a trace's job types",
+    "scaling": "what jobs show is what is known",
+    "across_nodes": "belongs to throughputs",
+    "budget": "the loop goes on while a live policy thinks",
+    "checkpoint": "the store keeps the state",
+    "checkpoint_every": "the store keeps the state",
+    "resume": "the store keeps the state",
+    "profiles": "a folder of training profiles; a live scheduler takes a bundle of measured ones",
+}
+
+
+class Knows(PerformanceModel):
+    """As listed, so that policies which need curves or pairs are let in."""
+
+
+class Stopped:
+    def now(self) -> float:
+        return 0.0
+
+
+def simulated(policy: str, options: dict[str, Any]) -> tuple[Engine, Any]:
+    spec = RunSpec(**options)
+    rules = RunRules.of(spec, CLUSTER)
+    jobs = Trace.of([{"job": "a", "arrival": 0.0, "duration": 100.0, "gpus": 1, "deadline": 1000.0}])
+    run = assemble(jobs, CLUSTER, make_policy(policy), spec, rules, Knows())
+    return run.engine, rules.admission
+
+
+def live(policy: str, options: dict[str, Any]) -> tuple[Engine, Any]:
+    loop = make_loop(Setup(policy, **options), None, CLUSTER, None, Stopped())
+    return loop.engine, loop.admission
+
+
+def parts(made: tuple[Engine, Any]) -> dict[str, Any]:
+    engine, admission = made
+    state, snapshot = engine.state, engine.state.snapshot()
+    told = {"facts": snapshot.facts, "regime": snapshot.regime, "round": snapshot.round, "seed": snapshot.seed}
+    return told | {"policy": engine.policy, "way": state.regime, "placement": state.placement, "admission": admission}
+
+
+def refusal(make: Any, *given: Any) -> str:
+    try:
+        make(*given)
+    except GantlineError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("options", [{}, EVERYTHING], ids=["nothing said", "everything said"])
+@pytest.mark.parametrize("policy", policy_names())
+def test_both_clocks_assemble_the_same_for_every_policy(policy: str, options: dict[str, Any]) -> None:
+    if no := refusal(simulated, policy, options):
+        assert refusal(live, policy, options) == no
+        return
+    assert parts(simulated(policy, options)) == parts(live(policy, options))
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name not in ONLY_SIMULATED])
+def test_every_option_acts_on_both_clocks(name: str) -> None:
+    """One that a live scheduler took and ignored would leave it as it is without."""
+    options = {name: EVERYTHING[name]}
+    assert parts(live("elasticflow", options)) == parts(simulated("elasticflow", options))
+    assert parts(live("elasticflow", options)) != parts(live("elasticflow", {}))
+
+
+def test_an_option_is_one_of_both_clocks_or_it_is_said_why_not() -> None:
+    assert {item.name for item in fields(Setup)} & (OPTIONS.keys() - ONLY_SIMULATED.keys()) == set(EVERYTHING)
+    assert OPTIONS.keys() == EVERYTHING.keys() | ONLY_SIMULATED.keys()
+
+
+@pytest.mark.parametrize("policy", ["tiresias", "elasticflow", "gavel.max_sum_throughput_normalized_by_cost_perf"])
+@pytest.mark.parametrize("make", [simulated, live], ids=["simulated", "live"])
+def test_a_policy_that_is_switched_to_is_the_one_that_would_have_begun(make: Any, policy: str) -> None:
+    engine, _ = make("fifo", EVERYTHING)
+    engine.apply(Use(0.0, policy, {}))
+    assert engine.policy == make(policy, EVERYTHING)[0].policy
