@@ -68,7 +68,7 @@ class Newest(OrderPolicy):
 
 
 def test_a_policy_is_given_by_itself_by_its_class_or_by_its_file(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("from tests.simulator.test_spec import Newest\nclass Mine(Newest): pass\n")
+    (tmp_path / "mine.py").write_text("from tests.assembly.test_spec import Newest\nclass Mine(Newest): pass\n")
     runs = [simulate(JOBS, "1x2", given) for given in (Newest(), Newest, f"{tmp_path / 'mine.py'}:Mine")]
     assert len({run.summary["log_hash"] for run in runs}) == 1
     assert simulate(JOBS, "1x2", Newest, settings={"weight": "2"}).summary["settings"] == {"weight": 2.0}
