@@ -63,3 +63,17 @@ def test_the_published_pipeline_runs_in_whole_replicas(tmp_path: Path) -> None:
     assert all(gpus % {"dgx-ext": 2, "rtx": 8}[kind] == 0 for kind, gpus in held)
     assert max(gpus for _, gpus in held) == 16
     assert found.jobs["state"].to_list() == ["completed", "completed"]
+
+
+def test_pollux_without_types_restarts_as_often_as_recorded_and_takes_as_long() -> None:
+    """The recorded run stops at 2,760 s: seven jobs have ended by then, each after one GPU, two and four, the most it may have."""
+    folder = reference("sia")
+    trace = import_trace("pollux", folder / "workloads" / "short_phoebe_first13.csv")
+    found = simulate(trace, CLUSTER, "pollux", regime="sia", round=60, profiles=folder / "profiles", until=2760.0)
+    theirs = pl.read_csv(folder / "results" / "pollux_phoebe13.jobs.csv")
+    both = found.jobs.join(theirs, left_on="job", right_on="name", suffix="_recorded")
+    ended = both.filter(pl.col("finish_s").is_not_null())
+    assert ended["jct"].mean() == pytest.approx(ended["jct_s"].mean(), rel=0.1)
+    assert both["restarts"].sum() == pytest.approx(both["restarts_recorded"].sum(), rel=0.1)
+    assert both["gpu_seconds"].sum() == pytest.approx(both["attained_gpu_s"].sum(), rel=0.1)
+    assert found.allocations["gpus"].max() == 4  # of the Quadro node, the smallest pool

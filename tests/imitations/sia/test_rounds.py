@@ -208,6 +208,13 @@ def test_gavel_gives_every_job_the_gpus_of_the_trace() -> None:
     assert found.jobs["first_start"].to_list().count(60.0) == 2, "nothing idles while somebody waits"
 
 
+def test_pollux_gives_no_job_more_gpus_than_the_smallest_type_has() -> None:
+    alone = run([job("a")], cluster="slow:4x4,fast:1x4", noise=8.0, policy="pollux", size=20, generations=10)
+    assert max(gpus for _, _, _, gpus in held(alone)["a"]) == 4
+    wide = run([job("a")], cluster="slow:4x4", noise=8.0, policy="pollux", size=20, generations=10)
+    assert max(gpus for _, _, _, gpus in held(wide)["a"]) > 4
+
+
 def test_pollux_knows_no_types_but_its_answers_never_mix_them() -> None:
     found = run([job(f"job{k}", 20.0 * k) for k in range(5)], noise=8.0, policy="pollux", size=20, generations=10)
     assert found.jobs["state"].to_list() == ["completed"] * 5

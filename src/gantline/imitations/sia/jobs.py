@@ -57,7 +57,7 @@ class SiaJob:
         unaware: bool = False,
     ) -> None:
         """With ``unaware`` what is shown on any type goes into one belief."""
-        self.asked, self.types, self.charges = asked, types, charges
+        self.asked, self.application, self.types, self.charges = asked, application, types, charges
         self.training: Training = application.training
         one = SiaBelief(fitter, application.name, "any type")
         self.beliefs = {kind: one if unaware else SiaBelief(fitter, application.name, kind) for kind in types}

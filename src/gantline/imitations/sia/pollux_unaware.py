@@ -1,7 +1,8 @@
 """Pollux in a mixed cluster, as Sia's authors compare with it: it knows neither GPU types nor nodes of more than four GPUs.
 
-Every larger node is shown to the search as several of four. What a job has shown on any type goes into one model. An answer that mixes
-types keeps the type with most GPUs (faster types on ties); the GPUs of the others idle for the round.
+Every larger node is shown to the search as several of four. What a job has shown on any type goes into one model, and batches are those of
+its profile on T4, whatever the cluster has. No job gets more GPUs than the smallest type has in all, so that it could run on any. An answer
+that mixes types keeps the type with most GPUs (faster types on ties); the GPUs of the others idle for the round.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gantline.solvers.allocation_search.search import Demand, search
 
 _VIRTUAL = 4  # GPUs of a node as Pollux sees it
 _MOST_NODES = 16
+_PROFILED = "aws"  # the type by which it knows an application's batches
 _FASTEST_FIRST = ("dgx-ext", "dgx", "a100", "azure", "v100", "quad", "rtx", "aws", "t4")
 
 
@@ -48,6 +50,8 @@ class PolluxScheduler:
         ]
         self._group, self._node, self._capacity = np.array(pieces, dtype=np.int64).T.copy()
         rank = {kind: place for place, kind in enumerate(_FASTEST_FIRST)}
+        pools = {one.type: sum(each.gpus for each in classes if each.type == one.type) for one in classes}
+        self._most = min(pools.values())
         self._preference = sorted(range(len(classes)), key=lambda k: (rank.get(classes[k].type, len(rank)), k))
         self._holds: dict[int, Ints] = {}
         self._rows: dict[int, int] = {}
@@ -60,7 +64,7 @@ class PolluxScheduler:
         nothing = np.zeros(len(self._capacity), dtype=np.int64)
         present = np.stack([self._holds.get(job.asked.row, nothing) for job in ranked])
         devices = int(self._capacity.sum())
-        most = np.array([min(_most(job), devices) for job in ranked], dtype=np.int64)
+        most = np.array([min(_most(job), self._most) for job in ranked], dtype=np.int64)
         age = np.array([now - job.asked.submit for job in ranked])
         restarts = np.array([job.restarts for job in ranked])
         penalty = np.maximum(age - self._restart * restarts, 0.0) / np.maximum(age + self._restart, 1e-9)
@@ -116,9 +120,18 @@ class PolluxScheduler:
         return start
 
 
+def _local_batches(job: SiaJob) -> tuple[float, float]:
+    """The least and the largest local batch: of the profile by which it knows the application, else of the types that there are."""
+    if job.application.runs_on(_PROFILED):
+        times = job.application.on(_PROFILED)
+        return float(times.local_least), float(times.local_most)
+    types = job.types.values()
+    return min(measured.local_least for measured in types), max(measured.policy_most for measured in types)
+
+
 def _most(job: SiaJob) -> int:
     """Twice the replicas it has run with, at least one, and no more than its largest batch has local batches."""
-    least = min(measured.local_least for measured in job.types.values())
+    least, _ = _local_batches(job)
     seen = max(belief.most_replicas for belief in job.beliefs.values())
     return min(max(2 * seen, 1), max(int(job.training.most // least), 1))
 
@@ -132,8 +145,7 @@ def _speedups(jobs: Sequence[SiaJob], most: Ints, fair: int) -> Floats:
         if model is None:
             found[place, :, 1 : most[place] + 1] = np.arange(1, most[place] + 1) / fair
             continue
-        least = min(measured.local_least for measured in job.types.values())
-        largest = max(measured.policy_most for measured in job.types.values())
+        least, largest = _local_batches(job)
         limits = np.array([job.training.base, job.training.most, least, largest, 1.0])
         _fill(model, *job.noise, fair, limits, found[place, :, : most[place] + 1], work)
     return found
