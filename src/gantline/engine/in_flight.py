@@ -10,7 +10,6 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING
 from gantline.engine.holdings import Holdings
-from gantline.engine.log import L_END, L_START
 from gantline.engine.reality import LiveGang, Promise, Reality
 from gantline.engine.state import State
 
@@ -74,8 +73,7 @@ class InFlight:
         """A promise that never went out is void: the log must not say that devices were held."""
         promise, live = self.promises.pop(row, None), self.reality.live.get(row)
         if promise is not None and promise.interval >= 0 and (live is None or live.epoch != promise.epoch):
-            LF = self.state.log.LF
-            LF[L_START, promise.interval] = LF[L_END, promise.interval]
+            self.state.log.never_held(promise.interval)
 
     def _make_room(self) -> None:
         short = self.state.tables.I.shape[1] - len(self._known)

@@ -67,6 +67,11 @@ class Log:
             known = self._columns = LogColumns(self.LI, self.LF, self.LD, self.LN)
         return known
 
+    def never_held(self, interval: int) -> None:
+        """A grant that was withdrawn before it went out: it has no length and no devices, which others were still on."""
+        self.LF[L_START, interval] = self.LF[L_END, interval]
+        self.LI[L_COUNT, interval], self.LI[L_NODE, interval] = 0, -1
+
     @property
     def intervals(self) -> int:
         return int(self.LN[0])

@@ -11,7 +11,6 @@ from gantline.engine.executor import News, Report
 from gantline.engine.gang import complete, set_due
 from gantline.engine.grants import Grants
 from gantline.engine.in_flight import InFlight
-from gantline.engine.log import L_START
 from gantline.engine.ranks import leave
 from gantline.engine.reality import Promise
 from gantline.engine.state import State
@@ -62,7 +61,7 @@ def complete_row(state: State, in_flight: InFlight, row: int, at: float, unsent:
     interval = int(I[c.INTERVAL, row])
     complete(state.matrices, row, at, state.log.columns)
     if unsent and interval >= 0:
-        state.log.LF[L_START, interval] = at
+        state.log.never_held(interval)
     in_flight.forget(row)
     if phase.active:
         leave(state.lists, row)
