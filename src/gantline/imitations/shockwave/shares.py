@@ -1,7 +1,7 @@
 """The shares of time that Shockwave's baselines give jobs on one device type (section 8 of the paper; Gavel's policies in its fork).
 
-Where an optimum leaves a choice, the original takes what its interior-point solver ends in: the centre of what is left. Each rule here is a
-small function of the active jobs and needs no solver but bisection.
+Where an optimum leaves a choice, the original takes what its interior-point solver ends in: near the centre of what is left, for OSSP the
+very point at which that solver stops. Each other rule is a small function of the active jobs and needs no solver but bisection.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats
 from gantline.imitations.shockwave.jobs import ShockwaveJob
+from gantline.solvers.embedded import feasible_point
 
 Shares = dict[int, float]  # by job
 _HALVINGS = 60  # of an interval no longer than twice its lower end: more than a float can tell apart
@@ -57,7 +59,7 @@ def max_sum_throughput(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, me
 
 
 def min_total_duration(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory) -> Shares:
-    """The shortest horizon in which everybody can finish (OSSP), found to a twentieth; then the centre of what it allows."""
+    """The shortest horizon in which everybody can finish (OSSP), found to a twentieth; then where the original's solver stops in it."""
     gang, work = _gangs(jobs), np.array([job.left / job.throughput for job in jobs])
     low, high = 100.0, 1e6
     while high > 1.05 * low:
@@ -67,7 +69,17 @@ def min_total_duration(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, me
             high = middle
         else:
             low = middle
-    return _by_job(jobs, centre(gang, work / high, gpus))
+    return _by_job(jobs, _where_it_stops(jobs, gang, high, gpus))
+
+
+def _where_it_stops(jobs: Sequence[ShockwaveJob], gang: Floats, horizon: float, gpus: int) -> Floats:
+    """Gavel's program without a goal, as ECOS leaves it: short of the centre, which would give 5 % lower JCTs on 220 jobs."""
+    speed, left = np.array([job.throughput for job in jobs]), np.array([float(job.left) for job in jobs])
+    own = sparse.eye_array(len(jobs))
+    limits = sparse.vstack([-own, gang[None, :], own, -sparse.diags_array(speed)])
+    bound = np.concatenate([np.zeros(len(jobs)), [float(gpus)], np.ones(len(jobs)), -left / horizon])
+    found = feasible_point(sparse.csc_array(limits), bound)
+    return centre(gang, left / speed / horizon, gpus) if found is None else found
 
 
 def finish_time_fairness(jobs: Sequence[ShockwaveJob], gpus: int, clock: float, memory: Memory) -> Shares:
