@@ -38,6 +38,13 @@ def test_extra_workers_are_worth_as_much_as_they_can_be(values: list[list[int]],
     assert sum(worth[j][k] for j, k in enumerate(extras.tolist())) == pytest.approx(best)
 
 
+@pytest.mark.parametrize("sizes", [(1, 2), (2, 4)])
+def test_of_equal_worth_extra_workers_go_to_the_earlier_job(sizes: tuple[int, int]) -> None:
+    """Steps of one worker are dealt out by gain, others by the dynamic program: the tie falls the same way."""
+    extra, worth = np.array(sizes * 3), np.array([10.0, 15.0] * 3)
+    assert best_extras(np.array([0, 2, 4, 6]), extra, worth, 4 * sizes[0]).tolist() == [sizes[1], sizes[0], sizes[0]]
+
+
 # --- seats --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(20))
 def test_seats_are_those_of_a_search_through_all_servers(seed: int) -> None:
@@ -75,6 +82,20 @@ def test_the_two_servers_of_one_job_go_back() -> None:
     least = {0: 8, 1: 8, 2: 16}
     assert sorted(cheapest(seats, least, [0, 1, 2, 3], 2)) == [2, 3]
     assert consequences(seats, least, [2, 3]).stopped == (2,)
+
+
+def test_of_servers_that_cost_the_same_the_emptiest_goes_back_then_the_first() -> None:
+    seats = {0: {1: 4}, 1: {2: 2}, 2: {3: 2}}
+    assert cheapest(seats, {0: 4, 1: 2, 2: 2}, [1, 2, 3], 2) == [2, 3]
+    assert cheapest(seats, {0: 4, 1: 2, 2: 2}, [1, 2, 3, 4], 1) == [4]
+    assert fewest_jobs(seats, [1, 2, 3], 1) == [1]
+
+
+def test_of_equally_short_jobs_the_earlier_starts_and_loans_begin_with_the_first_server() -> None:
+    jobs = [{"job": name, "arrival": 0.0, "gpus": 4, "duration": 100.0} for name in ("x", "b", "a")]
+    run = simulate(jobs, TWO_POOLS, "lyra", settings={"loans": "0:1"})
+    first = run.allocations.filter(pl.col("start") == 0.0)
+    assert dict(zip(first["job"].to_list(), first["nodes"].to_list())) == {"x": [0], "b": [1]}
 
 
 def test_servers_with_extra_workers_only_cost_nothing() -> None:
