@@ -81,14 +81,16 @@ def test_compare_gives_a_verdict_in_words(capsys: pytest.CaptureFixture[str]) ->
     assert main(["compare", *DAY, "--trace-set", "load=1", "--policy", "fifo,srtf"]) == 0
     told = capsys.readouterr().out
     assert "srtf beats fifo by " in told
-    assert told.rstrip().endswith("(over 5 seeds).")
+    assert "over 5 seeds, each stretched to a load of 1" in told
 
 
-def test_compare_on_a_file_pairs_jobs_and_tells_programs_everything(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_on_a_file_gives_numbers_and_tells_programs_everything(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "jobs.csv", "--cluster", "2x4", "--policy", "fifo,srtf,las", "--out", "c", "-o", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert len(told["verdicts"]) == 2
-    assert told["differences"][0]["over"] == "jobs"
+    assert (told["differences"][0]["over"], told["differences"][0]["low"]) == ("", None)
+    assert not any("beats" in verdict for verdict in told["verdicts"])
+    assert told["differences"][0]["seeds_needed"] >= 3
     assert pl.read_parquet("c/pairs.parquet").height == 80
     assert (folder / "c" / "verdict.txt").read_text(encoding="utf-8").startswith("srtf ")
 
@@ -104,7 +106,7 @@ def test_an_experiment_is_checked_and_run(folder: Path, capsys: pytest.CaptureFi
     assert main(["experiment", "check", "e.yaml"]) == 0
     assert "4 runs of 2 policies" in capsys.readouterr().out
     assert main(["experiment", "run", "e.yaml", "-o", "r", "--workers", "1"]) == 0
-    assert "the range of 2 seeds" in capsys.readouterr().out
+    assert "That decides nothing: a 95 % interval needs 3 seeds at least" in capsys.readouterr().out
     assert {"results.parquet", "differences.parquet", "verdict.txt", "experiment.yaml"} <= {item.name for item in (folder / "r").iterdir()}
 
 

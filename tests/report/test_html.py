@@ -12,7 +12,7 @@ from tests.report.example_runs import example_run
 
 from gantline.core.errors import UsageError
 from gantline.report.html import colour_pairs, json_for_html, render_report, write_report
-from gantline.report.metrics import METRICS, Window, measure
+from gantline.report.metrics import METRICS, Measuring, Window, measure
 from gantline.report.numbers import best_of, spell
 from gantline.report.page.jobs import job_columns
 
@@ -164,12 +164,13 @@ def test_a_long_list_of_jobs_is_sampled_evenly_with_a_note():
 
 
 def test_windows_and_prices_come_in_through_the_measure():
-    def tracked(run):
-        return measure(run, window=Window(10, 30), prices={"v100": 2.0})
-
-    found = Reader(render_report(RUNS, measure_with=tracked)).table
+    page = Reader(render_report(RUNS, measure_with=Measuring(Window(10, 30), prices={"v100": 2.0})))
+    found = page.table
     assert [float(cell) for cell in found["jobs"]] == [20, 20]
     assert "money" in found
+    longest = [max(x for x in line["x"] if x is not None) for line in page.data["figures"]["jct"]["data"] if line.get("x")]
+    counted = [Window(10, 30).select(run.jobs)["jct"].max() for run in RUNS]
+    assert max(longest) == pytest.approx(max(counted))  # the curve ends with the longest of the jobs that count
 
 
 def test_writing_is_whole_or_not_at_all(tmp_path, text):

@@ -21,7 +21,7 @@ _SEEDS_OF_A_GENERATOR = 5
 
 app = App(
     name="compare",
-    help_epilogue="""Of a file there is one run, and jobs are paired; of a generator five seeds, and seeds are paired. Examples:
+    help_epilogue="""Of a generator there are five seeds, which are paired; of a file one run: numbers without a verdict. Examples:
 
   gantline compare jobs.csv --cluster 32x4 --policy fifo,srtf,las
   gantline compare philly --trace-set jobs=2000 --trace-set gpus=128 --trace-set load=0.9 --cluster 16x8 --policy fifo,las --seeds 10""",
@@ -40,7 +40,7 @@ def compare(
         list[str] | None, Parameter(negative="", help="What to compare: jct_mean, jct_p95, makespan, utilization, ...; may be repeated.")
     ] = None,
     seeds: Seeds = None,
-    confidence: Annotated[float, Parameter(help="Of the intervals.")] = 0.95,
+    confidence: Annotated[float, Parameter(help="Of the intervals, 0.99 at most; levels above 0.95 need ten seeds.")] = 0.95,
     workers: Workers = None,
     out: Annotated[Path | None, Parameter(help="Keep runs, differences, pairs and figures in this folder.")] = None,
     output: Form = "table",
@@ -84,23 +84,25 @@ def show_comparisons(found: Sequence[Comparison], form: str) -> None:
     if form == "csv":
         show(Sheet(tuple(Column(name) for name in frame.columns), frame.rows()), form)
         return
-    names = ("policy", "against", "metric", "its value", "theirs", "change", "interval", "over")
+    level = f"{100 * found[0].differences[0].change.confidence:g} %" if found[0].differences else "interval"
+    names = ("policy", "against", "metric", "its value", "theirs", "change", level, "p, together", "over")
     rows = [
         [
             *comparison.place.values(),
             item.policy + (MARK if item.doubts else ""),
-            item.against,
+            item.against + (MARK if item.doubts_against else ""),
             BY_KEY[item.metric].title,
             spell(BY_KEY[item.metric], item.value),
             spell(BY_KEY[item.metric], item.value_against),
             f"{100 * item.change.value:+.1f} %" if math.isfinite(item.change.value) else "–",
             f"{100 * item.change.low:+.1f}..{100 * item.change.high:+.1f} %" if item.change.known else "",
-            f"{item.change.samples} {item.over}" if item.over else "",
+            f"{item.p:.2g}" if math.isfinite(item.p) else "",
+            f"{item.change.samples} {item.over}" if item.over else "one run",
         ]
         for comparison in found
         for item in comparison.differences
     ]
-    columns = [Column(name) for name in found[0].place] + [Column(name, right=name in names[3:7]) for name in names]
+    columns = [Column(name) for name in found[0].place] + [Column(name, right=name in names[3:8]) for name in names]
     show(Sheet(tuple(columns), rows), form)
     print()
     for sentence in sentences:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,12 +61,13 @@ def chart_of_runs(name: str, runs: Sequence[Any], by: str) -> Chart:
         if len(runs) != 1:
             raise UsageError("progress is drawn for one run", where="plot progress", fix="name one run directory")
         return figures.progress_per_user(runs[0])
-    return {
+    drawn: dict[str, Callable[[Sequence[Any]], Chart]] = {
         "jct-cdf": figures.jct_cdf,
         "timeline": figures.queue_and_utilization,
         "fragmentation": figures.fragmentation_over_time,
         "fairness": figures.fairness_per_user,
-    }[name](runs)
+    }
+    return drawn[name](runs)
 
 
 def save_trace_figures(trace: Trace, folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from gantline.cli.figures import plotting
 from gantline.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gantline.report.html import Measure
+    from gantline.report.metrics import Measuring
 
 app = App(
     name="report",
@@ -75,14 +75,14 @@ def report(
     say(f"note: wrote {out}")
 
 
-def _measure(track: str | None, warmup: str, prices: str | None, watts: str | None) -> Measure:
+def _measure(track: str | None, warmup: str, prices: str | None, watts: str | None) -> Measuring:
     """How to measure a run: which jobs count, what devices cost and draw."""
     from gantline.files.prices import read_prices
-    from gantline.report.metrics import Window, measure
+    from gantline.report.metrics import Measuring, Window
 
     cost = read_prices(prices, "--prices") or None
     power = read_prices(watts, "--watts") or None
     low, high = window_of(track) or (0, None)
     delay = finite_time_of(warmup, "--warmup") or 0.0
     window = Window(low, high, delay) if track or delay else None
-    return lambda run: measure(run, window=window, prices=cost, watts=power)
+    return Measuring(window, cost, power)

@@ -11,10 +11,15 @@ import polars as pl
 from gantline.core.cluster_spec import grown
 from gantline.core.errors import UsageError
 from gantline.experiment.compare import METRICS, Comparison, compare
+from gantline.experiment.difference import Difference
 from gantline.experiment.grid import Grid, PolicyChoice
 from gantline.experiment.history import NAME
+from gantline.experiment.intervals import change_interval
 from gantline.experiment.means import means_of
+from gantline.experiment.pairing import seed_columns
+from gantline.experiment.results import doubts_over, same_runs
 from gantline.experiment.setting import Setting
+from gantline.experiment.significance import holm
 from gantline.experiment.sweep import Sweep
 from gantline.files.clusters import read_cluster
 from gantline.files.prices import read_prices
@@ -71,25 +76,50 @@ def advise(sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[
 
 
 def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list[str]:
-    """The best policy here, and what each other cluster does for it."""
-    clean = sweep.results.filter((pl.col("state") == "done") & (pl.col("doubts").fill_null("") == "") & (pl.col("cluster") == base.cluster))
-    if clean.filter(pl.col("policy") != NAME).is_empty():
-        return ["No run on this cluster is free of doubt, so there is no advice."]
-    means = clean.group_by("policy", maintain_order=True).agg(pl.col("jct_mean").mean()).sort("jct_mean", maintain_order=True)
+    """The lowest mean JCT here, over seeds that all policies have, and what each other cluster does for that policy."""
+    done = sweep.results.filter((pl.col("state") == "done") & (pl.col("cluster") == base.cluster))
+    sound = [name for name in done["policy"].unique(maintain_order=True).to_list() if not doubts_over(done, name)]
+    clean = done.filter(pl.col("policy").is_in(sound))
+    if not set(sound) - {NAME}:
+        return ["Every policy is in doubt on this cluster, so there is no advice."]
+    shared = clean.filter(pl.len().over("seed") == len(sound))
+    if shared.is_empty():
+        return ["No seed ran under all policies, so there is no advice."]
+    means = shared.group_by("policy", maintain_order=True).agg(pl.col("jct_mean").mean()).sort("jct_mean", maintain_order=True)
     best, value = means.row(0)
     alike = means.filter(pl.col("jct_mean") == value)["policy"].to_list()
     who = f"{', '.join(alike)} alike" if len(alike) > 1 else best
-    found = [f"Lowest mean JCT on {base.cluster}: {who}, {spell(BY_KEY['jct_mean'], value)}."]
+    others = [name for name in means["policy"].to_list() if name not in alike]
+    told = _told_apart(shared, best, others)
+    found = [f"Lowest mean JCT on {base.cluster}: {who}, {spell(BY_KEY['jct_mean'], value)}{told}."]
     for one in clusters:
         for item in one.differences:
             if one.place["policy of"] == best and item.metric == "jct_mean":
-                helps = "helps" if item.sign > 0 else "does not help" if item.sign < 0 else "makes no clear difference"
-                gpus = {name: sum(node.gpus for node in read_cluster(name).nodes) for name in (item.policy, item.against)}
-                more = 100 * (gpus[item.policy] / gpus[item.against] - 1) if gpus[item.against] else math.nan
-                grew = f" ({more:+.0f} % GPUs)" if math.isfinite(more) else ""
-                change = f"mean JCT {100 * item.change.value:+.0f} % under {best}"
-                found.append(f"{item.policy}{grew} in place of {item.against} {helps}: {change}.")
+                found.append(_grown(item, best))
     return found
+
+
+def _told_apart(rows: pl.DataFrame, best: str, others: Sequence[str]) -> str:
+    """From which of the other policies the best one is told apart by its seeds, all of them tested together."""
+    if not others:
+        return ""
+    if rows["seed"].n_unique() == 1 or same_runs(rows):
+        return ", in one run, which decides nothing"
+    changes = [change_interval(*seed_columns(rows, "jct_mean", name, best)) for name in others]
+    together = holm([change.p for change in changes])
+    alike = [name for name, change, p in zip(others, changes, together) if not (p < 1.0 - change.confidence and change.low > 0)]
+    counted = f"over {changes[0].samples} seeds"
+    return f", {counted}; not told apart from {', '.join(alike)}" if alike else f", {counted}, told apart from all others"
+
+
+def _grown(item: Difference, best: str) -> str:
+    """What another cluster does for the policy; no verb without an interval."""
+    gpus = {name: sum(node.gpus for node in read_cluster(name).nodes) for name in (item.policy, item.against)}
+    more = 100 * (gpus[item.policy] / gpus[item.against] - 1) if gpus[item.against] else math.nan
+    grew = f" ({more:+.0f} % GPUs)" if math.isfinite(more) else ""
+    helps = "helps" if item.sign > 0 else "does not help" if item.sign < 0 else "makes no clear difference"
+    act = helps if item.change.known or item.doubtful else "in one run, which decides nothing" if not item.over else "over too few seeds"
+    return f"{item.policy}{grew} in place of {item.against} {act}: mean JCT {100 * item.change.value:+.0f} % under {best}."
 
 
 def _money(sweep: Sweep, base: Setting) -> list[str]:

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.experiment.bootstrap import FEWEST, bootstrap
-from gantline.experiment.results import same_runs
+from gantline.experiment.intervals import FEWEST, mean_interval
+from gantline.experiment.results import doubt_of, runs_that_count, same_runs
 from gantline.report.doubts import MARK
 from gantline.report.figures import Chart, boxes_over_seeds, jct_against_load, pareto_front
 from gantline.report.metrics import BY_KEY
@@ -68,13 +68,11 @@ def points_against(results: pl.DataFrame, load: str, metric: str = "jct_mean") -
     named = named_curves(results, but=(load, "seed"))
     rows: list[dict[str, Any]] = []
     for (name, value), group in named.group_by(["name", load], maintain_order=True):
-        values = group.unique("log_hash", maintain_order=True)[metric].drop_nans().to_numpy()  # a run that seeds repeat is one
-        interval = bootstrap(values[None, :])
+        interval = mean_interval(runs_that_count(group)[metric].drop_nans().to_numpy())
         found = {"value": interval.value, "low": interval.low, "high": interval.high, "runs": interval.samples}
         rows.append({"name": name, "load": float(value), **found})
     points = pl.DataFrame(rows).filter(pl.col("value").is_finite())
-    fewest = named.group_by(["name", load]).agg(len=pl.col("log_hash").n_unique())["len"].min()
-    enough = bool(np.isfinite(points["low"].to_numpy()).all()) and fewest is not None and fewest >= FEWEST  # type: ignore[operator]
+    enough = bool(np.isfinite(points["low"].to_numpy()).all()) and bool((points["runs"] >= FEWEST).all())
     return points if enough else points.drop("low", "high")
 
 
@@ -83,8 +81,9 @@ def named_curves(results: pl.DataFrame, but: tuple[str, ...] = ("seed",)) -> pl.
     own = [axis for axis in axes_of(results) if axis not in but and varies(results, axis) and results[axis].null_count() == 0]
     parts = [pl.lit(f" {axis}=") + pl.col(axis).cast(pl.String) for axis in own]
     named = results.with_columns(name=pl.concat_str(pl.col("policy"), *parts))
-    doubtful = (pl.col("doubts").fill_null("") != "").any().over("name")
-    return named.with_columns(name=pl.when(doubtful).then(pl.col("name") + MARK).otherwise(pl.col("name")))
+    told = named.group_by("name", maintain_order=True).agg(pl.col("doubts"))
+    doubtful = [name for name, doubts in told.iter_rows() if doubt_of(doubts)]
+    return named.with_columns(name=pl.when(pl.col("name").is_in(doubtful)).then(pl.col("name") + MARK).otherwise(pl.col("name")))
 
 
 def at_values(results: pl.DataFrame, where: Mapping[str, Any]) -> pl.DataFrame:

@@ -1,8 +1,8 @@
 """Compare policies on the same jobs: paired differences, intervals, a verdict in words.
 
-With several seeds each seed is a pair, and the interval says how far the mean difference could be off because other
-seeds might have been drawn: other jobs, or, where the trace is fixed, other draws of the run. Where no seed changes anything there is
-one run. With one run each job is a pair; that interval is about the mix of jobs only. Runs that are in doubt (`report.doubts`) never win.
+With several seeds each seed is a pair, and the interval says how far the mean change could be off because other seeds might have been
+drawn: other jobs, or, where the trace is fixed, other draws of the run. One run is a number without an interval: nothing in it tells what
+another trace would have given. All comparisons of a table are judged together (`significance`). Runs in doubt never win.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import polars as pl
 
-from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.experiment.bootstrap import FEWEST, Interval, bootstrap, relative_change
-from gantline.experiment.pairing import PER_JOB, JobsOfRun, job_columns, paired_jobs, seed_columns
+from gantline.experiment.difference import Difference, Over, judged_together
+from gantline.experiment.intervals import USUAL, change_interval, check_confidence
+from gantline.experiment.pairing import PER_JOB, JobsOfRun, paired_jobs, seed_columns, spread_of_stretches
 from gantline.experiment.results import doubts_over, same_runs
 from gantline.experiment.sweep import Sweep
-from gantline.experiment.verdict import Difference, verdict
+from gantline.experiment.verdict import verdict
 from gantline.report.metrics import BY_KEY
 
 METRICS = ("jct_mean", "jct_p95", "makespan")
@@ -35,9 +34,15 @@ class Comparison:
     place: dict[str, object]
     values: pl.DataFrame
     """A row per policy and seed with every metric."""
-    pairs: pl.DataFrame
-    """A row per job, seed and policy with its times under both."""
-    differences: tuple[Difference, ...]
+    runs: tuple[JobsOfRun, ...]
+    load: float | None = None
+    """The load that every seed is stretched to, where the generator does so."""
+    differences: tuple[Difference, ...] = ()
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """A row per job, seed and policy with its times under both."""
+        return paired_jobs(self.runs, self.against)
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -56,11 +61,15 @@ class Comparison:
                 "confidence": item.change.confidence,
                 "over": item.over,
                 "samples": item.change.samples,
+                "p": item.p,
+                "comparisons": item.comparisons,
+                "seeds_needed": item.needed,
                 "doubts": item.doubts,
+                "doubts_against": item.doubts_against,
             }
             for item in self.differences
         ]
-        return pl.DataFrame(rows)
+        return pl.DataFrame(rows, schema_overrides={"seeds_needed": pl.Int64})
 
     @property
     def verdicts(self) -> list[str]:
@@ -69,10 +78,9 @@ class Comparison:
         return [verdict([item for item in self.differences if item.policy == name]) for name in names]
 
 
-def compare(
-    sweep: Sweep, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = 0.95, seed: int = 0
-) -> list[Comparison]:
+def compare(sweep: Sweep, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = USUAL) -> list[Comparison]:
     """A comparison for each place of the axes other than policy and seed; by default against the first policy."""
+    check_confidence(confidence)
     for name in metrics:
         if name not in BY_KEY or not BY_KEY[name].better:
             known = [key for key, metric in BY_KEY.items() if metric.better]
@@ -87,46 +95,39 @@ def compare(
     outer = list(dict.fromkeys(name for case in sweep.cases for name in case.axes if name != "seed"))
     found = []
     for _, group in rows.group_by(outer, maintain_order=True) if outer else [((), rows)]:
-        place = {name: group[name][0] for name in outer}
-        found.append(_compare_group(sweep, group, base, place, metrics, confidence, seed))
-    return found
+        done = group.filter(pl.col("state") == "done")
+        runs = tuple(JobsOfRun(row["policy"], row["seed"], sweep.records[row["index"]].jobs) for row in done.iter_rows(named=True))
+        load = sweep.cases[group["index"][0]].setting.trace.load_of_every_seed()
+        one = Comparison(base, {name: group[name][0] for name in outer}, done.drop("index"), runs, load)
+        others = [name for name in group["policy"].unique(maintain_order=True).to_list() if name != base]
+        found.append(replace(one, differences=tuple(_difference(one, name, metric, confidence) for name in others for metric in metrics)))
+    together = judged_together([one.differences for one in found])
+    return [replace(one, differences=differences) for one, differences in zip(found, together)]
 
 
-def _compare_group(
-    sweep: Sweep, rows: pl.DataFrame, base: str, place: dict[str, object], metrics: Sequence[str], confidence: float, seed: int
-) -> Comparison:
-    done = rows.filter(pl.col("state") == "done")
-    runs = [JobsOfRun(row["policy"], row["seed"], sweep.records[row["index"]].jobs()) for row in done.iter_rows(named=True)]
-    pairs = paired_jobs(runs, base)
-    differences = []
-    for policy in rows["policy"].unique(maintain_order=True).to_list():
-        if policy != base:
-            own = pairs.filter(pl.col("policy") == policy)
-            differences += [_difference(done, own, metric, policy, base, confidence, seed) for metric in metrics]
-    return Comparison(base, place, done.drop("index"), pairs, tuple(differences))
-
-
-def _difference(rows: pl.DataFrame, pairs: pl.DataFrame, metric: str, policy: str, base: str, confidence: float, seed: int) -> Difference:
-    both = rows.filter(pl.col("policy").is_in([policy, base]))
-    columns, copies = seed_columns(both, metric, policy, base), 1
+def _difference(one: Comparison, policy: str, metric: str, confidence: float) -> Difference:
+    both = one.values.filter(pl.col("policy").is_in([policy, one.against]))
+    (old, new), copies = seed_columns(both, metric, policy, one.against), 1
     if same_runs(both):
         both = both.filter(pl.col("seed") == pl.col("seed").min())
-        columns, copies = columns[:, :1], columns.shape[1]
-        pairs = pairs.filter(pl.col("seed") == pairs["seed"].min())
-    seeds = columns.shape[1]
-    value, old = (float(columns[k].mean()) if seeds else math.nan for k in (1, 0))
-    made = Difference(policy, base, metric, value, old, Interval(math.nan, math.nan, math.nan, confidence, seeds), "", copies=copies)
-    made = replace(made, doubts="; ".join(f"{name}: {told}" for name in (base, policy) if (told := doubts_over(both, name))))
-    made = replace(made, uneven=_uneven(both, policy, base))
-    if seeds > 1:
-        single = relative_change(columns.T[:, :, None])
-        change = bootstrap(columns, relative_change, confidence=confidence, seed=seed)
-        over = "seeds" if both["trace_hash"].n_unique() > 1 else "draws"
-        return replace(made, change=change, over=over, lowest=float(single.min()), highest=float(single.max()))
-    if seeds == 1 and metric in PER_JOB and pairs.height >= FEWEST:
-        change = bootstrap(_finite(job_columns(pairs, metric)), relative_change, confidence=confidence, seed=seed)
-        return replace(made, change=change, over="jobs")
-    return replace(made, change=replace(made.change, value=float(relative_change(columns[None])[0]) if seeds else math.nan))
+        old, new, copies = old[:1], new[:1], len(new)
+    change = change_interval(old, new, confidence)
+    made = Difference(
+        policy,
+        one.against,
+        metric,
+        float(new.mean()) if new.size else math.nan,
+        float(old.mean()) if old.size else math.nan,
+        change,
+        doubts=doubts_over(both, policy),
+        doubts_against=doubts_over(both, one.against),
+        copies=copies,
+        uneven=_uneven(both, policy, one.against),
+    )
+    if len(new) > 1:
+        over: Over = "seeds" if both["trace_hash"].n_unique() > 1 else "draws"
+        return replace(made, over=over, spread=change.error * math.sqrt(len(new)), load=one.load if over == "seeds" else None)
+    return replace(made, spread=spread_of_stretches(one.pairs, policy, metric)) if len(new) and metric in PER_JOB else made
 
 
 def _uneven(rows: pl.DataFrame, policy: str, base: str) -> str:
@@ -135,8 +136,4 @@ def _uneven(rows: pl.DataFrame, policy: str, base: str) -> str:
     if ended[policy] == ended[base]:
         return ""
     counts = f"{policy} completed {ended[policy]:,} jobs, {base} {ended[base]:,}"
-    return f" But {counts}: whoever was turned away or failed counts in no mean."
-
-
-def _finite(columns: Floats) -> Floats:
-    return columns[:, np.isfinite(columns).all(axis=0)]
+    return f" But {counts}: jobs that were turned away or failed count in no mean."

@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from gantline.experiment.bootstrap import bootstrap
 from gantline.experiment.charts import axes_of
+from gantline.experiment.intervals import mean_interval
+from gantline.experiment.results import doubt_of, runs_that_count
 from gantline.report.doubts import MARK
 
 SHOWN = ("jct_mean", "jct_p95", "utilization", "preemptions")
@@ -21,10 +22,10 @@ def means_of(results: pl.DataFrame, metrics: Sequence[str] = SHOWN, *, confidenc
     for place, group in results.group_by(places, maintain_order=True):
         done = group.filter(pl.col("state") == "done")
         row: dict[str, Any] = {**dict(zip(places, place)), "runs": done.height, "failed": group.height - done.height}
-        row["mark"] = MARK if (done["doubts"].fill_null("") != "").any() else ""
-        different = done.unique("log_hash", maintain_order=True)  # a run that seeds repeat is one
+        row["mark"] = MARK if doubt_of(done["doubts"].to_list()) else ""
+        counted = runs_that_count(done)
         for metric in metrics:
-            interval = bootstrap(different[metric].drop_nans().to_numpy()[None, :], confidence=confidence)
+            interval = mean_interval(counted[metric].drop_nans().to_numpy(), confidence)
             row |= {metric: interval.value, f"{metric}_low": interval.low, f"{metric}_high": interval.high}
         rows.append(row)
     return pl.DataFrame(rows, infer_schema_length=None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats
+from gantline.experiment.intervals import change_of
 from gantline.report.frames import completed
 from gantline.report.metrics import bounded_slowdown
 
@@ -19,6 +21,7 @@ PER_JOB = {
     "slowdown_mean": "slowdown",
 }
 """Metrics that are means over jobs, and the column whose mean they are."""
+STRETCHES = 10
 
 _NUMBERS = [name for column in PER_JOB.values() for name in (column, f"{column}_against")]
 _SCHEMA = {"job": pl.String, "policy": pl.String, "against": pl.String, "seed": pl.Int64} | dict.fromkeys(
@@ -32,26 +35,33 @@ class JobsOfRun:
 
     policy: str
     seed: int
-    jobs: pl.DataFrame
+    jobs: Callable[[], pl.DataFrame]
+    """Reads them, because most comparisons need the metrics of runs alone."""
 
 
 def paired_jobs(runs: Sequence[JobsOfRun], against: str) -> pl.DataFrame:
     """A row per tracked job, seed and policy other than `against` that ended under both, with its times under each."""
-    base = {run.seed: _ended(run.jobs) for run in runs if run.policy == against}
+    base = {run.seed: _ended(run.jobs()) for run in runs if run.policy == against}
     found = []
     for run in runs:
         if run.policy == against or run.seed not in base:
             continue
-        both = _ended(run.jobs).join(base[run.seed], on="job", suffix="_against", maintain_order="left")
+        both = _ended(run.jobs()).join(base[run.seed], on="job", suffix="_against", maintain_order="left")
         who = {"policy": pl.lit(run.policy), "against": pl.lit(against), "seed": pl.lit(run.seed, dtype=pl.Int64)}
         found.append(both.select("job", *(value.alias(name) for name, value in who.items()), *_NUMBERS))
     return pl.concat(found).with_columns(difference=pl.col("jct") - pl.col("jct_against")) if found else pl.DataFrame(schema=_SCHEMA)
 
 
-def job_columns(pairs: pl.DataFrame, metric: str) -> Floats:
-    """What the metric averages, under the other policy and under this one, shape (2, jobs)."""
-    name = PER_JOB[metric]
-    return np.stack([pairs[f"{name}_against"].to_numpy(), pairs[name].to_numpy()])
+def spread_of_stretches(pairs: pl.DataFrame, policy: str, metric: str) -> float:
+    """How much a change might vary from run to run, as far as the stretches of one run tell: consecutive jobs share their queue, so that
+    stretches, not jobs, are what varies; the jackknife's error over them. NaN where there are too few jobs."""
+    own, name = pairs.filter((pl.col("policy") == policy) & (pl.col("seed") == pl.col("seed").min())), PER_JOB[metric]
+    columns = np.stack([own[f"{name}_against"].to_numpy(), own[name].to_numpy()])
+    columns = columns[:, np.isfinite(columns).all(axis=0)]
+    if columns.shape[1] < 2 * STRETCHES:
+        return math.nan
+    sums = np.stack([part.sum(axis=1) for part in np.array_split(columns, STRETCHES, axis=1)], axis=1)
+    return float(change_of(sums[None])[1][0])
 
 
 def seed_columns(values: pl.DataFrame, metric: str, policy: str, against: str) -> Floats:

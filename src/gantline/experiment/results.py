@@ -10,6 +10,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case
 from gantline.experiment.records import Record
+from gantline.report.doubts import UNSTEADY
 from gantline.report.metrics import METRICS
 
 _TOLD = (
@@ -44,13 +45,29 @@ def same_runs(results: pl.DataFrame) -> bool:
     return bool((each["runs"] > 1).any() and (each["different"] == 1).all())
 
 
+def runs_that_count(runs: pl.DataFrame) -> pl.DataFrame:
+    """Of the runs of one policy at one place, those that means are taken over: every seed, or one where all seeds gave the same run."""
+    return runs.head(1) if runs.height > 1 and runs["log_hash"].n_unique() == 1 else runs
+
+
 def doubts_over(results: pl.DataFrame, policy: str) -> str:
-    """What speaks against the runs of a policy; empty: nothing."""
-    own = results.filter((pl.col("policy") == policy) & (pl.col("state") == "done"))
-    told = [text for text in own["doubts"].to_list() if text]
-    if not told:
-        return ""
-    return told[0] if own.height == 1 else f"in {len(told)} of {own.height} runs, in the first of them {told[0]}"
+    """What speaks against the runs of a policy together; empty: nothing."""
+    return doubt_of(results.filter((pl.col("policy") == policy) & (pl.col("state") == "done"))["doubts"].to_list())
+
+
+def doubt_of(told: Sequence[str | None]) -> str:
+    """One doubt about several seeds, from what each says of itself; empty where there is none.
+
+    A run that lost turns or jobs is no result, so one of them is enough. A queue that grows happens by chance too: it counts where most
+    seeds show it, so that more seeds decide more.
+    """
+    broken = [text for text in told if text and text != UNSTEADY]
+    unsteady = [text for text in told if text and UNSTEADY in text]
+    if broken:
+        return broken[0] if len(told) == 1 else f"in {len(broken)} of {len(told)} runs, in the first of them {broken[0]}"
+    if 2 * len(unsteady) > len(told):
+        return UNSTEADY if len(told) == 1 else f"{UNSTEADY} in {len(unsteady)} of {len(told)} runs"
+    return ""
 
 
 def _numbers(values: list[Any]) -> list[Any]:

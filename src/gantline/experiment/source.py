@@ -106,6 +106,15 @@ class TraceSource:
 
         return {option.name for option in import_options(self.format) if Path in (option.type, *get_args(option.type))}
 
+    def load_of_every_seed(self) -> float | None:
+        """The load that the generator stretches every seed to; None where seeds differ in it, or the jobs are fixed."""
+        if not self.generator or self.seed is not None:
+            return None
+        from gantline.workload.generators.registry import load_of_every_seed
+
+        found = load_of_every_seed(self.generator, self.settings)
+        return None if found is None else found * self.scale
+
     def load(self, seed: int) -> Trace:
         """The trace; the last few stay in memory, because policies are compared on the same jobs."""
         drawn = 0 if self.file else seed if self.seed is None else self.seed

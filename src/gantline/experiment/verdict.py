@@ -1,126 +1,114 @@
-"""A comparison in words: who beats whom by how much, and how sure that is."""
+"""A comparison in words: which policy beats which by how much, how sure that is, and how many seeds would tell more."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from gantline.experiment.bootstrap import Interval
+from gantline.experiment.difference import Difference
+from gantline.experiment.intervals import fewest_samples
+from gantline.experiment.significance import MOST_SEEDS
 from gantline.report.metrics import BY_KEY
 
 
-@dataclass(frozen=True)
-class Difference:
-    """How a metric changes from one policy to another: `change` is relative, 0.1 means ten percent more."""
-
-    policy: str
-    against: str
-    metric: str
-    value: float
-    value_against: float
-    change: Interval
-    over: str
-    """What was resampled: `seeds` (other jobs), `draws` (other draws on the same jobs), `jobs`, or nothing."""
-    lowest: float = math.nan
-    highest: float = math.nan
-    """The extreme changes of single seeds."""
-    doubts: str = ""
-    """What speaks against the runs of either."""
-    copies: int = 1
-    """How many seeds gave one and the same run."""
-    uneven: str = ""
-    """That one completed fewer jobs than the other, where it did."""
-
-    @property
-    def sign(self) -> int:
-        """1: better, -1: worse, 0: the interval holds zero (or nothing changes), it is not known, or the runs are in doubt."""
-        if self.doubts:
-            return 0
-        bounds = (self.change.low, self.change.high) if self.change.known else (self.lowest, self.highest)
-        if any(math.isnan(bound) for bound in bounds):
-            bounds = (self.change.value, self.change.value)
-        if bounds[0] <= 0 <= bounds[1] or any(map(math.isnan, bounds)):
-            return 0
-        more_is_better = BY_KEY[self.metric].better == "higher"
-        return 1 if (bounds[0] > 0) == more_is_better else -1
-
-
 def verdict(differences: Sequence[Difference]) -> str:
-    """One sentence on a policy: what it wins, what it loses, where there is no clear difference."""
+    """What is said of one policy: what it wins, what it loses, where there is no clear difference; numbers alone without an interval."""
+    first = differences[0]
     known = [difference for difference in differences if math.isfinite(difference.change.value)]
     if not known:
-        first = differences[0]
-        why = f", because of doubts: {first.doubts}" if first.doubts else ": no metric is known for both"
+        why = f", because of doubts: {_doubts(first)}" if first.doubtful else ": no metric is known for both"
         return f"{first.policy} and {first.against} cannot be compared{why}."
-    if known[0].doubts:
-        changes = ", ".join(f"{_lower(BY_KEY[item.metric].title)} {100 * item.change.value:+.0f} %" for item in known)
-        return f"{known[0].policy} against {known[0].against} decides nothing ({changes}), because of doubts: {known[0].doubts}."
-    parts, previous = [], None
-    some = any(map(_spread, known))
+    if known[0].doubtful:
+        return f"{first.policy} against {first.against} decides nothing ({_numbers(known)}), because of doubts: {_doubts(known[0])}."
+    if not any(difference.change.known for difference in known):
+        return f"{first.policy} against {first.against} {_one_run(known)}: {_numbers(known)}. {_too_few(known)}{known[0].uneven}"
+    parts: list[str] = []
+    previous = None
     for sign in (1, -1, 0):
         for difference in known:
             if difference.sign == sign:
-                parts.append(_part(difference, sign, first=previous is None, same=previous == sign, some=some))
+                parts.append(_part(difference, sign, first=previous is None, same=previous == sign))
                 previous = sign
-    return f"{known[0].policy} {'; '.join(parts)} ({basis(known)}).{known[0].uneven}"
+    return f"{first.policy} {'; '.join(parts)} ({basis(known)}).{_more_seeds(known)}{known[0].uneven}"
 
 
 def basis(differences: Sequence[Difference]) -> str:
-    """What the intervals rest on."""
-    over = {difference.over for difference in differences}
-    samples = max(difference.change.samples for difference in differences)
-    enough = any(difference.change.known for difference in differences)
-    if "seeds" in over:
-        return f"over {samples} seeds" if enough else f"the range of {samples} seeds, too few for an interval"
-    if "draws" in over:
-        drawn = f"{samples} seeds of what is drawn in a run, the jobs being the same"
-        return f"over {drawn}" if enough else f"the range of {drawn}, too few for an interval"
-    copies = max(difference.copies for difference in differences)
-    one = f"one run, which {copies} seeds repeat because nothing in it is random" if copies > 1 else "one run"
-    if "jobs" in over:
-        return f"{one}; intervals over its {samples:,} jobs, which says nothing about other traces"
-    return f"{one}, without intervals"
+    """What the intervals are over, and for how many comparisons they are corrected."""
+    one = max(differences, key=lambda difference: difference.change.samples)
+    told = f"over {one.change.samples} seeds"
+    if one.over == "draws":
+        told += " of what is drawn in a run, the jobs being the same"
+    if one.load is not None:
+        told += f", each stretched to a load of {one.load:g}, so that they differ less than seeds whose load is drawn too"
+    return told + (f"; tested together with all {one.comparisons} comparisons of the table" if one.comparisons > 1 else "")
 
 
-def _part(difference: Difference, sign: int, *, first: bool, same: bool, some: bool) -> str:
-    """Where `some` have an interval, those without one say so."""
-    title, other = _lower(BY_KEY[difference.metric].title), difference.against
+def _doubts(difference: Difference) -> str:
+    told = ((difference.against, difference.doubts_against), (difference.policy, difference.doubts))
+    return "; ".join(f"{name}: {doubt}" for name, doubt in told if doubt)
+
+
+def _numbers(differences: Sequence[Difference]) -> str:
+    return ", ".join(f"{_title(one)} {_signed(one.change.value)}" for one in differences)
+
+
+def _one_run(differences: Sequence[Difference]) -> str:
+    one = differences[0]
+    if one.over:
+        return f"over {one.change.samples} seeds"
+    return f"in one run, which {one.copies} seeds repeat because nothing in it is random" if one.copies > 1 else "in one run"
+
+
+def _too_few(differences: Sequence[Difference]) -> str:
+    """That nothing is decided, and how many seeds would decide."""
+    one = differences[0]
+    fewest = fewest_samples(one.change.confidence)
+    level = f"{100 * one.change.confidence:g} % interval"
+    told = [difference for difference in differences if math.isfinite(difference.spread) and difference.change.value]
+    what = "seeds" if one.over else "seeds, or traces like this one,"
+    if not told:
+        return f"That decides nothing: a {level} needs {fewest} {what} at least."
+    judged = "as the seeds so far vary" if one.over else "as the stretches of this run vary"
+    return f"That decides nothing: a {level} needs {fewest} {what} at least, and {_needed(told[0])}, {judged}."
+
+
+def _more_seeds(differences: Sequence[Difference]) -> str:
+    """How many seeds would tell the first change that is not clear."""
+    unclear = [one for one in differences if one.sign == 0 and one.change.value and math.isfinite(one.spread) and one.spread > 0]
+    return f" It needs more seeds: {_needed(unclear[0])}." if unclear else ""
+
+
+def _needed(one: Difference) -> str:
+    count = f"about {one.needed}" if one.needed is not None else f"more than {MOST_SEEDS:,}"
+    return f"{count} to tell a change of {_title(one)} by {_signed(one.change.value)} from chance"
+
+
+def _part(difference: Difference, sign: int, *, first: bool, same: bool) -> str:
+    title, other = _title(difference), difference.against
     if sign != 0:
         act = f"{'beats' if sign > 0 else 'loses to'} {other} by " if first else "" if same else "beats it by " if sign > 0 else "loses "
-        interval = _interval(difference) or (", no interval" if some else "")
-        return f"{act}{_percent(abs(difference.change.value))} {title}{interval}"
-    if _spread(difference):
+        level = f"{100 * difference.change.confidence:g} % interval"
+        return f"{act}{_percent(abs(difference.change.value))} {title}, {level} {_bounds(difference)}"
+    if difference.change.known and difference.change.high > difference.change.low:
         words = f"shows no clear difference to {other} in" if first else "no clear difference in"
         return f"{words} {title} ({_bounds(difference, signed=True)})"
-    return f"has the same {title} as {other}" if first else f"the same {title}"
-
-
-def _spread(difference: Difference) -> bool:
-    low, high = _ends(difference)
-    return math.isfinite(low) and high > low
-
-
-def _ends(difference: Difference) -> tuple[float, float]:
-    return (difference.change.low, difference.change.high) if difference.change.known else (difference.lowest, difference.highest)
-
-
-def _interval(difference: Difference) -> str:
-    if not math.isfinite(_ends(difference)[0]):
-        return ""
-    if not difference.change.known:
-        return f", {_bounds(difference)} on single seeds"
-    return f", {100 * difference.change.confidence:.0f} % interval {_bounds(difference)}"
+    if not difference.change.value:
+        return f"has the same {title} as {other}" if first else f"the same {title}"
+    return f"{'against ' + other + ' ' if first else ''}{title} {_signed(difference.change.value)} without an interval"
 
 
 def _bounds(difference: Difference, signed: bool = False) -> str:
-    low, high = _ends(difference)
+    low, high = difference.change.low, difference.change.high
     if not signed and high < 0:
         low, high = -high, -low
     digits = _digits(max(abs(low), abs(high)))
     while digits < 3 and low and round(100 * low, digits) == 0:  # an end that is not zero is not told as zero
         digits += 1
     return f"{100 * low:{'+' if signed else ''}.{digits}f}..{100 * high:{'+' if signed else ''}.{digits}f} %"
+
+
+def _signed(change: float) -> str:
+    return f"{100 * change:+.{_digits(abs(change))}f} %" if change else "the same"
 
 
 def _percent(share: float) -> str:
@@ -131,7 +119,7 @@ def _digits(share: float) -> int:
     return 0 if share >= 0.1 else 1 if share >= 0.01 else 2
 
 
-def _lower(title: str) -> str:
-    """A title inside a sentence; abbreviations keep their capitals."""
-    first = title.split(" ")[0]
-    return title if first.isupper() else title[:1].lower() + title[1:]
+def _title(difference: Difference) -> str:
+    """The metric inside a sentence; abbreviations keep their capitals."""
+    title = BY_KEY[difference.metric].title
+    return title if title.split(" ")[0].isupper() else title[:1].lower() + title[1:]

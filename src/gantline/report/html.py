@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
@@ -24,18 +24,18 @@ from gantline.report.figures import DARK, LIGHT, Chart
 from gantline.report.figures.palette import faded
 from gantline.report.figures.with_plotly import figure
 from gantline.report.frames import RunLike, settled
-from gantline.report.metrics import measure, steadiness
+from gantline.report.metrics import Measuring, steadiness
 from gantline.report.names import names_of
 from gantline.report.page.figures import MOST_DRAWN, choose_figures
 from gantline.report.page.headline import headline
 from gantline.report.page.jobs import COLUMNS, job_columns
 from gantline.report.page.tables import comparison_table, facts_table, group_tables
 
-Measure = Callable[[RunLike], Mapping[str, float]]
+AS_IT_SAYS = Measuring()
 
 
-def write_report(runs: Sequence[RunLike], out: Path, *, title: str = "Gantline report", measure_with: Measure = measure) -> Path:
-    """Write the report of one or several runs to ``out``; ``measure_with`` sets windows, prices and the like."""
+def write_report(runs: Sequence[RunLike], out: Path, *, title: str = "Gantline report", measure_with: Measuring = AS_IT_SAYS) -> Path:
+    """Write the report of one or several runs to ``out``; ``measure_with`` says which jobs count, and prices."""
     return write_page(render_report(runs, title=title, measure_with=measure_with), out)
 
 
@@ -55,19 +55,19 @@ def write_page(text: str, out: Path) -> Path:
     return out
 
 
-def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", measure_with: Measure = measure) -> str:
+def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", measure_with: Measuring = AS_IT_SAYS) -> str:
     """The report as text; the same runs give the same text."""
     if not runs:
         raise UsageError("a report needs at least one run", where="report", fix="name one or more run directories")
     names, runs = names_of(runs), [settled(run) for run in runs]
     measures, doubts = [measure_with(run) for run in runs], [doubts_of_run(run) for run in runs]
-    charts = choose_figures(runs, names, measures)
+    charts = choose_figures(runs, names, measures, measure_with.window)
     sections = [
         *_warnings(names, runs, doubts),
         *_uneven(measures),
-        *_headline(names, runs, measures, doubts),
+        *_headline(names, measures, doubts),
         "<h2>Comparison</h2>" if len(runs) > 1 else "<h2>Numbers</h2>",
-        comparison_table(names, measures, [index for index, told in enumerate(doubts) if told], runs if len(runs) > 1 else ()),
+        comparison_table(names, measures, [index for index, told in enumerate(doubts) if told]),
         *figures_section(charts),
         *([f'<p class="note">Figures show the first {MOST_DRAWN} of {len(runs)} runs.</p>'] if len(runs) > MOST_DRAWN else []),
         *group_tables(names, runs),
@@ -170,11 +170,9 @@ def _warnings(names: Sequence[str], runs: Sequence[RunLike], doubts: Sequence[Se
     return [*found, *(f'<p class="note">{escape(line)}.</p>' for line in lines)]
 
 
-def _headline(
-    names: Sequence[str], runs: Sequence[RunLike], measures: Sequence[Mapping[str, float]], doubts: Sequence[Sequence[str]]
-) -> list[str]:
-    told = headline(names, runs, measures, [index for index, own in enumerate(doubts) if own])
-    note = "A tick marks a best value that an interval over the jobs tells from the next. Point at a metric for what it means."
+def _headline(names: Sequence[str], measures: Sequence[Mapping[str, float]], doubts: Sequence[Sequence[str]]) -> list[str]:
+    told = headline(names, measures, [index for index, own in enumerate(doubts) if own])
+    note = "A tick marks the best value of these runs. Point at a metric for what it means."
     return [f'<p class="headline">{escape(told)}</p>', f'<p class="note">{note}</p>'] if told else []
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-_NAMES = ("gamma", "gammaincinv", "ndtr", "ndtri", "stdtrit")
+_NAMES = ("gamma", "gammaincinv", "ndtr", "ndtri", "stdtr", "stdtrit")
 _HOME = "scipy.special"
 
 
@@ -32,4 +32,4 @@ def _compiled() -> Any:
 
 
 _found = _compiled()
-gamma, gammaincinv, ndtr, ndtri, stdtrit = (getattr(_found, name) for name in _NAMES)
+gamma, gammaincinv, ndtr, ndtri, stdtr, stdtrit = (getattr(_found, name) for name in _NAMES)

@@ -12,17 +12,18 @@ from gantline.core.arrays import Floats
 from gantline.report.figures.chart import Axis, Chart, Legend, Line, Panel, brief, floats
 from gantline.report.figures.comparison import metric_axis
 from gantline.report.figures.durations import log_duration_axis
-from gantline.report.frames import RunLike, completed
-from gantline.report.metrics import BY_KEY, cdf
+from gantline.report.frames import RunLike, completed, settled
+from gantline.report.metrics import BY_KEY, Window, cdf, tracked_window
 from gantline.report.metrics.completion import finite
 from gantline.report.names import names_of
 
 CURVE_POINTS = 600
 
 
-def jct_cdf(runs: Sequence[RunLike]) -> Chart:
-    """The share of jobs that completed within a time, a curve per run, over a logarithmic time axis."""
-    samples = {name: finite(completed(run.jobs)["jct"]) for name, run in zip(names_of(runs), runs)}
+def jct_cdf(runs: Sequence[RunLike], window: Window | None = None) -> Chart:
+    """The share of jobs that completed within a time, a curve per run, over a logarithmic time axis: of the jobs that count."""
+    counted = [(window or tracked_window(run.summary)).select(settled(run).jobs) for run in runs]
+    samples = {name: finite(completed(jobs)["jct"]) for name, jobs in zip(names_of(runs), counted)}
     return distribution_chart("jct-cdf", "Job completion time", "job completion time", "jobs", samples)
 
 

@@ -8,6 +8,7 @@ from gantline.report.metrics.fairness import finish_time_fairness, jain_index, r
 from gantline.report.metrics.fragmentation import fragmentation, fragmentation_series
 from gantline.report.metrics.groups import per_group
 from gantline.report.metrics.measure import measure
+from gantline.report.metrics.measuring import Measuring
 from gantline.report.metrics.sharing import held_over_time, progress_over_time, sharing
 from gantline.report.metrics.steadiness import Steadiness, steadiness
 from gantline.report.metrics.steps import bin_means, time_mean
@@ -19,6 +20,7 @@ __all__ = [
     "BY_KEY",
     "METRICS",
     "WHOLE",
+    "Measuring",
     "Metric",
     "Steadiness",
     "Window",

@@ -19,16 +19,19 @@ from gantline.report.figures import (
     queue_and_utilization,
 )
 from gantline.report.frames import RunLike
+from gantline.report.metrics import Window
 
 MOST_DRAWN = 8
 MOST_GANTTS = 4
 MOST_PROGRESS = 4
 
 
-def choose_figures(runs: Sequence[RunLike], names: Sequence[str], measures: Sequence[Mapping[str, float]]) -> dict[str, Chart]:
+def choose_figures(
+    runs: Sequence[RunLike], names: Sequence[str], measures: Sequence[Mapping[str, float]], window: Window | None = None
+) -> dict[str, Chart]:
     """The figures of a report by a key each: the trade-off only from three runs on, fairness only with several users."""
     drawn = runs[:MOST_DRAWN]
-    charts = {"jct": jct_cdf(drawn), "timeline": queue_and_utilization(drawn)}
+    charts = {"jct": jct_cdf(drawn, window), "timeline": queue_and_utilization(drawn)}
     if any(found["fragmentation"] > 0 for found in measures):
         charts["fragmentation"] = fragmentation_over_time(drawn)
     users = max(run.jobs["user"].n_unique() for run in drawn) if drawn else 0

@@ -14,7 +14,6 @@ from gantline.report.frames import RunLike, span_of
 from gantline.report.metrics import per_group, per_type, sharing
 from gantline.report.metrics.catalogue import MEANINGS, Metric
 from gantline.report.numbers import best_of, known_metrics, spell, speller
-from gantline.report.page.headline import separated
 
 MOST_GROUPS = 50
 MOST_AT_ONCE = 3
@@ -50,26 +49,21 @@ TYPE_COLUMNS = (
 )
 
 
-def comparison_table(
-    names: Sequence[str], measures: Sequence[Mapping[str, float]], doubtful: Collection[int] = (), runs: Sequence[RunLike] = ()
-) -> str:
+def comparison_table(names: Sequence[str], measures: Sequence[Mapping[str, float]], doubtful: Collection[int] = ()) -> str:
     """A row per metric in one unit, a column per run; the full value is in ``data-value``.
 
-    Many runs stand in the order of their mean completion time. The best value is marked where it is in no doubt and, with `runs`,
-    where an interval over their jobs tells it from the next.
+    Many runs stand in the order of their mean completion time. The best value is marked where it is in no doubt.
     """
     if len(names) > MOST_AT_ONCE:  # a phone shows the first ones: let them be the best
         means = [found["jct_mean"] if math.isfinite(found["jct_mean"]) else math.inf for found in measures]
         order = sorted(range(len(names)), key=lambda run: (run in doubtful, means[run]))
         names, measures = [names[run] for run in order], [measures[run] for run in order]
-        runs, doubtful = [runs[run] for run in order] if runs else (), [at for at, run in enumerate(order) if run in doubtful]
+        doubtful = [at for at, run in enumerate(order) if run in doubtful]
     heads = "".join(f'<th scope="col" class="name">{escape(name)}</th>' for name in names)
     rows = []
     for metric in known_metrics(measures):
         values = [found[metric.key] for found in measures]
         best, write = best_of(metric, values, doubtful), speller(metric, values)
-        if runs and not separated(metric.key, best, runs, measures):
-            best = set()
         cells = "".join(
             f'<td data-value="{_exact(value)}"{" class=best" if index in best else ""}>{escape(write(value))}</td>'
             for index, value in enumerate(values)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gantline.workload.generators import helios, philly
 from gantline.workload.generators.generic import generate_workload
-from gantline.workload.generators.preset import preset
+from gantline.workload.generators.preset import Preset
 from gantline.workload.generators.settings import WorkloadSettings
 from gantline.workload.trace import Trace
 
@@ -128,7 +128,7 @@ _WORKLOADS = (
     ),
 )
 
-steady, bursty, gangs, swarm, mixed = (preset(made.name, made.settings) for made in _WORKLOADS)
+steady, bursty, gangs, swarm, mixed = (Preset(made.name, made.settings) for made in _WORKLOADS)
 
 
 def benchmark_traces() -> dict[str, BenchmarkWorkload]:

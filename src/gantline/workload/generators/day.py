@@ -6,7 +6,7 @@ habits, experiments that fail early, and more work at four o'clock than fits.
 
 from __future__ import annotations
 
-from gantline.workload.generators.preset import preset
+from gantline.workload.generators.preset import Preset
 from gantline.workload.generators.settings import WorkloadSettings
 
 SETTINGS = WorkloadSettings.read(
@@ -48,4 +48,4 @@ SETTINGS = WorkloadSettings.read(
     }
 )
 
-day = preset("day", SETTINGS)
+day = Preset("day", SETTINGS)

@@ -6,7 +6,7 @@ that it asks for: an elastic scheduler has to give it more.
 
 from __future__ import annotations
 
-from gantline.workload.generators.preset import preset
+from gantline.workload.generators.preset import Preset
 from gantline.workload.generators.settings import WorkloadSettings
 
 _MIDDLE = 60.0 * 10**2.5
@@ -22,4 +22,4 @@ SETTINGS = WorkloadSettings.read(
     }
 )
 
-elasticflow = preset("elasticflow", SETTINGS)
+elasticflow = Preset("elasticflow", SETTINGS)

@@ -5,7 +5,7 @@ Statistics of Hu et al., SC 2021, as listed with our values in `docs/workloads.m
 
 from __future__ import annotations
 
-from gantline.workload.generators.preset import preset
+from gantline.workload.generators.preset import Preset
 from gantline.workload.generators.settings import WorkloadSettings
 
 SETTINGS = WorkloadSettings.read(
@@ -35,4 +35,4 @@ SETTINGS = WorkloadSettings.read(
     }
 )
 
-helios = preset("helios", SETTINGS)
+helios = Preset("helios", SETTINGS)

@@ -6,7 +6,7 @@ which are common in PAI, become requests for one.
 
 from __future__ import annotations
 
-from gantline.workload.generators.preset import preset
+from gantline.workload.generators.preset import Preset
 from gantline.workload.generators.settings import WorkloadSettings
 
 SETTINGS = WorkloadSettings.read(
@@ -27,4 +27,4 @@ SETTINGS = WorkloadSettings.read(
     }
 )
 
-pai = preset("pai", SETTINGS)
+pai = Preset("pai", SETTINGS)

@@ -5,7 +5,7 @@ Statistics of the public trace of Jeon et al., ATC 2019, as listed with our valu
 
 from __future__ import annotations
 
-from gantline.workload.generators.preset import preset
+from gantline.workload.generators.preset import Preset
 from gantline.workload.generators.settings import WorkloadSettings
 
 _DURATIONS = {
@@ -70,4 +70,4 @@ SETTINGS = WorkloadSettings.read(
     }
 )
 
-philly = preset("philly", SETTINGS)
+philly = Preset("philly", SETTINGS)

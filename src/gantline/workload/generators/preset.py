@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gantline.workload.generators.generic import generate_workload
 from gantline.workload.generators.settings import WorkloadSettings
 from gantline.workload.trace import Trace
 
-Generator = Callable[[int, Mapping[str, object]], Trace]
 
+@dataclass(frozen=True)
+class Preset:
+    """A generator that draws from the settings of `base`, with those that are given put on top."""
 
-def preset(name: str, base: WorkloadSettings) -> Generator:
-    """The generator that draws from these settings, with those that are given put on top."""
+    name: str
+    base: WorkloadSettings
 
-    def generator(seed: int, given: Mapping[str, object]) -> Trace:
-        return generate_workload(WorkloadSettings.read(given, base), seed, name)
-
-    generator.__doc__ = f"The generator called ``{name}``."
-    return generator
+    def __call__(self, seed: int, given: Mapping[str, object]) -> Trace:
+        return generate_workload(WorkloadSettings.read(given, self.base), seed, self.name)

@@ -5,8 +5,9 @@ A generator is imported when it is used. Its function takes a seed and the setti
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gantline.core.errors import NotFoundError, near
 
@@ -39,9 +40,24 @@ def generate(name: str, seed: int = 0, **settings: object) -> Trace:
     """A trace by the generator of this name; the same name, seed and settings give the same trace."""
     if name not in _GENERATORS:
         raise NotFoundError(f"there is no generator '{name}'", where="generate", fix=near(name, _GENERATORS))
-    module, _, function = _GENERATORS[name][0].partition(":")
-    trace: Trace = getattr(import_module(f"{_HERE}.{module}"), function)(seed, settings)
+    trace: Trace = _function(name)(seed, settings)
     return trace
+
+
+def load_of_every_seed(name: str, settings: Mapping[str, object]) -> float | None:
+    """The load that every seed is stretched to, where both jobs and load are given; None: seeds differ in it."""
+    from gantline.workload.generators.settings import WorkloadSettings
+
+    base = getattr(_function(name), "base", None)
+    if base is None and name != "generic":
+        return None
+    read = WorkloadSettings.read(settings, base)
+    return read.load if read.jobs is not None else None
+
+
+def _function(name: str) -> Any:
+    module, _, function = _GENERATORS[name][0].partition(":")
+    return getattr(import_module(f"{_HERE}.{module}"), function)
 
 
 def generator_names() -> tuple[str, ...]:

@@ -1,0 +1,22 @@
+"""How runs are measured: which jobs count, what devices cost and draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gantline.report.frames import RunLike
+from gantline.report.metrics.measure import measure
+from gantline.report.metrics.window import Window
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """`measure` with what was asked for; what is None is as the run says."""
+
+    window: Window | None = None
+    prices: Mapping[str, float] | None = None
+    watts: Mapping[str, float] | None = None
+
+    def __call__(self, run: RunLike) -> dict[str, float]:
+        return measure(run, window=self.window, prices=self.prices, watts=self.watts)
