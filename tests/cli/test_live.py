@@ -102,6 +102,8 @@ def test_a_service_from_up_to_down_with_a_kill_in_between(cli: Cli, home: Path, 
 
 def test_the_other_verbs(cli: Cli, home: Path) -> None:
     up(cli, "--policy", f"{Path(__file__).parents[2] / 'examples' / 'my_policy.py'}:Patient")  # which decides in a process of its own
+    assert cli("submit", "--queue", "a/b", "--", "true").code == 3
+    assert cli("queue", "set", "a/b").code == 0
     held = cli(
         "submit", "--gpus", "1:2", "--queue", "a/b", "--time", "1-00:00:00", "--retries", "2", "--env", "A=1", "--", "sleep", "600"
     ).out.strip()

@@ -213,6 +213,7 @@ def test_a_job_may_wait_for_another_to_start(owner: Client) -> None:
 
 
 def test_jobs_are_found_by_label_state_and_queue(owner: Client) -> None:
+    owner.set_queue("found/here")
     one, other = (owner.submit(["true"], labels={"team": team, "kind": "x"}, queue="found/here")[0] for team in ("nlp", "vision"))
     owner.wait(one, other, timeout=120)
     assert [job["id"] for job in owner.jobs(label=["team=nlp", "kind"])] == [one]

@@ -53,13 +53,17 @@ def test_one_device_of_a_node_is_cordoned_or_drained_by_itself(owner: Client) ->
 
 
 def test_a_queue_keeps_to_its_quota_until_it_may_have_more(owner: Client) -> None:
-    owner.set_queue("small/one", quota=1)
+    owner.set_queue("small/one", quota=1, borrow=0)
     ids = [owner.submit(SLEEP, queue="small/one")[0] for _ in range(2)]
     until(lambda: owner.job(ids[0])["state"] == "running")
     late = until(lambda: (job := owner.job(ids[1]))["reason"] == "quota" and job)
-    assert late["state"] == "held"
+    assert late["state"] == "pending"
+    assert late["why"] == f"queue 'small/one' may hold 1; it holds 1: {ids[0]} (1)"
+    assert late["why"] in owner.explain(ids[1])["lines"][0]
     assert [(queue["quota"], queue["gpus"]) for queue in owner.queues() if queue["name"] == "small/one"] == [(1, 1)]
-    owner.set_queue("small/one", quota=2)
+    with pytest.raises(RefusedError, match="asks for 2 devices, and queue 'small/one' may hold 1 at most"):
+        owner.submit(SLEEP, queue="small/one", resources={"gpus": 2})
+    owner.set_queue("small/one", quota=1, borrow=1)
     until(lambda: owner.job(ids[1])["state"] == "running")
     owner.cancel(*ids)
     owner.drop_queue("small/one")
@@ -67,6 +71,24 @@ def test_a_queue_keeps_to_its_quota_until_it_may_have_more(owner: Client) -> Non
         owner.drop_queue("small/one")
     with pytest.raises(UsageError, match="not a queue"):
         owner.set_queue("a//b", quota=1)
+
+
+def test_a_parents_quota_binds_what_is_borrowed_is_given_back_and_a_misspelled_queue_is_refused(owner: Client) -> None:
+    owner.set_queue("lab", quota=1)
+    owner.set_queue("lab/nlp")
+    owner.set_queue("prod", quota=3)
+    borrowed = [owner.submit(SLEEP, queue="lab/nlp")[0] for _ in range(4)]
+    until(lambda: all(owner.job(id)["state"] == "running" for id in borrowed))
+    (owned,) = owner.submit(SLEEP, queue="prod", resources={"gpus": 3})
+    until(lambda: owner.job(owned)["state"] == "running")
+    assert [owner.job(id)["state"] for id in borrowed] == ["running", "pending", "pending", "pending"]
+    assert owner.job(borrowed[3])["reason"] == "quota"
+    assert "queue 'lab' has a quota of 1 and finds nothing idle to borrow" in owner.job(borrowed[3])["why"]
+    owner.cancel(*borrowed, owned)
+    with pytest.raises(NotFoundError, match="no queue 'lab/npl'.*lab/nlp"):
+        owner.submit(SLEEP, queue="lab/npl")
+    for name in ("lab", "lab/nlp", "prod"):
+        owner.drop_queue(name)
 
 
 def test_the_policy_is_changed_while_jobs_run(owner: Client) -> None:
@@ -111,6 +133,7 @@ def test_decisions_and_events_are_told_in_order(owner: Client) -> None:
 
 
 def test_metrics_are_prometheus_text_and_count_what_happened(owner: Client) -> None:
+    owner.set_queue("measured")
     (id,) = owner.submit(["true"], queue="measured")
     owner.wait(id, timeout=120)
     (waiting,) = owner.submit(SLEEP, resources={"gpus": 4}, queue="measured")

@@ -11,6 +11,7 @@ from gantline.admission.rules import find_admission
 from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core.cluster import Cluster
 from gantline.core.costs import Costs
+from gantline.core.queues import parse_queues
 from gantline.engine.regime import find_regime
 from gantline.files.prices import read_prices
 from gantline.performance.estimate_chain import find_estimates
@@ -45,6 +46,7 @@ def _profiles(path: str, cluster: Cluster) -> Any:
 FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
     "placement": lambda text, _: find_placement(text),
     "admission": lambda text, _: find_admission(text),
+    "queues": lambda text, _: parse_queues(text),
     "regime": lambda text, _: find_regime(text),
     "estimates": lambda text, _: find_estimates(text),
     "costs": lambda text, _: Costs.parse(text),

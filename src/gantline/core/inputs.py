@@ -94,12 +94,14 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class SetQueue:
-    """From now on a queue has this quota and this weight."""
+    """From now on a queue has this quota, this weight and this borrowing limit."""
 
     time: float
     name: str
     weight: float = 1.0
     quota: float = math.inf
+    borrow: float = math.inf
+    drop: bool = False  # there is no such queue any more; its jobs stay
 
 
 class News(Enum):
@@ -157,7 +159,8 @@ def encode_input(value: Input) -> dict[str, Any]:
             {"settings": memories.plain(dict(value.settings))} if value.settings else {}
         )
     if isinstance(value, SetQueue):
-        return {"input": "queue", **head, "name": value.name, "weight": json_number(value.weight), "quota": json_number(value.quota)}
+        numbers = {name: json_number(getattr(value, name)) for name in ("weight", "quota", "borrow")}
+        return {"input": "queue", **head, "name": value.name, **({"drop": True} if value.drop else numbers)}
     found = {"input": "report", **head, "news": value.news.value, "row": value.row, "epoch": value.epoch, "done": json_number(value.done)}
     if not math.isnan(value.total):
         found["total"] = json_number(value.total)
@@ -192,8 +195,9 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         reader.only(("input", "time", "policy", "settings"))
         return Use(time, reader.text("policy"), memories.restore(reader.raw("settings", {})))
     if kind == "queue":
-        reader.only(("input", "time", "name", "weight", "quota"))
-        return SetQueue(time, reader.text("name"), reader.number("weight", 1.0), reader.number("quota", math.inf))
+        reader.only(("input", "time", "name", "weight", "quota", "borrow", "drop"))
+        numbers = (reader.number("weight", 1.0), reader.number("quota", math.inf), reader.number("borrow", math.inf))
+        return SetQueue(time, reader.text("name"), *numbers, reader.flag("drop", False))
     if kind == "report":
         reader.only(("input", "time", "news", "row", "epoch", "done", "devices", "total", "metrics", "revision"))
         news = reader.text("news")

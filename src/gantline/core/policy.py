@@ -24,6 +24,7 @@ class Policy:
     name: ClassVar[str] = ""
     paper: ClassVar[str] = ""  # citation
     needs: ClassVar[frozenset[str]] = frozenset()  # see estimates.NEEDS
+    ranks: ClassVar[bool] = False  # whether its plans are rankings; others are shown only jobs whose quota lets them run
     shares_devices: ClassVar[bool] = False  # whether it gives jobs that ask for a part of a device (metric `gpu_demand`) that part
     keeps_reservations: ClassVar[bool] = False  # whether it gives jobs the devices that are reserved for them (`jobs.reserved`)
     believes: ClassVar[bool] = False  # whether it decides by models that are fitted to what jobs have shown, where they run by profiles
@@ -87,6 +88,7 @@ class LinearKey:
 class OrderPolicy(Policy):
     """A policy that is an order: smaller key first, ties by (arrival, id)."""
 
+    ranks: ClassVar[bool] = True
     misfit: ClassVar[Misfit] = Misfit.SKIP
     preempt: ClassVar[bool] = True
     per_job: ClassVar[bool] = False  # whether the key of a job depends on that job and the clock alone, whoever else is there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gantline.core.errors import UsageError
@@ -10,22 +11,59 @@ from gantline.core.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """One queue (or user): `quota` bounds the GPUs its jobs hold at once; `borrow` lets it exceed that while others leave theirs idle."""
+    """One queue: its jobs, and those of the queues below it, are promised `quota` devices and may borrow `borrow` more.
+
+    Infinity (or True) means whatever others leave idle, zero (or False) nothing. `admission.quotas` has the whole rule.
+    """
 
     name: str
     weight: float = 1.0
     quota: float = math.inf
-    borrow: bool = True
+    borrow: float = math.inf
     parent: str = ""
 
     def __post_init__(self) -> None:
+        if isinstance(self.borrow, bool):
+            object.__setattr__(self, "borrow", math.inf if self.borrow else 0.0)
         if not self.weight > 0:
             raise UsageError(f"queue '{self.name}' has weight {self.weight}", fix="use a weight above zero")
-        if self.quota < 0:
+        if not self.quota >= 0:
             raise UsageError(f"queue '{self.name}' has quota {self.quota}", fix="use a quota of zero or more")
+        if not self.borrow >= 0:
+            raise UsageError(f"queue '{self.name}' may borrow {self.borrow}", fix="use zero or more, or leave it out for no limit")
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it has a quota at all."""
+        return math.isfinite(self.quota)
 
 
 def ancestors(name: str) -> tuple[str, ...]:
     """A queue and those above it: ``a/b/c`` -> (``a/b/c``, ``a/b``, ``a``)."""
     parts = name.split("/")
     return tuple("/".join(parts[: i + 1]) for i in reversed(range(len(parts))))
+
+
+def known_names(tree: Iterable[str]) -> set[str]:
+    """Every queue that exists: those of the tree, those above them, and the one without a name, which is everybody's."""
+    return {"", *(above for name in tree for above in ancestors(name))}
+
+
+def parse_queues(text: str) -> dict[str, Queue]:
+    """Queues as people write them, ``research=4,research/nlp=2:0,batch=1:2:0.5``: quota, borrowing limit, weight."""
+    found: dict[str, Queue] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, sign, numbers = part.partition("=")
+        try:
+            given = [float(number) for number in numbers.split(":")]
+        except ValueError:
+            given = []
+        if not sign or not name.strip() or not 1 <= len(given) <= 3:
+            raise UsageError(
+                f"'{part}' is not a queue's quota", where="--queues", fix="write NAME=QUOTA[:BORROW[:WEIGHT]], as research=4:0"
+            )
+        if name.strip() in found:
+            raise UsageError(f"queue '{name.strip()}' is given twice", where="--queues", fix="keep one of them")
+        quota, borrow, weight = (*given, *(math.inf, 1.0)[len(given) - 1 :])
+        found[name.strip()] = Queue(name.strip(), weight, quota, borrow)
+    return found

@@ -16,7 +16,7 @@ class Reason(IntEnum):
     BLOCKED = 5  # behind a job that does not fit, and the policy keeps the order strictly
     NO_SUCH_TYPE = 6  # asks for a type the cluster does not have
     TOO_LARGE = 7  # larger than the whole cluster
-    QUOTA = 8  # its user or queue is at the quota
+    QUOTA = 8  # its user or queue is at the quota, and may not borrow more now
     LOAD_LIMIT = 9  # admission waits until the load falls
     HELD = 10  # kept out until it is released
     DEFERRED = 11  # the policy chose not to run it now
@@ -34,6 +34,7 @@ class Reason(IntEnum):
     CANCELLED = 23
     LIMIT = 24  # a run limit (profiling) was reached
     REQUEUED = 25
+    OVER_QUOTA = 26  # larger than its queue may ever hold
 
 
 _SENTENCES = {
@@ -45,7 +46,7 @@ _SENTENCES = {
     Reason.BLOCKED: "waits behind a job that does not fit, because the policy keeps the order strictly",
     Reason.NO_SUCH_TYPE: "asks for a device type that the cluster does not have",
     Reason.TOO_LARGE: "asks for more devices than the cluster has",
-    Reason.QUOTA: "its user or queue is at the quota",
+    Reason.QUOTA: "its user or queue is at the quota, and there is nothing that it may borrow",
     Reason.LOAD_LIMIT: "admission waits until the load on the cluster falls",
     Reason.HELD: "is held until it is released",
     Reason.DEFERRED: "the policy chose not to run it now",
@@ -63,6 +64,7 @@ _SENTENCES = {
     Reason.CANCELLED: "was cancelled",
     Reason.LIMIT: "reached the limit of its run",
     Reason.REQUEUED: "was put back into the queue",
+    Reason.OVER_QUOTA: "asks for more devices than its queue may ever hold",
 }
 
 

@@ -173,17 +173,18 @@ def _encode_queue(queue: Queue) -> dict[str, Any]:
         "name": queue.name,
         "weight": queue.weight,
         "quota": json_number(queue.quota),
-        "borrow": queue.borrow,
+        "borrow": json_number(queue.borrow),
         "parent": queue.parent,
     }
 
 
 def _decode_queue(reader: Reader) -> Queue:
     reader.only(("name", "weight", "quota", "borrow", "parent"))
+    yes_or_no = isinstance(reader.raw("borrow", True), bool)
     return Queue(
         reader.text("name"),
         reader.number("weight", 1.0),
         reader.number("quota", float("inf")),
-        reader.flag("borrow", True),
+        reader.flag("borrow", True) if yes_or_no else reader.number("borrow", float("inf")),
         reader.text("parent", ""),
     )

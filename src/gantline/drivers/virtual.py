@@ -23,12 +23,12 @@ from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
 from gantline.drivers.dense import knows
 from gantline.drivers.loop_clock import CUT, DONE, STALL, LoopBounds
-from gantline.drivers.quota import admit_by_quota
 from gantline.engine import lists as ls
 from gantline.engine.advance import finish_due, next_finish, observe
 from gantline.engine.agenda import Agenda
 from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
+from gantline.engine.quota_gate import Bounds
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
 
@@ -58,12 +58,12 @@ class Simulation:
         self._next_node_event = 0
         self._seen = 0.0  # the last instant up to which everything was observed
         self.agenda = Agenda(self.engine, self.step_all, late=self.latency > 0.0)
-        self._quota = self.engine.inputs.by_quota = self.admission.has_quota
+        self.engine.quotas.bounds = Bounds(self.admission.user_quota, self.admission.queue_quota)
         self._measure()
 
     def _measure(self) -> None:
-        """The load limit in GPUs; below zero: entry is by quota, one by one."""
-        self._load_limit = -1.0 if self._quota else self.admission.load_limit * self.state.tables.cluster.gpus
+        """The load limit in GPUs."""
+        self._load_limit = self.admission.load_limit * self.state.tables.cluster.gpus
 
     # --- which loop -----------------------------------------------------------------------------------------------------
     def run(self) -> None:
@@ -115,7 +115,7 @@ class Simulation:
         """Whether nothing but the policy itself has to be asked between two decisions."""
         return not (
             self.node_events
-            or self.admission.has_quota
+            or self.engine.quotas.active
             or self.estimates.learns
             or self.latency
             or self.engine.recorder
@@ -202,11 +202,7 @@ class Simulation:
         changed |= self._tidy_finished()
         if self.engine.grants.speeds_until <= state.now:
             self.engine.grants.refresh()
-        entered = (
-            admit_by_quota(state, self.admission)
-            if self._quota
-            else state.lists.active[state.lists.number[ls.ACTIVE] - state.lists.number[ls.ADMITTED] : state.lists.number[ls.ACTIVE]]
-        )
+        entered = state.lists.active[state.lists.number[ls.ACTIVE] - state.lists.number[ls.ADMITTED] : state.lists.number[ls.ACTIVE]]
         if state.withheld:
             self.engine.inputs.keep_out()
         if self.estimates.learns and len(entered):
@@ -251,7 +247,7 @@ class Simulation:
             self.engine.commit(plan)
             return
         state = self.state
-        asked = state.rows.copy()
+        asked = (state.rows if self.engine.asked is None else self.engine.asked).copy()
         self._pass(state.now + self.latency)
         overtaken = self._observe()
         self.engine.commit_late(plan, asked)

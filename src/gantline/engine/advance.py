@@ -58,7 +58,7 @@ def arrive(F: Floats, I: Ints, lists: Lists, now: float, load_limit: float) -> N
         F[c.SINCE, row] = F[c.ARRIVAL, row]
         count[ls.NEXT] += 1
     count[ls.ADMITTED] = 0
-    if count[ls.HELD] >= count[ls.NEXT] or load_limit < 0.0:
+    if count[ls.HELD] >= count[ls.NEXT]:
         return
     demand = 0.0
     if load_limit != np.inf:

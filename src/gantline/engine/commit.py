@@ -24,12 +24,18 @@ from gantline.engine.turns_by_hand import TurnsByHand
 from gantline.engine.wanted import divides_time, sound_numbers
 
 
-def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: bool = False) -> None:
-    """Make the active rows hold exactly what the plan says; `rows` are those of the plan's snapshot.
+def commit_assignments(grants: Grants, rows: Ints, table: Assignments, by_hand: bool = False, keeps: Ints | None = None) -> None:
+    """Make the active rows hold exactly what the plan says; `rows` are those of the plan's snapshot, `keeps` go on as they are.
 
     With `by_hand` nothing is compiled: the other way to the same books.
     """
     state, who = grants.state, rows[table.job]
+    if keeps is not None and len(keeps):
+        Commit(grants, who, table, _named(grants, np.concatenate([who, keeps])), by_hand).run()
+        state.rebuild()
+        state.out[2] = len(state.waiting_rows)
+        grants.repeats.forget(np.concatenate([who, keeps]))
+        return
     if not grants.left and grants.repeats.seen(who, table):
         state.out[:] = 0, 0, len(state.waiting_rows), 0
         return

@@ -19,7 +19,7 @@ from gantline.core.arrays import Ints
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input, Use
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignments, Plan, Ranking, Refusal
+from gantline.core.plan import Assignments, Misfit, Plan, Ranking, Refusal
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
@@ -32,6 +32,7 @@ from gantline.engine.inputs import Inputs
 from gantline.engine.lost_turns import Incident, LostTurns, OverBudgetError, told
 from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
+from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.ranks import leave
 from gantline.engine.state import State
 
@@ -66,13 +67,15 @@ class Engine:
 
     def __post_init__(self) -> None:
         self.grants = Grants(self.state)
-        self.inputs = Inputs(self.state, self.grants)
+        self.quotas = QuotaGate(self.state, self.grants)
+        self.inputs = Inputs(self.state, self.grants, self.quotas)
         self.inputs.use = self._use
         self.decisions = 0
         self.started = 0
         self.stopped = 0
         self.waiting = 0
         self.refused = 0
+        self.asked: Ints | None = None  # the rows that the last question was about, where they are not all active ones
         self._last_order: Ints = np.zeros(0, dtype=np.int64)
         self.valid_until: float | None = None
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
@@ -118,7 +121,11 @@ class Engine:
         self.decisions += 1
         if self.grants.minds_changes:
             self.stopped += self.grants.before_decision()
-        snapshot = state.snapshot()
+        self.asked = None
+        if self.quotas.active:
+            self.stopped += self.quotas.take_back(self.policy.ranks)
+            self.asked = None if self.policy.ranks else self.quotas.shown().copy()
+        snapshot = state.snapshot(self.asked)
         try:
             plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
             check_plan(snapshot, plan)
@@ -147,7 +154,7 @@ class Engine:
         self.valid_until = plan.valid_until
         self.notices += [Incident(state.now, state.decision, note) for note in plan.notes]
         if rows is None:
-            rows = state.rows
+            rows = state.rows if self.asked is None else self.asked
         if plan.reservations or state.reservations:
             state.reserve(plan.reservations, rows)
         for node in plan.release:  # first, so that nothing new is placed there
@@ -157,11 +164,15 @@ class Engine:
             self._turn_away(plan.refusals, rows)
         t, log, n = state.tables, state.log, len(state.rows)
         log.reserve(2 * t.D.shape[1] + n + 8, 4 * t.D.shape[1] + 8)
+        bounded = self.quotas.active
         if plan.ranking is not None:
-            self._walk(plan.ranking, rows)
+            (self._walk_within_quotas if bounded else self._walk)(plan.ranking, rows)
         elif plan.assignments is not None:
-            commit_assignments(self.grants, rows, plan.assignments)
+            table, keeps = self.quotas.cut_assignments(rows, plan.assignments) if bounded else (plan.assignments, None)
+            commit_assignments(self.grants, rows, table, keeps=keeps)
             self._count()
+        if bounded:
+            self.quotas.tell()
 
     def commit_late(self, plan: Plan, asked: Ints) -> None:
         """Commit a plan that was made for the rows `asked`, some of which may be gone by now; who came meanwhile was not thought of."""
@@ -215,6 +226,20 @@ class Engine:
             self.next_finish = math.nan
         name_blocked(state)
         self._count()
+
+    def _walk_within_quotas(self, ranking: Ranking, rows: Any) -> None:
+        """The same over those whose quota lets them run; a place that one of them cannot use is offered to the others."""
+        rows = rows.copy()
+        key, denied = self.quotas.cut_key(ranking, rows)
+        self._walk(replace(ranking, key=key), rows)
+        for row in self.quotas.still_beyond(rows[denied]):
+            self.grants.stop(row, Reason.QUOTA)
+            self.stopped += 1
+        self.grants.refresh()
+        self.state.rebuild()
+        self.next_finish = math.nan
+        if ranking.misfit != Misfit.STOP and (more := self.quotas.fill(ranking.key, rows, denied)) is not None:
+            self._walk(replace(ranking, key=more, preempt=False), rows)
 
     def _keep_order(self, key: Any, rows: Any) -> Any:
         """Ranks by a stable sort of the last order, newcomers behind."""

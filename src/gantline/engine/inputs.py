@@ -22,6 +22,7 @@ from gantline.engine.grants import Grants
 from gantline.engine.job_changes import code_of, set_job
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
 from gantline.engine.option_rows import sizes_in_steps
+from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.ranks import leave
 from gantline.engine.state import State
 
@@ -48,12 +49,11 @@ class RejectedError(RefusedError):
 class Inputs:
     """Applies inputs, one after the other; whether a policy could see a difference comes back."""
 
-    def __init__(self, state: State, grants: Grants) -> None:
-        self.state, self.grants = state, grants
+    def __init__(self, state: State, grants: Grants, quotas: QuotaGate) -> None:
+        self.state, self.grants, self.quotas = state, grants, quotas
         self.heard: Callable[[Input], None] | None = None  # told every input: the journal
         self.absorb: Callable[[Report], bool] | None = None  # set by who knows what reports mean
         self.use: Callable[[Use], None] | None = None  # set by who can find policies
-        self.by_quota = False  # whether admission lets jobs in one by one
         self._rows: dict[str, int] = {}
         self._counted = 0  # rows that are in it
 
@@ -73,8 +73,7 @@ class Inputs:
             if self.use is not None:
                 self.use(value)
         elif isinstance(value, SetQueue):
-            self.state.tables.queue_tree[value.name] = Queue(value.name, value.weight, value.quota)
-            changed = True
+            changed = self._set_queue(value)
         else:
             changed = self._change_node(value)
         if self.heard is not None:
@@ -99,9 +98,17 @@ class Inputs:
         elif isinstance(value, SetJob):
             self._known(value.job, "set")
         elif isinstance(value, SetQueue):
-            Queue(value.name, value.weight, value.quota)
+            Queue(value.name, value.weight, value.quota, value.borrow)
         elif not isinstance(value, Report | Use) and value.kind != "join" and value.device(self.state.tables.cluster) is None:
             value.find(self.state.tables.cluster)
+
+    def _set_queue(self, value: SetQueue) -> bool:
+        tree = self.state.tables.queue_tree
+        if value.drop:
+            tree.pop(value.name, None)
+        else:
+            tree[value.name] = Queue(value.name, value.weight, value.quota, value.borrow)
+        return True
 
     # --- jobs -----------------------------------------------------------------------------------------------------------
     def _submit(self, value: Submit) -> bool:
@@ -139,7 +146,21 @@ class Inputs:
         to_come = t.F[c.ARRIVAL, state.lists.number[ls.NEXT] : len(t.ids)]
         if (to_come > value.time).any():
             raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
-        return reader, names, self._options(reader, name, gpus)
+        own = self._options(reader, name, gpus)
+        least = reader.whole("min_gpus", 0) or min(option.gpus for option in own)
+        self._within_quota(name, reader.text("queue", ""), least)
+        return reader, names, own
+
+    def _within_quota(self, name: str, queue: str, size: int) -> None:
+        """A job that its queue could never hold is refused; one whose queue's quota shrinks later waits, and says why."""
+        if not self.quotas.active:
+            return
+        most, whose = self.quotas.most(queue)
+        if size > most:
+            told = f"job '{name}' {self.quotas.too_much(size, most, whose)}"
+            raise RefusedError(
+                told, where="submit", fix=f"ask for less, or raise the quota of queue '{whose}'" if whose else "ask for less"
+            )
 
     def _options(self, reader: Reader, name: str, gpus: int) -> list[Option]:
         """The ways in which it may run; it is rejected where none can ever be."""
@@ -221,9 +242,7 @@ class Inputs:
         if self.state.withheld.get(row) is not Phase.HELD:
             return False
         del self.state.withheld[row]
-        if phase is Phase.HELD and self.by_quota:
-            self.state.tables.I[c.REASON, row] = int(Reason.QUOTA)  # admission lets it in when it may
-        elif phase is Phase.HELD:
+        if phase is Phase.HELD:
             self._let_in(row, Reason.ARRIVED)
         return True
 
@@ -283,6 +302,7 @@ class Inputs:
         least, most = (min(sizes), max(sizes)) if len(sizes) > 1 else (least, most)
         if not any(option.gpus <= t.cluster.gpus_of(t.cluster.types[option.type]) for option in (*fresh, *rest)):
             raise RejectedError(Reason.TOO_LARGE, value.job, "ask for less, or let nodes join first")
+        self._within_quota(value.job, t.queues[int(t.I[c.QUEUE, row])], 0 if rest else least)
         return least, most, fresh, rest
 
     # --- nodes ----------------------------------------------------------------------------------------------------------

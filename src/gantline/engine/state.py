@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.costs import Costs
 from gantline.core.facts import Facts
@@ -129,19 +129,26 @@ class State:
         """Keep a plan's reservations; positions become rows, because positions shift when jobs come and go."""
         self.reservations = tuple(r if r.job < 0 else replace(r, job=int(rows[r.job])) for r in reservations)
 
-    def standing_reservations(self) -> tuple[Reservation, ...]:
+    def standing_reservations(self, rows: Ints | None = None) -> tuple[Reservation, ...]:
         """Reservations that are not over and whose job is still there, with positions in the present snapshot."""
         if not self.reservations:
             return ()
-        place = {row: k for k, row in enumerate(self.rows.tolist())}
+        place = {row: k for k, row in enumerate((self.rows if rows is None else rows).tolist())}
         alive = [r for r in self.reservations if r.end > self.now and (r.job < 0 or r.job in place)]
         return tuple(r if r.job < 0 else replace(r, job=place[r.job]) for r in alive)
 
-    def snapshot(self) -> Snapshot:
-        """This instant, as a policy sees it."""
+    def movable(self, rows: Ints) -> Bools:
+        """Which gangs may be stopped: not locked, not in flight, and past their minimum run (as `eviction.movable`)."""
+        F, I = self.tables.F, self.tables.I
+        phase = I[c.PHASE][rows]
+        able = ((phase == Phase.RUNNING) | (phase == Phase.STARTING)) & (I[c.LOCKED][rows] == 0)
+        return np.asarray(able & (self.now >= F[c.LAST_START][rows] + self.min_run))
+
+    def snapshot(self, rows: Ints | None = None) -> Snapshot:
+        """This instant, as a policy sees it: all active rows, or these of them."""
         tables = self.tables
-        jobs = Jobs(tables.lent, self.rows, self.now)
-        regime, promised = self.regime, self.standing_reservations()
+        jobs = Jobs(tables.lent, self.rows if rows is None else rows, self.now)
+        regime, promised = self.regime, self.standing_reservations(rows)
         now = ClusterNow(tables.lent)
         told = self.memory, regime.round, promised, regime.name, self.learned, self.facts
         return Snapshot(self.now, self.decision, self.seed, jobs, now, *told, tables.lent)

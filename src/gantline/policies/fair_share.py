@@ -28,6 +28,8 @@ class FairShare(Policy):
     name: ClassVar[str] = "fair-share"
     paper: ClassVar[str] = "Kay, Lauder: A Fair Share Scheduler (CACM 1988); Slurm multi-factor priority"
 
+    ranks: ClassVar[bool] = True
+
     by: str = field(default="user", metadata={"help": "whose usage counts: 'user', 'queue', or 'queue,user' (queues first, users inside)"})
     half_life: float = field(default=86400.0, metadata={"help": "seconds after which usage counts half; inf: never forget"})
     preempt: bool = field(default=True, metadata={"help": "whether running gangs give way"})

@@ -11,6 +11,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.phases import Phase
+from gantline.core.reasons import Reason
 from gantline.runtime.book import ENDED, Job
 from gantline.runtime.layers import Growing
 from gantline.runtime.records import Entry
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _WATCHED = np.array([c.PHASE, c.REASON, c.EPOCH, c.GPUS, c.HELD])
 _INCIDENTS = 20
 _TERMINAL = [int(phase) for phase in Phase if phase.terminal]
+_HOLDERS_OF = 100  # jobs that wait because of a quota and are kept up to date about who holds it
 
 
 class Observer:
@@ -59,10 +61,25 @@ class Observer:
         self._seen = t.I[np.ix_(_WATCHED, self._open)]
         for row in (*changed.tolist(), *new.tolist()):
             self._changed(row)
+        if len(changed) or len(new):
+            self._name_holders()
         holding = set(self.scheduler.loop.reconciler.live)
         for row in {*self.scheduler.loop.state.running_rows.tolist(), *holding, *self._holding}:
             self._show(row)
         self._holding = holding
+
+    def _name_holders(self) -> None:
+        """Who waits because of a quota says who holds it: others than before, perhaps."""
+        gate, book = self.scheduler.loop.engine.quotas, self.scheduler.book
+        if not gate.active:
+            return
+        t = self.scheduler.loop.state.tables
+        denied = gate.denied[np.isin(t.I[c.REASON][gate.denied], (Reason.QUOTA, Reason.OVER_QUOTA))]
+        for row in denied[t.I[c.PHASE][denied] == Phase.PENDING][:_HOLDERS_OF].tolist():
+            job, told = book[t.ids[row]], gate.words(row)
+            if job.why != told:
+                job.why = told
+                self._show(row)
 
     def touch(self, job: Job) -> None:
         """Something that the tables do not show has changed."""
@@ -77,6 +94,8 @@ class Observer:
         phase = Phase(int(t.I[c.PHASE, row]))
         before = job.state
         job.state, job.reason, job.why = state_of(job, phase, int(t.I[c.REASON, row]))
+        if phase is Phase.PENDING and int(t.I[c.REASON, row]) in (Reason.QUOTA, Reason.OVER_QUOTA):
+            job.why = scheduler.loop.engine.quotas.words(row)
         live = scheduler.loop.reconciler.live.get(row)
         if phase is Phase.PENDING and live is not None and live.rest:
             job.state, job.reason, job.why = "suspended", "turn", "stands still until its turn comes again"

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 UNREADABLE = "unreadable"
 """The only key of a value that a store could not read; its text is there."""
-Kind = Literal["journal", "job", "event", "checkpoint", "aside"]
+Kind = Literal["journal", "job", "event", "checkpoint", "aside", "queue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Entry:
       The first job of an array also has ``common``, which holds for all of its jobs; the others say ``like`` (the id of that first one)
       and ``index``, and have a ``command`` only where theirs is another one. `whole` puts them together again.
     * ``event``: something worth telling: ``time``, ``event``, mostly ``job``, ``state``, ``why``.
+    * ``queue``: a queue that was made because a job named it: ``name``.
     * ``checkpoint``: the scheduler's state; it covers all journal lines before it.
     * ``aside``: the journal line ``value["number"]`` cannot be applied (``why``): it is kept, and no longer among those that `journal` has.
     """

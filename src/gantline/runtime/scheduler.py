@@ -153,9 +153,13 @@ class Scheduler:
         """A node goes down, drains, comes back or joins."""
         self.send([event])
 
-    def queue(self, name: str, *, weight: float = 1.0, quota: float = math.inf) -> None:
-        """From now on a queue has this quota and this weight."""
-        self.send([SetQueue(0.0, name, weight, quota)])
+    def queue(self, name: str, *, weight: float = 1.0, quota: float = math.inf, borrow: float = math.inf) -> None:
+        """From now on a queue is promised this many devices, may borrow so many more, and has this weight."""
+        self.send([SetQueue(0.0, name, weight, quota, borrow)])
+
+    def drop_queue(self, name: str) -> None:
+        """From now on there is no such queue; its jobs stay, and nothing bounds them."""
+        self.send([SetQueue(0.0, name, drop=True)])
 
     def use(self, policy: str, settings: Mapping[str, Any] | None = None) -> None:
         """Another policy decides from now on."""

@@ -61,6 +61,7 @@ class Setup:
     patience: float = 30.0  # seconds before an order is repeated
     absent: tuple[str, ...] = ()  # nodes that the machine had in an earlier life, and has no more
     queues: tuple[Mapping[str, Any], ...] = ()  # name, weight, quota, borrow, parent
+    unknown_queues: str = "create"  # what becomes of a job that names a queue which does not exist: refuse, or create the queue
     profiles: str = ""  # a file with a bundle of profiles: what starts cost, and how fast jobs are that share devices
 
     def spec(self) -> RunSpec:
@@ -144,9 +145,8 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
     t, rows = state.tables, instant.jobs.rows
     state.decision, state.memory, state.learned = instant.decision, instant.memory, instant.learned
     held = {t.ids.index(name): Phase.HELD for name in saved["held"]}
-    waiting = [t.ids.index(name) for name in saved["quota"]]  # kept out by admission
     t.F[c.WORK] = math.inf  # nobody knows
-    for row in [*held, *waiting]:
+    for row in held:
         t.I[c.PHASE, row] = int(Phase.HELD)
     state.withheld = {**held}
     state.reserve(instant.reservations, rows)
@@ -225,7 +225,6 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
         "rows": len(t.ids),
         "leaving": leaving,
         "held": [t.ids[row] for row in held],
-        "quota": [t.ids[row] for row in kept_out if row not in held],
         "live": [_plain(one) for one in reality.live.values()],
         "over": {str(row): epoch for row, epoch in reality.over.items() if row in place or row in reality.live},
     }

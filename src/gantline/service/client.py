@@ -235,9 +235,9 @@ class Client:
     def queues(self) -> list[dict[str, Any]]:
         return list(self._get("/v1/queues")["queues"])
 
-    def set_queue(self, name: str, *, quota: float | None = None, weight: float = 1.0) -> dict[str, Any]:
-        """Bound the devices that a queue's jobs may ask for at once (None: no bound)."""
-        return self._send("PUT", f"/v1/queues/{quote(name)}", {"quota": quota, "weight": weight})
+    def set_queue(self, name: str, *, quota: float | None = None, borrow: float | None = None, weight: float = 1.0) -> dict[str, Any]:
+        """Make a queue or change it: devices that it is promised (None: no quota), how many more it may borrow (None: no limit)."""
+        return self._send("PUT", f"/v1/queues/{quote(name)}", {"quota": quota, "borrow": borrow, "weight": weight})
 
     def drop_queue(self, name: str) -> dict[str, Any]:
         return self._send("DELETE", f"/v1/queues/{quote(name)}")

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 
 import uvicorn
@@ -32,8 +33,6 @@ from gantline.service.jobs_folder import JobsFolder
 from gantline.service.options import Options
 
 _EVERYWHERE = ("0.0.0.0", "::")
-NO_QUOTA = "quota:queue=1000000000"
-"""An admission that knows queues, and bounds none of them until somebody does."""
 
 
 def serve(options: Options, ready: Callable[[str], None] = lambda url: None, tell: Callable[[str], None] = lambda text: None) -> int:
@@ -61,7 +60,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
     jobs = JobTokens.at(home.secret)
     runner.url = url
-    setup = Setup(admission=NO_QUOTA, queues=tuple({"name": one.name, "weight": one.weight, "quota": one.quota} for one in store.queues()))
+    setup = Setup(unknown_queues="refuse", queues=tuple(asdict(one) for one in store.queues()))
     scheduler = Scheduler(
         store, runner, options.policy, settings=options.settings, setup=setup, anew=options.anew, job_env=_env_of(jobs, options.certificate)
     )

@@ -57,7 +57,8 @@ def _outcome(engine: Engine, plan: Plan, place: int, row: int, before: tuple[int
     reason = Reason(int(tables.I[c.REASON, row]))
     if not Phase(int(tables.I[c.PHASE, row])).holds_devices:
         reason = _why_it_waits(engine, plan, place, row) if reason in (Reason.NONE, Reason.ARRIVED) else reason
-        return JobOutcome(name, "is stopped" if ran else "waits", (), sentence(reason))
+        why = engine.quotas.words(row) if reason in (Reason.QUOTA, Reason.OVER_QUOTA) else sentence(reason)
+        return JobOutcome(name, "is stopped" if ran else "waits", (), why)
     if not ran:
         return JobOutcome(name, "starts", held)
     if held == before:

@@ -78,7 +78,7 @@ def nodes(*, home: HomeOption = None, output: WideForm = "table") -> None:
 def queues(*, home: HomeOption = None, output: WideForm = "table") -> None:
     """List queues with their quotas and what they hold."""
     with connect(home) as client:
-        show_rows(client.queues(), output, "name", ("name", "quota", "weight", "gpus", "jobs"))
+        show_rows(client.queues(), output, "name", ("name", "quota", "borrow", "weight", "gpus", "jobs"))
 
 
 @app.command

@@ -26,18 +26,23 @@ def set_queue(
     /,
     *,
     home: HomeOption = None,
-    quota: Annotated[float | None, Parameter(help="How many devices its jobs may ask for at once; by default no bound.")] = None,
+    quota: Annotated[
+        float | None, Parameter(help="How many devices it is promised, with the queues below it; by default no quota.")
+    ] = None,
+    borrow: Annotated[
+        float | None, Parameter(help="How many more it may borrow while others leave theirs idle; 0: none; by default no limit.")
+    ] = None,
     weight: Annotated[float, Parameter(help="Its weight, for policies that share by weight.")] = 1.0,
 ) -> None:
-    """Bound a queue: jobs that would exceed the quota wait, with the reason told."""
+    """Make a queue, or change it: jobs that would exceed what it may hold wait, with the reason told."""
     with connect(home) as client:
-        client.set_queue(name, quota=quota, weight=weight)
+        client.set_queue(name, quota=quota, borrow=borrow, weight=weight)
     print(name)
 
 
 @app.command
 def drop(name: Name, /, *, home: HomeOption = None) -> None:
-    """Take a queue's bounds away."""
+    """Take a queue away; its jobs stay, and nothing bounds them."""
     with connect(home) as client:
         client.drop_queue(name)
     print(name)

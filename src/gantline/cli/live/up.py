@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -59,6 +59,9 @@ def up(
     ] = None,
     min_run: Annotated[str | None, Parameter(help="Seconds for which a job that was started is left alone (0).")] = None,
     prices: Annotated[str | None, Parameter(help="Money per device-hour, for policies: v100=0.74,k80=0.135, or a file.")] = None,
+    unknown_queues: Annotated[
+        Literal["refuse", "create"] | None, Parameter(help="What becomes of a job that names a queue which does not exist (refuse).")
+    ] = None,
     profiles: Annotated[Path | None, Parameter(help="A bundle of profiles that 'gantline profile' wrote.")] = None,
     detach: Annotated[bool, Parameter(negative="", help="Return when the service answers.")] = False,
 ) -> int:
@@ -71,6 +74,7 @@ def up(
 
     where = store or os.environ.get("GANTLINE_STORE", "")
     anew = anew_of(round, quantum, placement, costs, min_run, prices, profiles)
+    anew |= {"unknown_queues": unknown_queues} if unknown_queues is not None else {}
     options = Options(Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, anew)
     options.check()
     if devices is not None and (told := too_many(declared(devices))):

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue as an operator set it: how many GPUs its jobs may hold at once, and its weight among others."""
+    """A queue as an operator set it: how many devices it is promised, how many more it may borrow, and its weight among others."""
 
     name: str
     weight: float = 1.0
     quota: float = math.inf
-    borrow: bool = True
+    borrow: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)

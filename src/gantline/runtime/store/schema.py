@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import JSON, Boolean, Column, Float, Integer, MetaData, String, Table, Text
 
 metadata = MetaData()
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration; a store that says another is migrated, or refused if it is newer."""
 
 ASIDE = "set-aside"
@@ -55,6 +55,7 @@ queues = Table(
     Column("weight", Float, nullable=False),
     Column("quota", Float),  # none: no bound
     Column("borrow", Boolean, nullable=False),
+    Column("borrow_limit", Float),  # none: no limit
 )
 
 tokens = Table(

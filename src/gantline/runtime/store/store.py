@@ -173,7 +173,7 @@ class SqlStore:
     def queues(self) -> list[QueueRow]:
         """The queues that an operator has set."""
         rows = self._rows(select(s.queues).order_by(s.queues.c.name))
-        return [QueueRow(**{**row, "quota": math.inf if row["quota"] is None else row["quota"]}) for row in rows]
+        return [QueueRow(row["name"], row["weight"], _or_infinite(row["quota"]), _or_infinite(row["borrow_limit"])) for row in rows]
 
     def tokens(self) -> list[TokenRow]:
         """All tokens, revoked ones too."""
@@ -199,3 +199,7 @@ class SqlStore:
                 return [dict(row) for row in connection.execute(statement).mappings()]
         except SQLAlchemyError as error:
             raise StoreError(f"the store cannot be read: {cause(error)}", where="store") from error
+
+
+def _or_infinite(number: float | None) -> float:
+    return math.inf if number is None else float(number)

@@ -42,6 +42,8 @@ class Transaction:
                 events.append({"time": float(value.get("time", 0.0)), "job": str(value.get("job", "")), "body": dict(value)})
             elif entry.kind == "aside":
                 self._set_aside(int(value["number"]), str(value["why"]))
+            elif entry.kind == "queue":
+                self.queue(QueueRow(str(value["name"])))
             else:  # it covers the lines before it, not those behind it
                 self._many(_ADD_LINE, lines)
                 lines = []
@@ -93,7 +95,9 @@ class Transaction:
     def queue(self, queue: QueueRow) -> None:
         """Set a queue."""
         self.drop_queue(queue.name)
-        columns = asdict(queue) | {"quota": queue.quota if math.isfinite(queue.quota) else None}
+        limit = queue.borrow if math.isfinite(queue.borrow) else None
+        columns = {"name": queue.name, "weight": queue.weight, "borrow": queue.borrow > 0, "borrow_limit": limit}
+        columns |= {"quota": queue.quota if math.isfinite(queue.quota) else None}
         self._connection.execute(insert(s.queues).values(**columns))
 
     def drop_queue(self, name: str) -> None:

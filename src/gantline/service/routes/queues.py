@@ -22,6 +22,7 @@ class NewQueue(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     quota: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    borrow: Annotated[float, Field(ge=0, le=1e9)] | None = None
     weight: Annotated[float, Field(gt=0, le=1e9)] = 1.0
 
 
@@ -35,31 +36,31 @@ def list_queues(here: Here) -> dict[str, Any]:
         row = known.get(name, QueueRow(name))
         states = Counter(job.state for job in jobs if job.queue == name)
         held = sum(len(job.devices) for job in jobs if job.queue == name)
-        quota = row.quota if math.isfinite(row.quota) else None
-        found.append({"name": name, "quota": quota, "weight": row.weight, "gpus": held, "jobs": dict(states)})
+        quota, borrow = (each if math.isfinite(each) else None for each in (row.quota, row.borrow))
+        found.append({"name": name, "quota": quota, "borrow": borrow, "weight": row.weight, "gpus": held, "jobs": dict(states)})
     return {"queues": found}
 
 
 @router.at("PUT", "/v1/queues/{name:path}", Role.OPERATOR)
 def set_queue(name: str, new: NewQueue, here: Here) -> dict[str, Any]:
-    """Bound a queue: a job that would exceed its quota waits, with the reason told."""
+    """Make a queue, or change it: what it is promised (none: no quota), how much more it may borrow (none: no limit), its weight."""
     if not is_queue(name):
         raise UsageError(f"{name[:64]!r} is not a queue", where="queue", fix="write names with slashes between them: research/nlp")
-    quota = math.inf if new.quota is None else new.quota
-    here.scheduler.queue(name, weight=new.weight, quota=quota)
+    quota, borrow = (math.inf if each is None else each for each in (new.quota, new.borrow))
+    here.scheduler.queue(name, weight=new.weight, quota=quota, borrow=borrow)
     with here.service.store.transaction() as write:
-        write.queue(QueueRow(name, new.weight, quota))
-    here.note("queue", queue=name, quota=new.quota, weight=new.weight)
-    return {"name": name, "quota": new.quota, "weight": new.weight}
+        write.queue(QueueRow(name, new.weight, quota, borrow))
+    here.note("queue", queue=name, **new.model_dump())
+    return {"name": name, **new.model_dump()}
 
 
 @router.at("DELETE", "/v1/queues/{name:path}", Role.OPERATOR)
 def drop_queue(name: str, here: Here) -> dict[str, Any]:
-    """The queue has no bounds any more."""
+    """There is no such queue any more; its jobs stay, and nothing bounds them."""
     known = [row.name for row in here.service.store.queues()]
     if name not in known:
         raise NotFoundError(f"no queue '{name[:64]}'", where="queue", fix=near(name[:64], known) if known else "none is set")
-    here.scheduler.queue(name, weight=1.0, quota=math.inf)
+    here.scheduler.drop_queue(name)
     with here.service.store.transaction() as write:
         write.drop_queue(name)
     here.note("queue-dropped", queue=name)

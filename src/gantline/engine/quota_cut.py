@@ -1,0 +1,96 @@
+"""Assignments within the quotas: what a policy gives beyond them is cut, down to what the job has or needs at least."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gantline.admission.quotas import Claim, QuotaTree
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.plan import Assignment, Assignments
+from gantline.core.tables import Tables
+
+
+def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[Claim], rows: Ints, table: Assignments) -> tuple[Assignments, Ints]:
+    """Everybody gets the least that it needs, as far as the rule allows; then more, as the plan lists them, while their queues may.
+
+    `least` has one claim per assignment, with the fewest devices that its job goes on with. Rows that keep what they have come back beside.
+    """
+    allowed = tree.pick(sorted(least, key=lambda claim: not claim.runs))
+    room = Room(tree)
+    for claim in {claim.row: claim for claim in least if claim.row in allowed}.values():
+        room.take(claim, claim.size)
+    items: list[Assignment] = []
+    keeps: list[int] = []
+    changed = False
+    seen: set[int] = set()
+    for claim, item in zip(least, table):
+        wanted = size_of(t, claim.row, item)
+        if claim.row not in allowed:
+            changed = True
+            continue
+        if claim.row in seen or wanted <= claim.size:  # shares of the time count once
+            items.append(item)
+            seen.add(claim.row)
+            continue
+        seen.add(claim.row)
+        more = room.take(claim, wanted - claim.size)
+        if more >= wanted - claim.size:
+            items.append(item)
+            continue
+        changed = True
+        smaller = smaller_way(t, claim.row, item, int(claim.size + more))
+        if claim.runs and int(t.I[c.HELD, claim.row]) == int(claim.size + more):
+            keeps.append(claim.row)
+        elif smaller is not None:
+            items.append(smaller)
+        elif claim.runs and t.I[c.HELD, claim.row] <= claim.size + more:
+            keeps.append(claim.row)
+    return (Assignments.of(items) if changed else table), np.array(keeps, dtype=np.int64)
+
+
+class Room:
+    """What may still be given, queue by queue."""
+
+    def __init__(self, tree: QuotaTree) -> None:
+        self.tree = tree
+        self.free = [tree.capacity, *(node.limit for node in tree.nodes[1:])]
+        self.users: dict[int, float] = {}
+
+    def take(self, claim: Claim, size: float) -> float:
+        """So much of it as there is room for."""
+        path = (0, *self.tree.paths[claim.queue])
+        user = self.users.get(claim.user, self.tree.user_quota)
+        given = max(0.0, min(size, user, *(self.free[at] for at in path)))
+        for at in path:
+            self.free[at] -= given
+        self.users[claim.user] = user - given
+        return float(given)
+
+
+def size_of(t: Tables, row: int, item: Assignment) -> int:
+    """How many devices an assignment gives."""
+    if item.parts:
+        return sum(part.count * part.gpus for part in item.parts)
+    if item.devices:
+        return len(item.devices)
+    if item.gpus >= 0:
+        return item.gpus
+    return int(t.options.I[c.O_GPUS, t.I[c.OPTION_FIRST, row] + max(item.option, 0)])
+
+
+def smaller_way(t: Tables, row: int, item: Assignment, most: int) -> Assignment | None:
+    """The same with at most so many devices: one of its own ways if it has several sizes, else any number from its least on."""
+    if item.parts or item.group >= 0:
+        return None
+    first, count = int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_COUNT, row])
+    own = {int(size) for size in t.options.I[c.O_GPUS, first : first + count]}
+    fitting = [size for size in own if 0 < size <= most] if len(own) > 1 else ([most] if most >= max(1, int(t.I[c.MIN_GPUS, row])) else [])
+    if not fitting:
+        return None
+    if item.devices:
+        return replace(item, devices=item.devices[: max(fitting)], gpus=-1, option=-1)
+    kind = item.type if item.option < 0 else int(t.options.I[c.O_TYPE, first + item.option])
+    return replace(item, option=-1, gpus=max(fitting), type=kind)

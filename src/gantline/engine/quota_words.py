@@ -1,0 +1,42 @@
+"""Which quota keeps a job waiting, and who holds it, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from gantline.admission.quotas import QuotaTree
+
+_NAMED = 5  # holders that are named
+USER = -1  # in place of a queue: the quota is the user's
+
+
+def binding_queue(tree: QuotaTree, held: Mapping[tuple[str, int], float], queue: int, user: int, size: float) -> int | None:
+    """The node of the tree whose quota keeps a job of that size waiting, `USER` for its user's; None: only the devices do."""
+    if held.get(("user", user), 0.0) + size > tree.user_quota:
+        return USER
+    path = [at for at in tree.paths[queue] if not tree.stands_for_several(at)]
+    over = [at for at in path if held.get(("queue", at), 0.0) + size > tree.nodes[at].limit]
+    over += [at for at in path if held.get(("queue", at), 0.0) + size > tree.nodes[at].quota]
+    return over[0] if over else None
+
+
+def bound(tree: QuotaTree, at: int, user: str) -> str:
+    """What a queue or a user may hold."""
+    if at == USER:
+        return f"user '{user}' may hold {tree.user_quota:g}"
+    node = tree.nodes[at]
+    whose = f"queue '{node.name}'"
+    if math.isinf(node.limit):
+        return f"{whose} has a quota of {node.quota:g} and finds nothing idle to borrow"
+    more = f", {node.limit - node.quota:g} of them borrowed" if node.limit > node.quota else ""
+    return f"{whose} may hold {node.limit:g}{more}"
+
+
+def with_holders(told: str, holders: Sequence[tuple[str, float]]) -> str:
+    """And who holds how much of it."""
+    if not holders:
+        return told
+    named = ", ".join(f"{job} ({size:g})" for job, size in holders[:_NAMED])
+    more = f" and {len(holders) - _NAMED} more" if len(holders) > _NAMED else ""
+    return f"{told}; it holds {sum(size for _, size in holders):g}: {named}{more}"

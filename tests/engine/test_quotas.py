@@ -1,0 +1,140 @@
+"""Quotas are the engine's: whatever a policy answers, no queue holds more than it may, and what is borrowed is given back."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.policies.gavel.tiny_world import table, trace
+
+from gantline.core.queues import ancestors
+from gantline.core.reasons import Reason
+from gantline.policies.registry import policy_names
+from gantline.simulator.simulate import simulate
+
+EVERY = [name for name in policy_names() if name != "recorded"]  # that one decides in an imitation only
+
+
+def job(name, arrival, gpus, duration, queue="", **more):
+    return {"job": name, "arrival": arrival, "gpus": gpus, "duration": duration, "queue": queue, **more}
+
+
+def starts(run):
+    return {name: start for name, start in run.jobs.select("job", "first_start").iter_rows() if not math.isnan(start)}
+
+
+def stops(run):
+    return run.allocations.filter(run.allocations["reason"] == "quota")["job"].to_list()
+
+
+def most_held(run, queues):
+    """The most devices that each of these queues and those below it held at any time."""
+    queue_of = dict(run.jobs.select("job", "queue").iter_rows())
+    spans = [(row["start"], row["end"], row["gpus"], queue_of[row["job"]]) for row in run.allocations.iter_rows(named=True)]
+    found = {}
+    for queue in queues:
+        mine = [(start, end, gpus) for start, end, gpus, name in spans if queue in ancestors(name) and end > start]
+        found[queue] = max((sum(gpus for start, end, gpus in mine if start <= at < end) for at, _, _ in mine), default=0)
+    return found
+
+
+# --- one story each ------------------------------------------------------------------------------------------------------
+def test_the_third_device_is_borrowed_while_half_of_the_machine_is_idle_unless_that_is_forbidden():
+    jobs = [job(f"j{k}", k, 1, 100, "q") for k in range(3)]
+    assert starts(simulate(jobs, "1x4", "fifo", queues="q=2"))["j2"] == 2
+    assert starts(simulate(jobs, "1x4", "fifo", queues="q=2:0"))["j2"] == 100
+
+
+def test_a_job_of_three_devices_does_not_run_in_a_queue_that_may_hold_two():
+    run = simulate([job("big", 0, 3, 100, "q"), job("small", 1, 1, 100, "q")], "1x4", "fifo", queues="q=2:0")
+    assert starts(run) == {"small": 1}
+    assert Reason(int(run.tables.I[13, 0])) is Reason.OVER_QUOTA
+
+
+def test_a_parents_quota_bounds_its_children():
+    jobs = [job("a", 0, 1, 100, "research/nlp"), job("b", 1, 1, 100, "research/nlp"), job("c", 2, 1, 100, "research/vision")]
+    assert starts(simulate(jobs, "1x4", "fifo", queues="research=1:0")) == {"a": 0, "b": 100, "c": 200}
+
+
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "las", "fair-share", "voda.afs_l"])
+def test_an_owner_takes_back_what_others_borrowed_from_the_newest_first(policy):
+    jobs = [job(f"borrows{k}", k, 1, 1000, "a") for k in range(4)] + [job("owns", 50, 2, 100, "b")]
+    run = simulate(jobs, "1x4", policy, queues="a=2,b=2")
+    assert starts(run)["owns"] == 50
+    assert sorted(set(stops(run))) == ["borrows2", "borrows3"]
+
+
+def test_a_borrower_has_its_minimum_run_first():
+    jobs = [job("borrows", 0, 2, 1000, "a"), job("owns", 10, 2, 100, "b")]
+    assert starts(simulate(jobs, "1x2", "fifo", queues="a=0,b=2", min_run=60))["owns"] == 60
+
+
+def test_borrowers_share_by_weight_and_then_leave_each_other_alone():
+    jobs = [job(f"a{k}", 0, 1, 500, "a") for k in range(6)] + [job(f"b{k}", 10, 1, 500, "b") for k in range(6)]
+    run = simulate(jobs, "1x6", "fifo", queues="a=0,b=0:inf:2")
+    assert sorted(name for name, at in starts(run).items() if at <= 10) == ["a0", "a1", "a2", "a3", "a4", "a5", "b0", "b1", "b2", "b3"]
+    assert len(stops(run)) == 4
+
+
+def test_a_waiting_job_says_that_a_quota_keeps_it_and_one_without_a_quota_does_not():
+    jobs = [job("runs", 0, 2, 1000, "q"), job("waits", 1, 1, 100, "q"), job("other", 2, 2, 1000), job("last", 3, 1, 100)]
+    run = simulate(jobs, "1x4", "sjf", queues="q=2:0", until=50)
+    why = {name: Reason(int(run.tables.I[13, row])) for row, name in enumerate(run.tables.ids)}
+    assert why["waits"] is Reason.QUOTA
+    assert why["last"] in (Reason.RESOURCES, Reason.PRIORITY)
+
+
+def test_a_place_that_the_first_of_a_queue_cannot_use_is_used_by_the_next():
+    """Two nodes with one free device each: the gang of two that wants one node waits, the single behind it runs, and stays."""
+    jobs = [job("left", 0, 2, 1000), job("right", 0, 2, 1000), job("gang", 1, 2, 50, "q"), job("single", 2, 1, 100, "q")]
+    run = simulate(jobs, "2x3", "sjf", queues="q=2:0", placement="consolidated")
+    assert starts(run)["single"] == 2
+    assert "single" not in stops(run)
+
+
+def test_policies_keep_their_order_within_a_queue():
+    jobs = [job("long", 0, 1, 1000, "q"), job("middle", 1, 1, 500, "q"), job("short", 2, 1, 10, "q")]
+    assert starts(simulate(jobs, "1x4", "sjf", queues="q=1:0")) == {"long": 0, "short": 1000, "middle": 1010}
+
+
+@pytest.mark.parametrize("policy", ["voda.elastic_fifo", "elastic.afs"] if "elastic.afs" in EVERY else ["voda.elastic_fifo"])
+def test_an_elastic_job_grows_to_its_queues_limit_and_no_further(policy):
+    jobs = [job("e", 0, 1, 1000, "q", min_gpus=1, max_gpus=8)]
+    assert most_held(simulate(jobs, "1x8", policy, queues="q=3:1", until=100), ["q"]) == {"q": 4}
+
+
+# --- every policy, both clocks --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("policy", EVERY)
+def test_no_policy_gives_a_queue_more_than_it_may_have(policy):
+    typed = policy.startswith("gavel") or policy in ("sia", "heet", "allox", "shockwave")
+    jobs = trace(
+        ("big", 400.0, 0.0), ("small", 300.0, 0.0), ("big", 200.0, 10.0), ("small", 90.0, 40.0), ("big", 60.0, 200.0)
+    ).frame.to_dicts()
+    more = {"throughputs": table()} if typed else {}
+    jobs = [{**row, "queue": ("a", "b/x", "b/y")[k % 3], **({} if typed else {"min_gpus": 1, "max_gpus": 2})} for k, row in enumerate(jobs)]
+    run = simulate(jobs, "v100:2,k80:2" if typed else "1x4", policy, round=30.0, queues="a=1:0,b=1:1,b/x=1:0", **more)
+    held = most_held(run, ["a", "b", "b/x"])
+    assert all(held[queue] <= most for queue, most in {"a": 1, "b": 2, "b/x": 1}.items())
+    assert len(starts(run)) == len(jobs), run.incidents[:1]
+
+
+sizes = st.integers(1, 4)
+works = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "b/x", "b/y", ""]), sizes, st.integers(1, 60), st.integers(0, 100)), min_size=1, max_size=10
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    works, st.sampled_from(["fifo", "srtf", "las", "fair-share", "voda.afs_l", "backfill.easy"]).filter(lambda name: name in EVERY),
+    st.sampled_from(["a=2:0,b=3,b/x=1:1", "a=1,b/y=2:0", "a=0:1,b=4:0:2"]), st.sampled_from([0.0, 5.0]),
+)  # fmt: skip
+def test_quotas_hold_on_both_clocks_alike(asked, policy, queues, min_run):
+    jobs = [job(f"j{k}", at, gpus, work, queue) for k, (queue, gpus, work, at) in enumerate(sorted(asked, key=lambda one: one[3]))]
+    run, acknowledged = (simulate(jobs, "1x6", policy, queues=queues, min_run=min_run, executor=how) for how in ("instant", "acknowledged"))
+    assert acknowledged.summary["log_hash"] == run.summary["log_hash"]
+    most = {"a=2:0,b=3,b/x=1:1": {"a": 2, "b/x": 2}, "a=1,b/y=2:0": {"b/y": 2}, "a=0:1,b=4:0:2": {"a": 1, "b": 4}}[queues]
+    held = most_held(run, most)
+    assert all(held[name] <= most[name] for name in most)
