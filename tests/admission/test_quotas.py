@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gantline.admission.quotas import Claim, QuotaTree
+from gantline.admission.quotas import QuotaClaim, QuotaTree
 from gantline.core.queues import Queue, ancestors
 
 
@@ -19,7 +19,7 @@ def tree(capacity, *queues, **more):
 
 def picked(found, *claims, strict=False):
     """Claims as (queue's code, size) that wait, or (code, size, "runs")."""
-    made = [Claim(row, one[0], 0, one[1], runs="runs" in one, fixed="fixed" in one) for row, one in enumerate(claims)]
+    made = [QuotaClaim(row, one[0], 0, one[1], runs="runs" in one, fixed="fixed" in one) for row, one in enumerate(claims)]
     return sorted(found.pick(made, strict))
 
 
@@ -92,7 +92,7 @@ def test_the_rule_holds_whatever_is_asked(listed, asked, capacity, strict):
     known = {queue.name: queue for queue in listed}
     used = list(dict.fromkeys([*known, *(name for name, _, _ in asked)]))
     found = QuotaTree(used, known, capacity)
-    order = [Claim(row, used.index(name), 0, size, runs) for row, (name, size, runs) in enumerate(asked)]
+    order = [QuotaClaim(row, used.index(name), 0, size, runs) for row, (name, size, runs) in enumerate(asked)]
     allowed = found.pick(order, strict)
     holds = {name: sum(c.size for c in order if c.row in allowed and name in ancestors(used[c.queue])) for name in known}
     for name, queue in known.items():
@@ -118,11 +118,11 @@ def test_a_distribution_is_at_rest(listed, asked, capacity):
     known = {queue.name: queue for queue in listed}
     used = list(dict.fromkeys([*known, *(name for name, _, _ in asked)]))
     found = QuotaTree(used, known, capacity)
-    order = [Claim(row, used.index(name), 0, size, False) for row, (name, size, _) in enumerate(asked)]
+    order = [QuotaClaim(row, used.index(name), 0, size, False) for row, (name, size, _) in enumerate(asked)]
     running: set[int] = set()
     for _ in range(6):
         before = running
-        now = [Claim(c.row, c.queue, c.user, c.size, c.row in running) for c in sorted(order, key=lambda c: c.row not in before)]
+        now = [QuotaClaim(c.row, c.queue, c.user, c.size, c.row in running) for c in sorted(order, key=lambda c: c.row not in before)]
         running = found.pick(now)
         if running == before:
             return

@@ -69,6 +69,8 @@ def test_the_terms_of_a_job_are_changed_while_it_waits(cli: Cli, owner: Client) 
     until(lambda: owner.job(first)["state"] == "running")
     (second,) = owner.submit(["sleep", "600"], name="old", limits={"time": "1h"})
     assert owner.job(second)["estimate"] == 3600.0
+    assert cli("set", second, "--queue", "late").code == 3
+    assert cli("queue", "set", "late").code == 0
     done = cli("set", second, "--priority", "5", "--time-limit", "2h", "--queue", "late", "--name", "new")
     assert (done.code, done.out.strip()) == (0, second), done.err
     told = owner.job(second)

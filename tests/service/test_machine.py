@@ -85,7 +85,7 @@ def test_a_parents_quota_binds_what_is_borrowed_is_given_back_and_a_misspelled_q
     assert owner.job(borrowed[3])["reason"] == "quota"
     assert "queue 'lab' has a quota of 1 and finds nothing idle to borrow" in owner.job(borrowed[3])["why"]
     owner.cancel(*borrowed, owned)
-    with pytest.raises(NotFoundError, match="no queue 'lab/npl'.*lab/nlp"):
+    with pytest.raises(NotFoundError, match=r"no queue 'lab/npl'.*lab/nlp"):
         owner.submit(SLEEP, queue="lab/npl")
     for name in ("lab", "lab/nlp", "prod"):
         owner.drop_queue(name)

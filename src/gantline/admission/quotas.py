@@ -25,7 +25,7 @@ ROOT = 0
 
 
 @dataclass
-class Node:
+class QuotaNode:
     """One queue of the tree, or what stands for several."""
 
     name: str
@@ -38,7 +38,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Claim:
+class QuotaClaim:
     """A job that holds devices or waits for some."""
 
     row: int
@@ -60,7 +60,7 @@ class QuotaTree:
         self._known = dict(tree)
         if math.isfinite(queue_quota):
             self._known |= {name: Queue(name, quota=queue_quota, borrow=0.0) for name in queues if name not in tree}
-        self.nodes = [Node("", -1, 0, capacity, capacity)]
+        self.nodes = [QuotaNode("", -1, 0, capacity, capacity)]
         self._at: dict[str, int] = {}
         for name in (*tree, *queues):
             self._enter(name)
@@ -79,7 +79,7 @@ class QuotaTree:
         above = queue.parent or (ancestors(name)[1] if "/" in name else "")
         parent = self._enter(above) if above and above != name else ROOT
         at = self._at[name] = len(self.nodes)
-        self.nodes.append(Node(name, parent, 0, queue.quota, queue.quota + queue.borrow, queue.weight))
+        self.nodes.append(QuotaNode(name, parent, 0, queue.quota, queue.quota + queue.borrow, queue.weight))
         self.nodes[parent].children.append(at)
         return at
 
@@ -99,7 +99,7 @@ class QuotaTree:
             if not free or len(free) == len(node.children):
                 continue
             left = node.quota - math.fsum(self.nodes[child].quota for child in node.children if child not in free)
-            together = Node(
+            together = QuotaNode(
                 node.name + _OTHERS, at, 0, max(left, 0.0), math.inf, math.fsum(self.nodes[child].weight for child in free), free
             )
             self.nodes.append(together)
@@ -127,7 +127,7 @@ class QuotaTree:
         bounds = [(self.nodes[at].limit, self.nodes[at].name) for at in self.paths[queue]]
         return min([*bounds, (self.user_quota, "")], key=lambda bound: bound[0])
 
-    def pick(self, claims: Iterable[Claim], strict: bool = False) -> set[int]:
+    def pick(self, claims: Iterable[QuotaClaim], strict: bool = False) -> set[int]:
         """The rows that may hold devices now. Claims come in order: those of the same queue that come first are served first.
 
         With `strict` nobody overtakes within a queue: behind a claim that must wait, all others of its queue wait.
@@ -138,13 +138,13 @@ class QuotaTree:
 class _Pick:
     """One distribution. In each pass only queues from some depth on may be above their quotas: first none, last those below the root."""
 
-    def __init__(self, tree: QuotaTree, claims: list[Claim], strict: bool) -> None:
+    def __init__(self, tree: QuotaTree, claims: list[QuotaClaim], strict: bool) -> None:
         self.tree, self.strict = tree, strict
         self.usage = [0.0] * len(tree.nodes)
         self.by_user: dict[int, float] = {}
         self.room = tree.capacity
         self.allowed: set[int] = set()
-        self.left: list[Claim] = []
+        self.left: list[QuotaClaim] = []
         for claim in claims:
             if claim.fixed:
                 self._take(claim)
@@ -154,7 +154,7 @@ class _Pick:
     def run(self) -> set[int]:
         self._pass(math.inf, [self.left])
         for depth in range(self.tree.deepest, 0, -1):
-            groups: dict[int, list[Claim]] = {}
+            groups: dict[int, list[QuotaClaim]] = {}
             for claim in self.left:
                 path = self.tree.paths[claim.queue]
                 if len(path) >= depth:
@@ -162,7 +162,7 @@ class _Pick:
             self._pass(depth, groups.values(), groups)
         return self.allowed
 
-    def _pass(self, depth: float, groups: Iterable[list[Claim]], nodes: Iterable[int] = (ROOT,)) -> None:
+    def _pass(self, depth: float, groups: Iterable[list[QuotaClaim]], nodes: Iterable[int] = (ROOT,)) -> None:
         """Serve the groups, each in its order; of several, the one that has borrowed least for its weight is next."""
         shut: set[tuple[str, int]] = set()  # queues and users whose next claim must wait
         turns = [self._turn(claims, at, node) for at, (node, claims) in enumerate(zip(nodes, groups)) if claims]
@@ -182,13 +182,13 @@ class _Pick:
                 heapq.heappop(turns)
         self.left = [claim for claim in self.left if claim.row not in self.allowed]
 
-    def _turn(self, claims: list[Claim], at: int, node: int, place: int = 0) -> tuple[float, bool, int, int, int, list[Claim]]:
+    def _turn(self, claims: list[QuotaClaim], at: int, node: int, place: int = 0) -> tuple[float, bool, int, int, int, list[QuotaClaim]]:
         """When a group's next claim is served: by what its queue will have borrowed; who runs already is stopped only if that is fairer."""
         queue, claim = self.tree.nodes[node], claims[place]
         share = (self.usage[node] - queue.quota + (0.0 if claim.runs else claim.size)) / queue.weight
         return share, claim.runs, at, place, node, claims
 
-    def _fits(self, claim: Claim, depth: float) -> bool:
+    def _fits(self, claim: QuotaClaim, depth: float) -> bool:
         if claim.size > self.room or self._beyond_user_quota(claim):
             return False
         for at in self.tree.paths[claim.queue]:
@@ -197,10 +197,10 @@ class _Pick:
                 return False
         return True
 
-    def _beyond_user_quota(self, claim: Claim) -> bool:
+    def _beyond_user_quota(self, claim: QuotaClaim) -> bool:
         return self.by_user.get(claim.user, 0.0) + claim.size > self.tree.user_quota
 
-    def _take(self, claim: Claim) -> None:
+    def _take(self, claim: QuotaClaim) -> None:
         self.allowed.add(claim.row)
         self.room -= claim.size
         self.by_user[claim.user] = self.by_user.get(claim.user, 0.0) + claim.size

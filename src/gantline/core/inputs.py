@@ -196,8 +196,8 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         return Use(time, reader.text("policy"), memories.restore(reader.raw("settings", {})))
     if kind == "queue":
         reader.only(("input", "time", "name", "weight", "quota", "borrow", "drop"))
-        numbers = (reader.number("weight", 1.0), reader.number("quota", math.inf), reader.number("borrow", math.inf))
-        return SetQueue(time, reader.text("name"), *numbers, reader.flag("drop", False))
+        weight, quota, borrow = (reader.number(name, usual) for name, usual in (("weight", 1.0), ("quota", math.inf), ("borrow", math.inf)))
+        return SetQueue(time, reader.text("name"), weight, quota, borrow, reader.flag("drop", False))
     if kind == "report":
         reader.only(("input", "time", "news", "row", "epoch", "done", "devices", "total", "metrics", "revision"))
         news = reader.text("news")

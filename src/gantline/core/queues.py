@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gantline.core.errors import UsageError
 
@@ -47,6 +48,14 @@ def ancestors(name: str) -> tuple[str, ...]:
 def known_names(tree: Iterable[str]) -> set[str]:
     """Every queue that exists: those of the tree, those above them, and the one without a name, which is everybody's."""
     return {"", *(above for name in tree for above in ancestors(name))}
+
+
+def queues_as_text(value: Any, where: str) -> str:
+    """Queues as `parse_queues` reads them: a text, or a mapping from names to quotas, texts or queues."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    told = {name: f"{one.quota}:{one.borrow}:{one.weight}" if isinstance(one, Queue) else str(one) for name, one in value.items()}
+    return ",".join(f"{name}={numbers}" for name, numbers in told.items())
 
 
 def parse_queues(text: str) -> dict[str, Queue]:

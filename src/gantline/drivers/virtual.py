@@ -28,7 +28,7 @@ from gantline.engine.advance import finish_due, next_finish, observe
 from gantline.engine.agenda import Agenda
 from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
-from gantline.engine.quota_gate import Bounds
+from gantline.engine.quota_gate import CommonQuotas
 from gantline.engine.state import State
 from gantline.performance.estimate_chain import Estimates
 
@@ -58,7 +58,7 @@ class Simulation:
         self._next_node_event = 0
         self._seen = 0.0  # the last instant up to which everything was observed
         self.agenda = Agenda(self.engine, self.step_all, late=self.latency > 0.0)
-        self.engine.quotas.bounds = Bounds(self.admission.user_quota, self.admission.queue_quota)
+        self.engine.quotas.bounds = CommonQuotas(self.admission.user_quota, self.admission.queue_quota)
         self._measure()
 
     def _measure(self) -> None:

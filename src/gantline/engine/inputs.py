@@ -96,7 +96,9 @@ class Inputs:
                 if value.wish is Wish.REQUEUE:
                     self._may_requeue(phase, name)
         elif isinstance(value, SetJob):
-            self._known(value.job, "set")
+            row, _ = self._known(value.job, "set")
+            if value.queue is not None:
+                self._within_quota(value.job, value.queue, int(self.state.tables.I[c.MIN_GPUS, row] or self.state.tables.I[c.GPUS, row]))
         elif isinstance(value, SetQueue):
             Queue(value.name, value.weight, value.quota, value.borrow)
         elif not isinstance(value, Report | Use) and value.kind != "join" and value.device(self.state.tables.cluster) is None:

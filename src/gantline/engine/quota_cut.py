@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from gantline.admission.quotas import Claim, QuotaTree
+from gantline.admission.quotas import QuotaClaim, QuotaTree
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.plan import Assignment, Assignments
 from gantline.core.tables import Tables
 
 
-def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[Claim], rows: Ints, table: Assignments) -> tuple[Assignments, Ints]:
+def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[QuotaClaim], rows: Ints, table: Assignments) -> tuple[Assignments, Ints]:
     """Everybody gets the least that it needs, as far as the rule allows; then more, as the plan lists them, while their queues may.
 
     `least` has one claim per assignment, with the fewest devices that its job goes on with. Rows that keep what they have come back beside.
     """
     allowed = tree.pick(sorted(least, key=lambda claim: not claim.runs))
-    room = Room(tree)
+    room = QuotaRoom(tree)
     for claim in {claim.row: claim for claim in least if claim.row in allowed}.values():
         room.take(claim, claim.size)
     items: list[Assignment] = []
@@ -51,7 +51,7 @@ def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[Claim], rows: Ints, ta
     return (Assignments.of(items) if changed else table), np.array(keeps, dtype=np.int64)
 
 
-class Room:
+class QuotaRoom:
     """What may still be given, queue by queue."""
 
     def __init__(self, tree: QuotaTree) -> None:
@@ -59,7 +59,7 @@ class Room:
         self.free = [tree.capacity, *(node.limit for node in tree.nodes[1:])]
         self.users: dict[int, float] = {}
 
-    def take(self, claim: Claim, size: float) -> float:
+    def take(self, claim: QuotaClaim, size: float) -> float:
         """So much of it as there is room for."""
         path = (0, *self.tree.paths[claim.queue])
         user = self.users.get(claim.user, self.tree.user_quota)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gantline.admission.quotas import Claim, QuotaTree
+from gantline.admission.quotas import QuotaClaim, QuotaTree
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.phases import PENDING, RESIZING, RUNNING, STARTING
@@ -27,7 +27,7 @@ _BEHIND = 1e300  # the key of one that runs beyond its quota: it stays only wher
 
 
 @dataclass(frozen=True)
-class Bounds:
+class CommonQuotas:
     """Quotas of everybody, beside those of the queue tree."""
 
     user: float = math.inf
@@ -42,7 +42,7 @@ class QuotaGate:
 
     def __init__(self, state: State, grants: Grants) -> None:
         self.state, self.grants = state, grants
-        self.bounds = Bounds()
+        self.bounds = CommonQuotas()
         self._tree: tuple[tuple[object, ...], QuotaTree] | None = None
         self.denied: Ints = np.zeros(0, dtype=np.int64)  # rows that wait because of a quota
 
@@ -218,8 +218,8 @@ class QuotaGate:
         I = self.state.tables.I
         return float(I[c.MIN_GPUS, row] or I[c.GPUS, row])
 
-    def _claims(self, rows: Ints, sizes: Floats, runs: Bools) -> list[Claim]:
+    def _claims(self, rows: Ints, sizes: Floats, runs: Bools) -> list[QuotaClaim]:
         I = self.state.tables.I
         fixed = runs & ~self.state.movable(rows)
         columns = (rows, I[c.QUEUE][rows], I[c.USER][rows], sizes, runs, fixed)
-        return [Claim(*values) for values in zip(*(column.tolist() for column in columns))]
+        return [QuotaClaim(*values) for values in zip(*(column.tolist() for column in columns))]

@@ -13,6 +13,7 @@ from gantline.core.inputs import Input, SetJob
 from gantline.drivers.live import Letter
 from gantline.runtime.answers import settle, wait
 from gantline.runtime.book import Job
+from gantline.runtime.queues import made_for
 from gantline.runtime.records import Entry
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def change_job(scheduler: Scheduler, id: str, changes: Mapping[str, Any], user: 
         changed.append((job, new))
         event = {"time": at, "job": id, "event": "set", "user": user, "changes": dict(changes)}
         record = {"id": id, **_facts(job, new)}
-        return [_input(job, new, changes, at)], [Entry("job", _plain(record)), Entry("event", event)]
+        queue, about_queue = made_for(scheduler, new.queue, user, at) if "queue" in changes else ((), ())
+        return [*queue, _input(job, new, changes, at)], [*about_queue, Entry("job", _plain(record)), Entry("event", event)]
 
     def done(error: BaseException | None) -> None:
         if error is None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, near
-from gantline.core.inputs import Input, JobWish, SetQueue, Submit, Wish
+from gantline.core.inputs import Input, JobWish, Submit, Wish
 from gantline.core.phases import Phase
-from gantline.core.queues import known_names
 from gantline.drivers.live import Letter
 from gantline.runtime.answers import copy_result, settle, wait
 from gantline.runtime.book import Job
 from gantline.runtime.launch import Submittable
+from gantline.runtime.queues import made_for
 from gantline.runtime.records import Entry
 
 if TYPE_CHECKING:
@@ -46,15 +46,13 @@ class Requests:
                 return (), ()
             if request:
                 self._requests[(user, request)] = future
-            made = self._new_queues(spec)
+            queue, about_queue = made_for(self._scheduler, str(spec.to_json().get("queue", "")), user, at)
             values, jobs = self._numbered(spec, user, request, at)
-            values = [*(SetQueue(at, name) for name in made), *values]
             entered.extend(jobs)
             told = {"time": at, "event": "submitted", "user": user}
             head = jobs[0] if len(jobs) > 1 else None
-            return values, [
-                *(Entry("queue", {"name": name}) for name in made),
-                *(Entry("event", {**told, "event": "queue-created", "queue": name}) for name in made),
+            return [*queue, *values], [
+                *about_queue,
                 *(Entry("job", job.first_record(head)) for job in jobs),
                 *(Entry("event", {**told, "job": job.id}) for job in jobs),
             ]
@@ -77,21 +75,10 @@ class Requests:
         """Raise what `submit` would, and take nothing in."""
 
         def check() -> None:
-            self._new_queues(spec)
+            made_for(self._scheduler, str(spec.to_json().get("queue", "")), "", self._scheduler.loop.state.now)
             self._scheduler.loop.engine.inputs.check(spec.expand()[0].to_submit("-", self._scheduler.loop.state.now))
 
         self._scheduler.ask(check)
-
-    def _new_queues(self, spec: Submittable) -> list[str]:
-        """The queue that the job names, if it does not exist yet; where it is not to be created, the job is refused."""
-        known = known_names(self._scheduler.loop.state.tables.queue_tree)
-        named = str(spec.to_json().get("queue", "") or "")
-        if named in known:
-            return []
-        if self._scheduler.setup.unknown_queues == "refuse":
-            names = near(named, known - {""}) if len(known) > 1 else "there is none yet"
-            raise NotFoundError(f"no queue '{named}'", where="queue", fix=f"{names}; an operator makes one: gantline queue set {named}")
-        return [named]
 
     def _numbered(self, spec: Submittable, user: str, request: str, at: float) -> tuple[list[Input], list[Job]]:
         """The job, or the jobs of an array, which are one input: they differ in their index and in nothing that the engine is told."""
