@@ -59,6 +59,7 @@ def assemble(
     if policy.keeps_reservations and not imitated:
         jobs = only_reserved(jobs, cluster)
     tables = rules.load(jobs, cluster)
+    tables.queue_tree = find(spec, "queues", cluster)
     tables.performance = _model(tables, jobs, spec, speeds, performance)
     _estimate(tables, jobs, policy, rules, guard)
     return Assembled(rules, jobs, rules.engine(rules.state(tables), policy, guard), profiles)

@@ -75,9 +75,7 @@ class RunSpec:
 
     placement: PlacementRule | str = option("first-free", name, "Which devices: first-free, consolidated[:preferred], skew[:X], random.")
     admission: AdmissionRule | str = option("accept-all", name, "Who may enter: accept-all, load-limit:X, quota:user=N,queue=M.")
-    queues: str = option(
-        "", queues_as_text, "What queues are promised and may borrow: research=4,research/nlp=2:0 (QUOTA[:BORROW[:WEIGHT]])"
-    )
+    queues: str = option("", queues_as_text, "What queues are promised and may borrow, NAME=QUOTA[:BORROW[:WEIGHT]]: research=4,batch=2:0.")
     regime: Regime | str = option("default", name, "How time is counted: default, blox, tiresias, gavel, ...")
     round: float | None = option(None, round_of_time, "Decide every so often; without it, on events.")
     estimates: Estimates | str = option("oracle", name, "What policies know of the work to come: oracle, noisy:S, history, none.")
