@@ -187,7 +187,7 @@ def test_who_is_preempted_saves_and_goes_on(tmp_path: Path) -> None:
     """A shorter job takes the device; the other is told, saves, leaves, and goes on from there with what it had done."""
     with running(tmp_path, "cpu:1", policy="srtf") as scheduler:
         line = "trap 'echo saved > $GANTLINE_CHECKPOINT/state; exit 0' TERM; [ -e $GANTLINE_CHECKPOINT/state ] && exit 0; sleep 1000 & wait"
-        (long,) = scheduler.submit(shell(line, resumes=True, estimate=5000.0))
+        (long,) = scheduler.submit(shell(line, resumes=True, stopped_exit=0, estimate=5000.0))
         until(lambda: scheduler.view().jobs[long].service > 0.05)
         (short,) = scheduler.submit(shell("true", estimate=1.0))
         assert ended(scheduler, short, long) == ["succeeded", "succeeded"]

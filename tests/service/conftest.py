@@ -24,6 +24,7 @@ class Running:
     """A service in a thread of the test."""
 
     options: Options
+    tell: Callable[[str], None] = lambda text: None
     url: str = ""
     code: int | None = None
     failure: BaseException | None = None
@@ -34,7 +35,7 @@ class Running:
 
         def run() -> None:
             try:
-                self.code = serve(self.options, lambda url: (setattr(self, "url", url), ready.set())[0])
+                self.code = serve(self.options, lambda url: (setattr(self, "url", url), ready.set())[0], self.tell)
             except BaseException as error:
                 self.failure = error
             finally:

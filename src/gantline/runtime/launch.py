@@ -24,6 +24,7 @@ class Launch:
     processes: int = 1  # how many ranks; 0: one per device
     stop_signal: str = "TERM"
     grace: float = 10.0  # from the signal to the kill
+    stopped_exit: int | None = None  # its exit code when it was asked to stop and has saved; None: any but 0, which means that it is done
     save_signal: str = ""  # a signal that makes it save and go on; empty: it cannot
     resumes: bool = False  # it keeps its work in GANTLINE_CHECKPOINT when it is stopped, and goes on from there
     # what may change while it runs: devices, batch, save; it hears of it by the answers to its reports, or from grant.json

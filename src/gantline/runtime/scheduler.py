@@ -122,8 +122,8 @@ class Scheduler:
 
     @property
     def alive(self) -> bool:
-        """Whether it decides."""
-        return self._thread is not None and self._thread.is_alive()
+        """Whether it decides and its decisions are carried out: all its threads are at work."""
+        return self._thread is not None and self._thread.is_alive() and self.runner.alive
 
     def stop(self, drain: bool = False, timeout: float = 120.0) -> None:
         """Stop deciding. Jobs go on and are adopted later; with `drain` they are stopped first, and saved where they can be."""

@@ -202,6 +202,7 @@ class JobSpec(Part):
             grace=saves.grace if saves is not None else _GRACE,
             save_signal=(saves.save or "") if saves is not None else "",
             resumes=saves is not None,
+            stopped_exit=saves.stopped if saves is not None else None,
             changes=("devices", *(("batch",) if self.elastic.batch else ())) if self.elastic is not None and self.elastic.live else (),
             share="" if self.resources.share.fraction == 1.0 else self.resources.share.mode,
             part=self.resources.share.fraction,

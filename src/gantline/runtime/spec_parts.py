@@ -233,13 +233,15 @@ class Checkpoint(Part):
     """A job that saves its work in the folder GANTLINE_CHECKPOINT and goes on from there.
 
     `signal` asks it to save and end, `grace` seconds later it is killed; `save` asks it to save and go on, where it can; `every` says how
-    often it saves by itself.
+    often it saves by itself. `stopped` is the exit code with which it ends when it was asked to and has saved; without it any code but 0,
+    for a job that ends with 0 has done its work, asked to stop or not.
     """
 
     every: Seconds | None = None
     signal: Literal["TERM", "INT", "HUP", "USR1", "USR2"] = "TERM"
     save: Literal["HUP", "USR1", "USR2"] | None = None
     grace: Seconds = 30.0
+    stopped: Annotated[int, Field(ge=0, le=255)] | None = None
     path: Folder = ""  # where else it saves: told to it as CHECKPOINT_PATH
 
 

@@ -149,12 +149,12 @@ class Client:
         return self._get(f"/v1/jobs/{_part(id)}")
 
     def wait(self, *ids: str, timeout: float | None = None) -> list[dict[str, Any]]:
-        """Wait until all have ended; those that have not are among what comes back when the time is over."""
+        """Wait until all have ended and their processes have gone; those that have not are among what comes back when the time is over."""
         end = None if timeout is None else time.monotonic() + timeout
         pause = 0.05
         while True:
             found = self.jobs(id=list(ids))
-            if all(job["state"] in ENDED for job in found) or (end is not None and time.monotonic() >= end):
+            if all(job["state"] in ENDED and not job["devices"] for job in found) or (end is not None and time.monotonic() >= end):
                 return found
             time.sleep(min(pause, max(0.0, end - time.monotonic())) if end is not None else pause)
             pause = min(2 * pause, _PAUSE)

@@ -16,7 +16,7 @@ _KINDS: dict[str, type[GantlineError]] = {
     "unreachable": UnreachableError,
 }
 _STATUS = {"usage": 400, "not-found": 404, "refused": 409, "unreachable": 503}
-_SPECIAL = {"NoTokenError": 401, "NoRightError": 403, "TooLargeError": 413, "StoreError": 503}
+_SPECIAL = {"NoTokenError": 401, "NoRightError": 403, "TooLargeError": 413, "TooLateError": 408, "StoreError": 503}
 
 
 class NoRightError(RefusedError):

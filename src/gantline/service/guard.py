@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -15,6 +16,8 @@ from gantline.service.access import Access
 from gantline.service.failures import answer_of
 
 LARGEST_BODY = 1 << 20
+BODY_SECONDS = 30.0  # for a body to arrive
+ANSWER_SECONDS = 60.0  # for a piece of an answer to be taken
 log = logging.getLogger("gantline.service")
 _TOKEN = re.compile(r"glj?_[\w.\-]{8,}")
 _HEADERS = [
@@ -31,6 +34,10 @@ class NoTokenError(RefusedError):
 
 class TooLargeError(UsageError):
     """The body of the request is larger than any that makes sense."""
+
+
+class TooLateError(UsageError):
+    """The body of the request did not come in time."""
 
 
 class Guard:
@@ -52,7 +59,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message = {**message, "headers": [*message["headers"], *_HEADERS]}
-            await send(message)
+            async with asyncio.timeout(ANSWER_SECONDS):  # whoever does not read is not waited for
+                await send(message)
 
         try:
             self._check_host(headers)
@@ -84,16 +92,24 @@ class Guard:
 
 
 class _Limited:
-    """A body that ends with an error where it is too long."""
+    """A body that ends with an error where it is too long, or takes too long to come."""
 
     def __init__(self, receive: Receive, headers: dict[bytes, bytes]) -> None:
-        self.receive, self.seen = receive, 0
+        self.receive, self.seen, self.whole = receive, 0, False
+        self.end = asyncio.get_running_loop().time() + BODY_SECONDS
         told = headers.get(b"content-length", b"0")
         if not told.isdigit() or int(told) > LARGEST_BODY:
             raise TooLargeError(f"the body is larger than {LARGEST_BODY} bytes", where="request")
 
     async def __call__(self) -> Message:
-        message = await self.receive()
+        if self.whole:  # what is waited for now is that the other side goes
+            return await self.receive()
+        try:
+            async with asyncio.timeout_at(self.end):
+                message = await self.receive()
+        except TimeoutError:
+            raise TooLateError(f"the body has not come within {BODY_SECONDS:g} s", where="request") from None
+        self.whole = not message.get("more_body", False)
         self.seen += len(message.get("body", b""))
         if self.seen > LARGEST_BODY:
             raise TooLargeError(f"the body is larger than {LARGEST_BODY} bytes", where="request")

@@ -20,12 +20,14 @@ import uvicorn
 import gantline
 from gantline.core.errors import RefusedError
 from gantline.runtime.job_tokens import JobTokens
+from gantline.runtime.local.open_files import connections_within, raise_limit, too_few
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.setup import Setup
 from gantline.runtime.store import Lock, SqlStore
 from gantline.service.access import Access, digest
 from gantline.service.app import LOOPBACK, build
+from gantline.service.connections import bounded
 from gantline.service.context import Service
 from gantline.service.guard import log
 from gantline.service.home import Home
@@ -55,7 +57,10 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     JobsFolder(home.jobs).claim(store.identity, has_past=store.checkpoint() is not None)
     listening = _listen(options.host, options.port, store.recall("port"))
     held.callback(listening.close)
+    files = raise_limit()
     runner = _runner(options, store)
+    if short := too_few(files, runner.cluster.gpus):
+        tell(f"warning: {short}")
     host, port = listening.getsockname()[:2]
     url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
     jobs = JobTokens.at(home.secret)
@@ -69,8 +74,8 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     _own_token(home, store, access)
     with store.transaction() as write:
         write.remember("port", port)
-    server = _server(options, service)
-    ending = _Ending(server, scheduler)
+    server = _server(options, service, connections_within(files))
+    ending = _Ending(server, scheduler, tell)
     service.leave = ending.begin
     scheduler.rehearse()
     scheduler.start()
@@ -117,11 +122,12 @@ def _called(options: Options, host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _server(options: Options, service: Service) -> uvicorn.Server:
+def _server(options: Options, service: Service, connections: int) -> uvicorn.Server:
     called = {*LOOPBACK, options.host.lower(), *(name.lower() for name in options.names)}
     app = build(service, called | ({socket.gethostname().lower()} if options.host in _EVERYWHERE else set()))
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_keep_alive=20, timeout_graceful_shutdown=5, lifespan="off",
+        app, http=bounded(connections), log_config=None, access_log=False, server_header=False, lifespan="off",
+        timeout_keep_alive=20, timeout_graceful_shutdown=5,
         ssl_certfile=str(options.certificate) if options.certificate else None, ssl_keyfile=str(options.key) if options.key else None,
     )  # fmt: skip
     return uvicorn.Server(config)
@@ -130,8 +136,8 @@ def _server(options: Options, service: Service) -> uvicorn.Server:
 class _Ending:
     """The way out: jobs first, if they are to be stopped, while they can still report what they have saved."""
 
-    def __init__(self, server: uvicorn.Server, scheduler: Scheduler) -> None:
-        self.server, self.scheduler = server, scheduler
+    def __init__(self, server: uvicorn.Server, scheduler: Scheduler, tell: Callable[[str], None]) -> None:
+        self.server, self.scheduler, self.tell = server, scheduler, tell
         self.failure: BaseException | None = None
         self._once = threading.Lock()
         self._stopped = self._leaving = False
@@ -156,11 +162,14 @@ class _Ending:
                 self.scheduler.stop(drain)
 
     def watch(self) -> None:
-        """A scheduler that decides no more must not look like one that does."""
+        """A scheduler that decides no more, or whose decisions nobody carries out, must not look like one that does."""
         while not self._leaving and not self._stopped:
             if not self.scheduler.alive:
-                self.failure = self.scheduler.failure or RuntimeError("the scheduler has ended")
-                log.critical("the scheduler has ended: %s", self.failure, exc_info=self.failure)
+                self.failure = self.scheduler.failure or self.scheduler.runner.failure or RuntimeError("it ended without a reason")
+                thread = "runner" if self.scheduler.failure is None and self.scheduler.runner.failure is not None else "scheduler"
+                log.critical("the %s's thread has ended: %s", thread, self.failure, exc_info=self.failure)
+                why = f"{type(self.failure).__name__}: {self.failure}"
+                self.tell(f"error: the {thread}'s thread has ended, and the service with it; jobs go on, see service.log: {why}")
                 self.server.should_exit = True
                 return
             time.sleep(0.5)

@@ -23,6 +23,7 @@ from gantline.runtime.local.keeper import KEEPER
 
 _KILLED = "its keeper was killed"
 _KEPT = ("epoch", "resumes", "base", "revision", "want", "saves")  # of an order, when it is over
+OVERDUE = 5.0  # seconds beyond its grace after which a keeper that does not stop its job is ended itself
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Incarnation:
     target: tuple[int, ...] = ()  # those devices, in the order of its ranks where it has one for each
     refusal: str = ""  # why it goes on with the devices that it had
     saved_mark: int = -1  # change time of the mark that it leaves when it has saved
+    stopping: float = 0.0  # since when it has been told to stop, by the monotonic clock; 0: it has not
     saving: float | None = None  # work that was believed done when it was asked to save
     saved: float | None = None  # the same, once it has
 
@@ -67,8 +69,12 @@ class Incarnation:
     def write_order(self, **news: Any) -> None:
         """What shall be from now on; the keeper is told to look."""
         self.order |= news
+        if news.get("want") == "stop" and not self.stopping:
+            self.stopping = time.monotonic()
         write_json(str(self.folder / "order.json"), self.order)
         if self.state.get("phase") != "over":
+            if self.stopping:
+                self.signal(signal.SIGCONT)  # somebody may have halted it
             self.signal(signal.SIGHUP)
 
     def close(self) -> None:
@@ -118,9 +124,8 @@ class Incarnation:
         told = read_json(str(self.folder / "grant.json"))
         if isinstance(told, dict) and told.get("epoch") == self.epoch and not self.has_switched:
             self.switching, self.devices = time.monotonic(), tuple(self.order.get("previous_devices", self.devices))
-        keeper = int(self.state.get("pid", -1))
-        if keeper > 0 and started_at(keeper) == self.state.get("born"):
-            self._watch(keeper)
+        self.stopping = time.monotonic() if self.order.get("want") == "stop" else 0.0
+        self._watch_again()
         return True
 
     @property
@@ -154,6 +159,8 @@ class Incarnation:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            if self.keeper_gone():  # one of the two is left
+                self._watch_again()
             return False
         else:
             self.seen = -1
@@ -166,12 +173,47 @@ class Incarnation:
             os.close(lock)
 
     def keeper_gone(self) -> bool:
-        """Whether the keeper has ended, as far as a look costs nothing."""
+        """Whether the keeper and the process above it have ended, as far as a look costs nothing."""
         if self.process is not None:
             return self.process.poll() is not None
         if self.pidfd >= 0:
-            return bool(select.select([self.pidfd], [], [], 0)[0])
+            look = select.poll()  # not select(), which knows no file numbers above 1023
+            look.register(self.pidfd, select.POLLIN)
+            return bool(look.poll(0))
         return True  # nobody knows: look at the lock
+
+    def _watch_again(self) -> None:
+        """Watch whichever of the two is there still."""
+        self.forget()
+        self.process = None
+        for name in ("above", "pid"):
+            pid = self._still(name)
+            if pid:
+                self._watch(pid)
+                return
+
+    def _still(self, name: str) -> int:
+        """The process that the keeper wrote down under a name, if it still is that process; else 0."""
+        pid = int(self.state.get(name, -1))
+        return pid if pid > 0 and started_at(pid) == self.state.get({"pid": "born"}.get(name, f"{name}_born")) else 0
+
+    def hurry(self) -> None:
+        """Told to stop and not gone long after its grace: the keeper is ended, and when that does not help what stands above it, too."""
+        late = time.monotonic() - self.stopping - float(self.order.get("grace", 10.0))
+        if not self.stopping or self.over or late < OVERDUE:
+            return
+        for name in ("pid", "above") if late > 2 * OVERDUE else ("pid",):
+            pid = self._still(name)
+            if pid:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+        self._wake_above()
+
+    def _wake_above(self) -> None:
+        pid = self.process.pid if self.process is not None else self._still("above")
+        if pid:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGCONT)
 
     def end_strays(self) -> None:
         """The keeper was killed: whatever it had started ends too, wherever it has gone to."""
@@ -185,9 +227,9 @@ class Incarnation:
                     os.kill(pid, signal.SIGKILL)
 
     def signal(self, number: int) -> None:
-        """Wake the keeper, if it still is who it was."""
-        pid = self.process.pid if self.process is not None else int(self.state.get("pid", -1))
-        if self.process is None and (pid <= 0 or started_at(pid) != self.state.get("born")):
+        """Tell the keeper something: itself, or until it has said who it is the process above it, which hands it on."""
+        pid = self._still("pid") or (self.process.pid if self.process is not None else 0)
+        if not pid:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

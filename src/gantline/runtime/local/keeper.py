@@ -2,14 +2,13 @@
 
 Run as a program of its own (``KEEPER`` says how), so that jobs outlive the service. It imports the standard library and its neighbours
 that do so, to start quickly. In its folder: ``order.json`` (what shall be; the service writes it and sends SIGHUP), ``state.json`` (what
-is; written here, whole or not at all), ``lock`` (held while the keeper lives), ``over`` (the incarnation is over; no keeper may begin),
-``log``.
+is; written here, whole or not at all), ``lock`` (held while the keeper lives, or the process above it), ``over`` (the incarnation is over;
+no keeper may begin), ``log``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import selectors
 import signal
@@ -17,12 +16,13 @@ import subprocess
 import sys
 import time
 
-from gantline.runtime.local.files import children_of, read_json, started_at, write_json
+from gantline.runtime.local.files import read_json, started_at, write_json
 from gantline.runtime.local.moments import stamp
 from gantline.runtime.local.output import Lines, Log
 from gantline.runtime.local.ranks import Ranks
-from gantline.runtime.local.spawning import HEARD, Spawner
+from gantline.runtime.local.spawning import HEARD, Spawner, take_orphans_in
 from gantline.runtime.local.turns import is_on
+from gantline.runtime.local.watching import end_children, watch_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +32,14 @@ _ROOT = os.path.abspath(f"{__file__}/../../../..")
 #: the words that start a keeper; its folder follows
 KEEPER = (
     sys.executable, "-S", "-E", "-c",
-    f"import os, sys; sys.path[0] = {_ROOT!r}; from gantline.runtime.local.keeper import Keeper; os._exit(Keeper(sys.argv[1]).run())",
+    f"import os, sys; sys.path[0] = {_ROOT!r}; from gantline.runtime.local.keeper import keep; os._exit(keep(sys.argv[1]))",
 )  # fmt: skip  # all is written when it ends: to tidy up the interpreter would take a fifth of what a short job takes
 _TICK = 0.5  # seconds between looks at what no signal tells
+
+
+def keep(folder: str) -> int:
+    """Keep the incarnation of that folder until it is over, with a process above that outlives its keeper."""
+    return watch_over(folder, lambda: Keeper(folder).run())
 
 
 class Keeper:
@@ -44,6 +49,7 @@ class Keeper:
         self.ranks = Ranks(self.folder)
         self.spawner = Spawner()
         self.state: dict[str, Any] = {"phase": "starting", "pid": os.getpid(), "born": started_at(os.getpid()), "revision": 0, "saves": 0}
+        self.state |= {"above": os.getppid(), "above_born": started_at(os.getppid())}
         self.asked_stop = 0.0  # when the stop signal went out
         self.next_count = 0.0  # when limits that nobody else holds are looked at again
         self.killed = False
@@ -67,14 +73,7 @@ class Keeper:
 
     # --- life -----------------------------------------------------------------------------------------------------------
     def run(self) -> int:
-        lock = os.open(self.path("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return 3  # another keeper is at work
-        if os.path.exists(self.path("over")):
-            return 4  # too late: the service has given this incarnation up
-        self.spawner.adopt_orphans()
+        take_orphans_in()
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         for number in HEARD:
@@ -253,23 +252,16 @@ class Keeper:
         """The ranks have ended: nobody that they started may stay."""
         if self.ranks:
             self.kill()
-            deadline = time.monotonic() + 10.0
-            while time.monotonic() < deadline:
-                try:
-                    while os.waitpid(-1, os.WNOHANG)[0]:
-                        pass
-                except ChildProcessError:
-                    break  # nobody is left
-                for pid in children_of(os.getpid()):
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.kill(pid, signal.SIGKILL)
-                time.sleep(0.01)
+            end_children()
             for key in list(self.selector.get_map().values()):
                 while key.data != "wake" and self.read(key.fd):
                     pass  # what is still in the pipe
         bad = self.ranks.exit
-        cause = "stopped" if self.asked_stop or not self.ranks else ("failed" if bad else "finished")
-        forced = bool(self.asked_stop) and self.killed and any(code == -signal.SIGKILL for code in self.ranks.codes)
+        stopped = self.order.get("stopped_exit")  # the exit code that means: stopped as asked, and saved
+        early = bool(self.asked_stop) and (bad != 0 or stopped == 0)  # else it had done all its work before it could stop
+        cause = "stopped" if early or not self.ranks else ("failed" if bad else "finished")
+        forced = early and self.killed and any(code == -signal.SIGKILL for code in self.ranks.codes)
+        forced |= early and stopped is not None and bad != stopped  # it says itself that it did not get to the end of saving
         if self.ranks.failed_changing and not self.asked_stop:  # the checkpoint is there still
             cause, forced = "stopped", True
             self.state["why"] = f"rank {self.ranks.rank_of(self.ranks.first_failed or 0)} failed while the gang changed"

@@ -18,6 +18,7 @@ from gantline.runtime.local.devices import Machine
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import Groups
 from gantline.runtime.local.mps import Mps
+from gantline.runtime.local.open_files import limit_of_jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class Writer:
             "engine_devices": list(order.devices), "resumed": one.resumed, "command": list(launch.command), "shell": launch.shell,
             "cwd": launch.cwd, "env": environment.common(launch.env, told | dict(task.env), cuda), "ranks": environment.ranks(count),
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal, "resumes": launch.resumes,
+            "stopped_exit": launch.stopped_exit, "files": limit_of_jobs(),
             "part": 0.0 if beside or not launch.share else _part(order, launch),
             "log_bytes": launch.log_bytes, "groups": self.groups.of(name, launch.pids, memory),
             "bounds": {**self.groups.beyond(launch.pids, memory), "cpu": cpu_seconds(launch.time_limit)},

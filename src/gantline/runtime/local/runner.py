@@ -77,7 +77,7 @@ class LocalRunner:
         """
         self._about, self._row_of, self._clock, self._tell, self._refused = about, row_of, clock, tell, refused
         self.writer = Writer(self.home, self.url, self.machine, self.groups, self.mps, cluster or (lambda: self.machine.cluster))
-        self._thread = threading.Thread(target=self._work, name="gantline-runner", daemon=True)
+        self._thread = threading.Thread(target=self._work_watched, name="gantline-runner", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -128,6 +128,19 @@ class LocalRunner:
         return list(self._known.values())
 
     # --- inside ---------------------------------------------------------------------------------------------------------
+    @property
+    def alive(self) -> bool:
+        """Whether orders are carried out and jobs watched."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def _work_watched(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # whoever watches this thread says so, and ends the service
+            self.failure = error
+
+    failure: BaseException | None = None
+
     def _work(self) -> None:
         for one in list(self._known.values()):
             row = self._row_of(one.job)
@@ -170,8 +183,11 @@ class LocalRunner:
         alive = self._alive()
         busy = self._waiting or any(one.state.get("phase") != "running" or one.switching or one.saving is not None for one in alive)
         watched = [self._bell, *(one.pidfd for one in alive if one.pidfd >= 0)]
-        found, _, _ = select.select(watched, [], [], _BUSY if busy else (_CALM if alive else None))
-        if self._bell in found:
+        look = select.poll()  # not select(), which knows no file numbers above 1023
+        for number in watched:
+            look.register(number, select.POLLIN)
+        found = look.poll(1000.0 * _BUSY if busy else (1000.0 * _CALM if alive else None))
+        if any(number == self._bell for number, _ in found):
             os.eventfd_read(self._bell)
 
     def _carry_out(self, order: Order) -> None:
@@ -270,6 +286,7 @@ class LocalRunner:
         news = one.read()
         if not news and one.keeper_gone():
             news = one.abandoned()
+        one.hurry()
         if one.switching and not one.over:
             news = switching.look(one, self.join_limit)
             if one.refusal and news:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 
@@ -19,6 +20,11 @@ _SUBREAPER, _PARENT_DEATH = 36, 1  # prctl
 HEARD = (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 
 
+def take_orphans_in() -> None:
+    """A descendant that loses its parent becomes a child of this process, whatever group it is in."""
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
 class Spawner:
     """Knows the limits of one incarnation; `limits` says what holds them."""
 
@@ -26,15 +32,13 @@ class Spawner:
         self.groups: list[str] = []
         self.bounds = Bounds({})
         self.limits = "none"
+        self.files: list[int] | None = None  # how many may be open, soft and hard; None: as many as for the keeper
         self._libc = ctypes.CDLL(None)
-
-    def adopt_orphans(self) -> None:
-        """Whoever leaves the process group is still ours to end."""
-        self._libc.prctl(_SUBREAPER, 1, 0, 0, 0)
 
     def enter(self, order: dict[str, Any]) -> None:
         """Make control groups with the limits, where the system lets us; what they cannot hold is held otherwise."""
         self.bounds = Bounds(order.get("bounds", {}))
+        self.files = order.get("files")
         held = ["rlimit"] if self.bounds else []
         for group, files in order.get("groups", ()):
             try:
@@ -77,6 +81,8 @@ class Spawner:
         for number in HEARD:
             signal.signal(number, signal.SIG_DFL)
         self.bounds.bind()
+        if self.files:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.files[0], self.files[1]))
         for group in self.groups:
             with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write(str(os.getpid()))

@@ -1,0 +1,70 @@
+"""Stands above a keeper, so that nothing which an incarnation has started outlives it, however its keeper ends.
+
+A process can leave its group, its session and its environment, but not its ancestors: whoever loses its parent becomes a child of the
+nearest process above that takes orphans in. While the keeper lives that is the keeper. When it is killed it is this one, which ends all
+that is left and then itself. Both hold the lock of the incarnation's folder, so it is free only when nothing is left. Where both are killed
+at once a process can be left behind; if it kept its environment it is found by that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import time
+
+from gantline.runtime.local.files import children_of
+from gantline.runtime.local.spawning import take_orphans_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_HEARD = (signal.SIGCHLD, signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+
+
+def watch_over(folder: str, keep: Callable[[], int]) -> int:
+    """Run `keep` in a process of its own; when that is gone, end whatever it has left."""
+    lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return 3  # another keeper is at work
+    if os.path.exists(os.path.join(folder, "over")):
+        return 4  # too late: the service has given this incarnation up
+    take_orphans_in()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+    keeper = os.fork()
+    if keeper == 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number for number in _HEARD if number != signal.SIGHUP])
+        return keep()
+    code = _wait_for(keeper)
+    end_children()
+    return code
+
+
+def _wait_for(keeper: int) -> int:
+    while True:
+        number = signal.sigwait(_HEARD)
+        if number != signal.SIGCHLD:
+            os.kill(keeper, number)  # it is meant for the keeper
+            continue
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            if found[0] == keeper:
+                return os.waitstatus_to_exitcode(found[1]) & 0xFF
+
+
+def end_children(seconds: float = 10.0) -> None:
+    """Whatever is a child of this process ends, and what becomes one by that."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        for pid in children_of(os.getpid()):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)

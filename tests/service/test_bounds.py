@@ -1,0 +1,94 @@
+"""What needs no token is bounded: connections, the time to say what one wants. And a service of which a part has died ends."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from tests.service.conftest import LIMIT, Running, until
+
+from gantline.runtime.local.runner import LocalRunner
+from gantline.service import guard
+from gantline.service.client import Client
+from gantline.service.connections import bounded
+from gantline.service.home import Home
+from gantline.service.options import Options
+
+REQUEST = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
+
+
+async def hello(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
+    await send({"type": "http.response.body", "body": b"hello"})
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A server for three connections, which have a fifth of a second for the head of a request."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(hello, http=bounded(3, 0.2), lifespan="off", log_config=None))
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    yield listening.getsockname()[1]
+    server.should_exit = True
+    thread.join()
+
+
+def connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=LIMIT)
+
+
+def test_a_connection_too_many_is_told_so_and_closed(port: int) -> None:
+    taken = [connect(port) for _ in range(3)]
+    for one in taken:  # they are in use: a request was answered
+        one.sendall(REQUEST)
+        assert one.recv(4096).startswith(b"HTTP/1.1 200")
+    with connect(port) as late:
+        assert late.recv(4096).startswith(b"HTTP/1.1 503")
+    taken.pop().close()
+
+    def answered() -> bool:
+        with connect(port) as again:
+            again.sendall(REQUEST)
+            return again.recv(4096).startswith(b"HTTP/1.1 200")
+
+    until(answered, "a place is free")
+    for one in taken:
+        one.close()
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTT", REQUEST + b"GET / HT"], ids=["nothing", "half", "half-of-the-second"])
+def test_who_does_not_say_what_it_wants_is_not_waited_for(port: int, said: bytes) -> None:
+    with connect(port) as one:
+        one.sendall(said)
+        heard = b"."
+        try:
+            while heard:
+                heard = one.recv(4096)  # until it is closed, or the test is over time
+        except ConnectionResetError:
+            pass
+
+
+def test_half_a_body(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.2)
+    head = f"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {service.token}\r\ncontent-length: 100\r\n\r\n"
+    with connect(int(service.url.rpartition(":")[2])) as one:
+        one.sendall(head.encode() + b'{"run": ')
+        assert one.recv(4096).startswith(b"HTTP/1.1 408")
+
+
+def test_a_service_whose_runner_has_died_ends_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    running = Running(Options(Home(tmp_path / "home"), devices="cpu:1"), tell=told.append).start()
+    monkeypatch.setattr(LocalRunner, "_wait", lambda self: 1 / 0)
+    with Client(running.url, running.token) as client:
+        client.submit(["true"])  # which wakes it
+    running.thread.join(LIMIT)
+    assert running.code == 70
+    assert "the runner's thread has ended, and the service with it" in told[-1]
+    assert "ZeroDivisionError" in told[-1]
