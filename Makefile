@@ -17,7 +17,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-system stories mutants test-lowest test-newest bench docs format clean
+.PHONY: help demo test lint types imports unit test-system stories access-table fuzz mutants test-lowest test-newest bench docs format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,12 @@ test-system: $(DEV) ## tests that need a browser or a database server; installs 
 
 stories: $(DEV) ## the long run of the faulty executor: STORIES=10000 seeded stories
 	$(BIN)/pytest tests/engine/test_faulty_stories.py --stories $(STORIES)
+
+access-table: $(DEV) ## ask a service for every route with every role, and write the table of docs/access.md anew
+	GANTLINE_WRITE_TABLES=1 $(BIN)/pytest -n 0 -q tests/service/test_roles.py -k walk
+
+fuzz: $(DEV) ## 10,000 random requests over every route and role (REQUESTS=10000); none may be answered with a 5xx
+	GANTLINE_REQUESTS=$(or $(REQUESTS),10000) $(BIN)/pytest -n 0 -q tests/service/test_random_requests.py
 
 mutants: $(DEV) ## plant defects one by one; which of them do the nearest tests miss?
 	$(PY) .ci/mutants.py $(ROOMS)

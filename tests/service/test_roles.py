@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from tests.service import access_table
 from tests.service.conftest import Running
 
 from gantline.service import app as application
@@ -52,14 +54,18 @@ def test_the_description_names_a_role_for_every_route_and_every_route_is_in_it(s
 
 def test_a_walk_over_routes_roles_and_methods(service: Running, tokens: dict[str, str]) -> None:
     paths: dict[str, dict[str, Any]] = service.client().get("/openapi.json")["paths"]
+    seen: dict[tuple[str, str], dict[str, int]] = {}
     for path, method, role in itertools.product(paths, METHODS, [*NAMES, "job", None]):
         entry = paths[path].get(method.lower())
         if entry is None and role not in ("admin", None):
             continue  # whoever may most cannot do it either
         if entry is not None and entry["operationId"] == "shutdown" and role == "admin":
+            seen.setdefault((method, path), {})["admin"] = 202
             continue  # it would end the service; the end is tested elsewhere
         found = answer(service, method, filled(path), tokens[role] if role else None).status_code
         where = f"{method} {path} as {role}"
+        if entry is not None:
+            seen.setdefault((method, path), {})[role or "none"] = found
         if role is None:
             assert found == 401, where
         elif entry is None:
@@ -70,6 +76,10 @@ def test_a_walk_over_routes_roles_and_methods(service: Running, tokens: dict[str
             assert found == 403, where
         else:
             assert found not in (401, 403, 405, 500), where
+    new = access_table.table(seen)
+    if os.environ.get("GANTLINE_WRITE_TABLES"):
+        access_table.write(new)
+    assert access_table.committed() == new, "docs/access.md says otherwise: make access-table"
 
 
 def test_a_route_without_a_role_cannot_be_served(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:

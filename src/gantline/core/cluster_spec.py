@@ -20,6 +20,7 @@ import re
 from typing import Any
 
 from gantline.core.bandwidths import Bandwidths
+from gantline.core.bounded_yaml import composed
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import UsageError, near
 
@@ -120,7 +121,9 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
     import yaml  # a cluster in short form needs none
 
     try:
-        document = yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        node = composed(loader, where)
+        document = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{where}:{mark.line + 1}" if mark is not None else where

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from gantline.core.bounded_yaml import composed
 from gantline.core.errors import GantlineError, TraceError, UsageError
 
 Path = tuple[str | int, ...]
@@ -78,7 +79,7 @@ def load_marked(text: str, name: str) -> Marked:
     loader = None
     try:
         loader = Loader(text)
-        node = loader.get_single_node()
+        node = composed(loader, name)
         lines: dict[Path, int] = {}
         value = _build(loader, node, (), lines, name) if node is not None else None
     except yaml.YAMLError as error:

@@ -8,6 +8,7 @@ from gantline.core.errors import UsageError
 
 MOST_TASKS = 10_000
 """Tasks of one array; more is a slip of the finger."""
+MOST_OUTPUT = 10.0  # GB
 _SIZES = re.compile(r"^(\d{1,7})(?:(?::|\.\.)(\d{1,7}))?$")
 _DEVICES = re.compile(r"^(?:(?P<type>[A-Za-z][\w.\-]*)(?::(?P<typed>[\d:.]+))?|(?P<any>[\d:.]+))$")
 _MEMORY = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?\+?$", re.IGNORECASE)
@@ -50,6 +51,15 @@ def gigabytes(value: object, where: str) -> float:
     if not found:
         raise UsageError(f"{value!r} is not an amount of memory", where=where, fix="write 64GiB, 512MB or 64 (GB)")
     return float(found[1]) * _GB[(found[2] or "").lower()]
+
+
+def output(value: object, where: str) -> float:
+    """GB of output that is kept: a log is for people, and a full disk hurts everybody."""
+    found = gigabytes(value, where)
+    if found > MOST_OUTPUT:
+        fix = "let the job write large results to files of its own"
+        raise UsageError(f"is more than the {MOST_OUTPUT:g} GB that are kept of any job", where=where, fix=fix)
+    return found
 
 
 def cpus(value: object, where: str) -> float:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import os
 import secrets
 from pathlib import Path
 
+from gantline.core.errors import RefusedError
+
 PREFIX = "glj_"
+_LENGTH = 32  # bytes of a secret
 
 
 class JobTokens:
@@ -20,15 +24,21 @@ class JobTokens:
     @staticmethod
     def at(path: Path) -> JobTokens:
         """From the secret in a file for its owner alone, which is made if it is not there."""
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return JobTokens(path.read_bytes())
-        with open(descriptor, "wb") as file:
-            secret = secrets.token_bytes(32)
-            file.write(secret)
-            file.flush()
-            os.fsync(file.fileno())
+        if not path.exists():
+            draft = path.with_name(f".{path.name}.{os.getpid()}")
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(secrets.token_bytes(_LENGTH))
+                file.flush()
+                os.fsync(file.fileno())
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)  # whole or not at all
+            draft.unlink()
+        secret = path.read_bytes()
+        if len(secret) < _LENGTH:
+            raise RefusedError(
+                f"has {len(secret)} bytes instead of {_LENGTH}: whoever knows that could report for any job",
+                where=str(path), fix="delete it; jobs that run now can report no more then, and go on",
+            )  # fmt: skip
         return JobTokens(secret)
 
     def token(self, job: str) -> str:

@@ -96,7 +96,7 @@ class Requests:
         told = self._told(first.to_submit(names[0], at), jobs[0])
         unknown = [other for other, _ in ways[0].after if other not in book]
         if unknown:
-            raise NotFoundError(f"no job '{unknown[0]}'", where="after", fix=near(unknown[0], book.jobs))
+            raise NotFoundError(f"no job '{unknown[0]}'", where="after", fix=near(unknown[0], [one.id for one in book if one.user == user]))
         asked = {key: told.job[key] for key in ("gpus", "min_gpus", "max_gpus", "priority", "estimate") if key in told.job}
         waits, inside = {"dependency"} if book.waits_for_others(jobs[0]) else set(), ways[0].parallel or len(jobs)
         for place, job in enumerate(jobs):

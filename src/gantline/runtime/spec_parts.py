@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from gantline.core.errors import GantlineError
 from gantline.core.fields import step_of_time
+from gantline.core.plain_text import is_text
 from gantline.runtime import amounts
 
 _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -38,8 +39,8 @@ def mistake(what: str, fix: str = "") -> PydanticCustomError:
 
 
 def _plain(text: str) -> str:
-    if "\0" in text or len(text) > 100_000:
-        raise mistake("holds a NUL or is too long", "use plain text")
+    if "\0" in text or len(text) > 100_000 or not is_text(text):
+        raise mistake("holds a NUL or half of a character, or is too long", "use plain text in UTF-8")
     return text
 
 
@@ -226,7 +227,7 @@ class Limits(Part):
     resizes: Count | None = None
     memory: Memory | None = None
     processes: Count | None = None
-    log: Memory | None = None
+    log: Annotated[float, reads(amounts.output)] | None = None
 
 
 class Checkpoint(Part):

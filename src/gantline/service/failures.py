@@ -16,7 +16,11 @@ _KINDS: dict[str, type[GantlineError]] = {
     "unreachable": UnreachableError,
 }
 _STATUS = {"usage": 400, "not-found": 404, "refused": 409, "unreachable": 503}
-_SPECIAL = {"NoTokenError": 401, "NoRightError": 403, "TooLargeError": 413, "TooLateError": 408, "StoreError": 503}
+_SPECIAL = {"NoTokenError": 401, "NoRightError": 403, "TooLargeError": 413, "TooLateError": 408, "TextError": 422, "StoreError": 503}
+
+
+class TextError(UsageError):
+    """The request holds text that no text is: it cannot be written down, nor be answered."""
 
 
 class NoRightError(RefusedError):

@@ -77,9 +77,10 @@ class Guard:
 
     def _check_host(self, headers: dict[bytes, bytes]) -> None:
         """Another name than ours comes from a page that was made to resolve to this machine (DNS rebinding)."""
-        host = _name_of(headers.get(b"host", b"").decode("latin-1"))
-        origin = headers.get(b"origin", b"").decode("latin-1")
-        if host not in self.hosts or (origin and _name_of(origin.partition("://")[2]) not in self.hosts):
+        host = headers.get(b"host", b"").decode("latin-1").strip().lower()
+        origin = headers.get(b"origin", b"").decode("latin-1").strip().lower()
+        # a page of this machine at another port is another page: the origin is ours only if it is the host with its port
+        if _name_of(host) not in self.hosts or (origin and origin.partition("://")[2] != host):
             raise RefusedError("this service is not called that", where="host", fix="use the address that gantline up printed")
 
     async def _caller(self, headers: dict[bytes, bytes]) -> object:

@@ -52,7 +52,7 @@ class Home:
         return self.path / "address.json"
 
     def make(self) -> None:
-        """Create it for its owner alone; refuse one that others may write to."""
+        """Create it for its owner alone; refuse one that others may write to, and close one that they may read."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
@@ -66,6 +66,8 @@ class Home:
             raise RefusedError("belongs to somebody else", where=str(self.path), fix="choose another --home")
         if status.st_mode & 0o022:
             raise RefusedError("others may write to it", where=str(self.path), fix=f"chmod go-w {self.path}")
+        if status.st_mode & 0o044:  # what jobs were told, secrets among it, lies in there
+            self.path.chmod(0o700)
 
     def write_private(self, file: Path, text: str) -> None:
         """A file for its owner alone, whole or not at all."""

@@ -48,6 +48,7 @@ class JobsFolder:
         if self.owner != identity:
             self.path.mkdir(mode=0o700, exist_ok=True)
             draft = self.path / f".{_MARK}"
+            draft.touch(mode=0o600)
             draft.write_text(identity + "\n", encoding="ascii")
             draft.replace(self.path / _MARK)
 

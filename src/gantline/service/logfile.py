@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from gantline.core.errors import NotFoundError
 
 MOST = 1 << 20
 _LAST_LINES = 60  # of an incarnation that broke: enough for a traceback
+_BLOCK = 1 << 16  # bytes that are read at a time, from the end, when last lines are looked for
+_FARTHEST = 8 * MOST  # bytes from the end beyond which nobody looks for the beginning of a line
 _ID = re.compile(r"^\d{1,18}(_\d{1,9})?$")
 
 
@@ -21,6 +24,55 @@ def epochs_of(home: Path, job: str) -> list[int]:
         return []
     folder = home / "jobs" / job
     return sorted(int(one.name) for one in folder.iterdir() if one.name.isdigit()) if folder.is_dir() else []
+
+
+class KeptOutput:
+    """What is kept of an incarnation's output, as one text in two files, of which only what is asked for is read."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._files: list[tuple[int, int]] = []  # where it is open, and how long it is
+        for name in ("log.1", "log") if folder is not None else ():
+            try:
+                opened = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)  # type: ignore[operator]
+            except OSError:
+                continue
+            self._files.append((opened, os.fstat(opened).st_size))
+
+    @property
+    def size(self) -> int:
+        return sum(size for _, size in self._files)
+
+    def read(self, start: int, count: int) -> bytes:
+        """So many bytes from there on."""
+        found, begin = b"", 0
+        for opened, size in self._files:
+            at, want = max(start - begin, 0), min(count - len(found), size - max(start - begin, 0))
+            if want > 0:
+                found += os.pread(opened, want, at)
+            begin += size
+        return found
+
+    def last_lines(self, count: int) -> int:
+        """Where the last lines begin."""
+        end = self.size
+        if count == 0:
+            return end
+        at = end - (end > 0 and self.read(end - 1, 1) == b"\n")
+        least = max(0, end - _FARTHEST)
+        while at > least:
+            first = max(least, at - _BLOCK)
+            block = self.read(first, at - first)
+            place = len(block)
+            while (place := block.rfind(b"\n", 0, place)) >= 0:
+                count -= 1
+                if count == 0:
+                    return first + place + 1
+            at = first
+        return least
+
+    def close(self) -> None:
+        for opened, _ in self._files:
+            os.close(opened)
 
 
 def read_log(
@@ -33,19 +85,23 @@ def read_log(
             f"job '{job}' has no incarnation {epoch}", where="epoch", fix=f"it has {known}" if known else "it has not started"
         )
     chosen = epoch if epoch is not None else (known[-1] if known else None)
-    data = b"" if chosen is None else _kept(home / "jobs" / job / str(chosen))
-    start = _last_lines(data, tail) if tail is not None else min(offset, len(data))
-    piece = data[start : start + limit]
+    kept = KeptOutput(None if chosen is None else home / "jobs" / job / str(chosen))
+    try:
+        size = kept.size
+        start = kept.last_lines(tail) if tail is not None else min(offset, size)
+        piece = kept.read(start, limit)
+    finally:
+        kept.close()
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     text = decoder.decode(piece)
     rest = len(decoder.getstate()[0])  # the beginning of a letter, whose end is in the next piece, if there is one
-    if rest and start + len(piece) < len(data):
+    if rest and start + len(piece) < size:
         piece = piece[:-rest]
     elif rest:
         text += decoder.decode(b"", final=True)
     if rank is not None:
         text = "".join(line for line in text.splitlines(keepends=True) if line.startswith(f"[{rank}] "))
-    return {"epoch": chosen, "epochs": known, "text": text, "offset": start, "next": start + len(piece), "size": len(data)}
+    return {"epoch": chosen, "epochs": known, "text": text, "offset": start, "next": start + len(piece), "size": size}
 
 
 def broken_before(home: Path, job: str) -> dict[str, Any] | None:
@@ -60,25 +116,3 @@ def broken_before(home: Path, job: str) -> dict[str, Any] | None:
     if not why:
         return None
     return {"epoch": known[-2], "why": str(why), "text": read_log(home, job, epoch=known[-2], tail=_LAST_LINES)["text"]}
-
-
-def _kept(folder: Path) -> bytes:
-    found = b""
-    for name in ("log.1", "log"):
-        try:
-            found += (folder / name).read_bytes()
-        except OSError:
-            continue
-    return found
-
-
-def _last_lines(data: bytes, count: int) -> int:
-    """Where the last lines begin."""
-    if count == 0:
-        return len(data)
-    end = len(data) - data.endswith(b"\n")
-    for _ in range(count):
-        end = data.rfind(b"\n", 0, end)
-        if end < 0:
-            return 0
-    return end + 1

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 
+from gantline.core.plain_text import is_text
 from gantline.service.context import Context, Service
-from gantline.service.failures import NoRightError
+from gantline.service.failures import NoRightError, TextError
 from gantline.service.roles import Role
 
 
@@ -24,7 +27,7 @@ class Router(APIRouter):
                 path,
                 call,
                 methods=[method],
-                dependencies=[Depends(_needs(role))],
+                dependencies=[Depends(_needs(role)), *([] if method == "GET" else [Depends(_is_text)])],
                 openapi_extra=extra,
                 summary=summary,
                 operation_id=name,
@@ -42,6 +45,15 @@ def _needs(role: Role) -> Callable[[Request], None]:
             raise NoRightError(f"needs the role {role}; this token is for {caller.role}", where="token", fix="ask an admin for a token")
 
     return check
+
+
+async def _is_text(request: Request) -> None:
+    """Half of a character, written as an escape, passes for JSON and for nothing else."""
+    body = await request.body()
+    if b"\\u" in body:
+        with contextlib.suppress(ValueError, RecursionError):
+            if not is_text(json.dumps(json.loads(body), ensure_ascii=False)):
+                raise TextError("holds half of a character (a lone surrogate)", where="body", fix="send UTF-8")
 
 
 def _context(request: Request) -> Context:

@@ -15,10 +15,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def private(path: str, flags: int) -> int:
+    """Opens a file that only its owner may read, for `open`."""
+    return os.open(path, flags, 0o600)
+
+
+def make_private(folder: Any) -> None:
+    """A folder of the home's jobs/, and those above it there, for their owner alone."""
+    for one in (folder.parent.parent, folder.parent, folder):
+        if not one.is_dir():
+            one.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def write_json(path: str, value: Any) -> None:
     """Whole or not at all, and on the disk when it returns."""
     fresh = f"{path}.{os.getpid()}.{threading.get_ident()}"  # threads may write the same file: the last one counts
-    with open(fresh, "w", encoding="utf-8") as file:
+    with open(fresh, "w", encoding="utf-8", opener=private) as file:
         json.dump(value, file)
         file.flush()
         os.fsync(file.fileno())

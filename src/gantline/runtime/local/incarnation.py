@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gantline.runtime.local.files import read_json, started_at, write_json
+from gantline.runtime.local.files import make_private, private, read_json, started_at, write_json
 from gantline.runtime.local.keeper import KEEPER
 
 _KILLED = "its keeper was killed"
@@ -53,11 +53,11 @@ class Incarnation:
     # --- beginning ------------------------------------------------------------------------------------------------------
     def begin(self) -> None:
         """Write the order down and start the keeper."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private(self.folder)
         self.write_order()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # until it listens, or being told to look would end it
         try:
-            with open(self.folder / "keeper.log", "ab") as log:
+            with open(self.folder / "keeper.log", "ab", opener=private) as log:
                 self.process = subprocess.Popen(
                     [*KEEPER, str(self.folder)],
                     cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
@@ -79,8 +79,8 @@ class Incarnation:
 
     def close(self) -> None:
         """Nobody may begin here any more; only to be called where no keeper is."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError), open(self.folder / "over", "x", encoding="utf-8"):
+        make_private(self.folder)
+        with contextlib.suppress(FileExistsError), open(self.folder / "over", "x", encoding="utf-8", opener=private):
             pass
         if self.state.get("phase") != "over":
             self.state |= {

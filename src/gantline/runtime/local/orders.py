@@ -15,6 +15,7 @@ from gantline.runtime.launch import Launch
 from gantline.runtime.local import environment
 from gantline.runtime.local.bounds import cpu_seconds
 from gantline.runtime.local.devices import Machine
+from gantline.runtime.local.files import make_private
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import Groups
 from gantline.runtime.local.mps import Mps
@@ -47,7 +48,7 @@ class Writer:
         """All that a keeper must know."""
         launch, name = task.launch, f"{task.job}.{order.epoch}"
         checkpoint = self.home / "jobs" / task.job / "checkpoint"
-        checkpoint.mkdir(parents=True, exist_ok=True)
+        make_private(checkpoint)
         told = {
             "GANTLINE_URL": self.url, "GANTLINE_JOB_ID": task.job, "GANTLINE_CHECKPOINT": str(checkpoint),
             "GANTLINE_FOLDER": str(one.folder), "RESTART_COUNT": str(task.restarts), "JOB_ID": task.job,

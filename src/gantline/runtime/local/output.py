@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from gantline.runtime.local.files import private
+
 
 class Log:
     """Output, bounded: when a half is full it becomes ``log.1`` and the one before it is gone."""
 
     def __init__(self, path: str, most: int) -> None:
         self.path, self.half = path, max(int(most) // 2, 4096)
-        self.file = open(path, "ab", buffering=0)  # noqa: SIM115  it stays open
+        self.file = open(path, "ab", buffering=0, opener=private)  # noqa: SIM115  it stays open
         self.size = self.file.tell()
         self.lost = 0
 
@@ -20,7 +22,7 @@ class Log:
             if self.size + len(data) > self.half and self.size:
                 self.file.close()
                 os.replace(self.path, self.path + ".1")
-                self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115
+                self.file = open(self.path, "ab", buffering=0, opener=private)  # noqa: SIM115
                 self.size = 0
             self.file.write(data)
             self.size += len(data)

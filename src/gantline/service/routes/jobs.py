@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from gantline.core.errors import RefusedError, UsageError
+from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Wish
 from gantline.runtime.changing import change_job as change
 from gantline.runtime.promises import check_promises
@@ -80,7 +80,10 @@ def _resolved(here: Context, name: str) -> str:
     jobs = here.jobs()
     if name in jobs:
         return name
-    return next((id for id, job in reversed(jobs.items()) if job.name == name), name)
+    found = next((id for id, job in reversed(jobs.items()) if job.name == name), None)
+    if found is None:  # a job of another user is one that is not there
+        raise NotFoundError(f"no job '{name[:64]}'", where="after", fix=near(name[:64], [*jobs][-200:]) if jobs else "")
+    return found
 
 
 @router.at("GET", "/v1/jobs", Role.VIEWER, response_model=dict[str, Any])
