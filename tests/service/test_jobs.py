@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.service.conftest import Running, until
+from tests.service.conftest import LIMIT, Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
 from gantline.service.client import Client
@@ -341,3 +341,14 @@ def test_a_long_list_is_read_page_by_page(owner: Client) -> None:
         owner.jobs(before="nobody")
     (job,) = owner.wait(ids[0], timeout=120)
     assert job["state"] == "succeeded", "a job is not listed as it was before"
+
+
+def test_output_that_the_disk_did_not_take_is_reported(owner: Client, service: Running) -> None:
+    (before,) = owner.submit(["true"])
+    folder = service.home / "jobs" / str(int(before) + 1) / "1"
+    folder.mkdir(parents=True)
+    (folder / "log").symlink_to("/dev/full")
+    (job,) = owner.submit(["sh", "-c", "echo lost"])
+    assert owner.wait(job, timeout=LIMIT)[0]["state"] == "succeeded", "the job itself goes on"
+    assert owner.job(job)["lost_output"] == 5
+    assert owner.job(before)["lost_output"] == 0

@@ -47,10 +47,20 @@ class Postgres:
         made = [str(programs() / "initdb"), "-D", str(data), "-U", "gantline", "-A", "trust", "-E", "UTF8", "--no-locale"]
         subprocess.run(made, check=True, capture_output=True, **told)
         options = [f"-p{self.port}", f"-k{self.folder}", "-clisten_addresses=127.0.0.1", "-cshared_buffers=16MB", "-cmax_connections=30"]
-        with open(self.folder / "server.log", "wb") as log:
-            self.process = subprocess.Popen([str(programs() / "postgres"), "-D", str(data), *options], stdout=log, stderr=log, **told)
+        self._command, self._told = [str(programs() / "postgres"), "-D", str(data), *options], told
+        self._start()
         self._count = 0
+
+    def _start(self) -> None:
+        with open(self.folder / "server.log", "ab") as log:
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, **self._told)
         self._wait()
+
+    def restart(self) -> None:
+        """As an upgrade of its package does: all connections are cut."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
+        self._start()
 
     def url(self, name: str = "postgres") -> str:
         return f"postgresql://gantline@127.0.0.1:{self.port}/{name}"

@@ -12,7 +12,9 @@ from tests.service.conftest import Running, until
 from tests.system.postgres import Postgres
 
 from gantline.core.errors import RefusedError
+from gantline.runtime.replay import replay_store
 from gantline.runtime.store import SqlStore, StoreError
+from gantline.runtime.store.connection import LostStoreError
 from gantline.service.home import Home
 from gantline.service.options import Options
 
@@ -33,22 +35,86 @@ class TestPostgresql(StoreContract):
     """All that every store promises."""
 
 
-def test_whoever_loses_its_connection_writes_no_more(url: str, server: Postgres) -> None:
-    first = SqlStore.open(url)
-    first.append([job("1")])
+def cut_off(url: str) -> None:
+    """The server ends the connection that holds the lock."""
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'")
+
+
+def test_a_lost_connection_is_made_again_with_its_lock(url: str) -> None:
+    store = SqlStore.open(url)
+    store.append([job("1")])
+    cut_off(url)
     with pytest.raises(StoreError, match="cannot be written"):
-        first.append([job("2")])
-    with pytest.raises(StoreError, match="connection to the store is gone"):
-        first.append([job("2")])
+        store.append([job("2")])
+    store.append([job("3")])
+    with pytest.raises(RefusedError, match="another service"):
+        SqlStore.open(url)
+    assert [one["id"] for one in store.jobs()] == ["1", "3"]
+    store.close()
+
+
+def test_who_lost_the_store_to_another_writes_no_more(url: str) -> None:
+    first = SqlStore.open(url)
+    first.append([job("1")])
+    cut_off(url)
     second = SqlStore.open(url)  # the lock died with the connection
     second.append([job("3")])
-    with pytest.raises(StoreError):
-        first.append([job("4")])
-    assert [one["id"] for one in second.jobs()] == ["1", "3"]
-    first.close()
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            first.append([job("4")])
     second.close()
+    with pytest.raises(LostStoreError, match="another service has written"):
+        first.append([job("4")])
+    store = SqlStore.open(url, write=False)
+    assert [one["id"] for one in store.jobs()] == ["1", "3"]
+    store.close()
+    first.close()
+
+
+def test_a_transaction_whose_commit_was_not_answered_is_looked_up(url: str) -> None:
+    """The connection is cut between the last statement and the commit, or after it: what is there counts."""
+    store = SqlStore.open(url)
+    store.append([job("1")])
+    store.observe = lambda when: cut_off(url) if when == "before" else None
+    with pytest.raises(StoreError):
+        store.append([job("2")])
+    store.observe = None
+    store.append([job("3")])
+    assert [one["id"] for one in store.jobs()] == ["1", "3"]
+    with store._ready().begin() as whole:
+        number = int(whole.connection.exec_driver_sql("select txid_current()").scalar() or 0)
+    assert store._was_committed(number)
+    store.close()
+
+
+def test_a_service_goes_on_after_a_restart_of_the_server(tmp_path: Path) -> None:
+    own = Postgres()
+    try:
+        url = own.database()
+        running = Running(Options(Home(tmp_path / "home"), devices="cpu:2", store=url)).start()
+        client = running.client()
+        (long,) = client.submit(["sleep", "600"])
+        until(lambda: client.job(long)["state"] == "running")
+        own.restart()
+
+        def submitted() -> str:
+            try:
+                return str(client.submit(["true"])[0])
+            except RefusedError:
+                return ""
+
+        assert client.wait(until(submitted, "the connection is made again"), timeout=120)[0]["state"] == "succeeded"
+        client.cancel(long)
+        client.wait(long, timeout=120)
+        with pytest.raises(RefusedError, match="another service"):
+            SqlStore.open(url)
+        running.stop()
+        store = SqlStore.open(url, write=False)
+        assert replay_store(store).difference is None
+        store.close()
+    finally:
+        own.close()
 
 
 def test_every_commit_waits_for_the_log(url: str) -> None:

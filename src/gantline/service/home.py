@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
+
+_ROOM = 512 << 10
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,23 @@ class Home:
             raise RefusedError("others may write to it", where=str(self.path), fix=f"chmod go-w {self.path}")
         if status.st_mode & 0o044:  # what jobs were told, secrets among it, lies in there
             self.path.chmod(0o700)
+
+    def check_room(self) -> None:
+        """Refuse to begin where nothing can be written: a full disk, a quota, a file system that is read only."""
+        probe = self.path / f".room.{os.getpid()}"
+        try:
+            with open(probe, "wb") as out:
+                out.write(bytes(_ROOM))
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError as error:
+            raise RefusedError(
+                f"cannot be written: {(error.strerror or str(error)).lower()}",
+                where=str(self.path), fix=f"make room: a start needs {_ROOM >> 10} KiB, and jobs need more for their output",
+            ) from None  # fmt: skip
+        finally:
+            with contextlib.suppress(OSError):
+                probe.unlink(missing_ok=True)
 
     def write_private(self, file: Path, text: str) -> None:
         """A file for its owner alone, whole or not at all."""

@@ -104,6 +104,17 @@ def read_log(
     return {"epoch": chosen, "epochs": known, "text": text, "offset": start, "next": start + len(piece), "size": size}
 
 
+def lost_output(home: Path, job: str) -> int:
+    """Bytes of its output that could not be written, of all incarnations together."""
+    found = 0
+    for epoch in epochs_of(home, job):
+        try:
+            found += int(json.loads((home / "jobs" / job / str(epoch) / "state.json").read_text(encoding="utf-8")).get("lost", 0))
+        except (OSError, ValueError, AttributeError, TypeError):
+            continue
+    return found
+
+
 def broken_before(home: Path, job: str) -> dict[str, Any] | None:
     """Why the incarnation before the newest ended although nobody wanted it to, with its last lines; None: it did not, or there is none."""
     known = epochs_of(home, job)

@@ -42,6 +42,7 @@ def serve(options: Options, ready: Callable[[str], None] = lambda url: None, tel
     options.check()
     home = options.home
     home.make()
+    home.check_room()
     with ExitStack() as held:
         lock = Lock(home.lock, "this home")
         held.callback(lock.release)

@@ -31,9 +31,11 @@ def down(
     end = time.monotonic() + limit
     with connect(home) as client:
         told = client.shutdown(drain=not keep_jobs)
+        if told.get("why"):
+            say(f"warning: the jobs are left running, for that they stop cannot be recorded: {told['why']}")
         while time.monotonic() < end:
             if not _answers(client) and not _announced(home, told["pid"]):
-                say(f"note: process {told['pid']} has ended" + ("; its jobs go on" if keep_jobs else ""))
+                say(f"note: process {told['pid']} has ended" + ("" if told["drain"] else "; its jobs go on"))
                 return 0
             time.sleep(0.1)
     say(f"error: the service still runs after {timeout}")

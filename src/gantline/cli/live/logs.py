@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, connect
 
 app = App(name="logs")
@@ -28,3 +29,6 @@ def logs(
         for piece in client.logs(id, follow=follow, tail=tail, rank=rank, epoch=epoch):
             sys.stdout.write(piece)
             sys.stdout.flush()
+        lost = client.job(id)["lost_output"]
+    if lost:
+        say(f"warning: {lost} bytes of its output were lost: they could not be written when the disk was full")

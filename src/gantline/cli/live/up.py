@@ -99,6 +99,7 @@ def _detach(options: Options) -> int:
 
     home = options.home
     home.make()
+    home.check_room()
     before = home.announced()  # of one that was killed, or of one that still runs: then the new one says so
     with open(home.path / "start.log", "w", encoding="utf-8", opener=_private) as out:
         environment = {**os.environ, "GANTLINE_STORE": options.store}  # which may hold a password, and a command line is everybody's

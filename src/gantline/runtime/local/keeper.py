@@ -98,6 +98,7 @@ class Keeper:
             self.follow_change()
             self.count()
             self.take_turns()
+            self.tell_lost()
         self.end()
         return 0
 
@@ -228,6 +229,11 @@ class Keeper:
             os.close(pipe)
         return bool(data)
 
+    def tell_lost(self) -> None:
+        """Output that could not be written is reported while the job runs, too."""
+        if self.log.lost != self.state.get("lost", 0):
+            self.tell(lost=self.log.lost)
+
     def reap(self) -> None:
         if self.ranks.reap(bool(self.asked_stop)):
             self.kill()
@@ -265,6 +271,6 @@ class Keeper:
         if self.ranks.failed_changing and not self.asked_stop:  # the checkpoint is there still
             cause, forced = "stopped", True
             self.state["why"] = f"rank {self.ranks.rank_of(self.ranks.first_failed or 0)} failed while the gang changed"
-        lost = self.log.lost if self.ranks else 0
+        lost = self.log.close() if self.ranks else 0
         self.tell(phase="over", cause=cause, exit=bad, forced=forced, lost=lost, **stamp("ended"))
         self.spawner.leave()

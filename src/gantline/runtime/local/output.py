@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -15,19 +16,39 @@ class Log:
         self.path, self.half = path, max(int(most) // 2, 4096)
         self.file = open(path, "ab", buffering=0, opener=private)  # noqa: SIM115  it stays open
         self.size = self.file.tell()
-        self.lost = 0
+        self.lost = 0  # bytes that could not be written
+        self._gap = 0  # of them those since the last that could
 
     def write(self, data: bytes) -> None:
         try:
+            self._note_gap()
             if self.size + len(data) > self.half and self.size:
                 self.file.close()
                 os.replace(self.path, self.path + ".1")
                 self.file = open(self.path, "ab", buffering=0, opener=private)  # noqa: SIM115
                 self.size = 0
-            self.file.write(data)
-            self.size += len(data)
+            written = self.file.write(data) or 0
+            self.size += written
+            if written < len(data):
+                self._lose(len(data) - written)
         except OSError:
-            self.lost += len(data)  # the disk is full: the job goes on
+            self._lose(len(data))  # the disk is full: the job goes on
+
+    def close(self) -> int:
+        """No more comes; how many bytes are lost."""
+        with contextlib.suppress(OSError):
+            self._note_gap()
+            self.file.close()
+        return self.lost
+
+    def _note_gap(self) -> None:
+        if self._gap:
+            self.file.write(b"\ngantline: %d bytes of output were lost here: the disk was full\n" % self._gap)
+            self._gap = 0
+
+    def _lose(self, count: int) -> None:
+        self.lost += count
+        self._gap += count
 
 
 class Lines:

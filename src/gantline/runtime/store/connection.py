@@ -6,6 +6,7 @@ writes, so that whoever loses its connection cannot write any more.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -32,6 +33,10 @@ class StoreError(RefusedError, OSError):
 
     def __str__(self) -> str:
         return RefusedError.__str__(self)
+
+
+class LostStoreError(RuntimeError):
+    """The store can not be gone on with: another service has it, or what is in it is not known. The service ends; the next one reads it."""
 
 
 def url_of(where: str | Path) -> URL:
@@ -134,9 +139,19 @@ class Connections:
                 raise RefusedError("another service uses this store", where=spelled(self.url), fix="stop it first: gantline down")
         return found
 
+    def reconnect(self) -> None:
+        """After the database was away: another connection that writes, with the lock, if nobody else has taken it."""
+        assert self._writing_engine is not None
+        if self.writer is not None:
+            with contextlib.suppress(SQLAlchemyError):
+                self.writer.close()
+        self._writing_engine.dispose()
+        self.writer = self._connect(self._writing_engine)
+
     def close(self) -> None:
         if self.writer is not None:
-            self.writer.close()
+            with contextlib.suppress(SQLAlchemyError):
+                self.writer.close()
         for engine in (self._writing_engine, self.reading):
             if engine is not None:
                 engine.dispose()

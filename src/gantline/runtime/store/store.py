@@ -11,18 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Connection, Select, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from gantline.core.errors import RefusedError
+from gantline.core.errors import RefusedError, UnreachableError
 from gantline.runtime.records import Entry, whole
 from gantline.runtime.store import schema as s
-from gantline.runtime.store.connection import Connections, StoreError, cause, spelled, url_of
+from gantline.runtime.store.connection import Connections, LostStoreError, StoreError, cause, spelled, url_of
 from gantline.runtime.store.migrate import migrate, version_of
 from gantline.runtime.store.rows import QueueRow, TokenRow
 from gantline.runtime.store.writing import Transaction
 
 _BLOCK = 1000  # rows that are read at a time
+_PATIENCE = 30.0  # seconds for a database that went away during a commit to come back
 
 
 class SqlStore:
@@ -34,6 +35,7 @@ class SqlStore:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._turn = threading.RLock()
+        self._writer = uuid.uuid4().hex  # is in the store as long as nobody else writes to it
         self.observe: Callable[[str], None] | None = None  # told "before" and "after" every commit
         if connections.writer is not None:
             self._prepare()
@@ -68,6 +70,7 @@ class SqlStore:
             migrate(connection)
             if connection.execute(select(s.meta.c.value).where(s.meta.c.key == "created")).scalar() is None:
                 Transaction(connection).remember("created", time.time())
+            Transaction(connection).remember("writer", self._writer)
             if connection.execute(select(s.meta.c.value).where(s.meta.c.key == "identity")).scalar() is None:
                 Transaction(connection).remember("identity", uuid.uuid4().hex)
 
@@ -79,23 +82,57 @@ class SqlStore:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """All of it or nothing; what was written is durable when the block has ended without an error."""
-        connection = self._connections.writer
-        if connection is None:
+        if self._connections.writer is None:
             raise RefusedError("the store was opened for reading", where="store")
         with self._turn:
-            if connection.closed or connection.invalidated:
-                raise StoreError("the connection to the store is gone", where="store", fix="restart the service")
+            connection = self._ready()
+            doubt = None  # the number of a transaction of which it is not known whether it was committed
             try:
-                with connection.begin():
+                with connection.begin() as whole:
                     yield Transaction(connection)
                     if self.observe is not None:
                         self.observe("before")
+                    if not self._connections.sqlite:
+                        doubt = connection.execute(text("select txid_current()")).scalar()
+                    whole.commit()
             except SQLAlchemyError as error:
-                raise StoreError(
-                    f"the store cannot be written: {cause(error)}", where="store", fix="nothing was changed; try again"
-                ) from error
+                if doubt is None or not self._was_committed(int(doubt)):
+                    told = f"the store cannot be written: {cause(error)}"
+                    raise StoreError(told, where="store", fix="nothing was changed; try again") from error
             if self.observe is not None:
                 self.observe("after")
+
+    def _ready(self) -> Connection:
+        """The connection that writes; a new one, where the database was away in between."""
+        connection = self._connections.writer
+        if connection is None or connection.closed or connection.invalidated:
+            if self._connections.sqlite:
+                raise StoreError("the connection to the store is gone", where="store", fix="restart the service")
+            try:
+                self._connections.reconnect()
+            except (RefusedError, UnreachableError, SQLAlchemyError) as error:
+                raise StoreError(f"the store cannot be written: {error}", where="store", fix="nothing was changed; try again") from error
+            connection = self._connections.writer
+            assert connection is not None
+            with connection.begin():
+                if connection.execute(select(s.meta.c.value).where(s.meta.c.key == "writer")).scalar() != self._writer:
+                    raise LostStoreError("another service has written to the store while the connection to it was lost")
+        return connection
+
+    def _was_committed(self, number: int) -> bool:
+        """Whether a transaction whose end was not heard has been committed."""
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                with self._ready().begin() as asked:
+                    status = asked.connection.execute(text("select txid_status(:number)"), {"number": number}).scalar()
+                    if status in ("committed", "aborted"):
+                        return bool(status == "committed")
+            except (StoreError, SQLAlchemyError):
+                pass
+            if time.monotonic() > end:
+                raise LostStoreError("the database went away while it was written to, and what of that is there is not known")
+            time.sleep(0.2)
 
     def append(self, entries: Sequence[Entry]) -> None:
         """All of them or none; durable when it returns."""

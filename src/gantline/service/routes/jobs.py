@@ -17,6 +17,7 @@ from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import spec_of
 from gantline.service.context import Context, job_record, job_text
+from gantline.service.logfile import lost_output
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
@@ -139,6 +140,7 @@ def get_job(id: str, here: Here) -> dict[str, Any]:
         "work": job.work,
         "estimate": job.estimate,
         "lines": list(job.lines),
+        "lost_output": lost_output(here.service.home, job.id),
         "spec": stored.get("spec", {}),
         "history": history,
     }

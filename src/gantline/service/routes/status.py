@@ -49,9 +49,14 @@ def status(here: Here) -> dict[str, Any]:
 @router.at("POST", "/v1/shutdown", Role.ADMIN, status_code=202)
 def shutdown(here: Here, drain: Annotated[bool, Body(embed=True)] = True) -> dict[str, Any]:
     """End the service; with `drain` jobs are stopped and saved first, else they go on and are adopted by the next one."""
-    here.note("shutdown", drain=drain)
+    why = ""
+    try:
+        here.note("shutdown", drain=drain)
+    except OSError as error:  # a full disk, a database that is away: the end of the service needs neither, to stop jobs does
+        why = str(error) if drain else ""
+        drain = False
     here.service.leave(drain)
-    return {"pid": os.getpid(), "drain": drain}
+    return {"pid": os.getpid(), "drain": drain, **({"why": why} if why else {})}
 
 
 @router.at("GET", "/metrics", Role.VIEWER, response_class=PlainTextResponse)
