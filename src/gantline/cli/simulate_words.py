@@ -61,15 +61,20 @@ def _tell_load(run: Run) -> None:
 
     from gantline.core import columns as c
     from gantline.report.steady import judge
-    from gantline.simulator.queue_steps import let_in, queue_steps
+    from gantline.simulator.occupancy import held_by_job
+    from gantline.simulator.queue_steps import let_in, lost_gpu_time, queue_steps
 
     F, I, told = run.tables.F, run.tables.I, run.summary
     rows = let_in(run.tables)
     marks = [(0.0, 0), *told["joined_gpus"]]
     devices = np.array([time for time, _ in marks]), np.array([told["gpus"] + count for _, count in marks], dtype=np.float64)
-    found = judge(F[c.ARRIVAL][rows], (I[c.GPUS] * F[c.WORK])[rows], queue_steps(run.tables, run.log), devices)
+    held = (held_by_job(run.log, F[c.FINISH], told["end"]) if run.held is None else run.held).device_seconds
+    lost = lost_gpu_time(run.tables, run.log, held)[rows]
+    found = judge(F[c.ARRIVAL][rows], (I[c.GPUS] * F[c.WORK])[rows], queue_steps(run.tables, run.log), devices, lost=lost)
     if not found.steady:
         say(f"warning: {found}")
+    elif found.from_empty:
+        note(found.from_empty)
 
 
 def _tell_ends(run: Run, bounded: bool) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats
-from gantline.core.phases import FUTURE, REJECTED
+from gantline.core.phases import COMPLETED, FUTURE, REJECTED
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.engine import log as g
@@ -18,6 +18,16 @@ def let_in(tables: Tables) -> Bools:
     phase = tables.I[c.PHASE]
     inside: Bools = (phase != REJECTED) & (phase != FUTURE)
     return inside
+
+
+def lost_gpu_time(tables: Tables, log: Log, held: Floats) -> Floats:
+    """GPU time that each job held beyond what it asks for; 0 for one that did not finish, or was given more devices than it asked for."""
+    count = int(log.LN[g.INTERVALS])
+    widest = np.zeros(tables.I.shape[1], dtype=np.int64)
+    np.maximum.at(widest, log.LI[g.L_ROW, :count], log.LI[g.L_COUNT, :count])
+    asked = tables.I[c.GPUS]
+    within = (tables.I[c.PHASE] == COMPLETED) & (widest <= asked)
+    return np.where(within, np.maximum(held - asked * tables.F[c.WORK], 0.0), 0.0)
 
 
 def queue_steps(tables: Tables, log: Log) -> tuple[Floats, Floats]:

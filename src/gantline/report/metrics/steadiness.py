@@ -14,6 +14,16 @@ __all__ = ["Steadiness", "steadiness"]
 def steadiness(run: RunLike, warmup: float = 0.0, windows: int = WINDOWS) -> Steadiness:
     """Look at the time between the first arrival (plus ``warmup`` seconds) and the last one."""
     run = settled(run)
-    jobs = run.jobs.filter(pl.col("state") != "rejected")
-    work = (jobs["gpus"] * jobs["duration"]).to_numpy()
-    return judge(jobs["arrival"].to_numpy(), work, steps_of(run.series, "queued"), steps_of(run.series, "total_gpus"), warmup, windows)
+    widest = run.allocations.group_by("job").agg(widest=pl.col("gpus").max())
+    jobs = run.jobs.filter(pl.col("state") != "rejected").with_columns(work=pl.col("gpus") * pl.col("duration"))
+    jobs = jobs.join(widest, on="job", how="left", maintain_order="left")
+    columns = (jobs[name].to_numpy() for name in ("arrival", "work"))
+    queue, devices = steps_of(run.series, "queued"), steps_of(run.series, "total_gpus")
+    return judge(*columns, queue, devices, warmup, windows, jobs.select(_lost()).to_series().to_numpy())
+
+
+def _lost() -> pl.Expr:
+    """GPU time that a job held beyond what it asks for. Of one that was given more devices than it asked for nothing is known: they may
+    have been spare."""
+    within = (pl.col("state") == "completed") & (pl.col("widest") <= pl.col("gpus"))
+    return pl.when(within).then((pl.col("gpu_seconds") - pl.col("work")).clip(0.0)).otherwise(0.0).fill_nan(0.0).fill_null(0.0)
