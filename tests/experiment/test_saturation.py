@@ -1,9 +1,9 @@
-"""The search for saturation: it brackets the true boundary, says when there is none, and refuses nonsense."""
+"""The search for saturation: it finds the true boundary with an interval over seeds, says when there is none, and refuses nonsense."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import UsageError
-from gantline.experiment.grid import Grid, PolicyChoice
-from gantline.experiment.saturation import find_saturation, runner
+from gantline.experiment.grid import Case, PolicyChoice
+from gantline.experiment.saturation import Saturation, find_saturation, runner
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import run_sweep
@@ -23,53 +23,60 @@ FIFO = PolicyChoice("fifo")
 
 @dataclass
 class Pretended:
-    """Runs nothing; loads above `limit` are not steady, one seed of three excepted."""
+    """Runs nothing; loads above the limit of a seed are not steady."""
 
-    limit: float
+    limits: tuple[float, ...]
     asked: int = 0
 
-    def __call__(self, grid: Grid) -> SimpleNamespace:
+    def __call__(self, cases: Sequence[Case]) -> SimpleNamespace:
         self.asked += 1
-        load = grid.vary["load"][0]
-        steady = [load <= self.limit, load <= self.limit, True]
-        frame = pl.DataFrame(
-            {"state": ["done"] * 3, "message": [""] * 3, "steady": steady, "queue_mean": [load] * 3, "jct_mean": [1.0] * 3}
-        )
-        return SimpleNamespace(results=frame)
+        steady = [case.axes["load"] <= self.limits[case.axes["seed"]] for case in cases]
+        frame = {"state": "done", "message": "", "steady": steady, "queue_mean": 2.0, "jct_mean": 1.0}
+        return SimpleNamespace(results=pl.DataFrame(frame))
+
+
+def search(*limits: float, tolerance: float = 0.02) -> Saturation:
+    pretended = Pretended(limits)
+    return find_saturation(BASE, FIFO, pretended, low=0.2, high=1.2, tolerance=tolerance, seeds=range(len(limits)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("limit", [0.31, 0.5, 0.77, 0.999])
-def test_the_boundary_is_bracketed(limit: float) -> None:
-    pretended = Pretended(limit)
-    found = find_saturation(BASE, FIFO, pretended, low=0.2, high=1.2, tolerance=0.02)  # type: ignore[arg-type]
-    assert found.sustained <= limit < found.exceeded
-    assert found.exceeded - found.sustained <= 0.02 + 1e-9
-    assert pretended.asked <= 10
+def test_one_seed_gives_a_boundary_without_an_interval(limit: float) -> None:
+    found = search(limit)
+    assert found.load.value == pytest.approx(limit, abs=0.011)
+    assert not found.load.known
     assert found.tried["load"].is_sorted()
-    assert str(found) == f"fifo saturates between a load of {found.sustained:g} and {found.exceeded:g}."
+    assert "to within 0.01 (1 seed); an interval needs 3 seeds at least" in str(found)
+
+
+def test_seeds_that_differ_are_the_uncertainty() -> None:
+    alike, apart = search(0.8, 0.8, 0.8, 0.8, 0.8), search(0.6, 0.7, 0.8, 0.9, 1.0)
+    for found in (alike, apart):
+        assert found.load.low <= 0.8 <= found.load.high
+        assert found.load.value == pytest.approx(0.8, abs=0.011)
+    assert alike.load.high - alike.load.low <= 0.03  # the brackets alone
+    assert apart.load.high - apart.load.low >= 0.39  # Student's interval of these five
+    assert "95 % interval" in str(apart)
+    assert "over 5 seeds" in str(apart)
 
 
 def test_a_range_without_a_boundary_is_said_so() -> None:
-    search = {"low": 0.2, "high": 1.2, "tolerance": 0.1}
-    below = find_saturation(BASE, FIFO, Pretended(0.1), **search)  # type: ignore[arg-type]
-    assert math.isnan(below.sustained)
-    assert str(below) == "fifo does not even sustain a load of 0.2."
-    above = find_saturation(BASE, FIFO, Pretended(2.0), **search)  # type: ignore[arg-type]
-    assert str(above) == "fifo sustains a load of 1.2, the highest tried."
+    assert str(search(0.1, 0.1)) == "fifo does not even sustain a load of 0.2 (2 seeds)."
+    assert str(search(2.0)) == "fifo sustains a load of 1.2, the highest tried (1 seed)."
+    assert "1 of them sustain even 1.2, so that the range is too narrow" in str(search(0.8, 0.9, 2.0))
 
 
-def test_real_runs_saturate_below_full_load(tmp_path: Path) -> None:
-    """A gang of 16 needs the whole cluster and FIFO keeps it empty for it, so it cannot use all of it."""
-    gangs = BASE.with_value("trace.sizes", "1:0.6,16:0.4").with_value("trace.durations", "lognormal(median=10m, sigma=1)")
-    run_all = runner(tmp_path, lambda grid, folder: run_sweep(grid.cases(), folder))
-    found = find_saturation(gangs, FIFO, run_all, low=0.1, high=1.3, tolerance=0.3, seeds=(1,))
-    assert found.exceeded <= 1.3
-    assert found.tried.filter(pl.col("load") == 1.3)["steady"].to_list() == [0.0]
-    assert len(list(tmp_path.iterdir())) == found.tried.height
+def test_costs_of_ones_own_saturate_a_policy_where_the_arithmetic_says(tmp_path: Path) -> None:
+    """Jobs of an hour that pay 15 minutes at every start: nothing beyond a load of 0.8 can be sustained."""
+    base = replace(BASE.with_value("trace.durations", "1h"), costs="900")
+    run_all = runner(tmp_path, lambda cases, folder: run_sweep(cases, folder))
+    found = find_saturation(base, FIFO, run_all, low=0.5, high=1.1, tolerance=0.05, seeds=(1, 2, 3))
+    assert found.load.low <= 0.8 <= found.load.high
+    assert found.load.high - found.load.low < 0.25
 
 
 @pytest.mark.parametrize(("search", "message"), [((1.0, 0.5, 0.1), "1 to 0.5 is no range"), ((0.5, 1.0, 0.0), "is never reached")])
 def test_nonsense_is_refused(search: tuple[float, float, float], message: str) -> None:
     low, high, tolerance = search
     with pytest.raises(UsageError, match=message):
-        find_saturation(BASE, FIFO, Pretended(1.0), low=low, high=high, tolerance=tolerance)  # type: ignore[arg-type]
+        find_saturation(BASE, FIFO, Pretended((1.0,) * 5), low=low, high=high, tolerance=tolerance)  # type: ignore[arg-type]

@@ -71,7 +71,9 @@ def test_spare_devices_that_elastic_jobs_hold_are_no_need():
     assert steadiness(run).needed_load == steadiness(run).offered_load
 
 
-@pytest.mark.parametrize(("devices", "load", "jobs", "exact"), [(1, 0.9, 300, 0.27), (16, 0.95, 1000, 0.37), (64, 0.9, 1000, 0.32), (64, 0.7, 3000, 0.06)])
+@pytest.mark.parametrize(
+    ("devices", "load", "jobs", "exact"), [(1, 0.9, 300, 0.27), (16, 0.95, 1000, 0.37), (64, 0.9, 1000, 0.32), (64, 0.7, 3000, 0.06)]
+)
 def test_an_empty_start_hides_about_as_much_as_the_transient_of_erlangs_queue(devices, load, jobs, exact):
     """Exact values from the transient of M/M/c, averaged over the time of that many arrivals."""
     work = np.random.default_rng(0).exponential(1.0, jobs)

@@ -25,6 +25,7 @@ from gantline.core.fields import (
     path_or_list,
     round_of_time,
     track,
+    warmup,
     whole,
     yes_or_no,
 )
@@ -89,6 +90,7 @@ class RunSpec:
     track: tuple[int, int] | None = option(
         None, track, "Measure jobs LO:HI (HI too; not in regimes gavel, shockwave), and stop when they end."
     )
+    warmup: float | str = option(0.0, warmup, "Leave out jobs that arrive earlier than this after the first; auto: by MSER-5.")
     until: float = option(math.inf, duration, "Stop at this time.")
     node_events: tuple[NodeEvent, ...] | str = option("", path_or_list, "A CSV file time,node,event: down, up, drain, join.", file="in")
     throughputs: ThroughputTable | str = option("", path, "Measured speeds of job types on device types (JSON, Gavel's layout).", file="in")

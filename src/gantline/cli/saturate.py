@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -11,6 +11,9 @@ from gantline.cli.console import Column, Form, Sheet, show, show_json
 from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, seeds_of
 from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from gantline.experiment.saturation import Saturation
 
 app = App(
     name="saturate",
@@ -29,7 +32,7 @@ def saturate(
     policy: Policies,
     options: RunOptions,
     between: Annotated[str, Parameter(help="LOW:HIGH, a load that is sustained and one that is not.")] = "0.2:1.2",
-    tolerance: Annotated[float, Parameter(help="How close the two may come.")] = 0.05,
+    tolerance: Annotated[float, Parameter(help="How close the two may come, for every seed.")] = 0.05,
     by: Annotated[str, Parameter(help="What sets the load: load, trace.scale, trace.jobs_per_hour, ...")] = "load",
     seeds: Seeds = None,
     workers: Workers = None,
@@ -48,16 +51,16 @@ def saturate(
     found = []
     with kept_or_not(out) as folder:
         for choice in policies_of(policy):
-            run_all = runner(folder, lambda grid, place: run_watched(grid.cases(), place, workers))
-            search = {"low": low, "high": high, "tolerance": tolerance, "seeds": seeds_of(seeds, 3), "by": by}
+            run_all = runner(folder, lambda cases, place: run_watched(cases, place, workers))
+            search = {"low": low, "high": high, "tolerance": tolerance, "seeds": seeds_of(seeds, 5), "by": by}
             found.append(find_saturation(base, choice, run_all, **search))  # type: ignore[arg-type]
     if output == "json":
-        keys = ("policy", "sustained", "exceeded")
-        show_json([{**{key: getattr(one, key) for key in keys}, "tried": one.tried.to_dicts()} for one in found])
+        show_json([_told(one) for one in found])
         return
     columns = (
         Column("policy"),
         Column("load", True, lambda value: f"{value:g}"),
+        Column("runs", True),
         Column("steady runs", True, lambda value: f"{100 * value:.0f} %"),
         Column("mean queue", True, lambda value: spell(BY_KEY["queue_mean"], value)),
         Column("mean JCT", True, lambda value: spell(BY_KEY["jct_mean"], value)),
@@ -66,6 +69,13 @@ def saturate(
     if output == "table":
         for one in found:
             print(one)
+
+
+def _told(one: Saturation) -> dict[str, object]:
+    """Plain values; bounds that are not known are null."""
+    load = one.load
+    known = {"load": load.value, "low": load.low, "high": load.high, "confidence": load.confidence, "seeds": load.samples}
+    return {"policy": one.policy, **known, "below": one.below, "above": one.above, "tried": one.tried.to_dicts()}
 
 
 def _range(text: str) -> tuple[float, float]:

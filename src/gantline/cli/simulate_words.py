@@ -60,17 +60,21 @@ def _tell_load(run: Run) -> None:
     import numpy as np
 
     from gantline.core import columns as c
+    from gantline.core.units import human_seconds
     from gantline.report.steady import judge
     from gantline.simulator.occupancy import held_by_job
     from gantline.simulator.queue_steps import let_in, lost_gpu_time, queue_steps
 
     F, I, told = run.tables.F, run.tables.I, run.summary
+    warmup = told.get("warmup", 0.0)
+    if warmup:
+        note(f"warm-up: the first {human_seconds(warmup)} are left out, {told['track'][0]:,} of {told['jobs']:,} jobs")
     rows = let_in(run.tables)
     marks = [(0.0, 0), *told["joined_gpus"]]
     devices = np.array([time for time, _ in marks]), np.array([told["gpus"] + count for _, count in marks], dtype=np.float64)
     held = (held_by_job(run.log, F[c.FINISH], told["end"]) if run.held is None else run.held).device_seconds
     lost = lost_gpu_time(run.tables, run.log, held)[rows]
-    found = judge(F[c.ARRIVAL][rows], (I[c.GPUS] * F[c.WORK])[rows], queue_steps(run.tables, run.log), devices, lost=lost)
+    found = judge(F[c.ARRIVAL][rows], (I[c.GPUS] * F[c.WORK])[rows], queue_steps(run.tables, run.log), devices, warmup, lost=lost)
     if not found.steady:
         say(f"warning: {found}")
     elif found.from_empty:

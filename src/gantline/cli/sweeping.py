@@ -24,7 +24,13 @@ _PASSING = "gantline-runs-"  # folders of temporary files that are gone afterwar
 
 
 def run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, keep_runs: bool = False, limit: float = math.inf) -> Sweep:
-    """Run what is not there yet; after Ctrl-C, say how to go on."""
+    """Run what is not there yet, with one warm-up for all policies where it is to be found; after Ctrl-C, say how to go on."""
+    from gantline.experiment.common_warmup import with_common_warmup
+
+    return with_common_warmup(cases, lambda some: _run_watched(some, folder, workers, keep_runs=keep_runs, limit=limit))
+
+
+def _run_watched(cases: Sequence[Case], folder: Path, workers: int | None, *, keep_runs: bool, limit: float) -> Sweep:
     from gantline.experiment.backend import choose_backend
     from gantline.experiment.progress import progress
     from gantline.experiment.sweep import run_sweep

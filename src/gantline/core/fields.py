@@ -111,6 +111,11 @@ def track(value: Any, where: str) -> tuple[int, int]:
     return low, high
 
 
+def warmup(value: Any, where: str) -> float | str:
+    """A time that comes to an end, or `auto`."""
+    return "auto" if value == "auto" else finite_duration(value, where)
+
+
 def name(value: Any, where: str) -> Any:
     """The name of something that another part knows; from Python the thing itself may come, and is passed on."""
     return text(value, where) if isinstance(value, _PLAIN) else value

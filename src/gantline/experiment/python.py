@@ -20,6 +20,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
 from gantline.experiment.backend import choose_backend
+from gantline.experiment.common_warmup import with_common_warmup
 from gantline.experiment.compare import METRICS, Comparison
 from gantline.experiment.compare import compare as compare_runs
 from gantline.experiment.comparison_files import differences_of, sentences_of, store_comparisons
@@ -162,7 +163,8 @@ class _Place:
         if workers > 1 and (own := [choice.title for choice in grid.policies if choice.handed is not None]):
             fix = "write the class into a file and give 'FILE.py:CLASS', or leave workers at 1"
             raise UsageError(f"'{own[0]}' is an object of this process, which other processes do not have", where="workers", fix=fix)
-        found = usable(run_sweep(grid.cases(), self.folder, backend=choose_backend(workers), keep_runs=keep_runs))
+        run = partial(run_sweep, folder=self.folder, backend=choose_backend(workers), keep_runs=keep_runs)
+        found = usable(with_common_warmup(grid.cases(), run))
         if self.passing:
             weakref.finalize(found, shutil.rmtree, self.folder.parent, True)
         return found

@@ -66,7 +66,7 @@ def store_result(folder: Path, key: str, run: StoredRun, *, keep_run: bool) -> d
 
     window = tracked_window(run.summary)
     measures = plain(measure(run, window=window))
-    steady = steadiness(run)
+    steady = steadiness(run, run.summary.get("warmup", 0.0))
     tracked = window.select(run.jobs).select("job", tracked=pl.lit(True))
     jobs = run.jobs.join(tracked, on="job", how="left", maintain_order="left").with_columns(pl.col("tracked").fill_null(False))
     if keep_run:
@@ -77,7 +77,7 @@ def store_result(folder: Path, key: str, run: StoredRun, *, keep_run: bool) -> d
                 raise DiskFullError("the disk is full", where=str(folder), fix="make room and run the same command again") from None
             raise
     write_frame(_jobs_file(folder, key), jobs)
-    told = {**plain(run.summary), "steady": steady.steady, "steadiness": str(steady)}
+    told = {**plain(run.summary), "steady": steady.steady, "steadiness": str(steady), "from_empty": steady.from_empty}
     _store(folder, key, DONE, summary={**told, "doubts": "; ".join(doubts_of(told))}, measures=measures)
     return {"log_hash": run.summary["log_hash"], "jct_mean": measures["jct_mean"]}
 

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gantline.core.errors import GantlineError
+from gantline.core.units import human_seconds
 from gantline.experiment.results import same_runs
 from gantline.experiment.task import DONE
 from gantline.report.doubts import doubts_of, free_stops, no_contest, turned_away, ways_left_out, wholes_for_parts
+from gantline.simulator.warmup import BATCH
 
 if TYPE_CHECKING:
+    from gantline.experiment.grid import Case
     from gantline.experiment.sweep import Sweep
 
 _SHOWN = 5
@@ -52,6 +55,13 @@ def _first(summary: Mapping[str, Any]) -> str:
     return f"; first, at {summary['first_incident']}" if summary.get("first_incident") else ""
 
 
+def _left_out(case: Case, summary: Mapping[str, Any]) -> str:
+    out = summary["track"][0]
+    told = f"{case.name}: the first {human_seconds(summary['warmup'])} are left out as warm-up, {out:,} of {summary['jobs']:,} jobs"
+    at_limit = out >= summary["jobs"] // 2 - BATCH
+    return told + ("; half of the jobs is the most that is left out, so that more of them are needed" if at_limit else "")
+
+
 def notes_of(sweep: Sweep) -> list[str]:
     """What is no doubt, but should be said."""
     done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
@@ -64,6 +74,10 @@ def notes_of(sweep: Sweep) -> list[str]:
         if found := [(case, remark(summary)) for case, summary in done if remark(summary)]:
             case, said = found[0]
             told.append(f"{case.name}: {said}{f'; so in {len(found)} of {len(done)} runs' if len(found) > 1 else ''}")
+    if short := [(case, summary["from_empty"]) for case, summary in done if summary.get("from_empty")]:
+        told.append(f"{short[0][0].name}: {short[0][1]}{f'; so in {len(short)} of {len(done)} runs' if len(short) > 1 else ''}")
+    if left := [(case, summary) for case, summary in done if summary.get("warmup")]:
+        told.append(_left_out(*max(left, key=lambda one: float(one[1]["warmup"]))))
     if same_runs(sweep.results):
         told.append("every seed gave the same run, because the jobs are fixed and nothing is drawn: there is no interval over seeds")
     return told

@@ -1,47 +1,62 @@
-"""The load at which a policy saturates, by bisection.
+"""The load at which a policy saturates, and how sure that is: a bisection for every seed, and an interval over seeds.
 
-A load is sustained when the overload guard (`report.metrics.steadiness`) calls most of its runs steady: no more work is
-offered than the cluster can do, and the queue does not keep growing. Between a load that is sustained and one that is
-not, the middle is tried until they are close. That finds a boundary even where sustained loads are no interval, as can
-happen by chance with few jobs; the table of all loads tried shows it.
+A load is sustained by a seed when the overload guard (`report.steady`) calls its run steady: jobs need no more GPU time than there is, and
+the queue does not keep growing. Between a load that is sustained and one that is not, the middle is tried until they are close. Where the
+boundary lies differs from seed to seed, more so with few jobs: that is the uncertainty, and the width of the last bracket comes on top.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from gantline.core.errors import UsageError
-from gantline.experiment.grid import Grid, PolicyChoice
+from gantline.experiment.grid import Case, Grid, PolicyChoice
+from gantline.experiment.intervals import Interval, mean_interval
 from gantline.experiment.setting import Setting
 from gantline.experiment.sweep import Sweep
 
 MOST_STEPS = 30
-RunAll = Callable[[Grid], Sweep]
-"""Runs a grid; the caller chooses folder, workers and progress."""
+RunAll = Callable[[Sequence[Case]], Sweep]
+"""Runs cases; the caller chooses folder, workers and progress."""
 
 
 @dataclass(frozen=True)
 class Saturation:
-    """What the search found: the highest load sustained, the lowest that is not, and everything tried."""
+    """What the search found: a boundary for every seed, their mean with its interval, and everything tried."""
 
     policy: str
-    sustained: float
-    """NaN if not even the lowest load is."""
-    exceeded: float
-    """NaN if even the highest load is sustained."""
+    load: Interval
+    """The mean of the seeds' boundaries; its interval is over seeds, and wider by the width of their brackets."""
+    below: int
+    """Seeds that do not even sustain the lowest load."""
+    above: int
+    """Seeds that sustain even the highest."""
+    tolerance: float
     tried: pl.DataFrame
-    """load, steady (share of seeds), queue (mean number of waiting jobs), jct_mean."""
+    """load, runs, steady (share of the seeds tried there), queue (mean number of waiting jobs), jct_mean."""
 
     def __str__(self) -> str:
-        if self.sustained != self.sustained:
-            return f"{self.policy} does not even sustain a load of {self.exceeded:g}."
-        if self.exceeded != self.exceeded:
-            return f"{self.policy} sustains a load of {self.sustained:g}, the highest tried."
-        return f"{self.policy} saturates between a load of {self.sustained:g} and {self.exceeded:g}."
+        seeds = self.load.samples
+        lowest, *_, highest = self.tried["load"].to_list()
+        if self.below == seeds:
+            return f"{self.policy} does not even sustain a load of {lowest:g}{_of(seeds)}."
+        if self.above == seeds:
+            return f"{self.policy} sustains a load of {highest:g}, the highest tried{_of(seeds)}."
+        told = f"{self.policy} saturates at a load of {self.load.value:.3g}"
+        if self.load.known:
+            told += f", {100 * self.load.confidence:g} % interval {self.load.low:.3g}..{self.load.high:.3g} over {seeds} seeds"
+        else:
+            told += f", to within {self.tolerance / 2:.2g}{_of(seeds)}; an interval needs 3 seeds at least"
+        for count, words in ((self.below, f"do not even sustain {lowest:g}"), (self.above, f"sustain even {highest:g}")):
+            told += f"; {count} of them {words}, so that the range is too narrow" if count else ""
+        return f"{told}."
 
 
 def find_saturation(
@@ -52,42 +67,63 @@ def find_saturation(
     low: float,
     high: float,
     tolerance: float,
-    seeds: Sequence[int] = (0, 1, 2),
+    seeds: Sequence[int] = (0, 1, 2, 3, 4),
     by: str = "load",
+    confidence: float = 0.95,
 ) -> Saturation:
-    """Bisect between `low` and `high` until they are `tolerance` apart; `by` names what the load is set with."""
+    """Bisect between `low` and `high` for every seed until they are `tolerance` apart; `by` names what the load is set with."""
     if not 0 < low < high:
         raise UsageError(f"{low:g} to {high:g} is no range of loads", where="saturation", fix="give 0 < low < high")
     if not tolerance > 0:
         raise UsageError(f"a tolerance of {tolerance:g} is never reached", where="saturation", fix="give one above 0")
-    rows: list[dict[str, float]] = []
+    rows: list[dict[str, Any]] = []
 
-    def sustained(load: float) -> bool:
-        grid = Grid(base, (choice,), seeds=tuple(seeds), vary={by: (load,)})
-        results = run_all(grid).results
+    def sustained(wanted: dict[int, float]) -> dict[int, bool]:
+        """Whether each seed sustains the load that is tried with it."""
+        cases = [case for seed, load in wanted.items() for case in Grid(base, (choice,), seeds=(seed,), vary={by: (load,)}).cases()]
+        results = run_all(cases).results
         failed = results.filter(pl.col("state") == "failed")
         if failed.height:
-            raise UsageError(f"{failed.height} of {results.height} runs failed: {failed['message'][0]}", where=f"load {load:g}")
-        share = float(results["steady"].mean())  # type: ignore[arg-type]
-        rows.append({"load": load, "steady": share, "queue": _mean(results, "queue_mean"), "jct_mean": _mean(results, "jct_mean")})
-        return share > 0.5
+            where = f"load {min(wanted.values()):g}"
+            raise UsageError(f"{failed.height} of {results.height} runs failed: {failed['message'][0]}", where=where)
+        for load, row in zip(wanted.values(), results.select("steady", "queue_mean", "jct_mean").iter_rows(named=True)):
+            rows.append({"load": load, **row})
+        return dict(zip(wanted, results["steady"].to_list()))
 
-    nan = float("nan")
-    if not sustained(low):
-        return Saturation(choice.title, nan, low, pl.DataFrame(rows))
-    if sustained(high):
-        return Saturation(choice.title, high, nan, pl.DataFrame(rows))
+    brackets = dict.fromkeys(seeds, (low, high))
+    holds_low, holds_high = sustained(dict.fromkeys(seeds, low)), sustained(dict.fromkeys(seeds, high))
+    below, above = [seed for seed in seeds if not holds_low[seed]], [seed for seed in seeds if holds_low[seed] and holds_high[seed]]
+    brackets |= dict.fromkeys(below, (low, low)) | dict.fromkeys(above, (high, high))
     for _ in range(MOST_STEPS):
-        if high - low <= tolerance * (1 + 1e-9):
+        wide = {seed: _round_middle(*ends) for seed, ends in brackets.items() if ends[1] - ends[0] > tolerance * (1 + 1e-9)}
+        if not wide:
             break
-        middle = _round_middle(low, high)
-        low, high = (middle, high) if sustained(middle) else (low, middle)
-    return Saturation(choice.title, low, high, pl.DataFrame(rows).sort("load"))
+        for seed, holds in sustained(wide).items():
+            brackets[seed] = (wide[seed], brackets[seed][1]) if holds else (brackets[seed][0], wide[seed])
+    return Saturation(choice.title, _boundary(list(brackets.values()), confidence), len(below), len(above), tolerance, _tried(rows))
 
 
-def runner(folder: Path, sweep: Callable[[Grid, Path], Sweep]) -> RunAll:
-    """Runs each grid in a folder of its own below `folder`, so that a search can be repeated without running again."""
-    return lambda grid: sweep(grid, folder / grid.cases()[0].hash[:12])
+def runner(folder: Path, sweep: Callable[[Sequence[Case], Path], Sweep]) -> RunAll:
+    """Runs each step in a folder of its own below `folder`, so that a search can be repeated without running again."""
+    return lambda cases: sweep(cases, folder / cases[0].hash[:12])
+
+
+def _boundary(brackets: Sequence[tuple[float, float]], confidence: float) -> Interval:
+    """The mean of the middles; half a bracket more on either side, because each boundary is known up to that."""
+    ends = np.array(brackets)
+    found = mean_interval(ends.mean(axis=1), confidence)
+    half = float((ends[:, 1] - ends[:, 0]).mean()) / 2
+    return replace(found, low=found.low - half, high=found.high + half)
+
+
+def _tried(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    frame = pl.DataFrame(rows)
+    means = (pl.col(name).fill_nan(None).mean().fill_null(math.nan) for name in ("queue_mean", "jct_mean"))
+    return frame.group_by("load").agg(pl.len().alias("runs"), pl.col("steady").mean(), *means).sort("load").rename({"queue_mean": "queue"})
+
+
+def _of(seeds: int) -> str:
+    return f" ({seeds} seed{'s' if seeds > 1 else ''})"
 
 
 def _round_middle(low: float, high: float) -> float:
@@ -98,8 +134,3 @@ def _round_middle(low: float, high: float) -> float:
         if abs(rounded - middle) <= 0.1 * (high - low):
             return rounded
     return middle
-
-
-def _mean(results: pl.DataFrame, column: str) -> float:
-    value = results[column].drop_nans().mean()
-    return float("nan") if value is None else float(value)  # type: ignore[arg-type]

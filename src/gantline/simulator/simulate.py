@@ -14,6 +14,7 @@ from gantline.assembly.load import absent_types
 from gantline.assembly.reservations import reservations
 from gantline.assembly.rules import RunRules
 from gantline.assembly.spec import RunSpec
+from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Input
@@ -30,6 +31,7 @@ from gantline.simulator.changes import changes_of
 from gantline.simulator.run import Run
 from gantline.simulator.signature import with_options
 from gantline.simulator.summary import summarise, what_jobs_held
+from gantline.simulator.warmup import counted_rows
 from gantline.workload.generators.registry import generator_names
 from gantline.workload.trace import Trace
 
@@ -109,8 +111,13 @@ def simulate(
         counted_changes = changes_of(simulation)
     let_go()
     held = what_jobs_held(simulation)
+    if spec.warmup != 0.0 and tables.count:
+        waited = tables.F[c.FINISH] - tables.F[c.ARRIVAL] - held.seconds
+        window = simulation.track = counted_rows(window or (0, tables.count), spec.warmup, tables.F[c.ARRIVAL], waited)
     summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rules.placement, rules.admission, spec.seed, held)
     summary |= counted_changes | (counted or {})
+    if spec.warmup != 0.0:
+        summary["warmup"] = float(tables.F[c.ARRIVAL, window[0]] - tables.F[c.ARRIVAL, 0]) if window else 0.0
     summary |= _unlike_the_paper(chosen, way, jobs)
     if absent := absent_types(jobs, place):
         summary["absent_types"] = absent

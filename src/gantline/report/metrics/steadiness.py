@@ -17,9 +17,8 @@ def steadiness(run: RunLike, warmup: float = 0.0, windows: int = WINDOWS) -> Ste
     widest = run.allocations.group_by("job").agg(widest=pl.col("gpus").max())
     jobs = run.jobs.filter(pl.col("state") != "rejected").with_columns(work=pl.col("gpus") * pl.col("duration"))
     jobs = jobs.join(widest, on="job", how="left", maintain_order="left")
-    columns = (jobs[name].to_numpy() for name in ("arrival", "work"))
-    queue, devices = steps_of(run.series, "queued"), steps_of(run.series, "total_gpus")
-    return judge(*columns, queue, devices, warmup, windows, jobs.select(_lost()).to_series().to_numpy())
+    arrival, work, lost = (column.to_numpy() for column in (jobs["arrival"], jobs["work"], jobs.select(_lost()).to_series()))
+    return judge(arrival, work, steps_of(run.series, "queued"), steps_of(run.series, "total_gpus"), warmup, windows, lost)
 
 
 def _lost() -> pl.Expr:
