@@ -81,14 +81,22 @@ def test_a_parents_quota_binds_what_is_borrowed_is_given_back_and_a_misspelled_q
     until(lambda: all(owner.job(id)["state"] == "running" for id in borrowed))
     (owned,) = owner.submit(SLEEP, queue="prod", resources={"gpus": 3})
     until(lambda: owner.job(owned)["state"] == "running")
-    assert [owner.job(id)["state"] for id in borrowed] == ["running", "pending", "pending", "pending"]
-    assert owner.job(borrowed[3])["reason"] == "quota"
+    until(lambda: [owner.job(id)["state"] for id in borrowed] == ["running", "pending", "pending", "pending"])
+    until(lambda: owner.job(borrowed[3])["reason"] == "quota")
     assert "queue 'lab' has a quota of 1 and finds nothing idle to borrow" in owner.job(borrowed[3])["why"]
     owner.cancel(*borrowed, owned)
     with pytest.raises(NotFoundError, match=r"no queue 'lab/npl'.*lab/nlp"):
         owner.submit(SLEEP, queue="lab/npl")
     for name in ("lab", "lab/nlp", "prod"):
         owner.drop_queue(name)
+
+
+def test_a_running_job_that_is_resized_holds_its_new_size(owner: Client) -> None:
+    (id,) = owner.submit(SLEEP, resources={"gpus": 3})
+    until(lambda: owner.job(id)["state"] == "running")
+    owner.resize(id, gpus=2)
+    until(lambda: (job := owner.job(id))["state"] == "running" and len(job["devices"]) == 2)
+    owner.cancel(id)
 
 
 def test_the_policy_is_changed_while_jobs_run(owner: Client) -> None:

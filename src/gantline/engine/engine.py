@@ -34,6 +34,7 @@ from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.ranks import leave
+from gantline.engine.resizing import within_bounds
 from gantline.engine.state import State
 
 
@@ -108,7 +109,7 @@ class Engine:
     @property
     def asks_always(self) -> bool:
         """Whether the policy is asked although nobody waits; it may have something to say about those who run."""
-        return not (self._only_starts and (self.order_only or not self.grants))
+        return bool(self.inputs.to_fit) or not (self._only_starts and (self.order_only or not self.grants))
 
     def apply(self, value: Input) -> bool:
         """Take in what comes from outside: the only way in. Whether a policy could see a difference comes back."""
@@ -121,6 +122,8 @@ class Engine:
         self.decisions += 1
         if self.grants.minds_changes:
             self.stopped += self.grants.before_decision()
+        if self.inputs.to_fit:
+            self.inputs.fit()
         self.asked = None
         if self.quotas.active:
             self.stopped += self.quotas.take_back(self.policy.ranks)
@@ -168,7 +171,10 @@ class Engine:
         if plan.ranking is not None:
             (self._walk_within_quotas if bounded else self._walk)(plan.ranking, rows)
         elif plan.assignments is not None:
-            table, keeps = self.quotas.cut_assignments(rows, plan.assignments) if bounded else (plan.assignments, None)
+            table = plan.assignments
+            if self.inputs.resized:
+                table = within_bounds(state.tables, rows, table, self.inputs.resized)
+            table, keeps = self.quotas.cut_assignments(rows, table) if bounded else (table, None)
             commit_assignments(self.grants, rows, table, keeps=keeps)
             self._count()
         if bounded:

@@ -24,6 +24,7 @@ from gantline.engine.node_changes import drain_node, join_node, lose_node, retur
 from gantline.engine.option_rows import sizes_in_steps
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.ranks import leave
+from gantline.engine.resizing import fit_to_bounds
 from gantline.engine.state import State
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
@@ -54,6 +55,8 @@ class Inputs:
         self.heard: Callable[[Input], None] | None = None  # told every input: the journal
         self.absorb: Callable[[Report], bool] | None = None  # set by who knows what reports mean
         self.use: Callable[[Use], None] | None = None  # set by who can find policies
+        self.resized: set[int] = set()  # rows whose size somebody has changed: plans with another one are brought to it
+        self.to_fit: set[int] = set()  # rows that are to change their size as soon as they can
         self._rows: dict[str, int] = {}
         self._counted = 0  # rows that are in it
 
@@ -272,7 +275,7 @@ class Inputs:
         state.rebuild()
 
     def _resize(self, row: int, phase: Phase, value: JobWish) -> bool:
-        """It asks for another number of devices; what it holds stays until the policy says otherwise."""
+        """It asks for another number of devices from now on; if what it holds is outside that, it changes at once."""
         t = self.state.tables
         if phase.terminal:
             return False
@@ -282,9 +285,17 @@ class Inputs:
             t.options.append(option)
         t.I[c.GPUS, row], t.I[c.MIN_GPUS, row], t.I[c.MAX_GPUS, row] = value.gpus, least, most
         t.I[c.SMALLEST, row] = 0 if rest else value.gpus
+        self.grants.options.forget(row)
+        self.resized.add(row)
         self.state.make_room()
         self.state.rebuild()
+        if not fit_to_bounds(self.grants, self.quotas, row):
+            self.to_fit.add(row)
         return True
+
+    def fit(self) -> None:
+        """Gangs that could not change their size when they were asked to do so now, if they can."""
+        self.to_fit = {row for row in self.to_fit if not fit_to_bounds(self.grants, self.quotas, row)}
 
     def _resized(self, row: int, value: JobWish) -> tuple[int, int, list[Option], list[Option]]:
         """The least and the most that it would take then, its ways with devices, and those without."""

@@ -14,6 +14,7 @@ from gantline.core.plan import Assignments
 from gantline.core.tables import Tables
 
 IMPOSSIBLE = -1
+_NEVER = -3  # in place of an option: nobody has asked yet
 _ASKED = ("option", "gpus", "type", "cpus", "memory")
 
 
@@ -51,12 +52,17 @@ class OptionRows:
             self._last = {name: np.full(size, np.nan) for name in _ASKED[3:]}
             self._last |= {name: np.full(size, -2, dtype=np.int64) for name in (*_ASKED[:3], "found")}
             self._last["found"][:] = IMPOSSIBLE
-            self._last["option"][:] = -3  # nobody has asked yet
+            self._last["option"][:] = _NEVER
         known = np.ones(len(rows), dtype=np.bool_)
         for name, column in zip(_ASKED, asked):
             last = self._last[name][rows]
             known &= (last == column) | (np.isnan(last) & np.isnan(column)) if name in _ASKED[3:] else last == column
         return self._last["found"][rows], known
+
+    def forget(self, row: int) -> None:
+        """The options of a row are others now: what it asked last means something else."""
+        if self._last and row < len(self._last["option"]):
+            self._last["option"][row] = _NEVER
 
     def find(self, row: int, option: int, gpus: int, kind: int, cpus: float = math.nan, memory: float = math.nan) -> int:
         """An option of the job's own if one matches, else a new one whose speed follows the performance model; -1: impossible."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from gantline.admission.quotas import QuotaClaim, QuotaTree
@@ -11,6 +9,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.plan import Assignment, Assignments
 from gantline.core.tables import Tables
+from gantline.engine.sized_assignments import size_of, smaller_way
 
 
 def cut_to_quotas(tree: QuotaTree, t: Tables, least: list[QuotaClaim], rows: Ints, table: Assignments) -> tuple[Assignments, Ints]:
@@ -68,29 +67,3 @@ class QuotaRoom:
             self.free[at] -= given
         self.users[claim.user] = user - given
         return float(given)
-
-
-def size_of(t: Tables, row: int, item: Assignment) -> int:
-    """How many devices an assignment gives."""
-    if item.parts:
-        return sum(part.count * part.gpus for part in item.parts)
-    if item.devices:
-        return len(item.devices)
-    if item.gpus >= 0:
-        return item.gpus
-    return int(t.options.I[c.O_GPUS, t.I[c.OPTION_FIRST, row] + max(item.option, 0)])
-
-
-def smaller_way(t: Tables, row: int, item: Assignment, most: int) -> Assignment | None:
-    """The same with at most so many devices: one of its own ways if it has several sizes, else any number from its least on."""
-    if item.parts or item.group >= 0:
-        return None
-    first, count = int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_COUNT, row])
-    own = {int(size) for size in t.options.I[c.O_GPUS, first : first + count]}
-    fitting = [size for size in own if 0 < size <= most] if len(own) > 1 else ([most] if most >= max(1, int(t.I[c.MIN_GPUS, row])) else [])
-    if not fitting:
-        return None
-    if item.devices:
-        return replace(item, devices=item.devices[: max(fitting)], gpus=-1, option=-1)
-    kind = item.type if item.option < 0 else int(t.options.I[c.O_TYPE, first + item.option])
-    return replace(item, option=-1, gpus=max(fitting), type=kind)

@@ -156,6 +156,15 @@ class QuotaGate:
             elif int(I[c.REASON, row]) in (Reason.ARRIVED, Reason.DEFERRED, Reason.NONE):
                 I[c.REASON, row] = int(Reason.RESOURCES)
 
+    def may_grow(self, row: int, by: int) -> bool:
+        """Whether the queue of a row that runs may hold so many devices more."""
+        if not self.active:
+            return True
+        tree, I = self.tree(), self.state.tables.I
+        held = self._usage(tree)
+        user = held.get(("user", int(I[c.USER, row])), 0.0) + by <= tree.user_quota
+        return user and all(held.get(("queue", at), 0.0) + by <= tree.nodes[at].limit for at in tree.paths[int(I[c.QUEUE, row])])
+
     def words(self, row: int) -> str:
         """Which quota keeps a row waiting, and who holds it."""
         I, t, tree = self.state.tables.I, self.state.tables, self.tree()

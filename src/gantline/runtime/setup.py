@@ -160,6 +160,7 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
 
 def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     loop.agenda.restore(saved["agenda"])
+    loop.engine.inputs.resized = set(saved.get("resized", ()))
     reality = loop.reconciler.reality
     for row, epoch, devices, node, nodes, started, was_saved, onto, target, saves, done, *further in saved["live"]:
         known = reality.live.get(row)
@@ -225,6 +226,7 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
         "rows": len(t.ids),
         "leaving": leaving,
         "held": [t.ids[row] for row in held],
+        "resized": sorted(row for row in loop.engine.inputs.resized if row in place),
         "live": [_plain(one) for one in reality.live.values()],
         "over": {str(row): epoch for row, epoch in reality.over.items() if row in place or row in reality.live},
     }
