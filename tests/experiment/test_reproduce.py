@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -17,6 +18,8 @@ from gantline.experiment.reproduce.study import Claim, Study, judge, verdict_of
 from gantline.experiment.setting import run_setting
 from gantline.experiment.sweep import run_sweep
 
+#: claims about shape that do not hold at small scale, and are shown so
+NOT_FOUND = {"lyra-loans": {"calling back the cheapest servers stops fewer jobs than the other rules"}}
 DATA = Path(__file__).parents[3] / "shared" / "reference"
 REFERENCE = DATA / "blox" / "sweep_reimplementation.csv"
 
@@ -32,8 +35,10 @@ def study_of(name: str) -> Study:
 def test_the_shape_of_every_figure_is_found_at_small_scale(name: str, tmp_path: Path) -> None:
     study = study_of(name)
     found = judge(study, run_sweep(study.cases("small"), tmp_path), "small")
-    assert found.shape_holds, section(found)
-    assert found.verdict.startswith("Reproduced")
+    missed = {claim.statement for claim in found.claims if not (claim.holds or claim.is_number)}
+    assert missed == NOT_FOUND.get(name, set()), section(found)
+    assert found.verdict.startswith("Not reproduced" if missed else "Reproduced")
+    assert all(claim.baseline and claim.tolerance for claim in found.claims), "every claim says what it is held against, and how closely"
     assert len(study.charts(found.sweep)) >= 1
     assert found.table.height * (found.table.width - 1) > 1, "more than one number"
 
@@ -52,7 +57,8 @@ def test_the_page_of_the_documentation_has_a_verdict_on_every_figure() -> None:
     assert list(sections) == study_names(), "run: gantline reproduce all --scale full --page docs/reproductions.md"
     for name, text in sections.items():
         assert find_study(name).what in text
-        assert "**Reproduced" in text
+        assert re.search(r"\*\*(Reproduced|Reproduced in shape|Not reproduced): (shape \d+ of \d+)?(, )?(numbers \d+ of \d+)?\.\*\*", text)
+        assert "| claim | kind | against | tolerance | published | found | verdict |" in text
 
 
 @pytest.mark.parametrize(("policy", "scheduler"), [("fifo", "Fifo"), ("las", "Las"), ("srtf", "Srtf")])
@@ -73,14 +79,52 @@ def claim(holds: bool, is_number: bool = False) -> Claim:
 @pytest.mark.parametrize(
     ("claims", "words"),
     [
-        ([claim(True), claim(True, True)], "Reproduced: all 2 claims hold."),
-        ([claim(True), claim(False, True)], "Reproduced in shape: 1 of 2 claims hold, 1 number differs."),
-        ([claim(True), claim(False, True), claim(False, True)], "Reproduced in shape: 1 of 3 claims hold, 2 numbers differ."),
-        ([claim(False), claim(True, True)], "Not reproduced: 1 of 2 claims hold."),
+        ([claim(True), claim(True, True)], "Reproduced: shape 1 of 1, numbers 1 of 1."),
+        ([claim(True), claim(False, True)], "Reproduced in shape: shape 1 of 1, numbers 0 of 1."),
+        ([claim(True), claim(False, True), claim(True, True)], "Reproduced in shape: shape 1 of 1, numbers 1 of 2."),
+        ([claim(False), claim(True), claim(True, True)], "Not reproduced: shape 1 of 2, numbers 1 of 1."),
+        ([claim(True)], "Reproduced: shape 1 of 1."),
     ],
 )
 def test_a_figure_is_its_shape_first_and_its_numbers_second(claims: list[Claim], words: str) -> None:
     assert verdict_of(claims) == words
+
+
+def test_a_number_is_met_within_its_tolerance_and_shown_with_its_distance() -> None:
+    assert Claim.number("factor", 2.0, 2.19).holds
+    far = Claim.number("factor", 16.14, 8.64)
+    assert (far.holds, far.kind, far.published, far.found) == (False, "number", "16.14 times", "8.64 times (-46 %)")
+
+
+def test_a_shape_without_terms_is_a_mistake_in_the_study() -> None:
+    with pytest.raises(ValueError, match="no terms for the claim 'the sun rises'"):
+        find_study("blox-fig6").on_terms(claim(True))
+    assert find_study("sia-heterogeneous").on_terms(Claim("philly: Sia is ahead of Pollux", "", "", True)).baseline == "Pollux"
+
+
+def themis_results(worst: dict[str, float], restarts: tuple[float, float, float] = (3.0, 2.0, 1.0)) -> pl.DataFrame:
+    often = {"themis, leases of 5 min": restarts[0], "themis f=0.8": restarts[1], "themis, leases of 40 min": restarts[2]}
+    named = worst | {name: 1.5 for name in often if name not in worst}
+    rows = [
+        {"policy": name, "rho_max": rho, "rho_mean": 1.0, "jct_mean": 1.0, "restarts": often.get(name, 0.0)} for name, rho in named.items()
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_themis_is_held_against_the_fairest_baseline_and_must_fall_with_f_all_the_way() -> None:
+    knobs = {"themis f=0": 3.23, "themis f=0.4": 2.29, "themis f=0.8": 1.90, "themis f=1": 2.13}
+    baselines = {"fifo": 9.93, "las": 2.28, "srtf": 1.51}
+    study = find_study("themis-fairness")
+
+    def held(rho: dict[str, float]) -> dict[str, bool]:
+        return {claim.statement: claim.holds for claim in study.claims(themis_results(baselines | rho), "full")}
+
+    rises, falls = held(knobs), held(knobs | {"themis f=0.8": 0.6, "themis f=1": 0.6})
+    assert not rises["the worst rho falls with f"]
+    assert not rises["fairer than schedulers that do not look at it"]
+    assert not rises["worst rho, the fairest baseline over Themis"]
+    assert falls["the worst rho falls with f"]
+    assert falls["fairer than schedulers that do not look at it"]
 
 
 def test_failed_runs_leave_no_verdict() -> None:

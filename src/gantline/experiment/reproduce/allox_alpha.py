@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.allox_workload import USERS, allox_setting, machines
-from gantline.experiment.reproduce.study import Claim, Scale, Study
+from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
 from gantline.experiment.sweep import Sweep
 from gantline.report.figures import Chart
 from gantline.report.figures.chart import Axis, Line, Panel, Points, floats
@@ -29,6 +30,12 @@ class AlloXAlpha(Study):
         "whose mean JCT is largest against what it has alone on a tenth of the machines; below 1 nobody loses by sharing. The paper's "
         "curve is not published as numbers: its shape is held against."
     )
+
+    terms: ClassVar[Mapping[str, Terms]] = {
+        "the average JCT is lower at alpha 1 than at alpha 0.1": Terms("alpha 0.1", "none"),
+        "the worst user fares better at alpha 0.1 than at alpha 1": Terms("alpha 1", "none"),
+        "at alpha 0.1 nobody loses much by sharing": Terms("the worst user's JCT alone on its part", "10 %"),
+    }
 
     def cases(self, scale: Scale) -> list[Case]:
         jobs, alphas, seeds = (3000, _ALPHAS, (0, 1, 2)) if scale == "full" else (600, (0.1, 0.5, 1.0), (0,))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.allox_workload import RATE, allox_setting
-from gantline.experiment.reproduce.study import Claim, Scale, Study
+from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
 
 _FAIR = ("drf", "drf-ext", "drf-fifo", "es")
 _POLICIES = (
@@ -34,6 +35,16 @@ class AlloXBaselines(Study):
     )
     load: ClassVar[str] = RATE
     load_unit: ClassVar[str] = "jobs/h"
+
+    terms: ClassVar[Mapping[str, Terms]] = {
+        "with alpha 1 AlloX has the lowest average JCT of those that do not preempt": Terms(
+            "the best of SJF, DRF, DRF extended, DRF-FIFO and ES", "none, at every load"
+        ),
+        "with alpha 0.5 it is below all schedulers that share fairly": Terms(
+            "the best of DRF, DRF extended, DRF-FIFO and ES", "none, at every load"
+        ),
+        "SRPT, which preempts and moves for nothing, is ahead in a calm cluster": Terms("AlloX with alpha 1", "none, at the lowest load"),
+    }
 
     def cases(self, scale: Scale) -> list[Case]:
         jobs, rates = (3000, (1200.0, 1800.0, 2400.0, 3000.0)) if scale == "full" else (250, (1200.0, 3000.0))
@@ -68,13 +79,7 @@ class AlloXBaselines(Study):
         ]
         if scale == "full":
             told.append(
-                Claim(
-                    "average JCT, AlloX below DRF-FIFO at high load",
-                    f"up to {100 * _PUBLISHED_GAIN:.0f} %",
-                    f"{100 * gain:.0f} %",
-                    abs(gain - _PUBLISHED_GAIN) <= 0.05,
-                    is_number=True,
-                )
+                Claim.number("average JCT, DRF-FIFO over AlloX at the load where that is most", 1 / (1 - _PUBLISHED_GAIN), 1 / (1 - gain))
             )
         return told
 

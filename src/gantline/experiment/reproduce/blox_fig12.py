@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import polars as pl
@@ -9,7 +10,7 @@ import polars as pl
 from gantline.experiment.charts import points_against
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.blox_workload import LOAD, blox_setting, figure_table
-from gantline.experiment.reproduce.study import Claim, Scale, Study
+from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
 from gantline.experiment.sweep import Sweep
 from gantline.report.figures import Chart, jct_against_load
 
@@ -30,6 +31,14 @@ class BloxFigure12(Study):
     load: ClassVar[str] = LOAD
     load_unit: ClassVar[str] = "jobs/h"
 
+    terms: ClassVar[Mapping[str, Terms]] = {
+        "below saturation admission control changes nothing": Terms("accept-all", "1 %"),
+        "beyond saturation some limit above 1 has the best average JCT": Terms("accept-all and limit 1.0", "none"),
+        "the price is responsiveness": Terms("accept-all", "none"),
+        "the limit with the best average JCT": Terms("the paper's figure", "none: one of four"),
+        "1.2x improves the average JCT of LAS": Terms("accept-all", "10 % of the gain"),
+    }
+
     def cases(self, scale: Scale) -> list[Case]:
         loads = (6.0, 7.0, 8.0, 9.0) if scale == "full" else (4.0, 9.0)
         return Grid(blox_setting(scale), (PolicyChoice("las"),), vary={LOAD: loads, "admission": _RULES}).cases()
@@ -45,7 +54,7 @@ class BloxFigure12(Study):
         found = [
             Claim("below saturation admission control changes nothing", "nothing", f"at most {100 * spread:.2f} % apart", spread < 0.01),
             Claim(
-                f"at {busy:g} jobs/h some limit above 1 has the best average JCT",
+                "beyond saturation some limit above 1 has the best average JCT",
                 "1.2x",
                 f"{best.removeprefix('load-limit:')}x, {100 * gain[best]:.0f} % below accept-all",
                 best in _RULES[2:] and gain[best] > 0,
@@ -58,9 +67,11 @@ class BloxFigure12(Study):
             ),
         ]
         if scale == "full":
-            near = abs(gain["load-limit:1.2"] - _PUBLISHED_GAIN) <= 0.05
-            told = f"{100 * gain['load-limit:1.2']:.0f} % at {busy:g} jobs/h"
-            found.append(Claim("1.2x improves the average JCT of LAS", f"{100 * _PUBLISHED_GAIN:.0f} %", told, near, is_number=True))
+            limit = best.removeprefix("load-limit:")
+            found += [
+                Claim("the limit with the best average JCT", "1.2x", f"{limit}x at {busy:g} jobs/h", limit == "1.2", is_number=True),
+                Claim.number("1.2x improves the average JCT of LAS", 100 * _PUBLISHED_GAIN, 100 * gain["load-limit:1.2"], "%"),
+            ]
         return found
 
     def charts(self, sweep: Sweep) -> list[Chart]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.experiment.reproduce.study import Claim, Scale, Study
+from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
 from gantline.experiment.sweep import Sweep
 
 _COSTS = (1, 30, 120)
@@ -28,6 +29,11 @@ class ElasticTiresiasStudy(Study):
         "1 s (a stop-free resize as EDL has it), 30 s (stop and resume) or 120 s, and a job grows only if that saves it more than 30 s. "
         "The paper's jobs are not published."
     )
+
+    terms: ClassVar[Mapping[str, Terms]] = {
+        "Elastic-Tiresias has a lower average JCT than Tiresias": Terms("Tiresias", "none, at every cost"),
+        "its gain falls as a resize takes longer": Terms("the next shorter resize", "none: strictly falling"),
+    }
 
     def cases(self, scale: Scale) -> list[Case]:
         seeds = (0, 1, 2, 3, 4) if scale == "full" else (0,)

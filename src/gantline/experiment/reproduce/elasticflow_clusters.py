@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study
+from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
@@ -37,6 +38,14 @@ class ElasticFlowClusters(Study):
     )
     needs: ClassVar[str] = "raw_cluster03.csv.gz"
     needs_from: ClassVar[str] = "the repository microsoft/elasticflow-traces (and raw_cluster06.csv.gz), with ElasticFlow's A100.csv"
+
+    terms: ClassVar[Mapping[str, Terms]] = {
+        "ElasticFlow meets more deadlines than EDF": Terms("EDF", "none, on every cluster"),
+        "ElasticFlow meets more deadlines than EDF with admission": Terms("EDF with admission", "none, on every cluster"),
+        "ElasticFlow meets more deadlines than elasticity without admission": Terms(
+            "ElasticFlow without admission", "none, on every cluster"
+        ),
+    }
 
     def cases(self, scale: Scale) -> list[Case]:
         path = self.needed()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.experiment.reproduce.study import Claim, Scale, Study
+from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
 
 _RATES = (5, 60)
 _ADAPTIVE, _FIXED = "adaptive batch", "fixed batch"
@@ -27,6 +28,12 @@ class FfdlBatch(Study):
     )
     load: ClassVar[str] = RATE
     load_unit: ClassVar[str] = "jobs/h"
+
+    terms: ClassVar[Mapping[str, Terms]] = {
+        "at high load more jobs are completed": Terms("the fixed batch", "at least 1.1 times, in every seed"),
+        "at low load no fewer are": Terms("the fixed batch", "none, in every seed"),
+        "those that complete take less time": Terms("the fixed batch", "none, at both loads"),
+    }
 
     def cases(self, scale: Scale) -> list[Case]:
         policies = (PolicyChoice("ffdl", {"batch": "adaptive"}, _ADAPTIVE), PolicyChoice("ffdl", {"batch": "fixed"}, _FIXED))
@@ -60,6 +67,8 @@ class FfdlBatch(Study):
                 f"{min(sooner):.2f} to {max(sooner):.2f} times less",
                 min(sooner) > 1.0,
             ),
+            Claim.number("jobs completed at high load, at most", 2, max(more)),
+            Claim.number("time to complete, shorter at most", 10, max(sooner)),
         ]
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:

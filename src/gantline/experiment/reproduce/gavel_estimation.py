@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid
 from gantline.experiment.reproduce.gavel_workload import GavelStudy, as_published
-from gantline.experiment.reproduce.study import Claim, Scale
+from gantline.experiment.reproduce.study import Claim, Scale, Terms
 from gantline.experiment.sweep import Sweep
 
 _ALONE, _MEASURED = "no sharing", "all measured"
@@ -27,6 +28,11 @@ class GavelEstimation(GavelStudy):
         "the mean difference of the ratio of speed together to speed alone, over all pairs, before anything has run. The program reads "
         "wrong columns when references are fewer than job types; here they are the right ones."
     )
+
+    terms: ClassVar[Mapping[str, Terms]] = {
+        "estimates are nearly as good as measurements": Terms("all pairs measured", "10 % of the average JCT"),
+        "less profiling, larger errors": Terms("20 % of 16 references", "none"),
+    }
 
     def cases(self, scale: Scale) -> list[Case]:
         policies = [as_published(_ALONE, "max_min_fairness_perf"), as_published(_MEASURED, "max_min_fairness_packed")]

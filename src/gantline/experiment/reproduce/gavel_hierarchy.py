@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ from gantline.assembly.throughputs import job_types
 from gantline.core.arrays import Floats
 from gantline.experiment.grid import Case, Grid
 from gantline.experiment.reproduce.gavel_workload import GavelStudy, as_published
-from gantline.experiment.reproduce.study import Claim, Scale
+from gantline.experiment.reproduce.study import Claim, Scale, Terms
 from gantline.files.throughputs import read_throughputs
 from gantline.policies.gavel.allocation import effective_throughput
 from gantline.policies.gavel.instance import Entity, Instance
@@ -35,6 +36,13 @@ class GavelHierarchy(GavelStudy):
         "throughputs as the policy divides it at that step; the runs replay the same jobs (six hours on a V100 each) in rounds."
     )
 
+    terms: ClassVar[Mapping[str, Terms]] = {
+        "an entity alone has everything": Terms("the whole cluster", "0.1 %"),
+        "with all jobs there, entities share by weight": Terms("1/6, 2/6, 3/6", "0.02 of the whole"),
+        "inside an entity jobs are equal": Terms("each other", "5 %"),
+        "weights move time between owners, not away": Terms("equal weights", "mean JCT at most 10 % longer"),
+    }
+
     def cases(self, scale: Scale) -> list[Case]:
         policies = tuple(
             as_published(name, "max_min_fairness_water_filling_perf", entities=entities)
@@ -51,7 +59,13 @@ class GavelHierarchy(GavelStudy):
         near = bool(np.allclose(parts, np.array(_WEIGHTS) / sum(_WEIGHTS), atol=0.02))
         return [
             Claim("an entity alone has everything", "everything", f"{100 * alone[0]:.0f} %", bool(alone[0] > 0.999)),
-            Claim("with all jobs there, entities share by weight", "1/6, 2/6, 3/6", ", ".join(f"{part:.3f}" for part in parts), near),
+            Claim(
+                "with all jobs there, entities share by weight",
+                "1/6, 2/6, 3/6",
+                ", ".join(f"{part:.3f}" for part in parts),
+                near,
+                is_number=True,
+            ),
             Claim("inside an entity jobs are equal", "equal", f"at most {100 * spread:.1f} % apart", spread < 0.05),
             Claim("weights move time between owners, not away", "–", f"mean JCT {change:.2f} times that of equal weights", change < 1.1),
         ]

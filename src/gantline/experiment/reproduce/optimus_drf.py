@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.experiment.reproduce.study import Claim, Scale, Study
+from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
 
 _PUBLISHED = 2.39
 
@@ -30,6 +31,12 @@ class OptimusDrfStudy(Study):
     load: ClassVar[str] = RATE
     load_unit: ClassVar[str] = "jobs/h"
 
+    terms: ClassVar[Mapping[str, Terms]] = {
+        "Optimus has a lower average JCT than DRF": Terms("DRF", "none, at both loads"),
+        "and a shorter makespan": Terms("DRF", "none, at both loads"),
+        "equal blocks on few nodes beat balanced seats": Terms("Optimus with balanced seats", "none, at both loads"),
+    }
+
     def cases(self, scale: Scale) -> list[Case]:
         jobs, links = 40 if scale == "full" else 16, "links:10/0.125/0.125"
         base = elastic_setting(cluster=f"gpu:16x4/32c/96g,{links}", curves="servers", jobs=jobs, most=32, shortest=3600, longest=60_000)
@@ -47,12 +54,14 @@ class OptimusDrfStudy(Study):
         told = ", ".join(f"{ratio:.2f} times" for ratio in jct)
         claims = [
             Claim("Optimus has a lower average JCT than DRF", "lower", f"DRF's is {told} as high", min(jct) > 1.0),
-            Claim("and a shorter makespan", "1.63 times", f"{', '.join(f'{ratio:.2f} times' for ratio in span)}", min(span) > 1.0),
+            Claim("and a shorter makespan", "shorter", f"{', '.join(f'{ratio:.2f} times' for ratio in span)}", min(span) > 1.0),
             Claim("equal blocks on few nodes beat balanced seats", "lower JCT", f"{without} as high without", min(apart) > 1.0),
         ]
         if scale == "full":
-            close = abs(max(jct) / _PUBLISHED - 1.0) <= 0.1
-            claims.append(Claim("average JCT, DRF over Optimus", f"{_PUBLISHED}", f"{max(jct):.2f} at best", close, is_number=True))
+            claims += [
+                Claim.number("average JCT, DRF over Optimus, mean of the loads", _PUBLISHED, sum(jct) / len(jct)),
+                Claim.number("makespan, DRF over Optimus, mean of the loads", 1.63, sum(span) / len(span)),
+            ]
         return claims
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study
+from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
@@ -19,7 +20,7 @@ PUBLISHED: dict[str, tuple[float, float, float, float]] = {
     "AlloX": (32488.6, 9926.3, 0.01, 0.01),
     "MST": (31909.0, 9654.7, 0.02, 0.02),
     "Themis (finish-time fairness)": (31928.7, 11302.0, 0.02, 0.035),
-    "OSSP": (24204.8, 19806.7, 0.02, 0.02),
+    "OSSP": (24204.8, 19806.7, 0.0001, 0.0001),
     _TOLD: (24197.4, 9958.5, 0.04, 0.02),
 }
 _POLICIES = (
@@ -49,6 +50,20 @@ class ShockwaveTable(Study):
     needs: ClassVar[str] = "isolated_throughput_tacc.csv"
     needs_from: ClassVar[str] = "the repository uw-mad-dash/shockwave, with its trace of 120 jobs in a folder traces beside it"
 
+    terms: ClassVar[Mapping[str, Terms]] = {
+        **{
+            f"{name}: makespan, average JCT": Terms(
+                "the published run", f"{100 * makespan:g} % of the makespan, {100 * jct:g} % of the JCT"
+            )
+            for name, (_, _, makespan, jct) in PUBLISHED.items()
+        },
+        "Shockwave has a shorter makespan than the fair baselines": Terms("the best of them; OSSP looks at makespan alone", "none"),
+        "not being told batch sizes to come costs a little": Terms(
+            "Shockwave without calibration, futures told", "10 % of the average JCT"
+        ),
+        "max-min fairness takes longer than Gandiva-Fair": Terms("Gandiva-Fair", "none"),
+    }
+
     def cases(self, scale: Scale) -> list[Case]:
         speeds = self.needed()
         trace = next(iter(sorted(speeds.parent.rglob("120_0.2_5_100_*.trace"))), speeds.with_name("120_0.2_5_100.trace"))
@@ -72,7 +87,8 @@ class ShockwaveTable(Study):
         others = min(rows[name][0] for name in ("Gandiva-Fair", "max-min fairness", "AlloX", "MST", "Themis (finish-time fairness)"))
         gain = others / rows[_TOLD][0]
         said = f"{gain:.2f} times the next but OSSP"
-        claims.append(Claim("Shockwave has a shorter makespan than the fair baselines", "1.3 times", said, gain > 1.2))
+        claims.append(Claim("Shockwave has a shorter makespan than the fair baselines", "shorter", said, gain > 1.0))
+        claims.append(Claim.number("makespan, the best fair baseline over Shockwave", 1.3, gain))
         lost = rows[_LEARNED][1] / rows[_CALM][1] - 1
         told = f"{100 * (rows[_LEARNED][0] / rows[_CALM][0] - 1):+.1f} % makespan, {100 * lost:+.1f} % average JCT"
         claims.append(Claim("not being told batch sizes to come costs a little", "not published", told, lost < 0.1))

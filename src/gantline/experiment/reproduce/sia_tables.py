@@ -10,12 +10,12 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study
+from gantline.experiment.reproduce.study import WITHIN, Claim, Scale, Study, Terms
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import Sweep
 
-_WITHIN = 0.2  # of a published average
+_ROUNDED = 0.05  # hours: the paper rounds to tenths
 _ALIKE = {"full": 0.1, "small": 0.25}  # a few jobs tell less
 _SIA, _POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS = "Sia", "Pollux", "Gavel+TJ", "Shockwave+TJ", "Themis+TJ"
 _POLICIES: Mapping[str, tuple[str, float]] = {
@@ -58,6 +58,15 @@ class SiaTable(Study):
     policies: ClassVar[tuple[str, ...]] = (_SIA, _POLLUX, _GAVEL)
     alike: ClassVar[tuple[str, ...]] = ()
     """Who is as good as Sia."""
+
+    terms: ClassVar[Mapping[str, Terms]] = {
+        **{f"Sia is ahead of {name}": Terms(name, "none") for name in (_POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS)},
+        f"{_POLLUX} has about the same average JCT as Sia": Terms("Sia", "10 %; 25 % at small scale"),
+        **{
+            f"average JCT of {name} over that of Sia": Terms("the paper's table", "10 %") for name in (_POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS)
+        },
+    }
+    number_terms: ClassVar[Terms] = Terms("the paper's table", "10 % and 0.05 h, since it rounds to tenths")
 
     def cases(self, scale: Scale) -> list[Case]:
         root = self.needed().parents[2]
@@ -108,6 +117,7 @@ class SiaTable(Study):
         for trace in dict.fromkeys(trace for trace, _ in found):
             claims += [self._against(trace, policy, found, scale) for policy in self.policies if policy != _SIA]
             if scale == "full":
+                claims += [self._factor(trace, policy, found) for policy in self.policies if policy != _SIA]
                 claims += self._numbers(trace, found[trace, _SIA])
         return claims
 
@@ -120,6 +130,12 @@ class SiaTable(Study):
         holds = abs(factor - 1) <= _ALIKE[scale] if alike else factor > 1
         return Claim(statement, f"{told:.2f} times", f"{factor:.2f} times", holds)
 
+    def _factor(self, trace: str, policy: str, found: Mapping[tuple[str, str], dict[str, float]]) -> Claim:
+        """The same factor as a number."""
+        told = self.published[trace, policy].jct / self.published[trace, _SIA].jct
+        factor = found[trace, policy]["jct"] / found[trace, _SIA]["jct"]
+        return Claim.number(f"{trace}: average JCT of {policy} over that of Sia", round(told, 2), factor)
+
     def _numbers(self, trace: str, row: dict[str, float]) -> list[Claim]:
         """Sia's averages beside the paper's."""
         paper, claims = self.published[trace, _SIA], []
@@ -128,8 +144,9 @@ class SiaTable(Study):
             ("makespan", paper.makespan, row["makespan"]),
             ("GPU-hours per job", paper.gpu_hours, row["gpu_hours"]),
         ):
-            holds = abs(ours - theirs) <= max(_WITHIN * theirs, 0.06)  # the paper rounds to tenths of an hour
-            claims.append(Claim(f"{trace}: {what} of Sia", f"{theirs:g} h", f"{ours:.2f} h", holds, is_number=True))
+            holds = abs(ours - theirs) <= WITHIN * theirs + _ROUNDED
+            shown = f"{ours:.2f} h ({100 * (ours / theirs - 1):+.0f} %)"
+            claims.append(Claim(f"{trace}: {what} of Sia", f"{theirs:g} h", shown, holds, is_number=True))
         return claims
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:
@@ -159,7 +176,8 @@ class SiaHeterogeneous(SiaTable):
         "Workloads of 160 jobs in eight hours (four of philly, three of saturn, which the paper calls Helios) and one of 960 in two "
         "days (newtrace) in the clock of Sia's simulator; the paper pools ten of each. Ours and in brackets the paper's. Pollux is the "
         "form that knows no GPU types. Gavel is max-sum-throughput on tuned jobs by the text of its own paper; the artifact restarts "
-        "jobs more often (7.4 times each on saturn), and there it is slower."
+        "jobs more often (7.4 times each on saturn), and there it is slower; on two shorter workloads its last job ends 12 % later and "
+        "13 % earlier here than there."
     )
     cluster: ClassVar[str] = "aws:6x4,rtx:3x8,dgx-ext:2x8"
     workloads: ClassVar[Mapping[str, int]] = {"philly": 4, "saturn": 3, "newtrace": 1}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -18,15 +18,38 @@ from gantline.report.figures import Chart
 Scale = Literal["small", "full"]
 
 
+WITHIN = 0.1  # of a published number, unless a study says otherwise
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a claim is held against and how far off it may be: part of a study's definition, laid down before anything runs."""
+
+    baseline: str
+    tolerance: str
+
+
 @dataclass(frozen=True)
 class Claim:
-    """One thing that the figure says: in words, as published, as found. A number may differ where a shape may not."""
+    """One thing that the figure says: in words, as published, as found. Shapes and numbers are counted apart."""
 
     statement: str
     published: str
     found: str
     holds: bool
     is_number: bool = False
+    baseline: str = ""
+    tolerance: str = ""
+
+    @staticmethod
+    def number(statement: str, published: float, found: float, unit: str = "times", within: float = WITHIN) -> Claim:
+        """A published number and the one found, which may differ by that part of it."""
+        told = f"{found:.3g} {unit} ({100 * (found / published - 1):+.0f} %)"
+        return Claim(statement, f"{published:g} {unit}", told, abs(found / published - 1) <= within, is_number=True)
+
+    @property
+    def kind(self) -> str:
+        return "number" if self.is_number else "shape"
 
     @property
     def verdict(self) -> str:
@@ -48,8 +71,22 @@ class Study(ABC):
     """A published file that the runs need and that is not ours to ship."""
     needs_from: ClassVar[str] = ""
 
+    terms: ClassVar[Mapping[str, Terms]]
+    """Baseline and tolerance of every claim, by its statement; one that begins with a place ("philly: ...") goes by what follows."""
+    number_terms: ClassVar[Terms] = Terms("the published number", f"{100 * WITHIN:g} %")
+    """Those of numbers that `terms` does not name."""
+
     def __init__(self, data: Path | None = None) -> None:
         self.data = data
+
+    def on_terms(self, claim: Claim) -> Claim:
+        """The claim with the terms that were laid down for it; one without any is a mistake in the study."""
+        terms = self.terms.get(claim.statement) or self.terms.get(claim.statement.partition(": ")[2])
+        if terms is None:
+            if not claim.is_number:
+                raise ValueError(f"study '{self.name}' lays down no terms for the claim '{claim.statement}'")
+            terms = self.number_terms
+        return replace(claim, baseline=terms.baseline, tolerance=terms.tolerance)
 
     @property
     def ready(self) -> bool:
@@ -118,19 +155,20 @@ def judge(study: Study, sweep: Sweep, scale: Scale) -> Reproduction:
     if sweep.failures:
         return Reproduction(study, scale, sweep, (), pl.DataFrame())
     results = study.read(sweep)
-    return Reproduction(study, scale, sweep, tuple(study.claims(results, scale)), study.table(results))
+    return Reproduction(study, scale, sweep, tuple(study.on_terms(claim) for claim in study.claims(results, scale)), study.table(results))
 
 
 def verdict_of(claims: Sequence[Claim], failures: int = 0) -> str:
-    """The sum of all claims in words."""
+    """The sum of all claims in words, shapes and numbers counted apart."""
     if failures:
         return f"No verdict: {failures} runs failed."
-    shapes = [claim for claim in claims if not claim.is_number]
-    numbers = [claim for claim in claims if claim.is_number]
-    held = sum(claim.holds for claim in claims)
-    if held == len(claims):
-        return f"Reproduced: all {len(claims)} claims hold."
-    if all(claim.holds for claim in shapes):
-        off = sum(not claim.holds for claim in numbers)
-        return f"Reproduced in shape: {held} of {len(claims)} claims hold, {off} number{'s' * (off > 1)} differ{'s' * (off == 1)}."
-    return f"Not reproduced: {held} of {len(claims)} claims hold."
+    counts = []
+    for kind in ("shape", "number"):
+        of_kind = [claim for claim in claims if claim.kind == kind]
+        if of_kind:
+            counts.append(f"{kind}{'s' * (kind == 'number')} {sum(claim.holds for claim in of_kind)} of {len(of_kind)}")
+    if all(claim.holds for claim in claims):
+        word = "Reproduced"
+    else:
+        word = "Reproduced in shape" if all(claim.holds for claim in claims if not claim.is_number) else "Not reproduced"
+    return f"{word}: {', '.join(counts)}."
