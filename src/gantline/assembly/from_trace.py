@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gantline.assembly.finders import find
 from gantline.assembly.guard import Guard, asked
+from gantline.assembly.promises import check_promises
 from gantline.assembly.provided import provided_needs
 from gantline.assembly.reservations import only_reserved
 from gantline.assembly.rules import RunRules
@@ -61,6 +62,8 @@ def assemble(
     tables = rules.load(jobs, cluster)
     tables.queue_tree = find(spec, "queues", cluster)
     tables.performance = _model(tables, jobs, spec, speeds, performance)
+    if not imitated:
+        check_promises(policy, spec, tables.performance)
     _estimate(tables, jobs, policy, rules, guard)
     return Assembled(rules, jobs, rules.engine(rules.state(tables), policy, guard), profiles)
 

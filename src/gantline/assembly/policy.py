@@ -12,7 +12,7 @@ from gantline.core.plan import Misfit
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.engine.regime import Regime
 
-_STATED = ("name", "paper", "shares_devices", "keeps_reservations", "believes", "node_sizes", "usual_round")
+_STATED = ("name", "paper", "shares_devices", "keeps_reservations", "believes", "node_sizes", "usual_round", "promises")
 
 
 def settled(policy: Policy, regime: Regime, guard: Guard[Any] | None = None) -> Policy:

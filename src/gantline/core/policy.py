@@ -47,6 +47,11 @@ class Policy:
         return False
 
     @property
+    def promises(self) -> bool:
+        """Whether it promises deadlines to those it lets in; a run whose delays its plans cannot know is then refused."""
+        return False
+
+    @property
     def observed(self) -> Policy:
         """The policy itself, where this is one that watches another."""
         return self

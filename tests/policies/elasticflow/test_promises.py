@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 from tests.policies.elasticflow.workloads import some_jobs
 
 from gantline import simulate
+from gantline.core.errors import RefusedError
 from gantline.core.node_events import NodeEvent
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
+from gantline.drivers.faults import Faults
+from gantline.drivers.faulty import FaultyExecutor
+from gantline.performance.model import Gangs, PerformanceModel
 from gantline.policies.elastic.pools import pools
 from gantline.policies.elasticflow.booking import book_more
 from gantline.policies.elasticflow.desk import AdmissionDesk
@@ -45,6 +49,75 @@ def test_no_admitted_job_is_late_whatever_the_setting(
     assert late(run) == []
     assert not run.incidents
     assert set(run.jobs["state"].to_list()) <= {"completed", "rejected"}
+
+
+@settings(deadline=None, max_examples=16)
+@given(
+    seed=st.integers(0, 10**6),
+    cost=st.sampled_from(["", "measured", "30", "start=200,resume=30,resize=70,doubling=5"]),
+    least=st.sampled_from([0.0, 60.0, 100.0, 600.0]),
+    latency=st.sampled_from([0.0, 3.0, 40.0]),
+    slot=st.sampled_from([None, 13.0, 60.0]),
+    executor=st.sampled_from(["instant", "acknowledged"]),
+)
+def test_no_admitted_job_is_late_whatever_takes_time(
+    seed: int, cost: str, least: float, latency: float, slot: float | None, executor: str
+) -> None:
+    """Doublings, a minimum run that outlasts a slot, decisions that take longer than one: all of it is in the plan."""
+    options: dict[str, Any] = {"costs": cost, "min_run": least, "latency": latency, "round": slot, "executor": executor}
+    run = simulate(some_jobs(seed, 14, 2.0), "gpu:2x4", "elasticflow", **options)
+    assert late(run) == []
+    assert not run.incidents
+    assert set(run.jobs["state"].to_list()) <= {"completed", "rejected"}
+
+
+@pytest.mark.parametrize(
+    "options", [{"costs": "measured"}, {"costs": "measured", "round": 60}, {"min_run": 300}, {"latency": 5}, {"latency": 5, "round": 60}]
+)
+def test_runs_in_which_promises_were_broken(options: dict[str, Any]) -> None:
+    """Of the jobs of these seeds several came late while plans left out doublings, the minimum run and the latency of decisions."""
+    runs = [simulate(some_jobs(seed, load=1 + seed % 4), "gpu:4x4", "elasticflow", **options) for seed in (1, 3)]
+    assert [late(run) for run in runs] == [[], []]
+    assert sum((run.jobs["state"] == "completed").sum() for run in runs) > 30
+
+
+def test_costs_of_the_performance_model_are_planned_for() -> None:
+    class Slow(PerformanceModel):
+        about_gangs = False
+
+        def cost(self, gangs: Gangs) -> Any:
+            return np.where(gangs.gpus > 1, 90.0 + 10.0 * gangs.act, np.nan)
+
+    for seed in range(3):
+        jobs = some_jobs(seed, 14, 2.0)
+        assert late(simulate(jobs, "gpu:2x4", "elasticflow", performance=Slow(), costs="20")) == []
+    assert any(
+        late(simulate(some_jobs(s, 14, 2.0), "gpu:2x4", "elasticflow", settings={"overhead": "20"}, performance=Slow())) for s in range(8)
+    )
+
+
+@pytest.mark.parametrize("executor", ["faulty:1", FaultyExecutor(np.zeros(0), Faults())])
+def test_a_promise_on_delays_that_nobody_knows_is_refused(executor: Any) -> None:
+    jobs = some_jobs(1, 8)
+    with pytest.raises(RefusedError, match=r"promises deadlines.*admission=off"):
+        simulate(jobs, "gpu:2x4", "elasticflow", executor=executor)
+    with pytest.raises(RefusedError, match="promises deadlines"):
+        simulate(jobs, "gpu:2x4", "edf", settings={"admission": "single"}, executor=executor)
+    if isinstance(executor, str):
+        free = simulate(jobs, "gpu:2x4", "elasticflow", settings={"admission": "off"}, executor=executor)
+        assert "rejected" not in free.jobs["state"].to_list()
+
+
+def test_a_promise_is_refused_where_jobs_take_a_while_to_leave() -> None:
+    class Leaving(PerformanceModel):
+        about_gangs = False
+
+        def leave(self, model: str, type: str, gpus: int) -> float:
+            return 20.0
+
+    with pytest.raises(RefusedError, match="leave their devices"):
+        simulate(some_jobs(1, 8), "gpu:2x4", "elasticflow", executor="measured", performance=Leaving())
+    assert late(simulate(some_jobs(1, 8), "gpu:2x4", "elasticflow", executor="measured", costs="measured")) == []
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -6,7 +6,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled, kernel
-from gantline.policies.elasticflow.booking import CLOSE, FULL, Book, boundary, keep, least, walk
+from gantline.policies.elasticflow.booking import CLOSE, FULL, Book, boundary, hold, keep, least, open_map, walk
 
 #: Plans that one decision may make to find earlier deadlines to offer; then offers are what is left beside the plans that stand.
 _SEARCH = 40_000
@@ -124,17 +124,18 @@ def _replan(b: Book, order: Ints, known: int, wanted: int, newcomer: int, now: f
 
 @kernel
 def _plan_by_deadline(b: Book, order: Ints, known: int, wanted: int, newcomer: int, now: float) -> int:
-    n, used, late = 1, 0, 0
-    b.free_t[0], b.free_v[0] = now, b.capacity
+    n, used, late = open_map(b, now), 0, 0
     b.plan_count[:] = 0
     for k in range(known):
         job = order[k]
         if used + n + 4 > b.plan_t.size or 2 * n + 16 > b.free_t.size:
             return FULL
+        n = hold(b, job, now, n, -b.held[job])
         count, finish = least(b, job, now, -1, b.free_t, b.free_v, n, b.plan_t[used:], b.plan_v[used:])
         if count > 0:
             n, used = keep(b, job, n, used, count, finish)
             continue
+        n = hold(b, job, now, n, b.held[job])
         late += 1
         if job == newcomer or known - late < wanted:
             return NO

@@ -1,7 +1,9 @@
 """Plans over time for jobs with deadlines: the least size that meets each, booked into what those before it leave free.
 
-A plan is GPUs from each of its breakpoints on, until its end. A change of size costs `overhead` seconds in which nothing is done, so a plan
-that is in time stays in time when it is followed. Sizes are entries of a curve (see `elastic.curves`), `top` the largest a job may have.
+A plan is GPUs from each of its breakpoints on, until its end. A change of size costs seconds in which nothing is done, and may be carried
+out some seconds after it was due; a job that has changed keeps its size for the shortest run that there is. All of that is planned for,
+so that a plan that is in time stays in time when it is followed. Sizes are entries of a curve (see `elastic.curves`), `top` the largest
+a job may have.
 """
 
 from __future__ import annotations
@@ -29,8 +31,15 @@ class Book(NamedTuple):
     deadline: Floats  # infinity: none
     held: Ints  # GPUs now
     lag: Floats  # seconds until it progresses, if it keeps them
+    ran: Bools  # whether it ever ran
+    bound: Floats  # until then it keeps what it has
+    begin: Floats  # per size: seconds that a first start costs
+    again: Floats  # a start after a stop
+    change: Floats  # another size without a stop
     capacity: int
-    overhead: float
+    soon: float  # seconds from now until a change that is due now is carried out
+    later: float  # the same for one that is due later, at most
+    min_run: float  # seconds that nobody who has changed can be made to give anything up
     grid: float  # changes happen at whole multiples of it; 0: at any time
     free_t: Floats  # the free map: used[0] breakpoints
     free_v: Ints
@@ -67,13 +76,26 @@ def fits(first: int, top: int, size: Ints, gpus: int) -> int:
 def walk(b: Book, job: int, now: float, forced: int, entry: int, t: Floats, v: Ints, n: int, at: Floats, av: Ints) -> tuple[int, float]:
     """Follow a job through a free map, with `forced` (-1: not) in the first interval and up to `entry` later; entries, finish."""
     left, before, wait, count = b.left[job], b.held[job], 0.0, 0
+    ran, bounded, bound = b.ran[job], b.min_run > 0.0, b.bound[job]
     for k in range(n):
-        a = forced if k == 0 and forced >= 0 else fits(b.first[job], entry, b.size, v[k])
-        gpus = b.size[a] if a >= b.first[job] else 0
+        if bounded and t[k] < bound - CLOSE:
+            if v[k] < before or (k == 0 and forced >= 0 and b.size[forced] != before):
+                return count, np.inf
+            a, gpus = fits(b.first[job], b.first[job + 1] - 1, b.size, before), before
+        else:
+            if k == 0 and forced >= 0:
+                a = forced
+            elif bounded:
+                a = _lasting(b, job, entry, before, t, v, n, k)
+            else:
+                a = fits(b.first[job], entry, b.size, v[k])
+            gpus = b.size[a] if a >= b.first[job] else 0
         if k == 0 and gpus == b.held[job]:
             wait = b.lag[job]
-        elif gpus != before:
-            wait = b.overhead
+        elif gpus != before and gpus > 0:
+            delay = b.soon if k == 0 else b.later
+            wait = delay + (b.change[a] if before > 0 else b.again[a] if ran else b.begin[a])
+            ran, bound = True, t[k] + delay + b.min_run
         at[count], av[count] = t[k], gpus
         count += 1
         if gpus > 0:
@@ -89,6 +111,52 @@ def walk(b: Book, job: int, now: float, forced: int, entry: int, t: Floats, v: I
                 wait -= span
         before = gpus
     return count, np.inf
+
+
+@kernel
+def _lasting(b: Book, job: int, entry: int, before: int, t: Floats, v: Ints, n: int, k: int) -> int:
+    """The largest entry that is free from breakpoint k on for a whole minimum run; or what the job has, while that is free and more."""
+    until = t[k] + (b.soon if k == 0 else b.later) + b.min_run
+    room, j = v[k], k + 1
+    while j < n and t[j] < until - CLOSE:
+        room = min(room, v[j])
+        j += 1
+    a = fits(b.first[job], entry, b.size, room)
+    gpus = b.size[a] if a >= b.first[job] else 0
+    if gpus < before and before <= v[k] and before <= b.size[entry]:
+        return fits(b.first[job], entry, b.size, before)
+    return a
+
+
+@kernel
+def open_map(b: Book, now: float) -> int:
+    """A free map without plans: all there is, but for what is held by those who cannot be made to give it up yet. Breakpoints."""
+    n = 1
+    b.free_t[0], b.free_v[0] = now, b.capacity
+    if b.min_run > 0.0:
+        for job in range(b.held.size):
+            n = hold(b, job, now, n, b.held[job])
+    return n
+
+
+@kernel
+def hold(b: Book, job: int, now: float, n: int, gpus: int) -> int:
+    """Take out of the free map what a job keeps for the time being; fewer than none: put it back, to plan the job."""
+    until = b.bound[job]
+    if gpus == 0 or until <= now + CLOSE:
+        return n
+    n = split(b.free_t, b.free_v, n, until)
+    for k in range(n):
+        if b.free_t[k] < until - CLOSE:
+            b.free_v[k] -= gpus
+    return n
+
+
+@compiled
+def begin_anew(b: Book, now: float) -> None:
+    """No plans at all."""
+    b.plan_count[:] = 0
+    b.used[0], b.used[1] = open_map(b, now), 0
 
 
 @kernel
@@ -120,10 +188,9 @@ def take_out(t: Floats, v: Ints, n: int, av: Ints, count: int, end: float) -> in
 @compiled
 def book_all(b: Book, order: Ints, now: float, widest: bool, late: Bools) -> int:
     """Plan jobs in the given order; those that cannot be in time are marked late and get no plan, unless as wide as can be is wanted."""
-    t, v, n, used = b.free_t, b.free_v, 1, 0
-    t[0], v[0] = now, b.capacity
+    n, used = open_map(b, now), 0
     for job in order:
-        if used + n + 4 > b.plan_t.size or 2 * n + 16 > t.size:
+        if used + n + 4 > b.plan_t.size or 2 * n + 16 > b.free_t.size:
             return FULL
         n, used = _book(b, job, now, n, used, widest, late)
     b.used[0], b.used[1] = n, used
@@ -144,13 +211,14 @@ def book_more(b: Book, job: int, now: float, widest: bool, late: Bools) -> int:
 def _book(b: Book, job: int, now: float, n: int, used: int, widest: bool, late: Bools) -> tuple[int, int]:
     at, av = b.plan_t[used:], b.plan_v[used:]
     b.plan_count[job], late[job] = 0, False
+    n = hold(b, job, now, n, -b.held[job])
     if widest:
         count, finish = walk(b, job, now, -1, b.top[job], b.free_t, b.free_v, n, at, av)
     else:
         count, finish = least(b, job, now, -1, b.free_t, b.free_v, n, at, av)
     late[job] = finish > b.deadline[job] + CLOSE
     if count == 0 or finish == np.inf:
-        return n, used
+        return hold(b, job, now, n, b.held[job]), used
     return keep(b, job, n, used, count, finish)
 
 
@@ -199,6 +267,7 @@ def follow(b: Book, job: int, now: float, at: Floats, av: Ints, end: float) -> b
         m += 1
     if m == 0 or t[0] > now:
         return False
+    n = hold(b, job, now, n, -b.held[job])
     count, finish = walk(b, job, now, -1, b.top[job], t, v, m, b.scratch_t[1], b.scratch_v[1])
     if finish > b.deadline[job] + CLOSE or boundary(finish, b.grid) > end + CLOSE:
         return False
@@ -208,8 +277,8 @@ def follow(b: Book, job: int, now: float, at: Floats, av: Ints, end: float) -> b
         b.plan_t[used + k], b.plan_v[used + k] = t[k], b.scratch_v[1, k]
     used_by = canonical(b.plan_t[used:], b.plan_v[used:], count)
     for k in range(used_by):  # every change and the end become breakpoints, then the plan is taken out
-        n = _split(b.free_t, b.free_v, n, b.plan_t[used + k])
-    n = _split(b.free_t, b.free_v, n, stop)
+        n = split(b.free_t, b.free_v, n, b.plan_t[used + k])
+    n = split(b.free_t, b.free_v, n, stop)
     at_entry = 0
     for k in range(n):
         if b.free_t[k] >= stop:
@@ -225,7 +294,7 @@ def follow(b: Book, job: int, now: float, at: Floats, av: Ints, end: float) -> b
 
 
 @kernel
-def _split(t: Floats, v: Ints, n: int, x: float) -> int:
+def split(t: Floats, v: Ints, n: int, x: float) -> int:
     """A breakpoint at x, with the value in force."""
     if x == np.inf:
         return n

@@ -13,7 +13,8 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.policies.elastic.pools import Pool
 from gantline.policies.elasticflow.admission import admit_each
-from gantline.policies.elasticflow.booking import FULL, Book, book_all, book_more, earliest_end, follow
+from gantline.policies.elasticflow.booking import CLOSE, FULL, Book, begin_anew, book_all, book_more, boundary, earliest_end, follow
+from gantline.policies.elasticflow.charges import charges, delays
 from gantline.policies.elasticflow.settings import DeadlinePolicy
 from gantline.policies.elasticflow.spare import share_spare
 
@@ -63,6 +64,9 @@ class AdmissionDesk:
         over = pool.of(jobs.done) - pool.of(jobs.estimate) > 1e-9 * (1.0 + pool.of(jobs.estimate))
         self.left = np.where(left > 0.0, left, np.where(over, _GRACE, _MOMENT) * floor)
         self.lag = np.where(self.held > 0, np.maximum(jobs.matrices()[0][c.SINCE][pool.jobs] - self.now, 0.0), 0.0)
+        self.ran = ~np.isnan(pool.of(jobs.first_start))
+        self.bound = np.where(self.held > 0, _on_grid(pool.of(jobs.last_start) + pool.snapshot.min_run, pool.snapshot.round), -np.inf)
+        self.charges = charges(rules, pool)
         self._open(4 * len(pool) + 64, 16 * len(pool) + 256)
 
     def _open(self, breakpoints: int, entries: int) -> None:
@@ -70,7 +74,7 @@ class AdmissionDesk:
         n, curves, snapshot = len(self.pool), self.pool.curves, self.pool.snapshot
         self.book = Book(
             curves.first, curves.size, curves.rate, self.top, self.left, self.deadline, self.held.astype(np.int64), self.lag,
-            self.pool.capacity, self.rules.seconds(snapshot), snapshot.round,
+            self.ran, self.bound, *self.charges, self.pool.capacity, *delays(snapshot), snapshot.min_run, snapshot.round,
             np.empty(breakpoints), np.empty(breakpoints, np.int64), np.empty(entries), np.empty(entries, np.int64),
             np.zeros(n, np.int64), np.zeros(n, np.int64), np.full(n, np.inf), np.full(n, np.inf), np.zeros(2, np.int64),
             np.empty((3, breakpoints)), np.empty((3, breakpoints), np.int64),
@@ -95,6 +99,8 @@ class AdmissionDesk:
             decided.admitted.update(set(newcomers) - set(decided.refused))
         planned = known[self.book.plan_count[known] > 0]
         decided.gpus[planned] = self.book.plan_v[self.book.plan_first[planned]]
+        kept = np.flatnonzero((self.book.plan_count == 0) & (self.bound > self.now + CLOSE))
+        decided.gpus[kept] = self.held[kept]
         order = self._by_deadline(sorted(decided.admitted))
         order = order[self.able[order]]
         if share_spare(self.book, order, self.now, self.rules.spare_order == "artifact", decided.gpus) == FULL:
@@ -175,8 +181,7 @@ class AdmissionDesk:
     def _restore(self, plans: dict[int, Plan]) -> bool:
         """Put exactly these plans into the book; False: they do not hold."""
         book = self.book
-        book.plan_count[:] = 0
-        book.free_t[0], book.free_v[0], book.used[0], book.used[1] = self.now, book.capacity, 1, 0
+        begin_anew(book, self.now)
         need = sum(len(times) for times, _, _ in plans.values())
         if 2 * need + len(book.free_t) // 2 > len(book.plan_t) or 4 * need + 64 > len(book.free_t):
             raise _TooSmall
@@ -210,13 +215,25 @@ class AdmissionDesk:
         return decided
 
 
+def _on_grid(times: Floats, round: float) -> Floats:
+    """The next moments at which something can change."""
+    return np.array([boundary(time, round) for time in times.tolist()]) if round > 0.0 else times
+
+
 def _tops(pool: Pool, knee: bool) -> Ints:
     """The entry of the largest size each job is given: where it is fastest, or the last of its table."""
     curves = pool.curves
     if not knee:
         return curves.first[1:] - 1
-    ranges = zip(curves.first[:-1].tolist(), curves.first[1:].tolist())
-    return np.array([a + int(np.argmax(curves.rate[a:b])) if b > a else a - 1 for a, b in ranges], dtype=np.int64)
+    count = np.diff(curves.first)
+    able = np.flatnonzero(count)
+    found: Ints = curves.first[:-1] - 1
+    if len(able):
+        most = np.maximum.reduceat(curves.rate, curves.first[able])
+        best = np.flatnonzero(curves.rate == np.repeat(most, count[able]))
+        owner = np.repeat(able, count[able])[best]
+        found[owner[::-1]] = best[::-1]  # of several the smallest
+    return found
 
 
 def plain(plans: dict[int, Plan], rows: Ints) -> dict[str, Any]:

@@ -70,7 +70,8 @@ class _Deadlines(DeadlinePolicy):
         return plan_of(snapshot, shared, seats, reservations=booked, refusals=tuple(refusals), valid_until=until, memory=remembered)
 
     def _seats(self, admitted: list[int]) -> SeatsOf | None:
-        """Which devices: while a change costs something, a job that was promised a deadline and keeps its size is not moved."""
+        """Which devices. While a change costs something, a job that was promised a deadline and keeps its size is not moved; nor is any
+        other where a move begins a run that may not be stopped for a while."""
         layout = self.settled().layout
         if layout == "engine":
             return None
@@ -79,7 +80,7 @@ class _Deadlines(DeadlinePolicy):
             jobs = pool.snapshot.jobs
             promised = np.isin(pool.of(jobs.rows), admitted) & np.isfinite(pool.of(jobs.deadline))
             seconds = self.seconds(pool.snapshot)
-            pinned = promised if seconds > 0.0 else None
+            pinned = np.ones(len(pool), dtype=np.bool_) if pool.snapshot.min_run > 0.0 else promised if seconds > 0.0 else None
             return TypeLayout(pool.snapshot, pool.kind, pool.jobs, grants, pinned).devices(layout, repr(seconds))
 
         return seats

@@ -57,12 +57,16 @@ class DeadlinePolicy(Policy):
             if not valid:
                 raise UsageError(f"overhead is '{self.overhead}'", where=f"policy '{self.name}'", fix="seconds, auto, artifact or none")
 
+    @property
+    def promises(self) -> bool:
+        return self.settled().admission != "off"
+
     def seconds(self, snapshot: Snapshot) -> float:
-        """What a change costs on the engine: as the parameter says, or as the run does."""
-        if self.overhead == "auto" and snapshot.regime == "default":
+        """The most that a change costs on the engine, before its size is counted: as the parameter says, or as the run does."""
+        if self.overhead == "auto":
             costs = snapshot.costs
             return max(costs.start, costs.resume, costs.resize, costs.move)
-        return 0.0 if self.overhead in ("auto", "artifact", "none") else float(self.overhead)
+        return 0.0 if self.overhead in ("artifact", "none") else float(self.overhead)
 
     def settled(self) -> DeadlinePolicy:
         """The same with every 'auto' replaced by what it means."""

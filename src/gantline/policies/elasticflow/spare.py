@@ -6,7 +6,7 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import compiled, kernel
-from gantline.policies.elasticflow.booking import CLOSE, FULL, Book, boundary, fits, keep, least
+from gantline.policies.elasticflow.booking import CLOSE, FULL, Book, boundary, fits, keep, least, split
 from gantline.policies.elasticflow.free import give_back, gpu_seconds
 
 
@@ -41,7 +41,9 @@ def share_spare(b: Book, order: Ints, now: float, most_first: bool, now_gpus: In
             continue
         entry = _next(b, job, now_gpus[job])
         if b.plan_count[job] == 0:
-            b.free_v[0] -= b.size[entry] - now_gpus[job]
+            if 2 * b.used[0] + 16 > b.free_t.size:
+                return FULL
+            _lend(b, now, b.size[entry] - now_gpus[job])
         elif not _replan(b, job, now, entry):
             return FULL
         now_gpus[job] = b.size[entry]
@@ -59,6 +61,28 @@ def _next(b: Book, job: int, gpus: int) -> int:
 
 
 @kernel
+def _room(b: Book, now: float) -> int:
+    """What is free for a whole run, as short as one may be, that begins now."""
+    room, until = b.free_v[0], boundary(now + b.soon + b.min_run, b.grid)
+    for k in range(1, b.used[0]):
+        if b.free_t[k] < until - CLOSE:
+            room = min(room, b.free_v[k])
+    return int(room)
+
+
+@kernel
+def _lend(b: Book, now: float, gpus: int) -> None:
+    """Let a job without a plan have them: until the next breakpoint, or for as long as it cannot be made to give them up."""
+    if b.min_run > 0.0:
+        until = boundary(now + b.soon + b.min_run, b.grid)
+        b.used[0] = split(b.free_t, b.free_v, b.used[0], until)
+        for k in range(1, b.used[0]):
+            if b.free_t[k] < until - CLOSE:
+                b.free_v[k] -= gpus
+    b.free_v[0] -= gpus
+
+
+@kernel
 def _cost(b: Book, job: int, now: float, gpus: int, most_first: bool) -> tuple[float, bool]:
     """GPU-time that the next step adds per GPU, and whether there is no use in it."""
     entry = _next(b, job, gpus)
@@ -66,6 +90,8 @@ def _cost(b: Book, job: int, now: float, gpus: int, most_first: bool) -> tuple[f
         return 0.0, True
     step = b.size[entry] - gpus
     if b.plan_count[job] == 0:
+        if b.min_run > 0.0 and (b.bound[job] > now + CLOSE or step > _room(b, now)):
+            return 0.0, True
         if gpus == 0:
             return 0.0, False
         here = fits(b.first[job], b.top[job], b.size, gpus)
