@@ -16,6 +16,8 @@ settings.load_profile("any-speed")
 os.environ.setdefault(
     "OPENBLAS_NUM_THREADS", "1"
 )  # our systems are small, and threads that wait for work on busy cores cost more than they do
+# Users of tests have no accounts: where root runs them, their jobs are root's, but for the tests that are about accounts.
+os.environ.setdefault("GANTLINE_RUN_AS", "service")
 # Neither this process nor those that tests start translate every module anew, also where images ask Python to leave no files.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -61,12 +61,13 @@ COMMANDS = {
     "node": "Cordon, drain or uncordon a node.",
     "queue": "Set how many devices a queue may have.",
     "token": "Create, list or revoke the tokens of a service.",
+    "user": "Say which accounts of this machine users' jobs run as.",
     "completion": "Print or install completion of commands and options for bash, zsh or fish.",
     "demo": "Simulate a day of a 64-GPU cluster under six policies and compare them.",
 }
 _LIVE = ("up", "down", "repair", "status", "submit", "wait", "get", "describe", "logs", "top", "events", "history", "set")
 #: commands that do not live in a module of their name
-PLACES = {name: f"gantline.cli.live.{name}:app" for name in (*_LIVE, "node", "queue", "token")}
+PLACES = {name: f"gantline.cli.live.{name}:app" for name in (*_LIVE, "node", "queue", "token", "user")}
 PLACES |= {name: f"gantline.cli.live.wishes:{name}" for name in ("cancel", "hold", "release", "requeue", "save", "resize")}
 
 app = App(

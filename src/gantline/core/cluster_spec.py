@@ -20,7 +20,6 @@ import re
 from typing import Any
 
 from gantline.core.bandwidths import Bandwidths
-from gantline.core.bounded_yaml import composed
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import UsageError, near
 
@@ -119,6 +118,8 @@ def grown(text: str, share: float) -> str:
 def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
     """The cluster that a YAML document describes."""
     import yaml  # a cluster in short form needs none
+
+    from gantline.core.bounded_yaml import composed
 
     try:
         loader = yaml.SafeLoader(text)

@@ -229,7 +229,7 @@ class Scheduler:
         """What the runner must know of a row."""
         t = self.loop.state.tables
         job = self.book[t.ids[row]]
-        return Task(job.id, job.launch, int(t.I[c.RESTARTS, row]), job.saved, self.job_env(job.id))
+        return Task(job.id, job.launch, int(t.I[c.RESTARTS, row]), job.saved, job.user, self.job_env(job.id))
 
     def _write_down(self, at: float, letters: list[Letter]) -> None:
         """Before anything enters it is in the store."""

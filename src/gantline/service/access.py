@@ -23,6 +23,12 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+def check_user(user: str) -> None:
+    """Refuse what cannot be the name of a user."""
+    if not _USER.match(user):
+        raise UsageError(f"{user[:40]!r} is not the name of a user", where="user", fix="use letters, digits and . _ @ -")
+
+
 class Access:
     """Who a token belongs to."""
 
@@ -51,8 +57,7 @@ class Access:
         """A new token, and the only sight of it. `token`: one that is there already, in the home's file."""
         if role not in NAMES:
             raise UsageError(f"no role '{role}'", where="role", fix=near(role, NAMES))
-        if not _USER.match(user):
-            raise UsageError(f"{user[:40]!r} is not the name of a user", where="user", fix="use letters, digits and . _ @ -")
+        check_user(user)
         token = token or PREFIX + secrets.token_urlsafe(32)
         now = self._wall()
         row = TokenRow(secrets.token_hex(6), digest(token), user, role, now, now + lifetime if math.isfinite(lifetime) else None)

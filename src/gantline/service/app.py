@@ -17,9 +17,9 @@ from gantline.core.errors import GantlineError, NotFoundError, UsageError
 from gantline.service.context import Service
 from gantline.service.failures import answer_of
 from gantline.service.guard import Guard, log
-from gantline.service.routes import events, jobs, logs, nodes, policy, progress, questions, queues, snapshot, status, tokens
+from gantline.service.routes import events, jobs, logs, nodes, policy, progress, questions, queues, snapshot, status, tokens, users
 
-ROUTERS = tuple(noun.router for noun in (status, jobs, logs, progress, nodes, queues, events, tokens, policy, snapshot, questions))
+ROUTERS = tuple(noun.router for noun in (status, jobs, logs, progress, nodes, queues, events, tokens, users, policy, snapshot, questions))
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 

@@ -263,6 +263,14 @@ class Client:
         """Any other route that only reads."""
         return self._get(path, **params)
 
+    def put(self, path: str, body: Any) -> dict[str, Any]:
+        """Any other route that sets something."""
+        return self._send("PUT", path, body)
+
+    def delete(self, path: str) -> dict[str, Any]:
+        """Any other route that drops something."""
+        return self._send("DELETE", path)
+
     def _get(self, path: str, **params: Any) -> dict[str, Any]:
         given = {key: value for key, value in params.items() if value not in (None, "", [])}
         found: dict[str, Any] = self._request("GET", path, params=given, tries=_TRIES).json()

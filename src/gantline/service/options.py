@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,14 +28,24 @@ class Options:
     names: tuple[str, ...] = ()  # other names by which it may be called
     certificate: Path | None = None
     key: Path | None = None
+    run_as: str = ""  # "users": jobs run as their users' accounts; "service": as the service; empty: apart, where root serves
     anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as last time
+
+    @property
+    def apart(self) -> bool:
+        """Whether jobs run as their users: only root can do that."""
+        return os.getuid() == 0 and (self.run_as or os.environ.get("GANTLINE_RUN_AS") or "users") == "users"
 
     @property
     def secured(self) -> bool:
         return self.certificate is not None and self.key is not None
 
     def check(self) -> None:
-        """Refuse what would be open to everybody."""
+        """Refuse what would be open to everybody, and what cannot be."""
+        if self.run_as == "users" and os.getuid() != 0:
+            raise RefusedError(
+                "only root can run jobs as other accounts", where="--run-as", fix="start the service as root, or leave it out"
+            )
         if (self.certificate is None) != (self.key is None):
             raise UsageError(
                 "a certificate needs its key, and a key its certificate", where="--tls-cert", fix="give --tls-cert and --tls-key"

@@ -20,6 +20,7 @@ import uvicorn
 import gantline
 from gantline.core.errors import RefusedError
 from gantline.runtime.job_tokens import JobTokens
+from gantline.runtime.local.accounts import Accounts
 from gantline.runtime.local.open_files import connections_within, raise_limit, too_few
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.scheduler import Scheduler
@@ -35,6 +36,8 @@ from gantline.service.jobs_folder import JobsFolder
 from gantline.service.options import Options
 
 _EVERYWHERE = ("0.0.0.0", "::")
+_APART = "jobs of other users run as their own accounts (see gantline user); GPUs of others are hidden from them, not closed to them"
+_TOGETHER = "jobs of all users run as root: whoever may submit may do everything on this machine (--run-as users keeps them apart)"
 
 
 def serve(options: Options, ready: Callable[[str], None] = lambda url: None, tell: Callable[[str], None] = lambda text: None) -> int:
@@ -66,6 +69,9 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
     jobs = JobTokens.at(home.secret)
     runner.url = url
+    runner.accounts = Accounts(options.apart, _owner(), lambda: store.recall("accounts", {}))
+    if os.getuid() == 0:
+        tell(f"note: {_APART if options.apart else _TOGETHER}")
     setup = Setup(unknown_queues="refuse", queues=tuple(asdict(one) for one in store.queues()))
     scheduler = Scheduler(
         store, runner, options.policy, settings=options.settings, setup=setup, anew=options.anew, job_env=_env_of(jobs, options.certificate)

@@ -63,6 +63,10 @@ def up(
         Literal["refuse", "create"] | None, Parameter(help="What becomes of a job that names a queue which does not exist (refuse).")
     ] = None,
     profiles: Annotated[Path | None, Parameter(help="A bundle of profiles that 'gantline profile' wrote.")] = None,
+    run_as: Annotated[
+        Literal["users", "service"] | None,
+        Parameter(help="Whose processes jobs are: their users' accounts, which needs root and is the default there, or the service's."),
+    ] = None,
     detach: Annotated[bool, Parameter(negative="", help="Return when the service answers.")] = False,
 ) -> int:
     """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
@@ -75,7 +79,9 @@ def up(
     where = store or os.environ.get("GANTLINE_STORE", "")
     anew = anew_of(round, quantum, placement, costs, min_run, prices, profiles)
     anew |= {"unknown_queues": unknown_queues} if unknown_queues is not None else {}
-    options = Options(Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, anew)
+    options = Options(
+        Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, run_as or "", anew
+    )
     options.check()
     if devices is not None and (told := too_many(declared(devices))):
         say(f"warning: {told}")
@@ -167,6 +173,7 @@ def _arguments(options: Options) -> list[str]:
     told |= {"--tls-cert": options.certificate, "--tls-key": options.key}
     found = ["up", *(f"{name}={value}" for name, value in told.items() if value is not None)]
     found += [f"--name={name}" for name in options.names]
+    found += [f"--run-as={options.run_as}"] if options.run_as else []
     found += [f"--{name.replace('_', '-')}={value}" for name, value in options.anew.items()]
     return [*found, *(word for key, value in options.settings.items() for word in ("--set", f"{key}={value}"))]
 

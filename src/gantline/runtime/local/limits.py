@@ -23,13 +23,15 @@ class Groups:
     version: int = 0
     parents: Mapping[str, str] = ()  # type: ignore[assignment]
 
-    def of(self, name: str, pids: int, memory: int) -> list[tuple[str, dict[str, str]]]:
-        """Groups for a job that has limits: each with its files. Nothing, where it has none or none can be made."""
+    def of(self, name: str, pids: int, memory: int, always: bool = False) -> list[tuple[str, dict[str, str]]]:
+        """Groups for a job that has limits, or shall have one of its own: each with its files. Nothing where none can be made."""
         wanted = {"pids": ("pids.max", pids), "memory": (_MEMORY.get(self.version, ""), memory)}
         found: dict[str, dict[str, str]] = {}
         for controller, (file, amount) in wanted.items():
             if amount and controller in dict(self.parents):
                 found.setdefault(str(Path(dict(self.parents)[controller]) / f"gantline-{name}"), {})[file] = str(amount)
+        if always and not found and "pids" in dict(self.parents):
+            found[str(Path(dict(self.parents)["pids"]) / f"gantline-{name}")] = {}
         return list(found.items())
 
     def beyond(self, pids: int, memory: int) -> dict[str, int]:

@@ -13,6 +13,7 @@ from gantline.core.plan import Mode
 from gantline.engine.executor import Order
 from gantline.runtime.launch import Launch
 from gantline.runtime.local import environment
+from gantline.runtime.local.accounts import Accounts
 from gantline.runtime.local.bounds import cpu_seconds
 from gantline.runtime.local.devices import Machine
 from gantline.runtime.local.files import make_private
@@ -30,6 +31,7 @@ class Task:
     launch: Launch
     restarts: int = 0
     saved: float = math.nan  # work that it has said to be saved, where it says so
+    user: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -43,12 +45,16 @@ class Writer:
     groups: Groups
     mps: Mps
     cluster: Callable[[], Cluster]
+    accounts: Accounts = field(default_factory=Accounts)
 
     def order(self, order: Order, task: Task, one: Incarnation) -> dict[str, Any]:
         """All that a keeper must know."""
         launch, name = task.launch, f"{task.job}.{order.epoch}"
         checkpoint = self.home / "jobs" / task.job / "checkpoint"
         make_private(checkpoint)
+        account, work = self.accounts.of(task.user), one.folder / "work"
+        if account is not None:
+            account.give(self.home, one.folder, work, checkpoint)
         told = {
             "GANTLINE_URL": self.url, "GANTLINE_JOB_ID": task.job, "GANTLINE_CHECKPOINT": str(checkpoint),
             "GANTLINE_FOLDER": str(one.folder), "RESTART_COUNT": str(task.restarts), "JOB_ID": task.job,
@@ -65,11 +71,14 @@ class Writer:
         return {
             "want": "run", "job": task.job, "epoch": order.epoch, "name": name, "revision": order.revision,
             "engine_devices": list(order.devices), "resumed": one.resumed, "command": list(launch.command), "shell": launch.shell,
-            "cwd": launch.cwd, "env": environment.common(launch.env, told | dict(task.env), cuda), "ranks": environment.ranks(count),
+            "cwd": launch.cwd or (str(work) if account is not None else ""),
+            "account": None if account is None else account.to_json(),
+            "env": environment.common(launch.env, told | dict(task.env), cuda, None if account is None else account.variables),
+            "ranks": environment.ranks(count),
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal, "resumes": launch.resumes,
             "stopped_exit": launch.stopped_exit, "files": limit_of_jobs(),
             "part": 0.0 if beside or not launch.share else _part(order, launch),
-            "log_bytes": launch.log_bytes, "groups": self.groups.of(name, launch.pids, memory),
+            "log_bytes": launch.log_bytes, "groups": self.groups.of(name, launch.pids, memory, always=account is not None),
             "bounds": {**self.groups.beyond(launch.pids, memory), "cpu": cpu_seconds(launch.time_limit)},
         }  # fmt: skip
 

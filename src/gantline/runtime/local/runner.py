@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.cluster import Cluster
+from gantline.core.errors import RefusedError
 from gantline.drivers.live import Clock
 from gantline.engine.executor import Can, News, Order, Report, Verb
 from gantline.runtime.local import switching
+from gantline.runtime.local.accounts import Accounts
 from gantline.runtime.local.devices import Machine, find_machine
 from gantline.runtime.local.files import write_json
 from gantline.runtime.local.incarnation import Incarnation
@@ -47,6 +49,7 @@ class LocalRunner:
         self.home = Path(self.home).absolute()
         self.machine: Machine = find_machine(self.devices)
         self.groups, self.mps = find_groups(), Mps(self.home)
+        self.accounts = Accounts()
         self._known: dict[str, Incarnation] = {}  # by job: the newest
         self._live: dict[str, Incarnation] = {}  # those of them that were not over when we last looked
         self._orders: deque[Order] = deque()
@@ -76,7 +79,9 @@ class LocalRunner:
         `refused` hears of a job that goes on with as many devices as it had, and why, though it was given others.
         """
         self._about, self._row_of, self._clock, self._tell, self._refused = about, row_of, clock, tell, refused
-        self.writer = Writer(self.home, self.url, self.machine, self.groups, self.mps, cluster or (lambda: self.machine.cluster))
+        self.writer = Writer(
+            self.home, self.url, self.machine, self.groups, self.mps, cluster or (lambda: self.machine.cluster), self.accounts
+        )
         self._thread = threading.Thread(target=self._work_watched, name="gantline-runner", daemon=True)
         self._thread.start()
 
@@ -231,11 +236,11 @@ class LocalRunner:
         folder = self.home / "jobs" / task.job / str(order.epoch)
         one = Incarnation(task.job, order.epoch, folder, order.row, order.devices)
         one.resumed = order.done if task.launch.resumes else (0.0 if math.isnan(task.saved) else task.saved)
-        one.order = self.writer.order(order, task, one)
         self._enter(one)
         try:
+            one.order = self.writer.order(order, task, one)
             one.begin()
-        except OSError as error:  # a full disk, no process to be had
+        except (OSError, RefusedError) as error:  # a full disk, no process to be had, an account that is gone
             one.state = {"phase": "over", "cause": "failed", "exit": 126, "why": f"cannot be started: {error}"}
             self._say(News.FAILED, one)
 

@@ -33,6 +33,8 @@ class Spawner:
         self.bounds = Bounds({})
         self.limits = "none"
         self.files: list[int] | None = None  # how many may be open, soft and hard; None: as many as for the keeper
+        self.account: dict[str, Any] = {}  # whose the processes are, where they are not the keeper's own
+        self.folder = ""
         self._libc = ctypes.CDLL(None)
 
     def enter(self, order: dict[str, Any]) -> None:
@@ -56,11 +58,12 @@ class Spawner:
     def start(self, order: dict[str, Any], env: dict[str, str], folder: str, group: int) -> tuple[subprocess.Popen[bytes], int]:
         """Start one process, and the end of the pipe from which its output is read."""
         command = ["/bin/sh", "-c", order["command"][0]] if order.get("shell") else list(order["command"])
+        self.account, self.folder = order.get("account") or {}, order.get("cwd") or folder
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
         try:
             process = subprocess.Popen(
                 command,
-                cwd=order.get("cwd") or folder,
+                cwd="/" if self.account else self.folder,
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=write_end,
@@ -68,8 +71,10 @@ class Spawner:
                 process_group=group,
                 preexec_fn=self._before_exec,
             )
-        except (OSError, ValueError, subprocess.SubprocessError):
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
             os.close(read_end)
+            if isinstance(error, subprocess.SubprocessError) and self.account:
+                raise OSError(f"account {self.account['name']} cannot enter {self.folder}") from None
             raise
         finally:
             os.close(write_end)
@@ -80,12 +85,23 @@ class Spawner:
         self._libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
         for number in HEARD:
             signal.signal(number, signal.SIG_DFL)
-        self.bounds.bind()
-        if self.files:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (self.files[0], self.files[1]))
         for group in self.groups:
             with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write(str(os.getpid()))
+        if self.files:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.files[0], self.files[1]))
+        if self.account:
+            self._become()
+        self.bounds.bind()
+
+    def _become(self) -> None:
+        """From now on this process is the account's, which enters its folder itself: root must not open doors for it."""
+        os.setgroups(self.account["groups"])
+        os.setgid(self.account["gid"])
+        os.setuid(self.account["uid"])
+        os.umask(0o077)
+        self._libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)  # another owner has forgotten it
+        os.chdir(self.folder)
 
     def kill_groups(self) -> None:
         """Everything in the control groups ends."""

@@ -69,6 +69,13 @@ def _submit(here: Context, body: bytes, dry_run: bool, key: str) -> dict[str, An
     after = [{"job": _resolved(here, one.job), "when": one.when} for one in spec.after]
     spec = spec_of({**spec.on(types, time.time()).to_json(), **({"after": after} if after else {}), "name": spec.title})
     loop = here.scheduler.loop
+    account = here.scheduler.runner.accounts.of(here.caller.user)
+    if account is not None and spec.elastic is not None and spec.elastic.live:
+        raise RefusedError(
+            f"a job that runs as the account '{account.name}' cannot change its size while it runs",
+            where="elastic.live",
+            fix="leave live out",
+        )
     check_promises(spec, loop.state.tables.cluster, loop.engine.policy)
     if dry_run:
         here.scheduler.check(spec)
