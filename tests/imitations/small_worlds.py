@@ -31,6 +31,10 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
     table.write_text("t_s,name,gpu_type,nodes,gpus\n0,a,slow,1,1\n0,b,fast,1,2\n", encoding="utf-8")
     rounds.write_text("round,jobs\n" + "".join(f"{k},{k % 3}\n" for k in range(200)), encoding="utf-8")
 
+    slow_gpu, month = folder / "slow_gpu.csv", folder / "month.csv"
+    slow_gpu.write_text("gpu,node,A,B\n0,0,2,1\n1,0,1,1\n2,1,1,1\n3,1,1.2,1\n", encoding="utf-8")
+    month.write_text("hour,lca\n" + "".join(f"{hour},{100 + hour % 24}\n" for hour in range(800)), encoding="utf-8")
+
     def settled(policy: str, settings: dict[str, Any], recorded: Path) -> dict[str, Any]:
         return {"table": str(recorded)} | settings if policy == "recorded" else settings
 
@@ -59,7 +63,19 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         jobs = [{"job": name, "arrival": arrival, "gpus": gpus} | rows[1] for name, arrival, gpus in rows[0]]
         return simulate(jobs, "small:1x4", policy, settings=settings, **({"regime": "pollux", "profiles": PROFILES} | more))
 
+    def run_pal(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        given = {"regime": "pal", "placement": "pal", "device_speeds": str(slow_gpu)} | more
+        jobs = [{"job": str(k), "arrival": 10.0 * k, "gpus": 1 + k % 2, "duration": 900.0, "speed_class": "AB"[k % 2]} for k in range(4)]
+        return simulate(jobs, "2x2", policy, settings=settings, **given)
+
+    def run_gaia(policy: str, settings: dict[str, Any], **more: Any) -> Run:
+        given = {"regime": "gaia", "carbon": str(month)} | more
+        jobs = [{"job": str(k), "arrival": 900.0 * k, "gpus": 0, "cpus": 1, "duration": 3600.0 * (k + 1)} for k in range(4)]
+        return simulate(jobs, None, policy, settings={"start": 0} | settings, **given)
+
     return {
+        "pal": run_pal,
+        "gaia": run_gaia,
         "gavel": run_gavel,
         "irfsim": run_irfsim,
         "irfsim-known": lambda policy, settings, **more: run_irfsim(policy, settings, **({"regime": "irfsim-known"} | more)),

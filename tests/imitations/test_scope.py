@@ -30,17 +30,39 @@ OTHER: dict[str, Any] = {
     "compat": {"edf": "elasticflow", "elasticflow": "elasticflow", "shockwave": "shockwave", "tiresias": "blox"},
     "fit": {"pollux": "artifact"},
     "overhead": "none", "admission": "single", "spare_order": "artifact", "judge": "slot", "scale_limit": "table", "layout": "packed",
-    "misfit": "stop", "weights": ("ann=2",), "limits": (60.0,), "sample": (1.0,), "service": "time", "tie": "efficient", "alpha": 0.25,
-    "entities": "u=2:fairness", "owner": "queue", "prices": "v100=2,k80=1", "placement": "fast", "move_cost": "5", "reserved": "a",
+    "misfit": "stop", "weights": ("ann=2",), "limits": (60.0,), "sample": (1.0,), "tie": "efficient", "alpha": 0.25,
+    "entities": "u=2:fairness", "owner": "queue", "prices": "v100=2,k80=1", "placement": "fast", "move_cost": "5",
     "futures": "told", "seats": "spread", "stragglers": "keep", "payment": "floor", "of_app": "best", "profiling": 0.5, "table": "x.csv",
     "interference": 0.5, "f": 0.5, "size": 8, "generations": 3, "window": 6, "beat": 4,
+    "reserved": {"gaia": 2, "sia": "a"}, "service": {"las": "gpu-time", "tiresias": "time"}, "backfill": "skip",
+    "scheduling": "carbon-cost", "carbon": "oracle", "waiting": "1x2", "start": 3,
 }  # fmt: skip
 OPTION_VALUES: dict[str, Any] = {
-    "placement": "consolidated", "admission": "load-limit:1", "round": 100.0, "estimates": "noisy:0.3", "costs": "30", "min_run": 60.0,
-    "latency": 5.0, "executor": "acknowledged", "seed": 3, "track": (0, 1), "until": 500.0,
-    "node_events": (NodeEvent(5.0, "node0", "down"),), "scaling": "learned", "across_nodes": True, "prices": "v100=1",
-    "budget": 5.0, "checkpoint": "run.npz",
-    "checkpoint_every": 60.0, "resume": "run.npz",
+    "placement": "consolidated",
+    "admission": "load-limit:1",
+    "round": 100.0,
+    "estimates": "noisy:0.3",
+    "costs": "30",
+    "min_run": 60.0,
+    "latency": 5.0,
+    "executor": "acknowledged",
+    "seed": 3,
+    "track": (0, 1),
+    "until": 500.0,
+    "node_events": (NodeEvent(5.0, "node0", "down"),),
+    "scaling": "learned",
+    "across_nodes": True,
+    "prices": "v100=1",
+    "budget": 5.0,
+    "checkpoint": "run.npz",
+    "checkpoint_every": 60.0,
+    "resume": "run.npz",
+    "locality": 1.5,
+    "queues": "a=1",
+}
+FILES = {
+    "throughputs": "nowhere.json", "profiles": "nowhere", "carbon": "nowhere.csv", "electricity": "nowhere.csv", "power": "nowhere.csv",
+    "series_start": "3", "device_speeds": "nowhere.csv",
 }  # fmt: skip
 
 
@@ -115,10 +137,10 @@ def test_every_option_of_a_run_is_read_or_refused(regime: str, name: str, worlds
     if name in scope.options | ALWAYS:
         scope.check(regime, make_policy(policy, {}), {name: OPTIONS[name].flag})
         return
-    value = {"throughputs": "nowhere.json", "profiles": "nowhere"} | OPTION_VALUES
+    value = FILES | OPTION_VALUES
     with pytest.raises(GantlineError) as caught:
         worlds[regime](policy, {}, **{name: value[name]})
-    if name not in ("throughputs", "profiles"):  # these are looked for before
+    if name not in FILES:  # these are looked for before
         assert f"nothing like {OPTIONS[name].flag}" in str(caught.value)
 
 

@@ -30,6 +30,10 @@ class AdmissionRule:
     user_quota: float = math.inf  # GPUs
     queue_quota: float = math.inf
 
+    def most_gpus(self, gpus: int) -> float:
+        """How many GPUs may be asked for at once on a cluster of so many; where there is no limit, also on one without any."""
+        return self.load_limit * gpus if math.isfinite(self.load_limit) else math.inf
+
     @property
     def has_quota(self) -> bool:
         return math.isfinite(self.user_quota) or math.isfinite(self.queue_quota)

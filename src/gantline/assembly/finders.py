@@ -11,8 +11,10 @@ from gantline.admission.rules import find_admission
 from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core.cluster import Cluster
 from gantline.core.costs import Costs
+from gantline.core.errors import UsageError
 from gantline.core.queues import parse_queues
 from gantline.engine.regime import find_regime
+from gantline.files.power import read_power
 from gantline.files.prices import read_prices
 from gantline.performance.estimate_chain import find_estimates
 from gantline.placement.rules import find_placement
@@ -42,6 +44,30 @@ def _profiles(path: str, cluster: Cluster) -> Any:
     return read_profiles(path)
 
 
+def _carbon(path: str, cluster: Cluster) -> Any:
+    if not path:
+        return None
+    from gantline.files.signals import read_carbon
+
+    return read_carbon(path)
+
+
+def _electricity(text: str, cluster: Cluster) -> Any:
+    if not text:
+        return None
+    from gantline.files.signals import read_electricity
+
+    return read_electricity(text)
+
+
+def _device_speeds(path: str, cluster: Cluster) -> Any:
+    if not path:
+        return None
+    from gantline.files.device_speeds import read_device_speeds
+
+    return read_device_speeds(path, cluster)
+
+
 #: option -> what finds the thing from a text; where nothing is named, the text is empty
 FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
     "placement": lambda text, _: find_placement(text),
@@ -54,6 +80,10 @@ FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
     "throughputs": _throughputs,
     "profiles": _profiles,
     "prices": lambda text, _: read_prices(text or None),
+    "power": lambda text, _: read_power(text),
+    "carbon": _carbon,
+    "electricity": _electricity,
+    "device_speeds": _device_speeds,
 }
 
 
@@ -71,6 +101,14 @@ def options_set(spec: RunSpec, cluster: Cluster) -> dict[str, str]:
 
     usual = RunSpec()
     return {name: option.flag for name, option in OPTIONS.items() if meaning(spec, name) != meaning(usual, name)}
+
+
+def usual_cluster(spec: RunSpec) -> str:
+    """The cluster of a run that was given none: only regimes which buy machines as they need them have one."""
+    regime = find_regime(spec.regime) if isinstance(spec.regime, str) else spec.regime
+    if not regime.cluster:
+        raise UsageError("no cluster is given", where="--cluster", fix="name one, such as 32x4 (nodes x GPUs) or a YAML file")
+    return regime.cluster
 
 
 def with_found(spec: RunSpec, cluster: Cluster) -> RunSpec:

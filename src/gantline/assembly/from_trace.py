@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gantline.assembly.device_speeds import use_device_speeds
 from gantline.assembly.finders import find
 from gantline.assembly.guard import Guard, asked
 from gantline.assembly.promises import check_promises
@@ -65,6 +66,9 @@ def assemble(
     if not imitated:
         check_promises(policy, spec, tables.performance)
     _estimate(tables, jobs, policy, rules, guard)
+    if not imitated:
+        placement, tables.performance = use_device_speeds(spec, rules, jobs, tables)
+        rules = replace(rules, placement=placement)
     return Assembled(rules, jobs, rules.engine(rules.state(tables), policy, guard), profiles)
 
 
@@ -99,6 +103,6 @@ def _noise(scaling: str) -> float | None:
 def _estimate(tables: Tables, jobs: Trace, policy: Policy, rules: RunRules, guard: Guard[Any] | None) -> None:
     """Let the policy know what the run's estimates know, or refuse it where it needs more."""
     needs = asked(policy, guard, lambda: frozenset(policy.needs))
-    rules.estimates.provide(policy.name or type(policy).__name__, needs, provided_needs(tables))
+    rules.estimates.provide(policy.name or type(policy).__name__, needs, provided_needs(tables, rules.facts.grid))
     rules.estimates.fill(tables, rules.seed)
     fill_option_estimates(tables, jobs, rules.estimates, rules.seed)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core import columns as c
+from gantline.core.grid import NO_GRID, PowerGrid
 from gantline.core.tables import Tables
 
 
-def provided_needs(tables: Tables) -> frozenset[str]:
+def provided_needs(tables: Tables, grid: PowerGrid = NO_GRID) -> frozenset[str]:
     """Those of `gantline.core.estimates.NEEDS` that do not depend on estimates of work."""
     found = {"rates", "deadlines"}
     if tables.performance is not None:
         found |= {"pairs", "scaling"}
     elif lists_curves(tables):
         found.add("scaling")
+    if grid.carbon is not None:
+        found.add("carbon")
     return frozenset(found)
 
 

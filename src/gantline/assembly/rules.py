@@ -12,6 +12,7 @@ from typing import Any
 
 from gantline.admission.rules import AdmissionRule
 from gantline.assembly.finders import find
+from gantline.assembly.grid import grid_of
 from gantline.assembly.guard import Guard, asked, guard_of
 from gantline.assembly.load import load_tables
 from gantline.assembly.policy import settled
@@ -27,6 +28,7 @@ from gantline.engine.regime import Regime, find_regime
 from gantline.engine.state import State
 from gantline.files.policies import load_policy
 from gantline.performance.estimate_chain import Estimates
+from gantline.placement.picking import DevicePicker
 from gantline.placement.rules import PlacementRule, find_placement
 from gantline.workload.trace import Trace
 
@@ -46,7 +48,8 @@ class RunRules:
     @staticmethod
     def of(spec: RunSpec, cluster: Cluster) -> RunRules:
         """What the options mean on this cluster; a name that means nothing is refused."""
-        facts = Facts(find(spec, "costs", cluster), spec.min_run, spec.latency, find(spec, "prices", cluster))
+        prices, speeds = find(spec, "prices", cluster), find(spec, "device_speeds", cluster)
+        facts = Facts(find(spec, "costs", cluster), spec.min_run, spec.latency, prices, grid_of(spec, cluster), speeds, spec.locality)
         regime = find(spec, "regime", cluster).with_round(spec.round)
         placement, admission, estimates = (find(spec, name, cluster) for name in ("placement", "admission", "estimates"))
         return RunRules(regime, placement, admission, estimates, facts, spec.seed, spec.budget)
@@ -65,9 +68,13 @@ class RunRules:
 
     def state(self, tables: Tables, now: float = 0.0, decision: int = 0) -> State:
         """The state of a run over these tables."""
-        facts, rules = self.facts, (self.regime, self.placement)
+        facts, rule = self.facts, self.placement
+        if rule.picks and rule.picker is None:  # of a run that is not made from a trace: every job reads the first class
+            picker = DevicePicker.of(rule.name, tables.cluster, facts.device_speeds, facts.locality, ())
+            rule = replace(rule, picker=picker)
         known: dict[str, Any] = {"now": now, "decision": decision, "latency": facts.latency, "prices": facts.prices}
-        return State(tables, *rules, facts.costs, facts.min_run, self.seed, **known)
+        known |= {"grid": facts.grid, "device_speeds": facts.device_speeds, "locality": facts.locality}
+        return State(tables, self.regime, rule, facts.costs, facts.min_run, self.seed, **known)
 
     def guard(self, policy: Policy) -> Guard[Any] | None:
         """What bounds the turns of this policy; None: nothing."""

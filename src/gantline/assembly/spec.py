@@ -18,6 +18,7 @@ from gantline.core.fields import (
     amounts,
     duration,
     duration_above_zero,
+    factor,
     finite_duration,
     name,
     name_or_none,
@@ -59,10 +60,24 @@ class RunOption:
     """A sign in values that are written out instead of naming a file."""
     single: bool = False
     """Of one run only, not of experiments."""
+    number: bool = False
+    """Whether a number may stand in place of the file."""
+    settable: bool = False
+    """Whether --set takes it too, where the policy has no parameter of that name."""
 
     def names_file(self, value: Any) -> bool:
         """Whether this value is the path of a file that the run depends on."""
-        return self.file == "in" and isinstance(value, str) and value != "" and not (self.inline and self.inline in value)
+        if self.file != "in" or not isinstance(value, str) or value == "" or (self.inline and self.inline in value):
+            return False
+        return not (self.number and _is_number(value))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def option(default: Any, read: Callable[[Any, str], Any], help: str, **more: Any) -> Any:
@@ -98,6 +113,12 @@ class RunSpec:
     across_nodes: bool = option(False, yes_or_no, "Gangs that span nodes run at the table's speeds for that.")
     profiles: Profiles | str = option("", path, "A folder of measured profiles, one folder per application (Pollux' layout).", file="in")
     prices: str = option("", amounts, "Money per device-hour: v100=0.74,k80=0.135, or a CSV or JSON file.", file="in", inline="=")
+    carbon: str = option("", path, "Carbon intensity over time, g/kWh: a CSV file with a column for time.", file="in")
+    electricity: str = option("", path, "Money per kWh: a number, or a CSV file with prices over time.", file="in", number=True)
+    power: str = option("", amounts, "Watts busy/idle by device type: v100=300/60,k80=150/30, or a CSV file.", file="in", inline="=")
+    series_start: str = option("", name_or_none, "Where in the series of --carbon and --electricity the run begins: hours, 5d, or a date.")
+    device_speeds: str = option("", path, "How much slower each device is, by class of jobs: a CSV file gpu,node,varA,varB,...", file="in")
+    locality: float = option(1.0, factor, "How many times longer steps take on several nodes, with --device-speeds.", settable=True)
     budget: float | None = option(None, duration_above_zero, "Wall-clock time that one decision may take; 60s for policies of your own.")
     checkpoint: str = option("", path, "Save the run in this file when it stops (regime gavel).", file="out", single=True)
     checkpoint_every: float = option(math.inf, duration_above_zero, "And whenever so much virtual time has passed.", single=True)

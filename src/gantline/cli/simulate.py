@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from gantline.cli.arguments import PolicyName, Settings, settings_of
+from gantline.cli.arguments import PolicyName, Settings, settings_of, with_settings
 from gantline.cli.console import Form
 from gantline.cli.later import import_later
 from gantline.cli.run_options import SingleRunOptions
@@ -38,7 +38,7 @@ def simulate(
     trace: TraceName,
     /,
     *,
-    cluster: Annotated[str, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a YAML file.")],
+    cluster: Annotated[str | None, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a YAML file.")] = None,
     policy: PolicyName,
     set_: Settings = None,
     options: SingleRunOptions | None = None,
@@ -57,19 +57,20 @@ def simulate(
     options = options or SingleRunOptions()
     spec = options.spec()
     import_later("polars")  # a generated trace and a summary do without
-    from gantline.assembly.finders import find, with_found
+    from gantline.assembly.finders import find, usual_cluster, with_found
     from gantline.cli import outputs, simulate_words
     from gantline.cli.progress import simulated_jobs
     from gantline.files.clusters import read_cluster
-    from gantline.files.policies import load_policy
+    from gantline.files.policies import load_policy, policy_class
     from gantline.simulator.simulate import simulate as run_simulation
 
     for path, name in ((jobs_out, "--jobs-out"), (allocations_out, "--allocations-out")):
         outputs.check_table_target(path, name, trace)
     outputs.check_folder(record, "--record")
     outputs.check_run_target(out, replace)
-    chosen = load_policy(policy, settings_of(set_))
-    place = read_cluster(cluster)
+    spec, settings = with_settings(spec, settings_of(set_), policy_class(policy))
+    chosen = load_policy(policy, settings)
+    place = read_cluster(usual_cluster(spec) if cluster is None else cluster)
     if block is not None:
         unknown = {"--verify-skips": verify_skips, "--allocations-out": allocations_out, "--out": out, "--record": record}
         return _in_blocks(trace, place, chosen, options, block, jobs_out, [name for name, value in unknown.items() if value], output)
@@ -118,7 +119,7 @@ def _write(run: Run, jobs: Path | None, allocations: Path | None, out: Path | No
     from gantline.cli import outputs
 
     if jobs is not None:
-        outputs.write_table(run.jobs, jobs)
+        outputs.write_table(run.reported, jobs)
     if allocations is not None:
         outputs.write_table(run.allocations, allocations)
     if out is not None:

@@ -42,4 +42,5 @@ NEEDS = {
     "scaling": "speed per number of devices",
     "pairs": "speed of jobs that share a device",
     "deadlines": "a deadline per job",
+    "carbon": "the carbon intensity of the grid over time (--carbon FILE.csv)",
 }

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from gantline.core.costs import Costs
+from gantline.core.device_speeds import DeviceSpeeds
+from gantline.core.grid import NO_GRID, PowerGrid
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,12 @@ class Facts:
     """Seconds from a decision's snapshot to its commit."""
     prices: Mapping[str, float] = field(default_factory=dict)
     """Money per device-hour, by device type; empty: nothing is said about money."""
+    grid: PowerGrid = NO_GRID
+    """What devices draw, how clean the current is, and what it costs."""
+    device_speeds: DeviceSpeeds | None = None
+    """How much slower each device is than the usual one of its type; None: they are all alike."""
+    locality: float = 1.0
+    """How many times longer a gang's steps take when it spans nodes, where `device_speeds` are given."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prices", MappingProxyType(dict(self.prices)))

@@ -9,9 +9,10 @@ from typing import Any
 from gantline.core.costs import Costs
 from gantline.core.errors import UsageError
 from gantline.core.facts import NO_FACTS, Facts
+from gantline.core.grid_json import GRID, decode_grid, encode_grid
 from gantline.core.json_reader import Reader, as_number, json_number
 
-FACTS = ("costs", "min_run", "latency", "prices")
+FACTS = ("costs", "min_run", "latency", "prices", *GRID)
 _COSTS = tuple(item.name for item in fields(Costs))
 
 
@@ -24,7 +25,7 @@ def encode_facts(facts: Facts) -> dict[str, Any]:
     found |= {name: json_number(value) for name, value in (("min_run", facts.min_run), ("latency", facts.latency)) if value}
     if facts.prices:
         found["prices"] = {name: json_number(price) for name, price in facts.prices.items()}
-    return found
+    return found | encode_grid(facts.grid)
 
 
 def decode_facts(reader: Reader) -> Facts:
@@ -37,7 +38,7 @@ def decode_facts(reader: Reader) -> Facts:
     prices = reader.raw("prices", {})
     Reader(prices, reader.at("prices"))
     money = {str(name): as_number(price, f"{reader.at('prices')}.{name}") for name, price in prices.items()}
-    return Facts(Costs(**seconds), _from_zero(reader, "min_run"), _from_zero(reader, "latency"), money)
+    return Facts(Costs(**seconds), _from_zero(reader, "min_run"), _from_zero(reader, "latency"), money, decode_grid(reader))
 
 
 def _from_zero(reader: Reader, name: str) -> float:

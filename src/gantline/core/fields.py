@@ -52,6 +52,14 @@ def whole(value: Any, where: str) -> int:
     return int(found)
 
 
+def factor(value: Any, where: str) -> float:
+    """A finite number from one on: how many times longer something takes."""
+    found = number(value, where)
+    if found < 1.0:
+        raise UsageError(f"{value!r} is below 1", where=where, fix="1 means as fast, 1.7 that it takes 1.7 times as long")
+    return found
+
+
 def duration(value: Any, where: str) -> float:
     """A time in seconds, given as 300, 5m or 1-00:00:00; zero or more, perhaps for ever."""
     return _time(value, where)

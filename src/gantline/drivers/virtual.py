@@ -51,6 +51,7 @@ class Simulation:
     on_progress: Callable[[float, int, int], None] | None = None
     checkpoints: Checkpoints = NO_CHECKPOINTS  # of regimes whose loop can be gone on with
     profiles: Profiles | None = None  # of regimes whose jobs run by measured profiles
+    pieces: Any = None  # rows that an imitated original reports, where they are not one per job
 
     def __post_init__(self) -> None:
         self.state: State = self.engine.state
@@ -63,7 +64,7 @@ class Simulation:
 
     def _measure(self) -> None:
         """The load limit in GPUs."""
-        self._load_limit = self.admission.load_limit * self.state.tables.cluster.gpus
+        self._load_limit = self.admission.most_gpus(self.state.tables.cluster.gpus)
 
     # --- which loop -----------------------------------------------------------------------------------------------------
     def run(self) -> None:
@@ -99,7 +100,7 @@ class Simulation:
     @property
     def bounds(self) -> LoopBounds:
         """What a compiled loop needs to know of this run."""
-        limit = self.admission.load_limit * self.state.tables.cluster.gpus
+        limit = self.admission.most_gpus(self.state.tables.cluster.gpus)
         return LoopBounds(self.until, self.track, limit, self.step_all, self.on_progress)
 
     def declared_key(self) -> LinearKey | None:
@@ -123,6 +124,7 @@ class Simulation:
             or self.state.regime.tick
             or self.state.memory is not None
             or self.state.tables.cordoned
+            or self.state.placement.picker is not None
         )
 
     # --- the stepping loop ----------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from gantline.engine.plan_check import check_plan
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.ranks import leave
 from gantline.engine.resizing import within_bounds
+from gantline.engine.seating import Seating
 from gantline.engine.state import State
 
 
@@ -176,6 +177,9 @@ class Engine:
                 table = within_bounds(state.tables, rows, table, self.inputs.resized)
             table, keeps = self.quotas.cut_assignments(rows, table) if bounded else (table, None)
             commit_assignments(self.grants, rows, table, keeps=keeps)
+            moved = self._seat()
+            if len(moved):
+                self.grants.speeds.refresh(moved)
             self._count()
         if bounded:
             self.quotas.tell()
@@ -224,8 +228,12 @@ class Engine:
         self.next_finish = rank_and_walk(
             state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out
         )
+        moved = self._seat()
         if asks:
             self.grants.speeds.begun(ran)
+            if len(moved):
+                self.grants.speeds.refresh(moved)
+        if asks or len(moved):
             self.next_finish = math.nan
         if self.grants.left:
             self.grants.refresh()
@@ -246,6 +254,11 @@ class Engine:
         self.next_finish = math.nan
         if ranking.misfit != Misfit.STOP and (more := self.quotas.fill(ranking.key, rows, denied)) is not None:
             self._walk(replace(ranking, key=more, preempt=False), rows)
+
+    def _seat(self) -> Ints:
+        """Seat gangs by a rule that picks single devices; rows that moved come back."""
+        picker = self.state.placement.picker
+        return self.state.rows[:0] if picker is None else Seating(self.grants, picker).settle_in()
 
     def _keep_order(self, key: Any, rows: Any) -> Any:
         """Ranks by a stable sort of the last order, newcomers behind."""

@@ -30,6 +30,7 @@ class Regime:
     track_end_included: bool = True  # whether --track LO:HI means HI too
     checkpoints: bool = False  # a run can be saved and gone on with
     profiles: bool = False  # jobs run by measured profiles
+    cluster: str = ""  # what the run has where no cluster is given; empty: one must be
     sizes_bind: bool = True  # a job that asks for more than there is cannot run; else it may get less
 
     def with_round(self, seconds: float | None) -> Regime:
@@ -51,6 +52,8 @@ _KNOWN = {
     "shockwave": "shockwave",
     "sia": "sia",
     "pollux": "pollux",
+    "pal": "pal",
+    "gaia": "gaia",
 }
 
 

@@ -12,7 +12,9 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.costs import Costs
+from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.facts import Facts
+from gantline.core.grid import NO_GRID, PowerGrid
 from gantline.core.phases import Phase
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import Jobs, Snapshot
@@ -45,9 +47,12 @@ class State:
     reservations: tuple[Reservation, ...] = ()  # in force; their `job` is a row
     latency: float = 0.0
     prices: Mapping[str, float] = field(default_factory=dict)
+    grid: PowerGrid = NO_GRID
+    device_speeds: DeviceSpeeds | None = None
+    locality: float = 1.0
 
     def __post_init__(self) -> None:
-        self.facts = Facts(self.costs, self.min_run, self.latency, self.prices)
+        self.facts = Facts(self.costs, self.min_run, self.latency, self.prices, self.grid, self.device_speeds, self.locality)
         rows = self.tables.F.shape[1]
         sizes = int(self.tables.I[c.SMALLEST].max(initial=0)) + 2
         active, running, waiting, number, demand = (np.zeros(n, dtype=np.int64) for n in (rows + 1, rows + 1, rows + 1, ls.COUNTS, sizes))

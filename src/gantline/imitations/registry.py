@@ -27,6 +27,8 @@ _KNOWN = {
     "shockwave": ("shockwave", "drive", "drive"),
     "sia": ("sia", "drive", "drive"),
     "pollux": ("pollux", "drive", "drive"),
+    "pal": ("pal", "drive", "drive"),
+    "gaia": ("gaia", "drive", "drive"),
 }
 
 

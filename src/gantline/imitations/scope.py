@@ -17,7 +17,7 @@ from gantline.core.tables import Tables
 from gantline.policies.registry import find_policy
 
 #: read whatever the regime: it names the imitation, seeds the generators of traces, or is reckoned from the result
-ALWAYS = frozenset({"regime", "seed", "prices"})
+ALWAYS = frozenset({"regime", "seed", "prices", "warmup"})
 
 
 @dataclass(frozen=True)

@@ -79,10 +79,14 @@ class Estimates:
         have = provided | (frozenset() if self.mode == "none" else frozenset({"remaining"}))
         missing = sorted(needs - have)
         if missing:
-            cure = "use --estimates oracle, noisy:0.3 or history" if "remaining" in missing else "give a throughput table or options"
+            cure = "give a throughput table or options"
+            if "remaining" in missing:
+                cure = "use --estimates oracle, noisy:0.3 or history"
+            elif "carbon" in missing:
+                cure = "give --carbon FILE.csv"
             raise RefusedError(
                 f"policy '{policy_name}' needs {', '.join(missing)}, which this run does not provide",
-                where="--estimates",
+                where="--carbon" if missing == ["carbon"] else "--estimates",
                 fix=cure,
             )
 

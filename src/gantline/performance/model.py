@@ -106,9 +106,13 @@ class Gangs:
         """What they train."""
         return [self._name(row)[1] for row in self.rows.tolist()]
 
+    def devices(self, at: int) -> tuple[int, ...]:
+        """The devices of one gang, in rank order."""
+        return self._devices(int(self.rows[at]))
+
     def seats(self, at: int) -> tuple[int, ...]:
         """The node of each device of one gang, in rank order."""
-        return tuple(int(self.cluster.device_node[device]) for device in self._devices(int(self.rows[at])))
+        return tuple(int(self.cluster.device_node[device]) for device in self.devices(at))
 
     def places(self, at: int) -> tuple[int, ...]:
         """The nodes of one gang, each once."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.placement import fit
+from gantline.placement.picking import PICKING, DevicePicker
 
 RULES = {
     "first-free": "nodes in order, as many devices as each has",
@@ -26,6 +27,8 @@ class PlacementRule:
     rule: int
     whole: bool = True
     skew_limit: float = 0.5
+    picks: bool = False  # single devices, by a picker; the compiled walk then only counts
+    picker: DevicePicker | None = None  # made for the cluster, the devices and the jobs of a run
 
 
 def find_placement(name: str) -> PlacementRule:
@@ -35,6 +38,8 @@ def find_placement(name: str) -> PlacementRule:
         return PlacementRule(name, fit.FIRST_FREE)
     if name == "first-node":
         return PlacementRule(name, fit.FIRST_NODE)
+    if name in PICKING:
+        return PlacementRule(name, fit.FIRST_FREE, picks=True)
     if name == "random":
         return PlacementRule(name, fit.RANDOM)
     if base == "consolidated" and option in {"", "strict", "preferred", "tight"}:
@@ -45,4 +50,4 @@ def find_placement(name: str) -> PlacementRule:
         except ValueError:
             raise UsageError(f"the skew limit '{option}' is not a number", where="--placement", fix="write skew:0.5") from None
         return PlacementRule(name, fit.SKEW, skew_limit=limit)
-    raise NotFoundError(f"no placement '{name}'", where="--placement", fix=near(name, RULES))
+    raise NotFoundError(f"no placement '{name}'", where="--placement", fix=near(name, [*RULES, *PICKING]))

@@ -26,7 +26,7 @@ def spell(metric: Metric, value: float) -> str:
     if metric.unit == "ratio":
         return f"{value:,.2f}"
     digits = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return f"{digits} {metric.unit}" if metric.unit in ("h", "kWh", "jobs") else digits
+    return f"{digits} {metric.unit}" if metric.unit in ("h", "kWh", "kg", "jobs") else digits
 
 
 def speller(metric: Metric, values: Sequence[float]) -> Callable[[float], str]:

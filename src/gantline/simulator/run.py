@@ -55,6 +55,7 @@ class Run:
     refusals: tuple[Refused, ...] = ()  # jobs that the policy would not run as asked
     notices: tuple[str, ...] = ()  # what the policy said: deadlines that cannot be met, a fallback that was taken
     held: Held | None = None  # what each job held; by default what the log says
+    pieces: pl.DataFrame | None = None  # what an original reports instead of a row per job, such as a row per piece of a job
 
     def __repr__(self) -> str:
         told = self.summary
@@ -108,6 +109,11 @@ class Run:
             },
             schema_overrides={"user": pl.String, "queue": pl.String, "app": pl.String, "state": pl.String},
         ).with_columns(*judged.values())
+
+    @property
+    def reported(self) -> pl.DataFrame:
+        """The rows of `--jobs-out`: one per job, or as the imitated original writes them."""
+        return self.jobs if self.pieces is None else self.pieces
 
     @cached_property
     def allocations(self) -> pl.DataFrame:

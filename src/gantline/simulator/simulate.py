@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gantline._machine_code import let_go
-from gantline.assembly.finders import find, options_set
+from gantline.assembly.finders import find, options_set, usual_cluster
 from gantline.assembly.from_trace import assemble
 from gantline.assembly.load import absent_types
 from gantline.assembly.reservations import reservations
@@ -28,6 +28,7 @@ from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation, find_scope
 from gantline.simulator.bill import bill
 from gantline.simulator.changes import changes_of
+from gantline.simulator.energy import energy_of
 from gantline.simulator.run import Run
 from gantline.simulator.signature import with_options
 from gantline.simulator.summary import summarise, what_jobs_held
@@ -43,7 +44,7 @@ if TYPE_CHECKING:  # what only some runs need is imported where it is needed: a 
 @with_options
 def simulate(
     trace: Trace | str | Path | Any,
-    cluster: Cluster | str | Path,
+    cluster: Cluster | str | Path | None,
     policy: Policy | str,
     *,
     settings: Mapping[str, Any] | None = None,
@@ -62,7 +63,7 @@ def simulate(
     >>> run.summary["average_jct"], run.jobs
 
     `trace`: a table of jobs (a path, a `Trace`, a data frame, a list of dictionaries) or the name of a generator.
-    `cluster`: 32x4 (nodes x GPUs), v100:4x8,k80:8x4, a YAML file, or a `Cluster`.
+    `cluster`: 32x4 (nodes x GPUs), v100:4x8,k80:8x4, a YAML file, or a `Cluster`; None in regimes that buy what they need.
     `policy`: a registered name or FILE.py:CLASS with `settings`, or a policy of one's own.
     `performance`: a model of how fast gangs run, in place of what the trace says.
     `inputs`: what people want while it runs (`gantline.core.inputs`): jobs submitted beside the trace, cancelled, held, released, resized.
@@ -74,7 +75,7 @@ def simulate(
     began, cpu_began = time.perf_counter(), time.process_time()
     spec = RunSpec.of(options, spec)
     jobs = _trace(trace, spec.seed)
-    place = read_cluster(cluster)
+    place = read_cluster(cluster if cluster is not None else usual_cluster(spec))
     chosen = policy_of(policy, settings)
     rules = RunRules.of(spec, place)
     way = rules.regime
@@ -126,10 +127,11 @@ def simulate(
     money = dict(rules.facts.prices)
     if money and (counted or not engine.grants.fluid.device_seconds):  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})
+    summary |= energy_of(tables, state.log, rules.facts.grid, state.now)
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
     lost, said = (tuple(map(str, each)) for each in (engine.incidents, engine.notices))
-    return Run(summary, tables, state.log, lost, journal, window, tuple(engine.refusals), said, held)
+    return Run(summary, tables, state.log, lost, journal, window, tuple(engine.refusals), said, held, simulation.pieces)
 
 
 def _trace(trace: Any, seed: int) -> Trace:

@@ -67,7 +67,7 @@ def metric_axis(metric: Metric, values: Floats, from_zero: bool = False) -> tupl
     if metric.unit == "s":
         chosen = unit_for(float(finite.max()) if finite.size else 0.0)
         scale, unit = chosen.seconds, chosen.name
-    elif metric.unit in ("jobs", "kWh", "h"):
+    elif metric.unit in ("jobs", "kWh", "kg", "h"):
         unit = metric.unit
     if finite.size == 0:
         return Axis(metric.title, unit, percent=percent), scale

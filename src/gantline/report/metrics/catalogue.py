@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Unit = Literal["s", "h", "share", "count", "ratio", "jobs", "money", "kWh"]
+Unit = Literal["s", "h", "share", "count", "ratio", "jobs", "money", "kWh", "kg"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("gpu_hours", "GPU-hours held", "h", "lower"),
     Metric("money", "Cost", "money", "lower"),
     Metric("energy", "Energy", "kWh", "lower"),
+    Metric("carbon", "Carbon", "kg", "lower"),
+    Metric("energy_cost", "Cost of power", "money", "lower"),
     Metric("jain_users", "Jain index over users", "ratio", "higher"),
     Metric("rho_mean", "Mean rho (share)", "ratio", "lower"),
     Metric("rho_p95", "95th percentile of rho (share)", "ratio", "lower"),
@@ -94,6 +96,9 @@ MEANINGS: dict[str, str] = {
     "work_lost": "work done since the last checkpoint before a failure",
     "gpu_hours": "GPUs times the hours they were held, starts and other changes included",
     "money": "hours of devices held, times their prices",
+    "energy": "what devices drew, held or idle",
+    "carbon": "what the grid emitted for it, moment by moment",
+    "energy_cost": "what it cost, moment by moment",
     "jain_users": "how even users' shares are; 1 is equal",
     "rho_mean": "completion time by that in an equal share of the cluster; above 1 is worse than one's share",
     "deadline_misses": "jobs that completed after their deadline, or will",

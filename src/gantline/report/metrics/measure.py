@@ -35,8 +35,9 @@ def measure(
     A metric is NaN where the run cannot say.
 
     Fragmentation needs ``node_gpus`` (GPUs of each node, by default as the summary tells), money ``prices`` (per GPU-hour
-    of each type, by default the run's own) and energy ``watts`` (per held GPU of each type). Metrics of the cluster cover
-    the time from the first tracked arrival to the last tracked finish.
+    of each type, by default the run's own) and energy ``watts`` (per held GPU of each type; by default as the run's options
+    say, with carbon and the cost of power). Metrics of the cluster cover the time from the first tracked arrival to the last
+    tracked finish.
     """
     run = settled(run)
     window = tracked_window(run.summary) if window is None else window
@@ -90,7 +91,9 @@ def measure(
     billed = run.summary.get("cost") if prices is None and window == WHOLE else None
     prices = prices or run.summary.get("prices")
     found["money"] = float(billed) if billed is not None else money(held, prices) if prices else math.nan
-    found["energy"] = energy(held, watts) if watts else math.nan
+    drawn = run.summary if watts is None and window == WHOLE else {}
+    found["energy"] = energy(held, watts) if watts else float(drawn.get("kwh", math.nan))
+    found["carbon"], found["energy_cost"] = (float(drawn.get(name, math.nan)) for name in ("carbon_kg", "energy_cost"))
     return found
 
 

@@ -1,0 +1,92 @@
+"""Which devices exactly, for placement rules that look at single devices: the walk counts, and this seats.
+
+A rule that picks devices places a gang wherever enough of them are free, so whether a gang fits is a matter of counting, and the compiled
+walk answers that. What it started at this instant is then moved to the devices that the rule picks, before anything has happened there.
+Unless the rule is sticky, gangs that ran before are seated anew with the others: those whose devices change pay for a move.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.phases import RUNNING, STARTING
+from gantline.engine.checkpoints import note_saves
+from gantline.engine.gang import settle
+from gantline.engine.grants import Grants
+from gantline.engine.holdings import Holding
+from gantline.engine.log import L_OFFSET, L_START
+from gantline.engine.transitions import Transitions
+from gantline.placement.picking import DevicePicker
+
+
+class Seating:
+    """Seats gangs after a commit; rows whose grant names devices, nodes or company are left alone."""
+
+    def __init__(self, grants: Grants, picker: DevicePicker) -> None:
+        self.grants, self.picker = grants, picker
+        self.state, self.t, self.books = grants.state, grants.state.tables, grants.holdings
+
+    def settle_in(self) -> Ints:
+        """Seat the gangs that may be, those that got other devices come back.
+
+        They sit down in order of arrival, so that the same gangs always sit in the same places, however ranks move meanwhile.
+        """
+        rows = [int(row) for row in np.sort(self.state.running_rows) if self._may_sit_elsewhere(int(row))]
+        held = {row: self.books.chain(row) for row in rows}
+        free: dict[int, list[int]] = {}
+        for device in np.flatnonzero(self.t.D[c.D_HOLDER] == c.FREE).tolist():
+            free.setdefault(self._type(device), []).append(device)
+        for devices in held.values():
+            for device in devices:
+                free.setdefault(self._type(device), []).append(device)
+        free = {kind: sorted(devices) for kind, devices in free.items()}
+        chosen: dict[int, tuple[int, ...]] = {}
+        for row in self.picker.in_turn(rows):
+            room = free[self._type(held[row][0])]
+            seed = (self.state.seed, int(self.t.I[c.EPOCH, row]), row)
+            found = self.picker.pick(room, len(held[row]), row, seed) or held[row]
+            taken = set(found)
+            room[:] = [device for device in room if device not in taken]
+            chosen[row] = held[row] if taken == set(held[row]) else tuple(found)
+        return self._move({row: devices for row, devices in chosen.items() if devices != held[row]})
+
+    def _may_sit_elsewhere(self, row: int) -> bool:
+        t = self.t
+        if t.I[c.PHASE, row] not in (STARTING, RUNNING) or t.I[c.HEAD, row] < 0 or row in self.grants.by_row:
+            return False
+        if self._just_begun(row):
+            return True
+        return not (self.picker.sticky or t.I[c.LOCKED, row])
+
+    def _just_begun(self, row: int) -> bool:
+        at = int(self.t.I[c.INTERVAL, row])
+        return bool(at >= 0 and self.state.log.LF[L_START, at] == self.state.now)
+
+    def _move(self, places: dict[int, tuple[int, ...]]) -> Ints:
+        """All of them leave, then each takes its place."""
+        state, t = self.state, self.t
+        transitions = Transitions(state, self.books)
+        fresh = {row for row in places if self._just_begun(row)}
+        before: dict[int, Holding] = {}
+        for row in places:
+            if row not in fresh:
+                note_saves(state, row)
+                settle(t.F, t.I, row, state.now)
+            before[row] = self.books.give_back(row)
+        for row, devices in places.items():
+            target = Holding(before[row].option, devices)
+            if row in fresh:
+                self.books.take(row, target)
+                first = int(state.log.LI[L_OFFSET, t.I[c.INTERVAL, row]])
+                state.log.LD[first : first + len(devices)] = devices
+            else:
+                transitions.start_elsewhere(row, before[row], target)
+        acts = transitions.acts
+        if self.grants.speeds.about_costs and acts:
+            self.grants.speeds.pay(np.array(list(acts)), np.array([int(act) for act in acts.values()]))
+        return np.array(sorted(places), dtype=np.int64)
+
+    def _type(self, device: int) -> int:
+        return int(self.t.NI[c.N_TYPE, self.t.D[c.D_NODE, device]])

@@ -1,0 +1,144 @@
+"""GAIA's loop over ticks: start what is ready, or what reserved machines are free for; release machines after the pass.
+
+The original keeps its queue in a binary heap that knows arrivals only, and empties and refills it at every tick. Jobs that arrived in
+the same tick may change places each time, and where reserved machines are short that decides which job gets them. So the heap is
+replayed here push by push and pop by pop, as Python's `heapq` does it, and ticks are skipped only while no two arrivals are equal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gantline.core.arrays import Ints
+from gantline.core.jit import kernel
+from gantline.imitations.gaia.jobs import SPAN
+
+ON_DEMAND, RESERVED, SPOT, NEVER = 0, 1, 2, 3
+
+
+class Pieces(NamedTuple):
+    """What is to run, a piece each, in the order of submission."""
+
+    arrival: Ints
+    ready: Ints
+    ticks: Ints
+    cpus: Ints
+    brief: Ints  # 1: a spot machine may run it
+
+
+class PieceStarts(NamedTuple):
+    """Per piece its start and what it ran on; and the pieces in the order of their starts."""
+
+    start: Ints
+    bought: Ints
+    order: Ints
+
+
+def run_ticks(pieces: Pieces, reserved: int, *, work_conserving: bool, spot: bool) -> PieceStarts:
+    """The thirty days, or until no piece is left; a piece that had no start by then has NEVER bought anything."""
+    n = len(pieces.arrival)
+    found = PieceStarts(np.full(n, -1), np.full(n, NEVER), np.full(n, -1))
+    started = _run(pieces, found, np.zeros((4, n), dtype=np.int64), reserved, int(work_conserving), int(spot))
+    return found._replace(order=found.order[:started])
+
+
+@kernel
+def _run(pieces: Pieces, found: PieceStarts, scratch: Ints, reserved: int, work_conserving: int, spot: int) -> int:
+    """Run the ticks; how many pieces were started."""
+    arrival, ready, cpus = pieces.arrival, pieces.ready, pieces.cpus
+    start, bought, order = found.start, found.bought, found.order
+    heap, queue, ending, returned = scratch[0], scratch[1], scratch[2], scratch[3]  # the last two: when reserved CPUs come back, how many
+    n = arrival.size
+    waiting, upcoming, started, holders, free, now = 0, 0, 0, 0, reserved, 0
+    while now < SPAN and (upcoming < n or waiting > 0):
+        while upcoming < n and arrival[upcoming] <= now:
+            _push(heap, waiting, upcoming, arrival)
+            waiting += 1
+            upcoming += 1
+        left = 0
+        while waiting > 0:
+            piece = _pop(heap, waiting, arrival)
+            waiting -= 1
+            on_spot = spot == 1 and pieces.brief[piece] == 1
+            early = work_conserving == 1 and free >= cpus[piece] and not on_spot
+            if now >= ready[piece] or early:
+                start[piece], order[started] = now, piece
+                started += 1
+                if on_spot:
+                    bought[piece] = SPOT
+                elif free >= cpus[piece]:
+                    bought[piece] = RESERVED
+                    free -= cpus[piece]
+                    ending[holders], returned[holders] = now + pieces.ticks[piece], cpus[piece]
+                    holders += 1
+                else:
+                    bought[piece] = ON_DEMAND
+            else:
+                queue[left] = piece
+                left += 1
+        equal = False
+        for place in range(left):
+            _push(heap, place, queue[place], arrival)
+            equal = equal or (place > 0 and arrival[queue[place]] == arrival[queue[place - 1]])
+        waiting = left
+        came_back = False
+        soon = SPAN
+        kept = 0
+        for holder in range(holders):
+            if ending[holder] <= now:
+                free += returned[holder]
+                came_back = True
+            else:
+                soon = min(soon, ending[holder])
+                ending[kept], returned[kept] = ending[holder], returned[holder]
+                kept += 1
+        holders = kept
+        if came_back or equal:
+            now += 1
+            continue
+        if upcoming < n:
+            soon = min(soon, arrival[upcoming])
+        for place in range(waiting):
+            soon = min(soon, ready[heap[place]])
+        now = max(now + 1, soon)
+    return started
+
+
+@kernel
+def _push(heap: Ints, size: int, item: int, key: Ints) -> None:
+    """Append and sift towards the root while the parent is strictly later."""
+    place = size
+    while place > 0:
+        parent = (place - 1) >> 1
+        if key[item] >= key[heap[parent]]:
+            break
+        heap[place] = heap[parent]
+        place = parent
+    heap[place] = item
+
+
+@kernel
+def _pop(heap: Ints, size: int, key: Ints) -> int:
+    """Take the root; the last item sinks to a leaf along the smaller children (the right one on ties) and rises again."""
+    last = heap[size - 1]
+    size -= 1
+    if size == 0:
+        return int(last)
+    top = heap[0]
+    place, child = 0, 1
+    while child < size:
+        right = child + 1
+        if right < size and not key[heap[child]] < key[heap[right]]:
+            child = right
+        heap[place] = heap[child]
+        place, child = child, 2 * child + 1
+    while place > 0:
+        parent = (place - 1) >> 1
+        if key[last] >= key[heap[parent]]:
+            break
+        heap[place] = heap[parent]
+        place = parent
+    heap[place] = last
+    return int(top)

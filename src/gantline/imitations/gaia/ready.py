@@ -1,0 +1,106 @@
+"""When a job may start, by GAIA's policies: a list of pieces (first tick, ticks), which is one piece unless a job may be suspended.
+
+Candidates of the policies that move a start are whole hours after the arrival, not hours of the clock; a window is cut at the end of
+the thirty days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from gantline.imitations.gaia.intensity import Intensity
+from gantline.imitations.gaia.jobs import HOUR, SPAN, GaiaQueue
+
+
+class Piece(NamedTuple):
+    """A job, or a part of it, in one go."""
+
+    ready: int
+    ticks: int
+
+
+Planner = Callable[[Intensity, int, int, GaiaQueue], list[Piece]]
+"""From the arrival, the length and the queue of a job to its pieces."""
+
+QUANTILE = 0.3
+"""Ecovisor runs while the intensity is below this quantile of the next day's."""
+
+
+def after_patience(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
+    """As late as the job may wait; the grid is not looked at."""
+    return [Piece(now + queue.patience, length)]
+
+
+def lowest_slot(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
+    """The first tick of least intensity while the job may wait."""
+    last = min(now + queue.patience, SPAN - 1)
+    edges = [now, *range((now // HOUR + 1) * HOUR, last + 1, HOUR)]
+    return [Piece(min(edges, key=intensity.at), length)]
+
+
+def lowest_window(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
+    """The start of least carbon for a job of the usual length."""
+    return [Piece(_best_hour(intensity, now, length, queue, queue.usual, per_time=False), length)]
+
+
+def lowest_window_known(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
+    """The same with the job's own length."""
+    return [Piece(_best_hour(intensity, now, length, queue, length, per_time=False), length)]
+
+
+def carbon_time(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
+    """The start that saves most carbon per time to the end, for a job of the usual length."""
+    return [Piece(_best_hour(intensity, now, length, queue, queue.usual, per_time=True), length)]
+
+
+def carbon_time_known(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
+    """The same with the job's own length."""
+    return [Piece(_best_hour(intensity, now, length, queue, length, per_time=True), length)]
+
+
+def wait_awhile(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
+    """The ticks of least intensity, earlier ones first: the job is suspended in between."""
+    level = intensity.ticks(now, now + length + queue.patience)
+    chosen = np.sort(np.argsort(level, kind="stable")[:length])
+    return [Piece(now + int(part[0]), len(part)) for part in np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)]
+
+
+def ecovisor(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
+    """Run while the intensity is below a threshold that is fixed at arrival, and without a pause once the patience is used up."""
+    threshold = float(np.quantile(intensity.ticks(now, now + 24 * HOUR), QUANTILE))
+    pieces: list[Piece] = []
+    left, patience, at = length, queue.patience, now
+    while left > 0 and at < SPAN:
+        rest_of_hour = min((at // HOUR + 1) * HOUR, SPAN) - at
+        if intensity.at(at) < threshold:
+            ran = min(left, rest_of_hour)
+        elif patience <= 0:
+            ran = min(left, SPAN - at)
+        else:
+            waited = min(patience, rest_of_hour)
+            patience, at = patience - waited, at + waited
+            continue
+        if pieces and pieces[-1].ready + pieces[-1].ticks == at:
+            pieces[-1] = Piece(pieces[-1].ready, pieces[-1].ticks + ran)
+        else:
+            pieces.append(Piece(at, ran))
+        left, at = left - ran, at + ran
+    return pieces
+
+
+def _best_hour(intensity: Intensity, now: int, length: int, queue: GaiaQueue, ticks: int, *, per_time: bool) -> int:
+    """The best start among whole hours from now on, first on ties, for a job of so many ticks that fits the window."""
+    end = min(now + max(length, queue.usual) + queue.patience, SPAN)
+    at_once = intensity.over(now, ticks)
+    best, found = -np.inf, now
+    for start in range(now, now + queue.patience + 1, HOUR):
+        if start + ticks > end:
+            break
+        saved = at_once - intensity.over(start, ticks)
+        score = saved / (start - now + ticks) if per_time else saved
+        if score > best:
+            best, found = score, start
+    return found

@@ -1,0 +1,68 @@
+"""Placement rules that pick single devices: packed, PM-First, PAL, and at random.
+
+Such a rule takes any free devices of a type if there are enough, so it changes where gangs run and never whether they do. By default
+all gangs are seated anew at every decision, as the authors of PAL do; a name that ends in `-sticky` leaves gangs that run where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gantline.core.cluster import Cluster
+from gantline.core.device_speeds import DeviceSpeeds
+from gantline.core.errors import RefusedError
+from gantline.placement.bins import speed_bins
+from gantline.placement.variability import DeviceBins, Devices, packed, pal, pm_first
+
+PICKING = {
+    "packed": "a node that fits exactly, else the fullest that does, else the nodes with most free; all gangs anew at every decision",
+    "packed-sticky": "packed; gangs that run stay where they are",
+    "pm-first": "the fastest devices for the class of the job, whatever their nodes (needs --device-speeds)",
+    "pm-first-sticky": "pm-first; gangs that run stay where they are",
+    "pal": "fast devices and few nodes, whichever costs less (PAL; needs --device-speeds)",
+    "pal-sticky": "pal; gangs that run stay where they are",
+}
+
+
+@dataclass(frozen=True)
+class DevicePicker:
+    """A rule on a cluster whose devices may differ; `classes` are the classes of jobs by row, the first one for others."""
+
+    rule: str
+    sticky: bool
+    seats: Mapping[str, DeviceBins]
+    penalty: float = 1.0
+    classes: Sequence[str] = field(default=())
+
+    @staticmethod
+    def of(name: str, cluster: Cluster, speeds: DeviceSpeeds | None, penalty: float, classes: Sequence[str]) -> DevicePicker:
+        rule = name.removesuffix("-sticky")
+        if rule in ("pm-first", "pal") and speeds is None:
+            raise RefusedError(
+                f"placement '{name}' looks at the speeds of devices", where="--placement", fix="give --device-speeds FILE.csv"
+            )
+        node = [int(each) for each in cluster.device_node]
+        known = speeds.slowdown if speeds is not None else {"": np.ones(len(node))}
+        bins = speeds.bins if speeds is not None else {}
+        seats = {
+            kind: DeviceBins(node, (bins[kind] if kind in bins else speed_bins(values)).tolist()) for kind, values in sorted(known.items())
+        }
+        return DevicePicker(rule, name.endswith("-sticky"), seats, penalty, classes)
+
+    def in_turn(self, rows: Sequence[int]) -> list[int]:
+        """In which order gangs are seated: the most sensitive class first, where classes matter; else as given."""
+        return sorted(rows, key=self.kind_of) if self.rule in ("pm-first", "pal") else list(rows)
+
+    def pick(self, free: Sequence[int], count: int, row: int, seed: tuple[int, ...]) -> Devices | None:
+        seats = self.seats[self.kind_of(row)]
+        if self.rule == "pal":
+            return pal(free, count, seats, self.penalty)
+        if self.rule == "pm-first":
+            return pm_first(free, count, seats)
+        return packed(free, count, seats)
+
+    def kind_of(self, row: int) -> str:
+        return self.classes[row] if row < len(self.classes) else next(iter(self.seats))
