@@ -125,3 +125,70 @@ def test_expired_and_revoked_tokens_are_told_apart(cli: Cli, owner: Client, serv
         assert (failed.code, f"token {token['id']} {told}" in failed.err) == (4, True), failed.err
     monkeypatch.setenv("GANTLINE_TOKEN", "gl_unknown")
     assert "not known here" in cli("get", "jobs").err
+
+
+def test_a_job_that_waits_says_why_at_once_and_when_it_will_start_later(cli: Cli, owner: Client) -> None:
+    (first,) = owner.submit(["sleep", "600"], resources={"gpus": 3}, estimate="1h")
+    until(lambda: owner.job(first)["state"] == "running")
+    waits = [owner.submit(["sleep", "600"], resources={"gpus": 2}, estimate="10m")[0] for _ in range(3)]
+    until(lambda: owner.job(waits[0])["reason"] == "resources")
+    assert owner.job(waits[0])["why"] == "not enough free devices", "and not for ever 'waits for the next decision'"
+    assert [owner.job(id)["reason"] for id in waits[1:]] == ["blocked", "blocked"]
+    told = cli("explain", waits[2])
+    assert f"{waits[2]} waits behind a job that does not fit" in told.out
+    assert "needs 2 devices, 1 of 4 is free" in told.out
+    assert "it is number 3 of 3 that wait" in told.out
+    assert f"ahead of it: {waits[0]}, {waits[1]}" in told.out
+    assert f"devices are with {first} (3 devices, about " in told.out
+    later = cli("explain", waits[2], "--wait", "--samples", "3")
+    assert "(P50)" in later.out
+    assert later.out.splitlines()[0] == told.out.splitlines()[0], "the same, and more"
+
+
+def test_what_keeps_a_job_out_is_named(cli: Cli, owner: Client) -> None:
+    (parent,) = owner.submit(["sleep", "600"])
+    (child,) = owner.submit(["true"], after=[{"job": parent}])
+    (held,) = owner.submit(["true"], resources={"gpus": 4})
+    owner.hold(held)
+    assert owner.job(child)["why"] == f"waits for job {parent} to succeed"
+    assert f"it waits for job {parent} to succeed, which is" in cli("explain", child).out
+    told = cli("forecast", "--samples", "2").out
+    assert f"{child}: left out: waits for job {parent} to succeed" in told
+    assert f"{held}: left out: is held until it is released" in told
+    assert f"{parent}: runs; its end is not known: it has no estimate" in told
+    owner.cancel(parent)
+    until(lambda: owner.job(child)["state"] == "failed")
+    assert owner.job(child)["why"] == f"waited for job {parent} to succeed, which was cancelled"
+    assert f"waited for job {parent} to succeed, which was cancelled" in cli("explain", child).out
+
+
+def test_when_a_job_would_start_is_told_before_it_is_submitted(cli: Cli, owner: Client, tmp_path: Path) -> None:
+    (first,) = owner.submit(["sleep", "600"], resources={"gpus": 3}, estimate="1h")
+    until(lambda: owner.job(first)["state"] == "running")
+    (tmp_path / "job.yaml").write_text("resources: {gpus: 2}\nestimate: 10m\nrun: sleep 600\n", encoding="utf-8")
+    before = len(owner.jobs())
+    told = cli("what-if", "--job", "job.yaml")
+    assert told.code == 0, told.err
+    assert "it would wait, as number 1: not enough free devices" in told.out
+    assert f"it would start when {first} ends" in told.out
+    assert "expected start in" in told.out
+    blind = cli("submit", "--dry-run", "--name", "never-seen", "--", "true")
+    assert "note: it would start at once" in blind.err
+    assert "its end is not known: it has no estimate" in blind.err
+    assert blind.json["then"]["expected"]["finish_p50"] is None
+    assert len(owner.jobs()) == before
+    assert cli("what-if", "--job", "job.yaml", "--policy", "srtf").code == 2
+
+
+def test_all_who_ask_share_one_forecast_until_the_state_changes(owner: Client, service: Running) -> None:
+    (first,) = owner.submit(["sleep", "600"], resources={"gpus": 4}, estimate="1h")
+    until(lambda: owner.job(first)["state"] == "running")
+    waits = [owner.submit(["true"], estimate="1m")[0] for _ in range(4)]
+    until(lambda: {owner.job(id)["reason"] for id in waits} == {"resources", "blocked"})
+    others = [service.client() for _ in range(4)]
+    found = [client.forecast(samples=3) for client in others]
+    assert len({one["now"] for one in found}) == 1
+    for id, client in zip(waits, others):
+        assert client.explain(id, samples=3, wait=True)["forecast"]["now"] == found[0]["now"], "the same one"
+    owner.cancel(waits[0])
+    assert owner.forecast(samples=3)["now"] > found[0]["now"], "something has changed"

@@ -19,10 +19,14 @@ def test_a_job_that_waits_is_explained_to_its_owner(service: Running) -> None:
     waits = client.submit(["sleep", "1"], name="waits", resources={"accelerators": "2"})[0]
     until(lambda: client.job(ahead)["state"] == "running", "the first one runs")
     told = client.explain(waits, samples=4)
-    assert told["act"] == "waits"
+    assert (told["act"], told["position"], told["needs"], told["free"]) == ("waits", 1, 2, {"cpu": 1})
+    assert told["why"] == "not enough free devices: needs 2 devices, 1 of 4 is free"
     assert [one["job"] for one in told["ahead"] if one["holds"]] == [ahead]
+    assert told["forecast"] == {"status": "pending"}, "nobody had to wait for it"
+    told = client.explain(waits, samples=4, wait=True)["forecast"]
     assert ("gpus", 1) in [(change["what"], change["value"]) for change in told["changes"]]
-    assert told["expected"]["start_p50"] is not None
+    assert told["start_p50"] is not None
+    assert (told["estimated"], told["finish_p50"]) == (False, None), "nobody said how long it takes"
     found = client.forecast(samples=4)
     assert found["over"].endswith("nobody new")
     with pytest.raises(RefusedError, match="too few to say how others come"):

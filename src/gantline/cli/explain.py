@@ -6,13 +6,16 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from gantline.cli.console import say
 from gantline.cli.questions import NOTHING_SAID, PresentSettings, QuestionOptions, show_answer
 
 app = App(
     name="explain",
-    help_epilogue="""The policy and the engine are asked, now and with one thing changed, so the answer is what would happen. Examples:
+    help_epilogue="""A service says at once why the job waits, its place and what is ahead of it. --wait adds when it will start and which
+change would start it now: the policy and the engine are asked, so that is what would happen. Examples:
 
   gantline explain 42
+  gantline explain 42 --wait
   gantline explain big --snapshot now.json --present srtf""",
 )
 
@@ -22,6 +25,7 @@ def explain(
     job: Annotated[str, Parameter(help="Its id.")],
     /,
     *,
+    wait: Annotated[bool, Parameter(negative="", help="Wait for the forecast, and for what would start it.")] = False,
     set_: Annotated[PresentSettings, Parameter(name="--set")] = None,
     options: QuestionOptions = NOTHING_SAID,
 ) -> int:
@@ -31,4 +35,7 @@ def explain(
     from gantline.cli.live.connection import connect
 
     with connect(options.home) as client:
-        return show_answer(client.explain(job, **options.asked()), options.output)
+        found = client.explain(job, wait=wait, **options.asked())
+        if (found["forecast"] or {}).get("status") == "pending":
+            say(f"note: when it will start is being worked out: gantline explain {job} --wait")
+        return show_answer(found, options.output)

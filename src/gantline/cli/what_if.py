@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -15,6 +15,7 @@ app = App(
     name="what-if",
     help_epilogue="""Both futures are rolled forward with the same draws of work, so that differences are the policy's. Examples:
 
+  gantline what-if --job job.yaml
   gantline what-if --policy srtf
   gantline what-if --add 1x4 --snapshot now.json --present fifo
   gantline what-if --policy las --history jobs.csv --cluster 4x8 --present fifo""",
@@ -28,6 +29,7 @@ def what_if(
     set_: Settings = None,
     add: Annotated[str, Parameter(help="Nodes to add, such as 1x4 or v100:2x8.", show_default=False)] = "",
     lose: Annotated[list[str] | None, Parameter(negative="", help="A node to lose; may be repeated.")] = None,
+    job: Annotated[Path | None, Parameter(help="Say when this job (a YAML file) would start if it were submitted now.")] = None,
     history: Annotated[Path | None, Parameter(help="Ask about this table of past jobs instead of the present queue.")] = None,
     past: Annotated[bool, Parameter(negative="", help="Ask about the service's own past instead of the present queue.")] = False,
     cluster: Annotated[str, Parameter(help="On which the history ran.", show_default=False)] = "",
@@ -37,6 +39,8 @@ def what_if(
     """Say how the queue, or the past, would fare under another policy, with more devices or without a node."""
     other = {"other": policy, "other_settings": settings_of(set_)} if policy else {}
     change = {**other, "add": add, "lose": lose or []}
+    if job is not None:
+        return _about_job(job, change, options)
     if history is not None:
         return show_answer(_about_past(history, cluster, present_set, policy, set_, add, lose or [], options), options.output)
     if options.snapshot is not None:
@@ -49,6 +53,16 @@ def what_if(
         if past:
             return show_answer(client.past_what_if(policy, add=add, lose=lose or (), replicas=min(options.samples, 20)), options.output)
         return show_answer(client.what_if(policy, add=add, lose=lose or (), **options.asked()), options.output)
+
+
+def _about_job(file: Path, change: dict[str, Any], options: QuestionOptions) -> int:
+    """When a job would start, of the service; nothing else may be different at the same time."""
+    if any(change.values()) or options.snapshot is not None:
+        raise UsageError("a job alone is asked about", where="--job", fix="leave the other changes and --snapshot out")
+    from gantline.cli.live.connection import connect
+
+    with connect(options.home) as client:
+        return show_answer(client.submission(file, dry_run=True)["then"], options.output)
 
 
 def _about_past(

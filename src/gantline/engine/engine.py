@@ -78,6 +78,8 @@ class Engine:
         self.waiting = 0
         self.refused = 0
         self.asked: Ints | None = None  # the rows that the last question was about, where they are not all active ones
+        self.decided_at = -math.inf  # when a plan was last committed
+        self.ranks = False  # whether that plan was an order: then the waiting rows stand in it
         self._last_order: Ints = np.zeros(0, dtype=np.int64)
         self.valid_until: float | None = None
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
@@ -155,7 +157,7 @@ class Engine:
         """Make the plan true, gang by gang; `rows` are those of the plan's snapshot (default: the active ones now)."""
         state = self.state
         state.memory = plan.memory
-        self.valid_until = plan.valid_until
+        self.valid_until, self.decided_at, self.ranks = plan.valid_until, state.now, plan.ranking is not None
         self.notices += [Incident(state.now, state.decision, note) for note in plan.notes]
         if rows is None:
             rows = state.rows if self.asked is None else self.asked

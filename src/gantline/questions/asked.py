@@ -1,14 +1,16 @@
 """Questions and answers as plain JSON: what the command line asks of a file, and the service of its scheduler in another process.
 
-A question is ``{"ask": "explain" | "forecast" | "what-if", "snapshot", "policy", "settings", ...}``, or ``"past"`` with ``jobs`` (rows of a
-trace) and ``cluster`` in place of the snapshot; ``newcomers`` are jobs of the past like which others may come, ``learn`` those from which
-a forecast learns how late forecasts are. An answer has the values and, under ``lines``, the same in words.
+A question is ``{"ask": "explain" | "changes" | "forecast" | "submission" | "what-if", "snapshot", "policy", "settings", ...}``, or
+``"past"`` with ``jobs`` (rows of a trace) and ``cluster`` in place of the snapshot. ``about`` names the snapshot, so that it need not be
+sent again; ``unestimated`` are jobs of which nobody knows how long they take; ``seconds`` of CPU time bound the futures that are drawn;
+``newcomers`` are jobs of the past like which others may come, ``learn`` those from which a forecast learns how late forecasts are. An
+answer has the values and, under ``lines``, the same in words.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -27,19 +29,27 @@ from gantline.questions.forecast import SAMPLES, Forecast, Setup, forecast
 from gantline.questions.newcomers import like_the_past
 from gantline.questions.past import REPLICAS, past_what_if
 from gantline.questions.stretch import FEWEST, Stretch
+from gantline.questions.submission import submission
 from gantline.questions.uncertainty import Uncertainty
 from gantline.questions.what_if import what_if
 from gantline.workload.trace import Trace
 
 MOST_SAMPLES = 1000
 _LEARNING = 12  # draws of each forecast from which others learn
-_HEAD = ("ask", "snapshot", "policy", "settings", "placement", "costs", "samples", "sigma", "ratios", "horizon", "seed", "newcomers")
-_OWN = {"explain": ("job",), "forecast": ("jobs", "learn"), "what-if": ("other", "other_settings", "add", "lose")}
+_DRAWS = ("samples", "sigma", "ratios", "horizon", "seed", "newcomers", "seconds", "unestimated")
+_HEAD = ("ask", "snapshot", "about", "policy", "settings", "placement", "costs", *_DRAWS)
+_OWN = {
+    "explain": ("job",),
+    "changes": ("job",),
+    "submission": ("job",),
+    "forecast": ("jobs", "learn"),
+    "what-if": ("other", "other_settings", "add", "lose"),
+}
 _OWN["past"] = ("jobs", "cluster", "replicas", *_OWN["what-if"])
 
 
-def answer(question: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to one question."""
+def answer(question: Mapping[str, Any], decoded: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The answer to one question; `decoded` keeps its snapshot under the name that it has."""
     reader = Reader(question, "question")
     kind = reader.text("ask")
     if kind not in _OWN:
@@ -48,13 +58,24 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     policy = load_policy(reader.text("policy"), dict(reader.raw("settings") or {}))
     if kind == "past":
         return _past(reader, policy)
-    snapshot = decode_snapshot(reader.raw("snapshot"))
+    snapshot = _snapshot(reader, decoded)
     setup = setup_of(reader)
     coming = reader.raw("newcomers")
     if coming is not None:
         how: dict[str, Any] = {"placement": setup.placement, "costs": setup.costs, "horizon": setup.horizon}
         setup = replace(setup, newcomers=like_the_past(coming, snapshot, policy, setup.uncertainty.sigma, **how))
     return _ANSWERS[kind](reader, snapshot, policy, setup)
+
+
+def _snapshot(reader: Reader, decoded: dict[str, Any] | None) -> Snapshot:
+    name = reader.text("about", "")
+    if decoded is None or not name:
+        return decode_snapshot(reader.raw("snapshot"))
+    if name not in decoded:
+        decoded.clear()
+        decoded[name] = decode_snapshot(reader.raw("snapshot"))
+    found: Snapshot = decoded[name]
+    return found
 
 
 def setup_of(reader: Reader) -> Setup:
@@ -70,6 +91,7 @@ def setup_of(reader: Reader) -> Setup:
         uncertainty=Uncertainty(reader.number("sigma", Uncertainty().sigma), shown),
         samples=samples,
         seed=reader.whole("seed", 0),
+        seconds=reader.number("seconds", math.inf),
     )
 
 
@@ -78,13 +100,30 @@ def _explain(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -
     return {**_plain(asdict(found)), "lines": found.lines()}
 
 
+def _changes(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:
+    """What would start a job that waits: a change, or the end of others."""
+    found = explain(snapshot, policy, reader.text("job"), replace(setup, samples=0))
+    return {**_plain({"changes": [asdict(one) for one in found.changes], "waits_for": found.waits_for}), "lines": found.prospects()}
+
+
+def _submission(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:
+    """Where a job would stand and when it would start, if it were submitted now."""
+    found: dict[str, Any] = _plain(submission(snapshot, policy, dict(reader.raw("job")), setup))
+    return found
+
+
 def _forecast(reader: Reader, snapshot: Snapshot, policy: Policy, setup: Setup) -> dict[str, Any]:
     wanted, past = reader.raw("jobs"), reader.raw("learn")
     if past is not None:
         setup = replace(setup, stretch=_learned(past, snapshot, policy, setup))
     found = forecast(snapshot, policy, wanted or None, setup)
-    lines = [*_lines(found), f"note: {setup.samples} draws of {setup.over}"]
-    return {"now": snapshot.now, "over": setup.over, "jobs": [one.as_json() for one in found], "lines": lines}
+    blind = set(reader.raw("unestimated") or ())
+    told = {one.job: {**one.as_json(), "estimated": one.job not in blind} for one in found}
+    for name in blind & set(told):
+        told[name] |= {"finish_p50": None, "finish_p90": None}
+    used = found[0].samples if found else 0
+    lines = [*_lines(found, blind), *guesses(blind), f"note: {setup.used(used)} of {setup.over}"]
+    return {"now": snapshot.now, "over": setup.over, "samples": used, "jobs": [*told.values()], "lines": lines}
 
 
 def _learned(past: Any, snapshot: Snapshot, policy: Policy, setup: Setup) -> Stretch:
@@ -122,7 +161,15 @@ def _past(reader: Reader, policy: Policy) -> dict[str, Any]:
     return {**_plain(found.as_json()), "lines": found.lines()}
 
 
-def _lines(found: list[Forecast]) -> list[str]:
+def guesses(blind: Collection[str]) -> list[str]:
+    """What to think of a forecast in which some jobs have no estimate."""
+    if not blind:
+        return []
+    shown = ", ".join(sorted(blind)[:5]) + (f" and {len(blind) - 5} more" if len(blind) > 5 else "")
+    return [f"note: no estimate is known of {shown}: forecasts of what waits behind them are guesses (gantline set JOB --estimate 2h)"]
+
+
+def _lines(found: list[Forecast], blind: Collection[str]) -> list[str]:
     def spelled(one: Forecast, instant: float) -> str:
         return human_seconds(instant - one.now) if math.isfinite(instant) else "beyond the horizon"
 
@@ -130,7 +177,12 @@ def _lines(found: list[Forecast]) -> list[str]:
         runs = one.start_p90 <= one.now
         return "runs" if runs else f"starts in {spelled(one, one.start_p50)} (P50), {spelled(one, one.start_p90)} (P90)"
 
-    return [f"{one.job}: {start(one)}; ends in {spelled(one, one.finish_p50)} (P50), {spelled(one, one.finish_p90)} (P90)" for one in found]
+    def end(one: Forecast) -> str:
+        if one.job in blind:
+            return "its end is not known: it has no estimate"
+        return f"ends in {spelled(one, one.finish_p50)} (P50), {spelled(one, one.finish_p90)} (P90)"
+
+    return [f"{one.job}: {start(one)}; {end(one)}" for one in found]
 
 
 def _plain(value: Any) -> Any:
@@ -144,6 +196,8 @@ def _plain(value: Any) -> Any:
 
 _ANSWERS: dict[str, Callable[[Reader, Snapshot, Policy, Setup], dict[str, Any]]] = {
     "explain": _explain,
+    "changes": _changes,
+    "submission": _submission,
     "forecast": _forecast,
     "what-if": _what_if,
 }

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from gantline.core.errors import RefusedError, UnreachableError
@@ -21,13 +22,20 @@ class Asker:
         self.limit = limit
         self._lock = threading.Lock()
         self._worker: subprocess.Popen[str] | None = None
+        self._about = ""  # the snapshot that the worker has decoded last
 
-    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The answer; raises what the worker refused."""
+    def ask(self, question: dict[str, Any], about: str = "", snapshot: Callable[[], dict[str, Any]] | None = None) -> dict[str, Any]:
+        """The answer; raises what the worker refused.
+
+        `about` names an instant: its `snapshot` is made, sent and decoded once, for all questions about it that follow one another.
+        """
         if not self._lock.acquire(timeout=self.limit):
             raise UnreachableError("others are asking", where="questions", fix="ask again in a while")
         try:
-            line = self._exchange(json.dumps(question))
+            known = bool(about) and about == self._about and self._worker is not None and self._worker.poll() is None
+            more = {} if known or snapshot is None else {"snapshot": snapshot()}
+            line = self._exchange(json.dumps({**question, **more, **({"about": about} if about else {})}))
+            self._about = about
         finally:
             self._lock.release()
         told = json.loads(line)

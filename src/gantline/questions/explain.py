@@ -62,15 +62,19 @@ class Explanation:
                 + ", ".join(waiting[:5])
                 + _more(len(waiting) - 5)
             )
-        told += [change.sentence for change in self.changes]
-        if self.act not in RUNS:
-            if self.waits_for:
-                told.append("it would start when " + " and ".join(self.waits_for) + (" end" if len(self.waits_for) > 1 else " ends"))
-            elif not self.changes:
-                told.append("no single change tried would start it now")
+        told += self.prospects()
         if self.expected is not None:
             told.append(_expected(self.expected, self.act in RUNS))
         return [*told, *self.notes]
+
+    def prospects(self) -> list[str]:
+        """What would start it, in words."""
+        told = [change.sentence for change in self.changes]
+        if self.act in RUNS:
+            return told
+        if self.waits_for:
+            return [*told, "it would start when " + " and ".join(self.waits_for) + (" end" if len(self.waits_for) > 1 else " ends")]
+        return told or ["no single change tried would start it now"]
 
 
 def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = None) -> Explanation:

@@ -23,12 +23,12 @@ def refusal(told: dict[str, str]) -> GantlineError:
     return kind(told["what"], where=told["where"], fix=told["fix"])
 
 
-def answer_line(line: str) -> dict[str, Any]:
-    """What is said to one line."""
+def answer_line(line: str, decoded: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What is said to one line; `decoded` holds the snapshot that was asked about last, under the name that the question gave it."""
     from gantline.questions.asked import answer
 
     try:
-        return {"answer": answer(json.loads(line))}
+        return {"answer": answer(json.loads(line), decoded)}
     except GantlineError as error:
         return {"error": {"kind": kind_of(error), "what": error.what, "where": error.where, "fix": error.fix}}
     except Exception as error:  # a policy of somebody's own may raise anything
@@ -37,8 +37,9 @@ def answer_line(line: str) -> dict[str, Any]:
 
 def main(source: TextIO, target: TextIO) -> None:
     """Answer until nobody asks any more."""
+    decoded: dict[str, Any] = {}
     for line in source:
-        target.write(json.dumps(answer_line(line)) + "\n")
+        target.write(json.dumps(answer_line(line, decoded)) + "\n")
         target.flush()
 
 

@@ -15,6 +15,7 @@ from gantline.core.reasons import Reason
 from gantline.runtime.book import ENDED, Job
 from gantline.runtime.layers import Growing
 from gantline.runtime.records import Entry
+from gantline.runtime.standing import reason_of, standing_of
 from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view, state_of, waiting_view
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Observer:
         self._holds: dict[str, tuple[str, ...]] = {}
         self._views = Growing[str, JobView]({job.id: old_view(job) for job in scheduler.book})
         self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
+        self._unseen: set[int] = set()  # rows that wait for a first decision, as far as others know
+        self.version = 0  # of what forecasts depend on
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
 
     def submitted(self, jobs: Iterable[Job]) -> None:
@@ -59,7 +62,10 @@ class Observer:
         rows = np.concatenate([self._open, new])
         self._open = rows[~np.isin(t.I[c.PHASE, rows], _TERMINAL)]
         self._seen = t.I[np.ix_(_WATCHED, self._open)]
-        for row in (*changed.tolist(), *new.tolist()):
+        engine = self.scheduler.loop.engine
+        told = [row for row in self._unseen if reason_of(engine, row) != Reason.ARRIVED]
+        self.version += int(len(changed) + len(new) > 0)
+        for row in dict.fromkeys((*changed.tolist(), *new.tolist(), *told)):
             self._changed(row)
         if len(changed) or len(new):
             self._name_holders()
@@ -93,7 +99,8 @@ class Observer:
         job = scheduler.book[t.ids[row]]
         phase = Phase(int(t.I[c.PHASE, row]))
         before = job.state
-        job.state, job.reason, job.why = state_of(job, phase, int(t.I[c.REASON, row]))
+        job.state, job.reason, job.why = state_of(job, phase, reason_of(scheduler.loop.engine, row))
+        (self._unseen.add if job.state == "pending" and job.reason == "arrived" else self._unseen.discard)(row)
         if phase is Phase.PENDING and int(t.I[c.REASON, row]) in (Reason.QUOTA, Reason.OVER_QUOTA):
             job.why = scheduler.loop.engine.quotas.words(row)
         live = scheduler.loop.reconciler.live.get(row)
@@ -159,4 +166,13 @@ class Observer:
         told = tuple(str(one) for one in loop.engine.incidents[-_INCIDENTS:])
         setup = scheduler.setup
         views = self._views.read_only()
-        return View(scheduler.clock.now(), setup.policy, dict(setup.settings), views, tuple(devices), counters, told)
+        return View(
+            scheduler.clock.now(),
+            setup.policy,
+            dict(setup.settings),
+            views,
+            tuple(devices),
+            counters,
+            told,
+            standing_of(loop.engine, self.version),
+        )

@@ -30,6 +30,8 @@ HOLDS = {
     "array-limit": "waits until fewer members of its array run",
     "backoff": "failed, and is tried again in a while",
 }
+#: what must become of a job that another waits for
+MUST = {"ok": "succeed", "failed": "fail", "ended": "end", "started": "start"}
 #: why a job has ended other than by itself
 ENDS = {
     "exit-code": "ended with an error, and may not be tried again",
@@ -75,6 +77,11 @@ class Job:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether anything is known of how long it takes: by its specification or its like, or because it reports its progress."""
+        return "estimate" in self.asked or "total" in self.progress
 
     @property
     def saves_on_demand(self) -> bool:
@@ -209,6 +216,17 @@ class Book:
             ):
                 return "dependency-failed"
         return verdict
+
+    def in_vain(self, job: Job) -> str:
+        """Which job did not become what another waited for."""
+        for other, when in job.launch.after:
+            known = self.jobs.get(other)
+            if known is not None and known.ended and when in MUST and (when != "started" or math.isnan(known.started)):
+                bad = {"ok": known.state != "succeeded", "failed": known.state not in ("failed", "timeout"), "started": True}
+                if bad.get(when, False):
+                    was = known.state if known.state in ("failed", "succeeded") else f"was {known.state}"
+                    return f"waited for job {other} to {MUST[when]}, which {was}"
+        return ""
 
     def slots_of(self, array: str) -> list[str]:
         """Members of an array that wait only for fewer of it to run, and now may."""

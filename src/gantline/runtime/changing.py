@@ -56,7 +56,7 @@ def change_job(scheduler: Scheduler, id: str, changes: Mapping[str, Any], user: 
 
     def show() -> None:
         scheduler.observer.touch(scheduler.book[id])
-        scheduler.publish()
+        scheduler.republish()
 
     scheduler.post(Letter((), done, open_, alone=True))
     wait(future)

@@ -125,7 +125,7 @@ class Endings:
                 if verdict == "dependency":
                     return (), ()
                 if verdict:
-                    job.ending = verdict
+                    job.ending, job.why = verdict, self.scheduler.book.in_vain(job)
                     return [JobWish(at, Wish.FAIL, job.id)], [Entry("job", job.record())]
             job.holds.discard(cause)
             values = [] if job.holds else [JobWish(at, Wish.RELEASE, job.id)]

@@ -105,6 +105,10 @@ class Requests:
             told = replace(told, job={key: value for key, value in told.job.items() if key != "id"}, ids=tuple(names))
         return [told, *JobWish.of(at, Wish.HOLD, [job.id for job in jobs if job.holds])], jobs
 
+    def told(self, member: Submittable, user: str) -> Submit:
+        """What the engine would be told of a job, were it submitted now."""
+        return self._told(member.to_submit("-", self._scheduler.clock.now()), Job("-", member.to_json(), member.launch(), user))
+
     def _told(self, value: Submit, job: Job) -> Submit:
         """With its user, and with an estimate where the specification has none: what such jobs took, else the time limit."""
         value = replace(value, job={**value.job, "user": job.user}) if job.user else value

@@ -73,7 +73,7 @@ class Scheduler:
         self.pending: list[Entry] = []  # to be written down at the next opportunity
         self.set_aside: list[str] = []  # what of the past could not be used when it was started
         self.lines = 0  # of the journal since the last checkpoint
-        self._known = KnownRows()  # what checkpoints have said of jobs that wait
+        self._known, self._shown = KnownRows(), KnownRows()  # what checkpoints and snapshots have said of jobs that wait
         self.counters: dict[str, float] = {"decisions": 0, "decision_seconds": 0.0, "store_failures": 0, "submitted": 0, "resizes": 0}
         self._thread: threading.Thread | None = None
         self._thinking = ThreadPoolExecutor(1, "gantline-policy")  # decisions are made beside the loop, which answers meanwhile
@@ -167,7 +167,7 @@ class Scheduler:
         future: Future[None] = Future()
         self.post(self._use_letter(Use(0.0, policy, dict(settings or {})), future))
         wait(future)
-        self.ask(self.publish)
+        self.ask(self.republish)
 
     def rehearse(self, policy: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
         """Let a policy (default: the one in force) serve made-up jobs, so that nobody waits for compilers later."""
@@ -198,7 +198,12 @@ class Scheduler:
 
     def snapshot(self) -> dict[str, Any]:
         """This instant as a policy would see it, as plain JSON."""
-        return self.ask(lambda: encode_snapshot(self.loop.state.snapshot()))
+
+        def encoded() -> dict[str, Any]:
+            self._shown.look(self.loop.state.tables)
+            return encode_snapshot(self.loop.state.snapshot(), self._shown)
+
+        return self.ask(encoded)
 
     def ask(self, question: Callable[[], Answer]) -> Answer:
         """The answer to a question, put between two steps in the thread that owns the engine."""
@@ -210,6 +215,11 @@ class Scheduler:
     def publish(self) -> None:
         """Show others what is the case now."""
         self._view = self.observer.view()
+
+    def republish(self) -> None:
+        """The same, when something else than jobs has changed: forecasts do not hold any more."""
+        self.observer.version += 1
+        self.publish()
 
     # --- inside ---------------------------------------------------------------------------------------------------------
     def post(self, letter: Letter) -> None:
@@ -223,7 +233,7 @@ class Scheduler:
         future: Future[None] = Future()
         self.post(Letter(values, lambda error: settle(future, error, None), alone=True))
         wait(future)
-        self.ask(self.publish)
+        self.ask(self.republish)
 
     def task(self, row: int) -> Task:
         """What the runner must know of a row."""

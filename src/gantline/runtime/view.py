@@ -12,7 +12,8 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, sentence, slug
 from gantline.core.tables import Tables
-from gantline.runtime.book import ENDS, HOLDS, STATES, Job
+from gantline.runtime.book import ENDS, HOLDS, MUST, STATES, Job
+from gantline.runtime.standing import Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class JobView:
     row: int = -1
     resizes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
+    after: tuple[tuple[str, str], ...] = ()  # jobs that it depends on, and what must become of them
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -78,6 +80,7 @@ class View:
     devices: tuple[DeviceView, ...] = ()
     counters: Mapping[str, float] = field(default_factory=dict)
     incidents: tuple[str, ...] = ()  # the newest last
+    standing: Standing = field(default_factory=Standing)
 
 
 def _plain(value: Any) -> Any:
@@ -98,13 +101,17 @@ def state_of(job: Job, phase: Phase, code: int) -> tuple[str, str, str]:
         )
     if phase is Phase.HELD and job.holds:
         cause = next(one for one in HOLDS if one in job.holds)
-        return "held", cause, HOLDS[cause]
+        return "held", cause, _waits_for(job) if cause == "dependency" else HOLDS[cause]
     if phase in (Phase.RUNNING, Phase.STARTING, Phase.RESIZING):
         return STATES[phase], "", ""
     if phase is Phase.COMPLETED:
         return "succeeded", "", ""
     reason = Reason.ARRIVED if phase is Phase.FUTURE else code
     return STATES[phase], slug(reason), sentence(reason)
+
+
+def _waits_for(job: Job) -> str:
+    return "waits for " + ", ".join(f"job {other} to {MUST[when]}" for other, when in job.launch.after[:5])
 
 
 def job_view(job: Job, tables: Tables, row: int, now: float, where: tuple[str, ...]) -> JobView:
@@ -122,10 +129,11 @@ def job_view(job: Job, tables: Tables, row: int, now: float, where: tuple[str, .
         started=None if math.isnan(job.started) else job.started, finished=None if math.isnan(job.finished) else job.finished,
         exit_code=job.exit_code, epoch=int(I[c.EPOCH, row]), restarts=int(I[c.RESTARTS, row]), failures=job.failures,
         service=float(F[c.SERVICE, row]) + ran, work=float(F[c.DONE, row]) + ran * float(F[c.RATE, row]),
-        estimate=float(F[c.ESTIMATE, row]) if math.isfinite(F[c.ESTIMATE, row]) else None,
+        estimate=float(F[c.ESTIMATE, row]) if job.is_estimated and math.isfinite(F[c.ESTIMATE, row]) else None,
         array=job.launch.array, held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)),
         stop=phase in (Phase.CHECKPOINTING, Phase.STOPPING, Phase.CANCELLED, Phase.HELD, Phase.FAILED),
         batch=int(batch) if batch else None, row=row, resizes=job.resizes, labels=job.spec.get("labels", {}),
+        after=job.launch.after,
     )  # fmt: skip
 
 
@@ -146,5 +154,5 @@ def old_view(job: Job, state: str = "", reason: str = "", stop: bool = True) -> 
         exit_code=job.exit_code, epoch=job.ended_epoch, restarts=0, failures=job.failures,
         service=job.served, work=job.served, estimate=None, array=job.launch.array,
         held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)), stop=stop,
-        resizes=job.resizes, labels=spec.get("labels", {}),
+        resizes=job.resizes, labels=spec.get("labels", {}), after=job.launch.after,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import os
 import ssl
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Job: TypeAlias = "JobSpec | Mapping[str, Any] | Path | str | Sequence[str]"
 ENDED = frozenset({"succeeded", "failed", "cancelled", "rejected", "timeout"})
 _TRIES = 4  # of a request that may be repeated
+_LONGEST_PAUSE = 1.0  # seconds between two questions after a forecast that is being made
 _PAUSE = 0.25  # seconds between two looks at what is being waited for
 
 
@@ -71,13 +72,26 @@ class Client:
         return self._get("/v1/snapshot")
 
     # --- questions --------------------------------------------------------------------------------------------------------
-    def explain(self, id: str, *, samples: int = 40, sigma: float = 0.5, newcomers: bool = False) -> dict[str, Any]:
-        """Why a job waits, who is ahead of it, which change would start it, when it is expected to start and end."""
-        return self._get(f"/v1/jobs/{_part(id)}/explain", samples=samples, sigma=sigma, newcomers=newcomers)
+    def explain(self, id: str, *, wait: bool = False, samples: int = 40, sigma: float = 0.5, newcomers: bool = False) -> dict[str, Any]:
+        """Why a job waits and what is ahead of it, at once; `wait` for its `forecast`, and for what would start it."""
+        path, asked = f"/v1/jobs/{_part(id)}/explain", {"samples": samples, "sigma": sigma, "newcomers": newcomers}
+        return self._until(lambda found: not wait or (found["forecast"] or {}).get("status") != "pending", path, **asked)
 
-    def forecast(self, *jobs: str, samples: int = 40, sigma: float = 0.5, newcomers: bool = False, learn: bool = False) -> dict[str, Any]:
+    def forecast(
+        self, *jobs: str, wait: bool = True, samples: int = 40, sigma: float = 0.5, newcomers: bool = False, learn: bool = False
+    ) -> dict[str, Any]:
         """When jobs are expected to start and to end; `newcomers`: others come as in the past; `learn`: they are as late as in the past."""
-        return self._get("/v1/forecast", job=list(jobs), samples=samples, sigma=sigma, newcomers=newcomers, learn=learn)
+        asked = {"job": list(jobs), "samples": samples, "sigma": sigma, "newcomers": newcomers, "learn": learn}
+        return self._until(lambda found: not wait or found["status"] != "pending", "/v1/forecast", **asked)
+
+    def _until(self, enough: Callable[[dict[str, Any]], bool], path: str, **asked: Any) -> dict[str, Any]:
+        """Ask again until the answer is whole; one about the state that was there at first will do."""
+        found, pause = self._get(path, **asked), 0.05
+        while not enough(found):
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            found = self._get(path, **asked, since=found["since"])
+        return found
 
     def what_if(
         self,

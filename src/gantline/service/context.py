@@ -11,6 +11,7 @@ from typing import Any
 
 from gantline.core.errors import NotFoundError, near
 from gantline.questions.asker import Asker
+from gantline.questions.shared import SharedAnswers
 from gantline.runtime.records import Entry
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.store import SqlStore
@@ -31,8 +32,12 @@ class Service:
     store_url: str = ""
     started: float = field(default_factory=time.time)
     asker: Asker = field(default_factory=Asker)  # answers questions in a process of its own
+    shared: SharedAnswers = field(init=False)  # forecasts that all askers share
     texts: dict[str, tuple[JobView, str]] = field(default_factory=dict)  # jobs as they were listed last, by id
     leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by whoever serves it
+
+    def __post_init__(self) -> None:
+        self.shared = SharedAnswers(lambda: self.scheduler.view().standing.version)
 
     def wall(self, at: float | None) -> float | None:
         """An instant of the scheduler as seconds since 1970."""

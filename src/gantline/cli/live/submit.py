@@ -53,7 +53,7 @@ def submit(
     resumes: Annotated[bool | None, Parameter(negative="", help="It saves its work in GANTLINE_CHECKPOINT and goes on from there.")] = None,
     shell: Annotated[bool | None, Parameter(negative="", help="Let /bin/sh run it.")] = None,
     request: Annotated[str | None, Parameter(help="An id of this request: the same one again is the same submission.")] = None,
-    dry_run: Annotated[bool, Parameter(negative="", help="Check it and show what would be submitted.")] = False,
+    dry_run: Annotated[bool, Parameter(negative="", help="Check it, show what would be submitted, and say when it would start.")] = False,
     output: Annotated[
         Literal["id", "json"],
         Parameter(
@@ -86,7 +86,9 @@ def submit(
         value["workdir"] = str((workdir or Path(value.get("workdir") or os.getcwd())).absolute())
         answer = client.submission(spec_of(value, "submit"), request=request, dry_run=dry_run)
     if dry_run:
-        show_json({key: answer[key] for key in ("tasks", "spec", "submit")})
+        show_json({key: answer[key] for key in ("tasks", "spec", "submit", "then")})
+        for line in answer["then"]["lines"]:
+            say(line if line.startswith("note:") else f"note: {line}")
         say(f"note: nothing was submitted; it would be {answer['tasks']} job{'s' if answer['tasks'] != 1 else ''}")
     elif output == "json":
         show_json({"ids": answer["ids"]})

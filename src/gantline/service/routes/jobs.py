@@ -16,8 +16,10 @@ from gantline.runtime.changing import change_job as change
 from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import spec_of
+from gantline.service.asking import ask_now
 from gantline.service.context import Context, job_record, job_text
 from gantline.service.logfile import lost_output
+from gantline.service.present import OTHERS
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
@@ -79,8 +81,24 @@ def _submit(here: Context, body: bytes, dry_run: bool, key: str) -> dict[str, An
     check_promises(spec, loop.state.tables.cluster, loop.engine.policy)
     if dry_run:
         here.scheduler.check(spec)
-        return {"ids": [], "tasks": len(spec.expand()), "spec": spec.to_json(), "submit": dict(spec.expand()[0].to_submit("-", 0.0).job)}
+        return _would_be(here, spec)
     return {"ids": here.scheduler.submit(spec, here.caller.user, key)}
+
+
+def _would_be(here: Context, spec: JobSpec) -> dict[str, Any]:
+    """What would become of it: where it would stand, why it would wait, when it would start. Of an array that is its first task."""
+    tasks = spec.expand()
+    submit = here.scheduler.requests.told(tasks[0], here.caller.user)
+    found = {"ids": [], "tasks": len(tasks), "spec": spec.to_json(), "submit": dict(submit.job)}
+    unmet = [f"it would first wait for job {one.job}" for one in spec.after]
+    then = ask_now(here, "submission", job={key: value for key, value in submit.job.items() if key != "id"})
+    seen = here.jobs()
+    for one in then["ahead"]:
+        one["job"] = one["job"] if one["job"] in seen else OTHERS
+    if not here.caller.may(Role.OPERATOR):
+        then["waits_for"] = [name for name in then["waits_for"] if name in seen]
+        then["lines"] = [line for line in then["lines"] if not line.startswith("it would start when")]
+    return {**found, "then": {**then, "lines": [*unmet, *then["lines"]]}}
 
 
 def _resolved(here: Context, name: str) -> str:

@@ -1,4 +1,8 @@
-"""Why, when, what if: questions about the present queue and the past, answered by a process of their own."""
+"""Why, when, what if: questions about the present queue and the past.
+
+Why a job waits is told at once. What has to be rolled forward is made by a process of its own, once for all who ask, and is `pending` until
+then; a client asks again with the `since` that it was told.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,8 @@ from gantline.core.cluster_json import encode_cluster
 from gantline.core.errors import NotFoundError, near
 from gantline.policies.registry import policy_names
 from gantline.runtime.history import LIMITS, history_rows
-from gantline.service.context import Context
+from gantline.service.asking import ask_now, shared_changes, shared_forecast
+from gantline.service.present import explain_now, left_out
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
@@ -18,17 +23,31 @@ router = Router(tags=["questions"])
 
 Samples = Annotated[int, Query(ge=1, le=1000)]
 Sigma = Annotated[float, Query(ge=0, le=10)]
+Since = Annotated[int | None, Query(ge=0, description="A state that was seen: an answer about it, or about a later one, will do.")]
 Newcomers = Annotated[bool, Query(description="Let others come as those of the past came.")]
-_RUNS_OR_WAITS = ("pending", "starting", "running", "resizing", "preempting")
+RUNS_OR_WAITS = ("pending", "starting", "running", "resizing", "preempting")
+_PENDING = {"status": "pending"}
 
 
 @router.at("GET", "/v1/jobs/{id}/explain", Role.VIEWER)
-def explain_job(here: Here, id: str, samples: Samples = 40, sigma: Sigma = 0.5, newcomers: Newcomers = False) -> dict[str, Any]:
-    """Why the job waits, who is ahead of it, which change would start it, when it is expected to start and end."""
+def explain_job(
+    here: Here, id: str, samples: Samples = 40, sigma: Sigma = 0.5, newcomers: Newcomers = False, since: Since = None
+) -> dict[str, Any]:
+    """Why the job waits and what is ahead of it, at once; with `forecast`, when it is there, and what would start it."""
     job = here.job(id)
-    if job.state not in _RUNS_OR_WAITS:
-        return {"job": id, "act": job.state, "why": job.why, "lines": [f"{id} is {job.state}" + (f": {job.why}" if job.why else "")]}
-    return _ask(here, "explain", newcomers, samples=samples, sigma=sigma, job=id)
+    found = explain_now(here, job)
+    found["since"] = found["version"] if since is None else since
+    if job.state not in RUNS_OR_WAITS:
+        return {**found, "forecast": None}
+    whole = shared_forecast(here, found["since"], samples=samples, sigma=sigma, newcomers=newcomers)
+    more = shared_changes(here, job.id, found["since"]) if job.state == "pending" else {"lines": []}
+    own = next((one for one in whole["jobs"] if one["job"] == job.id), None) if whole is not None else None
+    if whole is None or more is None or own is None:
+        return {**found, "forecast": _PENDING}
+    ready = {"status": "ready", **own, "over": whole["over"], "changes": more.get("changes", []), "waits_for": more.get("waits_for", [])}
+    at = [place for place, one in enumerate(whole["jobs"]) if one["job"] == job.id]
+    told = [whole["lines"][place] for place in at] + [line for line in whole["lines"] if line.startswith("note:")]
+    return {**found, "forecast": ready, "lines": [*found["lines"], *more["lines"], *told]}
 
 
 @router.at("GET", "/v1/forecast", Role.VIEWER)
@@ -39,14 +58,23 @@ def forecast(
     sigma: Sigma = 0.5,
     newcomers: Newcomers = False,
     learn: Annotated[bool, Query(description="Stretch forecasts as those of the past would have been late.")] = False,
+    since: Since = None,
 ) -> dict[str, Any]:
-    """When jobs are expected to start and to end; by default all that the caller may see and that wait or run."""
-    seen = here.jobs()
-    wanted = [here.job(name).id for name in job or ()] or [name for name, one in seen.items() if one.state in _RUNS_OR_WAITS]
-    if not wanted:
-        return {"jobs": [], "lines": ["nobody waits or runs"]}
-    past = {"learn": history_rows(here.scheduler.view().jobs.values())} if learn else {}
-    return _ask(here, "forecast", newcomers, samples=samples, sigma=sigma, jobs=wanted, **past)
+    """When jobs are expected to start and to end; by default all that the caller may see and that wait or run. `pending`: ask again."""
+    seen, version = here.jobs(), here.scheduler.view().standing.version if since is None else since
+    wanted = {here.job(name).id for name in job or ()} or {name for name, one in seen.items() if one.state in RUNS_OR_WAITS}
+    out = [one for one in left_out(here) if not job or one["job"] in wanted]
+    words = [f"{one['job']}: left out: {one['why']}" for one in out]
+    if not any(one.id in wanted and one.state in RUNS_OR_WAITS for one in seen.values()):
+        return {"status": "ready", "since": version, "jobs": [], "left_out": out, "lines": words or ["nothing waits or runs"]}
+    whole = shared_forecast(here, version, samples=samples, sigma=sigma, newcomers=newcomers, learn=learn)
+    if whole is None:
+        return {"status": "pending", "since": version, "jobs": [], "left_out": out, "lines": ["the forecast is being made"]}
+    kept = [place for place, one in enumerate(whole["jobs"]) if one["job"] in wanted]
+    notes = [line for line in whole["lines"] if line.startswith("note:")]
+    lines = [*(whole["lines"][place] for place in kept), *words, *notes]
+    jobs = [whole["jobs"][place] for place in kept]
+    return {**whole, "status": "ready", "since": version, "jobs": jobs, "left_out": out, "lines": lines}
 
 
 @router.at("GET", "/v1/what-if", Role.OPERATOR)
@@ -60,7 +88,7 @@ def what_if(
     newcomers: Newcomers = False,
 ) -> dict[str, Any]:
     """The present queue under another policy, with nodes added or lost: both futures from the same draws."""
-    return _ask(here, "what-if", newcomers, samples=samples, sigma=sigma, **_change(other, add, lose))
+    return ask_now(here, "what-if", newcomers, samples=samples, sigma=sigma, **_change(other, add, lose))
 
 
 @router.at("GET", "/v1/history", Role.VIEWER)
@@ -83,15 +111,6 @@ def past_what_if(
     cluster = encode_cluster(here.scheduler.runner.cluster)
     question = {"ask": "past", "policy": setup.policy, "settings": dict(setup.settings), "placement": setup.placement, "costs": setup.costs}
     return here.service.asker.ask({**question, "jobs": rows, "cluster": cluster, "replicas": replicas, **_change(other, add, lose)})
-
-
-def _ask(here: Context, ask: str, newcomers: bool, **more: Any) -> dict[str, Any]:
-    setup = here.scheduler.setup
-    more["ratios"] = here.scheduler.ask(lambda: list(here.scheduler.book.ratios))
-    if newcomers:
-        more["newcomers"] = history_rows(here.scheduler.view().jobs.values())
-    head = {"ask": ask, "policy": setup.policy, "settings": dict(setup.settings), "placement": setup.placement, "costs": setup.costs}
-    return here.service.asker.ask({**head, "snapshot": here.scheduler.snapshot(), **more})
 
 
 def _change(other: str, add: str, lose: list[str] | None) -> dict[str, Any]:

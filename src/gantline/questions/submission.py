@@ -1,0 +1,65 @@
+"""When would a job start if it were submitted now: the present with one more job, decided on and rolled forward."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from gantline.core.inputs import Submit
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.units import human_seconds
+from gantline.engine import lists as ls
+from gantline.engine.advance import arrive
+from gantline.engine.engine import Engine
+from gantline.placement.rules import find_placement
+from gantline.questions.changes import RUNS
+from gantline.questions.explain import explain
+from gantline.questions.forecast import Setup
+from gantline.simulator.rollout import private_tables, state_on
+
+NAME = "this job"
+
+
+def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], placement: str = "first-free") -> Snapshot:
+    """The present in which that job has just arrived; it is written as in the `jobs` of a snapshot."""
+    instant, tables = private_tables(snapshot)
+    tables = tables.copy()
+    state = state_on(tables, instant, find_placement(placement), instant.facts)
+    state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = tables.count
+    Engine(state, policy).apply(Submit(instant.now, dict(job)))
+    arrive(tables.F[:, : tables.count], tables.I, state.lists, instant.now, math.inf)
+    state.rebuild()
+    return state.snapshot()
+
+
+def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
+    """Where it would stand, why it would wait, when it is expected to start; of the end of a job without an estimate nothing is said."""
+    estimated = "estimate" in job
+    then = with_job(snapshot, policy, {**job, "id": NAME}, setup.placement)
+    found = explain(then, policy, NAME, setup)
+    ahead = [one for one in found.ahead if not one.holds]
+    told: dict[str, Any] = {
+        "act": found.act, "why": found.why, "position": None if found.act in RUNS else len(ahead) + 1, "estimated": estimated,
+        "waiting": int((~then.jobs.running).sum()), "ahead": [asdict(one) for one in found.ahead[:100]],
+        "changes": [asdict(one) for one in found.changes], "waits_for": list(found.waits_for),
+        "expected": None if found.expected is None else found.expected.as_json(),
+    }  # fmt: skip
+    lines = ["it would start at once" if found.act in RUNS else f"it would wait, as number {len(ahead) + 1}: {found.why}"]
+    expected = found.expected
+    if found.act not in RUNS and expected is not None:
+        lines.append(f"expected start {_in(expected.start_p50, then.now)} (P50), {_in(expected.start_p90, then.now)} (P90)")
+    if not estimated:
+        lines.append("its end is not known: it has no estimate")
+        told["expected"] = told["expected"] and {**told["expected"], "finish_p50": None, "finish_p90": None}
+    elif expected is not None:
+        lines.append(f"expected end {_in(expected.finish_p50, then.now)} (P50), {_in(expected.finish_p90, then.now)} (P90)")
+    lines += found.prospects()
+    used = expected.samples if expected is not None else 0
+    return {**told, "samples": used, "lines": [*lines, f"note: {setup.used(used)} of {setup.over}"]}
+
+
+def _in(instant: float, now: float) -> str:
+    return f"in {human_seconds(instant - now)}" if math.isfinite(instant) else "not within the horizon"

@@ -1,0 +1,56 @@
+"""Where jobs stand in the queue, as the last decision left it: values that are read by any thread, without asking the one that decides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.phases import PENDING
+from gantline.core.reasons import Reason
+from gantline.engine import settings as s
+from gantline.engine.engine import Engine
+
+_UNSEEN = (int(Reason.NONE), int(Reason.ARRIVED))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """Who waits, in which order, and what is free."""
+
+    version: int = 0  # another number: something has changed that a forecast depends on
+    waiting: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # rows in the order of the last decision
+    ids: Sequence[str] = ()  # by row
+    ranked: bool = False  # the last decision was an order; else they stand as they were submitted
+    free: Mapping[str, int] = field(default_factory=dict)  # devices by type that nobody has and anybody may have
+    devices: Mapping[str, int] = field(default_factory=dict)  # that there are
+
+    def ahead(self, row: int) -> list[str] | None:
+        """Ids of the jobs that wait ahead of the one of that row, in order; None: it does not wait."""
+        place = np.flatnonzero(self.waiting == row)
+        return [self.ids[other] for other in self.waiting[: place[0]].tolist()] if len(place) else None
+
+
+def standing_of(engine: Engine, version: int) -> Standing:
+    """As it is now, for others to keep."""
+    state, t = engine.state, engine.state.tables
+    free, all_ = {}, {}
+    for number, kind in enumerate(t.cluster.types):
+        here = t.NI[c.N_TYPE] == number
+        free[kind], all_[kind] = int(t.NI[c.N_FREE, here].sum()), int(t.NI[c.N_GPUS, here].sum())
+    return Standing(version, state.waiting_rows.copy(), t.ids, engine.ranks, free, all_)
+
+
+def reason_of(engine: Engine, row: int) -> int:
+    """Why a row waits. A walk looks no further than devices reach: of those behind it is known why all the same."""
+    state, t = engine.state, engine.state.tables
+    code = int(t.I[c.REASON, row])
+    if code not in _UNSEEN or int(t.I[c.PHASE, row]) != PENDING or not engine.decided_at >= float(t.F[c.SINCE, row]):
+        return code
+    if not engine.ranks or math.isinf(t.F[c.KEY, row]):
+        return int(Reason.DEFERRED)
+    return int(Reason.PRIORITY if state.SI[s.S_PREEMPT] else Reason.RESOURCES)
