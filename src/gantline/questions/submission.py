@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from gantline.assembly.rules import RunRules
 from gantline.core.inputs import Submit
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
 from gantline.engine import lists as ls
 from gantline.engine.advance import arrive
-from gantline.engine.engine import Engine
-from gantline.placement.rules import find_placement
 from gantline.questions.changes import RUNS
 from gantline.questions.explain import explain
 from gantline.questions.forecast import Setup
@@ -27,9 +26,10 @@ def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], placeme
     """The present in which that job has just arrived; it is written as in the `jobs` of a snapshot."""
     instant, tables = private_tables(snapshot)
     tables = tables.copy()
-    state = state_on(tables, instant, find_placement(placement), instant.facts)
+    rules = RunRules.at(instant, placement)
+    state = state_on(tables, instant, rules)
     state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = tables.count
-    Engine(state, policy).apply(Submit(instant.now, dict(job)))
+    rules.engine(state, rules.policy(policy)).apply(Submit(instant.now, dict(job)))
     arrive(tables.F[:, : tables.count], tables.I, state.lists, instant.now, math.inf)
     state.rebuild()
     return state.snapshot()

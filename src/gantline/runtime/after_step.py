@@ -14,8 +14,8 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.runtime.book import ENDED, Job
 from gantline.runtime.layers import Growing
+from gantline.runtime.queue_now import reason_of, standing_of
 from gantline.runtime.records import Entry
-from gantline.runtime.standing import reason_of, standing_of
 from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view, state_of, waiting_view
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, sentence, slug
 from gantline.core.tables import Tables
 from gantline.runtime.book import ENDS, HOLDS, MUST, STATES, Job
-from gantline.runtime.standing import Standing
+from gantline.runtime.queue_now import QueueNow
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class View:
     devices: tuple[DeviceView, ...] = ()
     counters: Mapping[str, float] = field(default_factory=dict)
     incidents: tuple[str, ...] = ()  # the newest last
-    standing: Standing = field(default_factory=Standing)
+    standing: QueueNow = field(default_factory=QueueNow)
 
 
 def _plain(value: Any) -> Any:

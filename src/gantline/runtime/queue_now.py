@@ -19,7 +19,7 @@ _UNSEEN = (int(Reason.NONE), int(Reason.ARRIVED))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class QueueNow:
     """Who waits, in which order, and what is free."""
 
     version: int = 0  # another number: something has changed that a forecast depends on
@@ -35,14 +35,14 @@ class Standing:
         return [self.ids[other] for other in self.waiting[: place[0]].tolist()] if len(place) else None
 
 
-def standing_of(engine: Engine, version: int) -> Standing:
+def standing_of(engine: Engine, version: int) -> QueueNow:
     """As it is now, for others to keep."""
     state, t = engine.state, engine.state.tables
     free, all_ = {}, {}
     for number, kind in enumerate(t.cluster.types):
         here = t.NI[c.N_TYPE] == number
         free[kind], all_[kind] = int(t.NI[c.N_FREE, here].sum()), int(t.NI[c.N_GPUS, here].sum())
-    return Standing(version, state.waiting_rows.copy(), t.ids, engine.ranks, free, all_)
+    return QueueNow(version, state.waiting_rows.copy(), t.ids, engine.ranks, free, all_)
 
 
 def reason_of(engine: Engine, row: int) -> int:
