@@ -14,6 +14,7 @@ import numpy as np
 from gantline.core.cluster import Cluster
 from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import RefusedError
+from gantline.placement.bandwidth import PairBandwidth, most_bandwidth
 from gantline.placement.bins import speed_bins
 from gantline.placement.variability import DeviceBins, Devices, packed, pal, pm_first
 
@@ -24,6 +25,8 @@ PICKING = {
     "pm-first-sticky": "pm-first; gangs that run stay where they are",
     "pal": "fast devices and few nodes, whichever costs less (PAL; needs --device-speeds)",
     "pal-sticky": "pal; gangs that run stay where they are",
+    "bandwidth": "the devices of a node with the most bandwidth between them (Blox; needs links between devices in the cluster file)",
+    "bandwidth-sticky": "bandwidth; gangs that run stay where they are",
 }
 
 
@@ -36,6 +39,7 @@ class DevicePicker:
     seats: Mapping[str, DeviceBins]
     penalty: float = 1.0
     classes: Sequence[str] = field(default=())
+    between: PairBandwidth | None = None
 
     @staticmethod
     def of(name: str, cluster: Cluster, speeds: DeviceSpeeds | None, penalty: float, classes: Sequence[str]) -> DevicePicker:
@@ -50,7 +54,8 @@ class DevicePicker:
         seats = {
             kind: DeviceBins(node, (bins[kind] if kind in bins else speed_bins(values)).tolist()) for kind, values in sorted(known.items())
         }
-        return DevicePicker(rule, name.endswith("-sticky"), seats, penalty, classes)
+        between = PairBandwidth.of(cluster) if rule == "bandwidth" else None
+        return DevicePicker(rule, name.endswith("-sticky"), seats, penalty, classes, between)
 
     def in_turn(self, rows: Sequence[int]) -> list[int]:
         """In which order gangs are seated: the most sensitive class first, where classes matter; else as given."""
@@ -60,6 +65,8 @@ class DevicePicker:
         seats = self.seats[self.kind_of(row)]
         if self.rule == "pal":
             return pal(free, count, seats, self.penalty)
+        if self.between is not None:
+            return most_bandwidth(free, count, self.between)
         if self.rule == "pm-first":
             return pm_first(free, count, seats)
         return packed(free, count, seats)

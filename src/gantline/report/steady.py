@@ -109,7 +109,8 @@ def judge(
     capacity = mean(devices, start, end) * (end - start)
     edges = np.linspace(start, end, windows + 1)
     means = tuple(mean(queue, float(a), float(b)) for a, b in pairwise(edges))
-    load, needed = ((found / capacity if capacity > 0 else math.inf) for found in (asked, asked + more))
+    none = [math.inf if found > 0 else 0.0 for found in (asked, asked + more)]  # jobs of CPUs alone ask a cluster without GPUs for none
+    load, needed = (asked / capacity, (asked + more) / capacity) if capacity > 0 else none
     idle = mean((queue[0], (queue[1] <= 0).astype(np.float64)), (start + end) / 2, end)
     missing = 0.0 if warmup > 0 or capacity <= 0 else from_empty_share(work, needed, capacity / (end - start))
     return Steadiness(load, means, needed, idle, missing, int(arrivals.size))

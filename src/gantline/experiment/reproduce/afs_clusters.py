@@ -9,7 +9,7 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
@@ -33,11 +33,11 @@ class AfsClusters(Study):
     needs: ClassVar[str] = "raw_cluster03.csv.gz"
     needs_from: ClassVar[str] = "the repository microsoft/elasticflow-traces (and raw_cluster06.csv.gz), with ElasticFlow's A100.csv"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "AFS-L has a lower average JCT than LAS": Terms("LAS", "none, at every place of the table"),
-        "and than SRTF, which knows lengths too": Terms("SRTF", "none, at every place of the table"),
-        "and than Tiresias": Terms("Tiresias", "none, at every place of the table"),
-        "plain equal sharing is close behind it": Terms("equal sharing", "0.85 to 1 of it, at every place of the table"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "AFS-L has a lower average JCT than LAS": ClaimTerms("LAS", "none, at every place of the table"),
+        "and than SRTF, which knows lengths too": ClaimTerms("SRTF", "none, at every place of the table"),
+        "and than Tiresias": ClaimTerms("Tiresias", "none, at every place of the table"),
+        "plain equal sharing is close behind it": ClaimTerms("equal sharing", "0.85 to 1 of it, at every place of the table"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

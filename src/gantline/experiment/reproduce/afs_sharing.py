@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.elastic_workload import RATE, elastic_setting, mean_by
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 
 _RIGID = ("las", "tiresias", "srtf")
 _ELASTIC = ("afs", "equal-share")
@@ -30,11 +30,11 @@ class AfsSharing(Study):
     load: ClassVar[str] = RATE
     load_unit: ClassVar[str] = "jobs/h"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "AFS-L has a lower average JCT than LAS": Terms("LAS", "none, at every place of the table"),
-        "and than SRTF, which knows lengths too": Terms("SRTF", "none, at every place of the table"),
-        "and than Tiresias": Terms("Tiresias", "none, at every place of the table"),
-        "plain equal sharing is close behind it": Terms("equal sharing", "0.85 to 1 of it, at every place of the table"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "AFS-L has a lower average JCT than LAS": ClaimTerms("LAS", "none, at every place of the table"),
+        "and than SRTF, which knows lengths too": ClaimTerms("SRTF", "none, at every place of the table"),
+        "and than Tiresias": ClaimTerms("Tiresias", "none, at every place of the table"),
+        "plain equal sharing is close behind it": ClaimTerms("equal sharing", "0.85 to 1 of it, at every place of the table"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.allox_workload import USERS, allox_setting, machines
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.sweep import Sweep
 from gantline.report.figures import Chart
 from gantline.report.figures.chart import Axis, Line, Panel, Points, floats
@@ -31,10 +31,10 @@ class AlloXAlpha(Study):
         "curve is not published as numbers: its shape is held against."
     )
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "the average JCT is lower at alpha 1 than at alpha 0.1": Terms("alpha 0.1", "none"),
-        "the worst user fares better at alpha 0.1 than at alpha 1": Terms("alpha 1", "none"),
-        "at alpha 0.1 nobody loses much by sharing": Terms("the worst user's JCT alone on its part", "10 %"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "the average JCT is lower at alpha 1 than at alpha 0.1": ClaimTerms("alpha 0.1", "none"),
+        "the worst user fares better at alpha 0.1 than at alpha 1": ClaimTerms("alpha 1", "none"),
+        "at alpha 0.1 nobody loses much by sharing": ClaimTerms("the worst user's JCT alone on its part", "10 %"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

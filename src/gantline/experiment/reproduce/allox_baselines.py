@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.allox_workload import RATE, allox_setting
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 
 _FAIR = ("drf", "drf-ext", "drf-fifo", "es")
 _POLICIES = (
@@ -36,14 +36,16 @@ class AlloXBaselines(Study):
     load: ClassVar[str] = RATE
     load_unit: ClassVar[str] = "jobs/h"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "with alpha 1 AlloX has the lowest average JCT of those that do not preempt": Terms(
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "with alpha 1 AlloX has the lowest average JCT of those that do not preempt": ClaimTerms(
             "the best of SJF, DRF, DRF extended, DRF-FIFO and ES", "none, at every load"
         ),
-        "with alpha 0.5 it is below all schedulers that share fairly": Terms(
+        "with alpha 0.5 it is below all schedulers that share fairly": ClaimTerms(
             "the best of DRF, DRF extended, DRF-FIFO and ES", "none, at every load"
         ),
-        "SRPT, which preempts and moves for nothing, is ahead in a calm cluster": Terms("AlloX with alpha 1", "none, at the lowest load"),
+        "SRPT, which preempts and moves for nothing, is ahead in a calm cluster": ClaimTerms(
+            "AlloX with alpha 1", "none, at the lowest load"
+        ),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -10,7 +10,7 @@ import polars as pl
 from gantline.experiment.charts import points_against
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.blox_workload import LOAD, blox_setting, figure_table
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.sweep import Sweep
 from gantline.report.figures import Chart, jct_against_load
 
@@ -31,12 +31,12 @@ class BloxFigure12(Study):
     load: ClassVar[str] = LOAD
     load_unit: ClassVar[str] = "jobs/h"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "below saturation admission control changes nothing": Terms("accept-all", "1 %"),
-        "beyond saturation some limit above 1 has the best average JCT": Terms("accept-all and limit 1.0", "none"),
-        "the price is responsiveness": Terms("accept-all", "none"),
-        "the limit with the best average JCT": Terms("the paper's figure", "none: one of four"),
-        "1.2x improves the average JCT of LAS": Terms("accept-all", "10 % of the gain"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "below saturation admission control changes nothing": ClaimTerms("accept-all", "1 %"),
+        "beyond saturation some limit above 1 has the best average JCT": ClaimTerms("accept-all and limit 1.0", "none"),
+        "the price is responsiveness": ClaimTerms("accept-all", "none"),
+        "the limit with the best average JCT": ClaimTerms("the paper's figure", "none: one of four"),
+        "1.2x improves the average JCT of LAS": ClaimTerms("accept-all", "10 % of the gain"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.blox_workload import LOAD, blox_setting, figure_table
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 
 _LOADS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
 _PUBLISHED_JCT = 15.75  # hours, below saturation, where every job starts within a round
@@ -31,13 +31,13 @@ class BloxFigure6(Study):
     load: ClassVar[str] = LOAD
     load_unit: ClassVar[str] = "jobs/h"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "up to 6 jobs/h all schedulers have the same average JCT": Terms("the three schedulers with each other", "1 %"),
-        "beyond saturation LAS has a higher average JCT than FIFO": Terms("FIFO", "none, at 8 and at 9 jobs/h"),
-        "LAS keeps the best responsiveness": Terms("the better of FIFO and SRTF", "none, at 8 and at 9 jobs/h"),
-        "FIFO has the worst responsiveness": Terms("the worse of LAS and SRTF", "none, at 8 and at 9 jobs/h"),
-        "average JCT up to 6 jobs/h": Terms("the released program", "0.02 h"),
-        "responsiveness up to 6 jobs/h": Terms("the released program", "1 s beyond its range"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "up to 6 jobs/h all schedulers have the same average JCT": ClaimTerms("the three schedulers with each other", "1 %"),
+        "beyond saturation LAS has a higher average JCT than FIFO": ClaimTerms("FIFO", "none, at 8 and at 9 jobs/h"),
+        "LAS keeps the best responsiveness": ClaimTerms("the better of FIFO and SRTF", "none, at 8 and at 9 jobs/h"),
+        "FIFO has the worst responsiveness": ClaimTerms("the worse of LAS and SRTF", "none, at 8 and at 9 jobs/h"),
+        "average JCT up to 6 jobs/h": ClaimTerms("the released program", "0.02 h"),
+        "responsiveness up to 6 jobs/h": ClaimTerms("the released program", "1 s beyond its range"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.sweep import Sweep
 
 _COSTS = (1, 30, 120)
@@ -30,9 +30,9 @@ class ElasticTiresiasStudy(Study):
         "The paper's jobs are not published."
     )
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "Elastic-Tiresias has a lower average JCT than Tiresias": Terms("Tiresias", "none, at every cost"),
-        "its gain falls as a resize takes longer": Terms("the next shorter resize", "none: strictly falling"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "Elastic-Tiresias has a lower average JCT than Tiresias": ClaimTerms("Tiresias", "none, at every cost"),
+        "its gain falls as a resize takes longer": ClaimTerms("the next shorter resize", "none: strictly falling"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

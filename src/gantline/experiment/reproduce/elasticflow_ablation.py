@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
@@ -35,13 +35,13 @@ class ElasticFlowAblation(Study):
     needs: ClassVar[str] = "trace_195.csv.gz"
     needs_from: ClassVar[str] = "the repository pkusys/ElasticFlow, with its table of A100 speeds beside it as A100.csv"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "ElasticFlow meets more deadlines than EDF": Terms("EDF", "none, on every cluster"),
-        "on 128 GPUs so many times more than a baseline": Terms("EDF", "within the published range, which is over all baselines"),
-        "and no fewer than with one of its two parts left out": Terms(
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "ElasticFlow meets more deadlines than EDF": ClaimTerms("EDF", "none, on every cluster"),
+        "on 128 GPUs so many times more than a baseline": ClaimTerms("EDF", "within the published range, which is over all baselines"),
+        "and no fewer than with one of its two parts left out": ClaimTerms(
             "the better of elasticity alone and admission alone", "none; strictly more on the smallest cluster"
         ),
-        "each part alone is better than neither": Terms("EDF", "none, on every cluster"),
+        "each part alone is better than neither": ClaimTerms("EDF", "none, on every cluster"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
@@ -39,10 +39,10 @@ class ElasticFlowClusters(Study):
     needs: ClassVar[str] = "raw_cluster03.csv.gz"
     needs_from: ClassVar[str] = "the repository microsoft/elasticflow-traces (and raw_cluster06.csv.gz), with ElasticFlow's A100.csv"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "ElasticFlow meets more deadlines than EDF": Terms("EDF", "none, on every cluster"),
-        "ElasticFlow meets more deadlines than EDF with admission": Terms("EDF with admission", "none, on every cluster"),
-        "ElasticFlow meets more deadlines than elasticity without admission": Terms(
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "ElasticFlow meets more deadlines than EDF": ClaimTerms("EDF", "none, on every cluster"),
+        "ElasticFlow meets more deadlines than EDF with admission": ClaimTerms("EDF with admission", "none, on every cluster"),
+        "ElasticFlow meets more deadlines than elasticity without admission": ClaimTerms(
             "ElasticFlow without admission", "none, on every cluster"
         ),
     }

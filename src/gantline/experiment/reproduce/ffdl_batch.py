@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 
 _RATES = (5, 60)
 _ADAPTIVE, _FIXED = "adaptive batch", "fixed batch"
@@ -29,10 +29,10 @@ class FfdlBatch(Study):
     load: ClassVar[str] = RATE
     load_unit: ClassVar[str] = "jobs/h"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "at high load more jobs are completed": Terms("the fixed batch", "at least 1.1 times, in every seed"),
-        "at low load no fewer are": Terms("the fixed batch", "none, in every seed"),
-        "those that complete take less time": Terms("the fixed batch", "none, at both loads"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "at high load more jobs are completed": ClaimTerms("the fixed batch", "at least 1.1 times, in every seed"),
+        "at low load no fewer are": ClaimTerms("the fixed batch", "none, in every seed"),
+        "those that complete take less time": ClaimTerms("the fixed batch", "none, at both loads"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.gavel_workload import LOAD, GavelStudy, ahead, as_published, hours, near_stored, table_of
-from gantline.experiment.reproduce.study import Claim, Scale, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale
 
 _LAS = as_published("LAS", "max_min_fairness")
 _GAVEL = as_published("Gavel LAS", "max_min_fairness_perf")
@@ -42,14 +42,14 @@ class GavelSingle(GavelStudy):
     factor: ClassVar[float] = 2.9
     gain: ClassVar[str] = "63.78 h against 22.02 h, 2.9 times at 5.2 (up to 3.5 in the paper)"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "knowing speeds helps at every load": Terms("LAS", "none, at every load"),
-        "and most at high load": Terms("LAS", "at least 1.25 times at the highest load"),
-        "space sharing helps when devices are short": Terms("Gavel LAS", "none, at the highest load"),
-        "random packing is no match": Terms("Gandiva", "none, at the highest common load"),
-        "LAS over Gavel LAS at the highest load": Terms("the paper's figure", "10 %"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "knowing speeds helps at every load": ClaimTerms("LAS", "none, at every load"),
+        "and most at high load": ClaimTerms("LAS", "at least 1.25 times at the highest load"),
+        "space sharing helps when devices are short": ClaimTerms("Gavel LAS", "none, at the highest load"),
+        "random packing is no match": ClaimTerms("Gandiva", "none, at the highest common load"),
+        "LAS over Gavel LAS at the highest load": ClaimTerms("the paper's figure", "10 %"),
     }
-    number_terms: ClassVar[Terms] = Terms("numbers stored with the authors' program", "5 %")
+    number_terms: ClassVar[ClaimTerms] = ClaimTerms("numbers stored with the authors' program", "5 %")
 
     def cases(self, scale: Scale) -> list[Case]:
         jobs, track = (7500, (4000, 5000)) if scale == "full" else (120, (40, 80))

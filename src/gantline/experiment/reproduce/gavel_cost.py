@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.gavel_workload import GavelStudy
-from gantline.experiment.reproduce.study import Claim, Scale, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale
 from gantline.experiment.sweep import Sweep
 
 _PRICES = "v100=0.74,p100=0.43,k80=0.135"
@@ -27,10 +27,10 @@ class GavelCost(GavelStudy):
         "as repaired: the program compares a duration with an instant, which counts no miss at all of jobs that arrive late."
     )
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "money as a goal saves money": Terms("the sum of throughputs as a goal", "none"),
-        "and misses more deadlines than with deadlines as limits": Terms("money with deadlines as limits", "none"),
-        "with deadlines it still saves money": Terms("the sum of throughputs as a goal", "none"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "money as a goal saves money": ClaimTerms("the sum of throughputs as a goal", "none"),
+        "and misses more deadlines than with deadlines as limits": ClaimTerms("money with deadlines as limits", "none"),
+        "with deadlines it still saves money": ClaimTerms("the sum of throughputs as a goal", "none"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

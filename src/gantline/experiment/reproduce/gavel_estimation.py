@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid
 from gantline.experiment.reproduce.gavel_workload import GavelStudy, as_published
-from gantline.experiment.reproduce.study import Claim, Scale, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale
 from gantline.experiment.sweep import Sweep
 
 _ALONE, _MEASURED = "no sharing", "all measured"
@@ -29,9 +29,9 @@ class GavelEstimation(GavelStudy):
         "wrong columns when references are fewer than job types; here they are the right ones."
     )
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "estimates are nearly as good as measurements": Terms("all pairs measured", "10 % of the average JCT"),
-        "less profiling, larger errors": Terms("20 % of 16 references", "none"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "estimates are nearly as good as measurements": ClaimTerms("all pairs measured", "10 % of the average JCT"),
+        "less profiling, larger errors": ClaimTerms("20 % of 16 references", "none"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

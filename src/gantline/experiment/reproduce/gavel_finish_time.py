@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid
 from gantline.experiment.reproduce.gavel_workload import LOAD, GavelStudy, ahead, as_published, hours, near_stored, table_of
-from gantline.experiment.reproduce.study import Claim, Scale, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale
 from gantline.experiment.sweep import Sweep
 
 _ISOLATED = "isolated"
@@ -29,14 +29,14 @@ class GavelFinishTime(GavelStudy):
         "Gavel FTF": {0.4: 18.57, 2.0: 21.80},
     }
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "knowing speeds shortens jobs": Terms("FTF", "at least 1.2 times at the highest load"),
-        "and is fairer": Terms("FTF", "mean rho at least 1.2 times lower at the highest load"),
-        "no job is worse off on average than on a part of its own": Terms("an equal part of the cluster", "none: mean rho below 1"),
-        "average JCT, FTF over Gavel FTF at 2.6 jobs/h": Terms("the paper's figure", "10 %"),
-        "mean rho, FTF over Gavel FTF at 2.6 jobs/h": Terms("the paper's figure", "10 %"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "knowing speeds shortens jobs": ClaimTerms("FTF", "at least 1.2 times at the highest load"),
+        "and is fairer": ClaimTerms("FTF", "mean rho at least 1.2 times lower at the highest load"),
+        "no job is worse off on average than on a part of its own": ClaimTerms("an equal part of the cluster", "none: mean rho below 1"),
+        "average JCT, FTF over Gavel FTF at 2.6 jobs/h": ClaimTerms("the paper's figure", "10 %"),
+        "mean rho, FTF over Gavel FTF at 2.6 jobs/h": ClaimTerms("the paper's figure", "10 %"),
     }
-    number_terms: ClassVar[Terms] = Terms("numbers stored with the authors' program", "5 %")
+    number_terms: ClassVar[ClaimTerms] = ClaimTerms("numbers stored with the authors' program", "5 %")
 
     def cases(self, scale: Scale) -> list[Case]:
         jobs, track = (6500, (4000, 5000)) if scale == "full" else (120, (40, 80))

@@ -13,7 +13,7 @@ from gantline.assembly.throughputs import job_types
 from gantline.core.arrays import Floats
 from gantline.experiment.grid import Case, Grid
 from gantline.experiment.reproduce.gavel_workload import GavelStudy, as_published
-from gantline.experiment.reproduce.study import Claim, Scale, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale
 from gantline.files.throughputs import read_throughputs
 from gantline.policies.gavel.allocation import effective_throughput
 from gantline.policies.gavel.instance import Entity, Instance
@@ -36,11 +36,11 @@ class GavelHierarchy(GavelStudy):
         "throughputs as the policy divides it at that step; the runs replay the same jobs (six hours on a V100 each) in rounds."
     )
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "an entity alone has everything": Terms("the whole cluster", "0.1 %"),
-        "with all jobs there, entities share by weight": Terms("1/6, 2/6, 3/6", "0.02 of the whole"),
-        "inside an entity jobs are equal": Terms("each other", "5 %"),
-        "weights move time between owners, not away": Terms("equal weights", "mean JCT at most 10 % longer"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "an entity alone has everything": ClaimTerms("the whole cluster", "0.1 %"),
+        "with all jobs there, entities share by weight": ClaimTerms("1/6, 2/6, 3/6", "0.02 of the whole"),
+        "inside an entity jobs are equal": ClaimTerms("each other", "5 %"),
+        "weights move time between owners, not away": ClaimTerms("equal weights", "mean JCT at most 10 % longer"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid
 from gantline.experiment.reproduce.gavel_workload import GavelStudy, ahead, as_published, hours, near_stored, table_of
-from gantline.experiment.reproduce.study import Claim, Scale, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale
 
 _JOBS = "trace.jobs"
 
@@ -33,12 +33,12 @@ class GavelMakespan(GavelStudy):
         "Gavel with space sharing": {100: 164},
     }
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "far shorter than FIFO": Terms("FIFO", "at least 1.5 times with most jobs"),
-        "shorter than with random packing": Terms("Gandiva", "none, with most jobs"),
-        "space sharing does not hurt": Terms("Gavel without it", "5 % with most jobs"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "far shorter than FIFO": ClaimTerms("FIFO", "at least 1.5 times with most jobs"),
+        "shorter than with random packing": ClaimTerms("Gandiva", "none, with most jobs"),
+        "space sharing does not hurt": ClaimTerms("Gavel without it", "5 % with most jobs"),
     }
-    number_terms: ClassVar[Terms] = Terms("numbers stored with the authors' program", "5 %")
+    number_terms: ClassVar[ClaimTerms] = ClaimTerms("numbers stored with the authors' program", "5 %")
 
     def cases(self, scale: Scale) -> list[Case]:
         policies = (

@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.gavel_workload import LOAD, GavelStudy, hours, table_of
-from gantline.experiment.reproduce.study import Claim, Scale, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale
 
 _LENGTHS = (360, 720, 1440, 2880)
 
@@ -28,10 +28,10 @@ class GavelRounds(GavelStudy):
         "rounds."
     )
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "6-minute rounds are nearly ideal": Terms("ideal shares", "5 %, at every load"),
-        "48-minute rounds cost more": Terms("6-minute rounds", "none"),
-        "the longer the rounds, the more they cost": Terms("the next shorter rounds", "none: never falling"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "6-minute rounds are nearly ideal": ClaimTerms("ideal shares", "5 %, at every load"),
+        "48-minute rounds cost more": ClaimTerms("6-minute rounds", "none"),
+        "the longer the rounds, the more they cost": ClaimTerms("the next shorter rounds", "none: never falling"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

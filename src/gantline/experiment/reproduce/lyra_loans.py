@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
@@ -37,11 +37,11 @@ class LyraLoans(Study):
     )
     load: ClassVar[str] = "load"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "loans reduce queueing": Terms("neither", "none, at every load"),
-        "so does elasticity": Terms("neither", "none, at every load"),
-        "both together reduce it more than either alone": Terms("the better of loans and elasticity", "none, at every load"),
-        "calling back the cheapest servers stops fewer jobs than the other rules": Terms(
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "loans reduce queueing": ClaimTerms("neither", "none, at every load"),
+        "so does elasticity": ClaimTerms("neither", "none, at every load"),
+        "both together reduce it more than either alone": ClaimTerms("the better of loans and elasticity", "none, at every load"),
+        "calling back the cheapest servers stops fewer jobs than the other rules": ClaimTerms(
             "the better of random and fewest jobs", "none, sum over the runs"
         ),
     }

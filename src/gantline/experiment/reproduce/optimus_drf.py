@@ -9,7 +9,7 @@ import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.elastic_workload import RATE, elastic_setting
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 
 _PUBLISHED = 2.39
 
@@ -31,10 +31,10 @@ class OptimusDrfStudy(Study):
     load: ClassVar[str] = RATE
     load_unit: ClassVar[str] = "jobs/h"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "Optimus has a lower average JCT than DRF": Terms("DRF", "none, at both loads"),
-        "and a shorter makespan": Terms("DRF", "none, at both loads"),
-        "equal blocks on few nodes beat balanced seats": Terms("Optimus with balanced seats", "none, at both loads"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "Optimus has a lower average JCT than DRF": ClaimTerms("DRF", "none, at both loads"),
+        "and a shorter makespan": ClaimTerms("DRF", "none, at both loads"),
+        "equal blocks on few nodes beat balanced seats": ClaimTerms("Optimus with balanced seats", "none, at both loads"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from gantline.core.errors import NotFoundError
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
@@ -42,11 +42,11 @@ class PolluxLoad(Study):
     needs: ClassVar[str] = "philly_jobs.csv.gz"
     needs_from: ClassVar[str] = "the branch osdi21-artifact of the repository petuum/adaptdl, with its profiles beside it"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "Pollux has the lowest average JCT": Terms("the better of Tiresias and Optimus", "at least 5 % lower, in every run"),
-        "pollux, seconds": Terms("the published run of each workload", "3 %: another draw of random numbers"),
-        "tiresias, seconds": Terms("the published run of each workload", "0.05 %"),
-        "optimus, seconds": Terms("the published run of each workload", "0.05 %"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "Pollux has the lowest average JCT": ClaimTerms("the better of Tiresias and Optimus", "at least 5 % lower, in every run"),
+        "pollux, seconds": ClaimTerms("the published run of each workload", "3 %: another draw of random numbers"),
+        "tiresias, seconds": ClaimTerms("the published run of each workload", "0.05 %"),
+        "optimus, seconds": ClaimTerms("the published run of each workload", "0.05 %"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
@@ -50,18 +50,18 @@ class ShockwaveTable(Study):
     needs: ClassVar[str] = "isolated_throughput_tacc.csv"
     needs_from: ClassVar[str] = "the repository uw-mad-dash/shockwave, with its trace of 120 jobs in a folder traces beside it"
 
-    terms: ClassVar[Mapping[str, Terms]] = {
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
         **{
-            f"{name}: makespan, average JCT": Terms(
+            f"{name}: makespan, average JCT": ClaimTerms(
                 "the published run", f"{100 * makespan:g} % of the makespan, {100 * jct:g} % of the JCT"
             )
             for name, (_, _, makespan, jct) in PUBLISHED.items()
         },
-        "Shockwave has a shorter makespan than the fair baselines": Terms("the best of them; OSSP looks at makespan alone", "none"),
-        "not being told batch sizes to come costs a little": Terms(
+        "Shockwave has a shorter makespan than the fair baselines": ClaimTerms("the best of them; OSSP looks at makespan alone", "none"),
+        "not being told batch sizes to come costs a little": ClaimTerms(
             "Shockwave without calibration, futures told", "10 % of the average JCT"
         ),
-        "max-min fairness takes longer than Gandiva-Fair": Terms("Gandiva-Fair", "none"),
+        "max-min fairness takes longer than Gandiva-Fair": ClaimTerms("Gandiva-Fair", "none"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import WITHIN, Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import WITHIN, Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import Sweep
@@ -59,14 +59,15 @@ class SiaTable(Study):
     alike: ClassVar[tuple[str, ...]] = ()
     """Who is as good as Sia."""
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        **{f"Sia is ahead of {name}": Terms(name, "none") for name in (_POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS)},
-        f"{_POLLUX} has about the same average JCT as Sia": Terms("Sia", "10 %; 25 % at small scale"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        **{f"Sia is ahead of {name}": ClaimTerms(name, "none") for name in (_POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS)},
+        f"{_POLLUX} has about the same average JCT as Sia": ClaimTerms("Sia", "10 %; 25 % at small scale"),
         **{
-            f"average JCT of {name} over that of Sia": Terms("the paper's table", "10 %") for name in (_POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS)
+            f"average JCT of {name} over that of Sia": ClaimTerms("the paper's table", "10 %")
+            for name in (_POLLUX, _GAVEL, _SHOCKWAVE, _THEMIS)
         },
     }
-    number_terms: ClassVar[Terms] = Terms("the paper's table", "10 % and 0.05 h, since it rounds to tenths")
+    number_terms: ClassVar[ClaimTerms] = ClaimTerms("the paper's table", "10 % and 0.05 h, since it rounds to tenths")
 
     def cases(self, scale: Scale) -> list[Case]:
         root = self.needed().parents[2]

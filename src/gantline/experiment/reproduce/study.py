@@ -22,7 +22,7 @@ WITHIN = 0.1  # of a published number, unless a study says otherwise
 
 
 @dataclass(frozen=True)
-class Terms:
+class ClaimTerms:
     """What a claim is held against and how far off it may be: part of a study's definition, laid down before anything runs."""
 
     baseline: str
@@ -71,9 +71,9 @@ class Study(ABC):
     """A published file that the runs need and that is not ours to ship."""
     needs_from: ClassVar[str] = ""
 
-    terms: ClassVar[Mapping[str, Terms]]
+    terms: ClassVar[Mapping[str, ClaimTerms]]
     """Baseline and tolerance of every claim, by its statement; one that begins with a place ("philly: ...") goes by what follows."""
-    number_terms: ClassVar[Terms] = Terms("the published number", f"{100 * WITHIN:g} %")
+    number_terms: ClassVar[ClaimTerms] = ClaimTerms("the published number", f"{100 * WITHIN:g} %")
     """Those of numbers that `terms` does not name."""
 
     def __init__(self, data: Path | None = None) -> None:

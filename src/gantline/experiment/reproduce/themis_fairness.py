@@ -9,7 +9,7 @@ from typing import ClassVar
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import WITHIN, Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import WITHIN, Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
@@ -39,12 +39,12 @@ class ThemisFairness(Study):
         "definition 'share': completion time over that alone on an equal part of the cluster."
     )
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "the worst rho falls with f": Terms("the next smaller f", "2 %: it never rises by more"),
-        "fairer than schedulers that do not look at it": Terms("the lowest worst rho of FIFO, LAS and SRTF", "none"),
-        "shorter leases restart more": Terms("the next longer lease", "none: strictly more"),
-        "worst rho, the fairest baseline over Themis": Terms("the lowest worst rho of FIFO, LAS and SRTF", "10 %"),
-        "no job fares much worse than alone": Terms("an equal part of the cluster", "10 % above a rho of 1.2"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "the worst rho falls with f": ClaimTerms("the next smaller f", "2 %: it never rises by more"),
+        "fairer than schedulers that do not look at it": ClaimTerms("the lowest worst rho of FIFO, LAS and SRTF", "none"),
+        "shorter leases restart more": ClaimTerms("the next longer lease", "none: strictly more"),
+        "worst rho, the fairest baseline over Themis": ClaimTerms("the lowest worst rho of FIFO, LAS and SRTF", "10 %"),
+        "no job fares much worse than alone": ClaimTerms("an equal part of the cluster", "10 % above a rho of 1.2"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.study import Claim, Scale, Study, Terms
+from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 
@@ -44,11 +44,11 @@ class TiresiasComparison(Study):
         "of 3,600 GPU-seconds."
     )
 
-    terms: ClassVar[Mapping[str, Terms]] = {
-        "Tiresias has a far lower average JCT than FIFO": Terms("FIFO (YARN-CS)", "at least 2 times"),
-        "the median gains most, because short jobs no longer queue": Terms("the gain of the average", "more than twice that"),
-        "the tail gains little": Terms("the gain of the average", "1 to half of that"),
-        "SRTF, which knows durations, is ahead": Terms("Tiresias", "none"),
+    terms: ClassVar[Mapping[str, ClaimTerms]] = {
+        "Tiresias has a far lower average JCT than FIFO": ClaimTerms("FIFO (YARN-CS)", "at least 2 times"),
+        "the median gains most, because short jobs no longer queue": ClaimTerms("the gain of the average", "more than twice that"),
+        "the tail gains little": ClaimTerms("the gain of the average", "1 to half of that"),
+        "SRTF, which knows durations, is ahead": ClaimTerms("Tiresias", "none"),
     }
 
     def cases(self, scale: Scale) -> list[Case]:
