@@ -33,6 +33,14 @@ def test_steps_without_durations_give_the_same_run() -> None:
     assert one == pytest.approx(two)
 
 
+@pytest.mark.parametrize("policy", ["afs", "equal-share", "voda.elastic_fifo", "elasticflow"])
+def test_policies_that_size_jobs_take_a_table_for_what_it_is(policy: str) -> None:
+    """It estimates speeds of pairs, which is not what such policies ask of a model whose speeds are learned."""
+    run = simulate(trace(("big", 400.0, 0.0), ("small", 400.0, 5.0)), "v100:1x4", policy, throughputs=table())
+    assert not run.incidents
+    assert set(run.jobs["state"].to_list()) == {"completed"}
+
+
 def test_a_table_may_be_a_file(tmp_path: Path) -> None:
     path = tmp_path / "speeds.json"
     path.write_text(json.dumps({"v100": {"('big', 1)": {"null": 8.0}}}))

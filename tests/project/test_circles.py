@@ -31,7 +31,7 @@ def imports(room: str) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("room", ["core", "drivers", "engine", "placement", "solvers", "performance"])
+@pytest.mark.parametrize("room", ["assembly", "core", "drivers", "engine", "placement", "simulator", "solvers", "performance"])
 def test_imports_within_a_room_go_round_in_no_circle(room: str) -> None:
     found = imports(room)
     assert len(found) > 3

@@ -67,7 +67,7 @@ class LearnedCurves(PerformanceModel):
                 known[job] = tried
         return Observed(learned=dict(list(known.items())[-_KEPT_JOBS:]))
 
-    def believed(self, learned: Mapping[str, Any] | None, job: str, asked: int, sizes: Ints) -> Floats:
+    def known_speeds(self, learned: Mapping[str, Any] | None, job: str, asked: int, sizes: Ints) -> Floats:
         """Work per second at each size, as far as anybody can know."""
         return believed_speeds((learned or {}).get(job, {}), asked, sizes)[0]
 

@@ -167,16 +167,40 @@ class PerformanceModel(Protocol):
         """Seconds that a job needs to save and leave its devices when it is told to; executor 'measured' takes them."""
         return 0.0
 
+    def known_speeds(self, learned: Any, job: str, asked: int, sizes: Ints) -> Floats:
+        """Work per second at each size as far as anybody can know, of models that keep the truth to themselves; `asked`: its own size."""
+        return sizes / max(asked, 1)
+
+    def goodputs(self, learned: Any, name: str, kind: int, sizes: Ints) -> Floats | None:
+        """Progress per second of a job that chooses its batch [on one node or several, size], as fitted so far; None: it has not run."""
+        return None
+
+    def best_batches(self, job: str, type: int, most: int) -> tuple[Ints, Floats] | None:
+        """For 0, 1, ... at least `most` devices the fastest batch and its work per second; None: it has no choice."""
+        return None
+
+    def profiled(self, job: str) -> list[list[float]]:
+        """(servers, workers, steps per second) of short runs with parameter servers."""
+        return []
+
+    def slowdown(self, network: str, nodes: Sequence[int], cluster: Cluster) -> float:
+        """How many times slower a gang on these nodes is than on one machine."""
+        return 1.0
+
     def observe(self, gangs: Gangs) -> Observed | None:
         """What a profiler sees of those who run, before each decision; None: nothing new."""
         return None
+
+
+#: what only some models have a view on: policies ask whether this one does (`overrides`)
+VIEWS = frozenset({"known_speeds", "goodputs", "best_batches", "profiled", "slowdown"})
 
 
 def check_model(model: Any) -> Any:
     """The model of a run, if it is one; a run with something else is refused rather than run at other speeds than meant."""
     if model is None:
         return None
-    parts = [name for name in vars(PerformanceModel) if not name.startswith("_")]
+    parts = [name for name in vars(PerformanceModel) if not name.startswith("_") and name not in VIEWS]
     missing = [name for name in parts if not hasattr(model, name)]
     if missing:
         raise UsageError(
@@ -189,4 +213,4 @@ def check_model(model: Any) -> Any:
 
 def overrides(model: Any, name: str) -> bool:
     """Whether a model says anything of its own under that name."""
-    return model is not None and getattr(type(model), name, None) is not getattr(PerformanceModel, name)
+    return model is not None and getattr(type(model), name, None) not in (None, getattr(PerformanceModel, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
+from gantline.performance.model import overrides
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
 from gantline.policies.elastic.lays_out import LaysOut
@@ -56,7 +58,7 @@ class Ffdl(LaysOut):
 def adaptive_curves(pool: Pool) -> Curves:
     """The sizes of each job with its speed at the best batch there; sizes at which no batch fits are left out."""
     ids, min_gpus, max_gpus = pool.snapshot.jobs.ids, pool.snapshot.jobs.min_gpus.tolist(), pool.snapshot.jobs.max_gpus.tolist()
-    choose: Any = getattr(pool.snapshot.performance, "best_batches", None)
+    choose = _batches_of(pool.snapshot)
     size: list[Ints] = []
     rate: list[Floats] = []
     option: list[Ints] = []
@@ -79,9 +81,15 @@ def adaptive_curves(pool: Pool) -> Curves:
     return Curves(first, np.concatenate(size), np.concatenate(rate), np.concatenate(option))
 
 
+def _batches_of(snapshot: Snapshot) -> Callable[[str, int, int], tuple[Ints, Floats] | None] | None:
+    """What knows the fastest batches; None: the run's model does not."""
+    model = snapshot.performance
+    return model.best_batches if overrides(model, "best_batches") else None
+
+
 def _with_batches(snapshot: Snapshot, plan: Plan) -> Plan:
     """The same plan with the fastest batch for every size."""
-    choose: Any = getattr(snapshot.performance, "best_batches", None)
+    choose = _batches_of(snapshot)
     table = plan.assignments
     if choose is None or table is None:
         return plan

@@ -20,6 +20,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
+from gantline.performance.model import overrides
 from gantline.policies.elastic.curves import Curves, read_curves
 
 RATE_LIMIT = "seconds between two times of sharing out, at least; what happens meanwhile is answered then"
@@ -65,13 +66,13 @@ def pools(snapshot: Snapshot) -> Iterator[Pool]:
 
 def _as_known(snapshot: Snapshot, jobs: Ints, curves: Curves) -> Curves:
     """The same sizes with the speeds that jobs have shown, where the run keeps the true ones to itself."""
-    believed: Any = getattr(snapshot.performance, "believed", None)
-    if believed is None:
+    model = snapshot.performance
+    if not overrides(model, "known_speeds"):
         return curves
     rate, ids, asked = curves.rate.copy(), snapshot.jobs.ids, snapshot.jobs.gpus
     for place, job in enumerate(jobs.tolist()):
         own = slice(curves.first[place], curves.first[place + 1])
-        rate[own] = believed(snapshot.learned, ids[job], int(asked[job]), curves.size[own])
+        rate[own] = model.known_speeds(snapshot.learned, ids[job], int(asked[job]), curves.size[own])
     return Curves(curves.first, curves.size, rate, curves.option)
 
 

@@ -11,6 +11,7 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Assignment, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.performance.model import overrides
 from gantline.performance.server_seats import SERVER, WORKER
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.elastic.pools import Pool, plan_of, pools
@@ -49,7 +50,7 @@ class ServersAndWorkers(Policy):
         """Servers and workers per job of the pool."""
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        if not hasattr(snapshot.performance, "profiled"):
+        if not overrides(snapshot.performance, "profiled"):
             return plan_of(snapshot, [(pool, self.sizes(pool)) for pool in pools(snapshot)])
         memory: dict[str, Any] = snapshot.memory or {"until": -1.0, "seats": {}, "shunned": {}}
         seats = {row: Seats(*known) for row, known in memory["seats"].items()}

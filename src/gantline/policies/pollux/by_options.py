@@ -15,6 +15,7 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
+from gantline.performance.model import overrides
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.pools import Pool, pools, rooms
 from gantline.solvers.allocation_search.search import Demand, Found, search
@@ -107,12 +108,12 @@ def _believed(pool: Pool, devices: int, listed: Floats) -> tuple[Floats, Ints]:
     A job that has not run yet is given one device, and is thought to scale in proportion until then.
     """
     both, most = np.repeat(listed[:, None, :], 2, axis=1), pool.curves.most.copy()
-    goodputs: Any = getattr(pool.snapshot.performance, "goodputs", None)
-    if goodputs is None:
+    model = pool.snapshot.performance
+    if not overrides(model, "goodputs"):
         return both, most
     sizes = np.arange(1, devices + 1)
     for place, job in enumerate(pool.jobs.tolist()):
-        told = goodputs(pool.snapshot.learned, pool.snapshot.jobs.ids[job], pool.kind, sizes)
+        told = model.goodputs(pool.snapshot.learned, pool.snapshot.jobs.ids[job], pool.kind, sizes)
         least = int(pool.curves.least[place])
         both[place, :, 1:] = sizes if told is None else told
         both[place, :, :least] = 0.0  # who needs more has nothing of them

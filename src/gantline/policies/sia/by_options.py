@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gantline.core import columns as c
@@ -11,6 +9,7 @@ from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
+from gantline.performance.model import overrides
 from gantline.policies.elastic.layouts import NamedDevices, TypeLayout
 from gantline.policies.sia.configurations import Configurations
 from gantline.policies.sia.matrix import costs, normalised, restart_factor
@@ -65,8 +64,8 @@ def _seats(snapshot: Snapshot, option: Ints, runs: Ints, layout: str, move_cost:
 
 def _believed(snapshot: Snapshot, columns: Configurations, option: Ints, listed: Floats, unit: Floats) -> tuple[Floats, Floats]:
     """Goodputs as the run's model lets policies know, where it has such a view; who has not run yet is offered its least of each type."""
-    goodputs: Any = getattr(snapshot.performance, "goodputs", None)
-    if goodputs is None:
+    model = snapshot.performance
+    if not overrides(model, "goodputs"):
         return listed, unit
     cluster, found = snapshot.cluster, np.zeros_like(listed)
     node = np.zeros(len(cluster.types), dtype=np.int64)
@@ -77,7 +76,7 @@ def _believed(snapshot: Snapshot, columns: Configurations, option: Ints, listed:
             if not len(mine):
                 continue
             sizes = columns.gpus[mine]
-            told = goodputs(snapshot.learned, name, group, sizes)
+            told = model.goodputs(snapshot.learned, name, group, sizes)
             if told is None:
                 found[row, mine[sizes == sizes.min()]] = 1.0
             else:

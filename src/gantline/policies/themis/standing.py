@@ -14,6 +14,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.performance.model import overrides
 from gantline.policies.elastic.pools import Pool
 
 _LEAST = 1e-9
@@ -50,7 +51,7 @@ class Standing:
             return 0.0
         rate = float(curves.rate[curves.first[job] + at])
         model: Any = self.pool.snapshot.performance
-        if hasattr(model, "slowdown"):
+        if overrides(model, "slowdown"):
             name = self.pool.snapshot.models[self.pool.snapshot.jobs.model[self.pool.jobs[job]]]
             return rate / float(model.slowdown(name, tuple(nodes), self.pool.snapshot.cluster.description))
         size = max(int(self.pool.snapshot.cluster.node_gpus[node]) for node in nodes)
