@@ -15,7 +15,8 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.inputs import Input
 from gantline.core.node_events import NodeEvent
-from gantline.core.phases import RUNNING
+from gantline.core.phases import HELD_BACK, RUNNING
+from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
 from gantline.engine import lists as ls
 from gantline.engine.advance import arrive, next_finish
@@ -121,7 +122,15 @@ class Acknowledged(Simulation):
     def _over(self) -> bool:
         """Whether nobody is left and nothing is to come: machines may go on talking."""
         count = self.state.lists.number
-        return bool(not count[ls.ACTIVE] and count[ls.NEXT] >= len(self.state.tables.ids) and self._next_event() == math.inf)
+        if count[ls.ACTIVE] or count[ls.NEXT] < len(self.state.tables.ids) or self._next_event() < math.inf:
+            return False
+        return not (self.agenda.touched and self._kept_out())
+
+    def _kept_out(self) -> bool:
+        """Whether admission keeps jobs out: an end that nobody has looked at yet may let them in."""
+        I, came = self.state.tables.I, int(self.state.lists.number[ls.NEXT])
+        reason = I[c.REASON, :came]
+        return bool(((I[c.PHASE, :came] == HELD_BACK) & ((reason == Reason.QUOTA) | (reason == Reason.LOAD_LIMIT))).any())
 
     def _next_news(self) -> float:
         """When something is to be done between two decisions."""

@@ -9,6 +9,7 @@ from gantline.core.arrays import Floats
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.dense import fits_dense, run_on_records
+from gantline.drivers.standstill import Standstill
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -66,7 +67,8 @@ def _run_on_tables(engine: Engine, key: LinearKey, bounds: lc.LoopBounds, from_h
     devices = state.tables.D.shape[1]
     log = state.log
     code = lc.NEED_LOG
-    while code == lc.NEED_LOG:
+    standstill = Standstill(engine)
+    while code == lc.NEED_LOG and not standstill.is_here(float(clock.time[lc.NOW])):
         log.reserve(4 * devices + 2 * int(state.lists.number[ls.ACTIVE]) + 65536, 16 * devices + 65536)
         code = run_linear(state.matrices, state.lists, state.rules, log.columns, state.scratch, state.out, declared, clock)
         if bounds.on_progress is not None:

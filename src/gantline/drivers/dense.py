@@ -10,6 +10,7 @@ from gantline.core.phases import PENDING, RUNNING
 from gantline.core.policy import LinearKey
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.dense_loop import run_dense
+from gantline.drivers.standstill import Standstill
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -83,7 +84,8 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> boo
     if bounds.on_progress is None:  # nobody wants to hear of it in between
         log.reserve(*_expected(state, room))
     code = lc.NEED_LOG
-    while code == lc.NEED_LOG:
+    standstill = Standstill(engine)
+    while code == lc.NEED_LOG and not stands_still(standstill, jobs, number, float(clock.time[lc.NOW])):
         log.reserve(room, room)
         code = run_dense(jobs, h, qs, ds, LoopLog(log.LI, log.LF, log.LD, log.LN), setting, declared, work, plan, number, clock)
         if bounds.on_progress is not None:
@@ -94,6 +96,12 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> boo
     engine.started += int(work.number[w.STARTED])
     engine.stopped += int(work.number[w.STOPPED])
     return code == lc.CUT
+
+
+def stands_still(guard: Standstill, jobs: Records, number: Ints, now: float) -> bool:
+    """Whether nobody on the records has worked since the last look, and nobody is to come."""
+    attained = jobs.f[:, r.SERVICE] + np.where(jobs.i[:, r.STATE] == RUNNING, np.maximum(0.0, now - jobs.f[:, r.SINCE]), 0.0)
+    return guard.is_here(now, attained, to_come=bool(number[ls.NEXT] < len(attained)))
 
 
 def _expected(state: State, room: int) -> tuple[int, int]:

@@ -175,6 +175,7 @@ class FaultyExecutor:
             inc.safe, inc.base, inc.suspended = self._safe(inc), inc.work(self._now, math.inf), order.suspended
             inc.runs_from = max(self._now, inc.runs_from)
             inc.rate = 0.0 if order.suspended else inc.rate
+            inc.course += 1  # a finish that was foreseen does not come while it stands still
             if not order.suspended:
                 self._take(inc, order)
         if order.rate != inc.rate and not inc.suspended:
@@ -193,9 +194,10 @@ class FaultyExecutor:
         return inc.safe_work(self._now, float(self.work[inc.row]), self.faults.checkpoint)
 
     def _foresee(self, inc: GangLife) -> None:
-        """When it will finish at its present speed."""
+        """When it will finish at its present speed; whatever was foreseen before is void."""
+        inc.course += 1
         if inc.rate > 0.0:
-            self._push(inc.runs_from + (float(self.work[inc.row]) - inc.base) / inc.rate, "finished", inc)
+            self._push(inc.runs_from + (float(self.work[inc.row]) - inc.base) / inc.rate, "finished", (inc, inc.course))
 
     def _on_running(self, what: object) -> None:
         assert isinstance(what, GangLife)
@@ -206,11 +208,11 @@ class FaultyExecutor:
         self._foresee(what)
 
     def _on_finished(self, what: object) -> None:
-        assert isinstance(what, GangLife)
-        total = float(self.work[what.row])
-        if what.state == "running" and what.work(self._now, math.inf) >= total * (1.0 - 1e-12):  # else its speed has changed meanwhile
-            self._end(what, "finished", total)
-            self._say(News.FINISHED, what)
+        assert isinstance(what, tuple)
+        inc, course = what
+        if inc.state == "running" and inc.course == course:  # else its speed has changed meanwhile
+            self._end(inc, "finished", float(self.work[inc.row]))
+            self._say(News.FINISHED, inc)
 
     def _on_saved(self, what: object) -> None:
         assert isinstance(what, GangLife)

@@ -31,6 +31,7 @@ class GangLife:
     done: float = 0.0  # final work, once it is saved or over
     safe: float = 0.0  # work at the last save before `runs_from`
     ended: float = 0.0
+    course: int = 0  # how often its speed has changed: a finish is foreseen for one course
     beats: int = 0  # heartbeats since it ended
 
     @property

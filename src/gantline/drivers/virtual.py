@@ -23,6 +23,7 @@ from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
 from gantline.drivers.dense import knows
 from gantline.drivers.loop_clock import CUT, DONE, STALL, LoopBounds
+from gantline.drivers.standstill import Standstill
 from gantline.engine import lists as ls
 from gantline.engine.advance import finish_due, next_finish, observe
 from gantline.engine.agenda import Agenda
@@ -131,7 +132,7 @@ class Simulation:
     def _run_steps(self, ready: bool = False, answer: tuple[Plan | None, ...] = ()) -> None:
         """`ready`: somebody else has come up to the decision of this instant, or already has an `answer`."""
         state, engine = self.state, self.engine
-        idle, moved = 0, engine.started + engine.stopped
+        idle, moved, guard = 0, engine.started + engine.stopped, Standstill(engine)
         while True:
             # 1. the next instant
             now = state.now if ready else self._wait()
@@ -167,6 +168,8 @@ class Simulation:
             idle, moved = idle + 1 if quiet else 0, engine.started + engine.stopped
             if idle > STALL and self._stalled():
                 self._give_up()
+                break
+            if self._next_event() == math.inf and guard.after_moves():
                 break
             if self.on_progress is not None and state.decision % 512 == 0:
                 self.on_progress(now, int(state.lists.number[ls.NEXT]), int(state.lists.number[ls.ACTIVE]))

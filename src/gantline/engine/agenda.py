@@ -37,6 +37,11 @@ class Agenda:
         """Something has just happened that no appointment foresaw."""
         self._touched = min(self._touched, self.state.now)
 
+    @property
+    def touched(self) -> bool:
+        """Whether something has happened that the policy has not been asked about."""
+        return self._touched < math.inf
+
     def looked(self) -> None:
         """The policy is asked now: all that has happened is known."""
         self._touched, self._first = math.inf, False

@@ -8,11 +8,12 @@ from gantline.core import columns as c
 from gantline.core.policy import LinearKey
 from gantline.drivers import loop_clock as lc
 from gantline.drivers.declared import take_order
-from gantline.drivers.dense import fits_dense, records_of, write_back
+from gantline.drivers.dense import fits_dense, records_of, stands_still, write_back
 from gantline.drivers.loop_clock import LoopClock
 from gantline.drivers.python_keys import loop
 from gantline.drivers.python_keys.questions import Questions
 from gantline.drivers.python_keys.record_loop import Addressees, AsSubmitted, Everything, run_in_order, run_with_stops
+from gantline.drivers.standstill import Standstill
 from gantline.engine import declared_key as k
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -65,9 +66,12 @@ def run_on_records(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> t
     until = asked.valid_until()
     time[lc.VALID] = np.nan if until is None else until
     asked.reads.strict = True
-    code = lc.NEED_LOG
+    code, guard = lc.NEED_LOG, Standstill(engine)
     while code in (lc.NEED_LOG, loop.KEYS, loop.CHECK):
         if code == lc.NEED_LOG:
+            if stands_still(guard, jobs, number, float(time[lc.NOW])):
+                code = lc.DONE
+                break
             log.reserve(2 * width + 65536, 2 * width + 65536)
             noted = LoopLog(log.LI, log.LF, log.LD, log.LN)
             everything = Everything(jobs, h, qs, ds, noted, setting, key, work, given, tape, who, number, clock)

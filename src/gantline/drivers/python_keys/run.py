@@ -18,6 +18,7 @@ from gantline.drivers.python_keys.expression import number
 from gantline.drivers.python_keys.on_records import answers_on_records, run_on_records
 from gantline.drivers.python_keys.questions import Questions
 from gantline.drivers.python_keys.tape import Tape, Written, write, write_columns
+from gantline.drivers.standstill import Standstill
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
 from gantline.engine.blocked import name_blocked
@@ -47,6 +48,7 @@ class _Loop:
         self.tape = written.tape
         self._asked_before, self._checked = engine.state.decision, 1
         self._given = self._arguments()
+        self.standstill = Standstill(engine)
 
     def use(self, tape: Tape) -> None:
         """Go on with other instructions."""
@@ -62,6 +64,8 @@ class _Loop:
         """Until something is needed that compiled code does not have."""
         code = loop.run_tape(*self._given)
         while code == lc.NEED_LOG:
+            if self.standstill.is_here(self.now):
+                return lc.DONE
             devices = self.state.tables.D.shape[1]
             self.state.log.reserve(4 * devices + 2 * int(self.state.lists.number[ls.ACTIVE]) + 65536, 16 * devices + 65536)
             self._given = self._arguments()

@@ -1,0 +1,58 @@
+"""Every run ends, and ends alike on both clocks: late on the clock, behind an admission rule, with changes that take all the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gantline import simulate
+from gantline.core.policy import OrderPolicy
+from gantline.core.snapshot import Snapshot
+
+
+def job(name: str, arrival: float, duration: float, **more: Any) -> dict[str, Any]:
+    return {"job": name, "arrival": arrival, "gpus": 1, "duration": duration, **more}
+
+
+@pytest.mark.parametrize("executor", ["instant", "acknowledged", "measured", "faulty:1", "faulty:3"])
+def test_a_short_job_ends_however_late_it_is(executor: str) -> None:
+    """At 1e7 s a clock counts in steps of 2e-9 s, so that 49 s are 4e-11 of themselves too short or too long."""
+    jobs = [job(f"j{k}", 1e7 + 13.7 * k, 49.0 + k / 7) for k in range(20)]
+    run = simulate(jobs, "1x2", "fifo", executor=executor)
+    assert run.summary["completed"] == 20
+    assert not run.incidents
+
+
+@pytest.mark.parametrize("admission", ["quota:user=1", "load-limit:0.4", "quota:queue=1"])
+@pytest.mark.parametrize("latency", [0.0, 7.0])
+def test_who_is_kept_out_enters_when_the_others_have_left(admission: str, latency: float) -> None:
+    jobs = [job("a", 0, 30, user="u"), job("b", 0, 30, user="u"), job("c", 5, 45, user="u")]
+    how: dict[str, Any] = {"round": 60, "admission": admission, "latency": latency}
+    instant, acknowledged = (simulate(jobs, "1x2", "fifo", executor=name, **how) for name in ("instant", "acknowledged"))
+    assert instant.summary["completed"] == acknowledged.summary["completed"] == 3
+    assert instant.summary["log_hash"] == acknowledged.summary["log_hash"]
+
+
+@dataclass(frozen=True)
+class Swap(OrderPolicy):
+    """Whoever runs goes behind whoever waits, in every round."""
+
+    name: ClassVar[str] = "swap"
+    preempt: ClassVar[bool] = True
+
+    def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
+        return snapshot.jobs.running.astype(np.float64)
+
+
+@pytest.mark.parametrize("policy", ["gandiva", Swap()])
+@pytest.mark.parametrize("executor", ["instant", "acknowledged"])
+def test_changes_that_take_a_whole_round_are_given_up_with_the_reason(policy: Any, executor: str) -> None:
+    jobs = [job("a", 0, 100), job("b", 0, 100)]
+    run = simulate(jobs, "1x1", policy, round=60, costs="60", executor=executor)
+    assert run.summary["unfinished"] == 2
+    assert "none of them does any work: changes take as long as jobs are left alone" in run.incidents[-1]
+    assert simulate(jobs, "1x1", policy, round=60, costs="50", executor=executor).summary["completed"] == 2
