@@ -62,12 +62,11 @@ def artifact_plan(
         for queue in queues:
             queue.sort(key=lambda row: (-_index(gittins, executed[row] * gpus[at[row]]), arrival[at[row]]))
     key = np.empty(len(rows))
-    free = snapshot.cluster.gpus
+    room = _Room(snapshot)
     runs: set[int] = set()
     for rank, row in enumerate(row for queue in queues for row in queue):
         key[at[row]] = rank
-        if gpus[at[row]] <= free:
-            free -= gpus[at[row]]
+        if room.take(at[row], gpus[at[row]]):
             runs.add(row)
     jump = math.inf
     for q, queue in enumerate(queues):
@@ -82,6 +81,27 @@ def artifact_plan(
                     jump = min(jump, snapshot.now + left)
     after = {"queues": queues, "base": base, "waited": waited, "seen": snapshot.now}
     return Plan.rank(key, memory=after, valid_until=jump if jump > snapshot.now else math.inf)
+
+
+class _Room:
+    """Devices that are left while the queues are walked, per type; the original has one type."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.jobs, self.free = snapshot.jobs, snapshot.cluster.capacity.tolist()
+
+    def take(self, position: int, gpus: int) -> bool:
+        """Whether the job fits on a type that it can use: where it runs already, or else the first that has room."""
+        for kind in self._types(position, gpus):
+            if gpus <= self.free[kind]:
+                self.free[kind] -= gpus
+                return True
+        return False
+
+    def _types(self, position: int, gpus: int) -> list[int]:
+        if len(self.free) == 1:
+            return [0]
+        listed = [option.type for option in self.jobs.options(position) if option.gpus == gpus]
+        return sorted(listed, key=lambda kind: kind != self.jobs.type[position])
 
 
 @lru_cache(maxsize=8)

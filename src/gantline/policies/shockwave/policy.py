@@ -94,7 +94,8 @@ class Shockwave(Policy):
         remaining = np.maximum(jobs.remaining, 1.0)
         whole = np.maximum(jobs.done + remaining, 1.0)
         target = np.array([_target(*targets[name]) for name in jobs.ids])
-        lateness = (snapshot.now + remaining / share) / np.maximum(target, 1e-9)
+        # both counted from the arrival, as completion times are: a ratio of two moments would depend on when the clock began
+        lateness = (snapshot.now - jobs.arrival + remaining / share) / np.maximum(target - jobs.arrival, 1e-9)
         weight = priorities(lateness, remaining, largest=self.largest, power=self.power, length=length)
         window = PlanningWindow(
             jobs.gpus, np.full(len(jobs), _EPOCHS), _progress(jobs.done, whole), whole / _EPOCHS, remaining, weight,

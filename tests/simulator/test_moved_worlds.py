@@ -1,0 +1,42 @@
+"""What must not matter does not: when the clock began, and what other jobs do on other device types."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from gantline import simulate
+
+
+def _jobs(seed: int, kind: str, count: int) -> list[dict[str, Any]]:
+    draw, arrival, found = random.Random(seed), 0.0, []
+    for number in range(count):
+        arrival += draw.choice([0.0, 10.0, 240.0])
+        gpus, duration = draw.choice([1, 2]), float(draw.choice([300, 700, 1500]))
+        found.append({"job": f"{kind}{number}", "arrival": arrival, "gpus": gpus, "duration": duration, "type": kind})
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("policy", ["shockwave", "las", "tiresias"])
+def test_a_clock_that_began_earlier_changes_nothing(policy: str, seed: int) -> None:
+    jobs = _jobs(seed, "gpu", 6)
+    later = [{**job, "arrival": job["arrival"] + 120.0 * 50_000} for job in jobs]
+    first, second = (simulate(rows, "2x2", policy, round=120).jobs["jct"].to_list() for rows in (jobs, later))
+    assert second == pytest.approx(first, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", [3, 5, 13, 14])
+def test_tiresias_own_clock_leaves_devices_of_other_types_alone(seed: int) -> None:
+    """A job on the other type runs beside them; the queues must not take its idle devices for theirs."""
+    draw = random.Random(seed)
+    jobs = [
+        {"job": f"a{k}", "arrival": 10.0 * k, "gpus": draw.choice([1, 2]), "duration": float(draw.choice([1000, 4000, 9000])), "type": "v100"}
+        for k in range(draw.randint(3, 5))
+    ]
+    other = {"job": "other", "arrival": 0.0, "gpus": 1, "duration": 20.0, "type": "k80"}
+    alone = simulate(jobs, "v100:1x2", "tiresias", regime="tiresias")
+    beside = simulate([other, *jobs], "v100:1x2,k80:1x4", "tiresias", regime="tiresias")
+    assert beside.jobs["finish"].to_list()[1:] == alone.jobs["finish"].to_list()
