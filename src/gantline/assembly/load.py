@@ -8,13 +8,14 @@ import numpy as np
 import polars as pl
 
 from gantline.core import columns as c
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, near
 from gantline.core.options import Option, OptionTable
 from gantline.core.tables import Tables
 from gantline.core.units import LONGEST
 from gantline.placement.skew import is_sensitive
+from gantline.simulator.feasible import can_hold, jobs_without_their_size, leave_out, take_first_size
 from gantline.workload.drawn import Drawn
 from gantline.workload.options import parse_options
 from gantline.workload.schema import filled
@@ -146,42 +147,40 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
 
 
 def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
-    """Refuse jobs that can never run, naming the first."""
-    OI, OF, I = tables.options.I, tables.options.F, tables.I
-    capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
-    cpus = np.array([max((n.cpus for n in cluster.nodes if n.type == name), default=0.0) for name in cluster.types])
-    memory = np.array([max((n.memory for n in cluster.nodes if n.type == name), default=0.0) for name in cluster.types])
-    if len(capacity) == 1 and OI.shape[1] and I[c.OPTION_COUNT].all():  # the usual case: whoever asks for most can run
-        most = OI[c.O_GPUS].max(), OF[c.O_CPUS].max() - 1e-9, OF[c.O_MEMORY].max() - 1e-9
-        if most[0] <= capacity[0] and most[1] <= cpus[0] and most[2] <= memory[0]:
-            return
-    enough = OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]]
-    possible = enough & (OF[c.O_CPUS] <= cpus[OI[c.O_TYPE]] + 1e-9) & (OF[c.O_MEMORY] <= memory[OI[c.O_TYPE]] + 1e-9)
-    if possible.all() and I[c.OPTION_COUNT].all():  # without asking whose each is
+    """Leave out ways to run that cannot be had (`feasible`); refuse jobs without any, or that ask for a size they do not list."""
+    I = tables.I
+    possible = can_hold(cluster, tables.options)
+    if not (possible.all() and I[c.OPTION_COUNT].all()):
+        owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
+        able = np.zeros(I.shape[1], dtype=bool)
+        able[owner[possible]] = True
+        if not able.all():
+            raise _impossible(trace, cluster, tables, able, owner)
+        tables.left_out = leave_out(tables, possible)
+    if "options" not in trace.columns:
         return
-    owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
-    able = np.zeros(I.shape[1], dtype=bool)
-    able[owner[possible]] = True
-    if not able.all():
-        row = int(np.flatnonzero(~able)[0])
-        count = int((~able).sum())
-        more = f" ({count} such jobs)" if count > 1 else ""
-        largest = int(capacity.max(initial=0))
-        if enough[owner == row].any():
-            raise _row_error(
-                trace,
-                row,
-                "options" if "options" in trace.frame.columns else "memory",
-                f"can never run on '{cluster}': no node has the CPUs and the memory that it asks for{more}",
-                "give the nodes more, such as gpu:4x8/96c/512g, or drop the job from the trace",
-            )
-        raise _row_error(
-            trace,
-            row,
-            "gpus",
-            f"asks for {int(I[c.GPUS, row])} GPUs and can never run on '{cluster}' with {largest} of a kind{more}",
-            "use a larger --cluster, or drop the job from the trace",
-        )
+    texts = trace.frame["options"].to_list()
+    for row in jobs_without_their_size(tables).tolist():
+        sizes = [way.gpus for way in parse_options(texts[row])] if texts[row] else [int(I[c.GPUS, row])]
+        if int(I[c.GPUS, row]) not in sizes:
+            listed = ", ".join(map(str, dict.fromkeys(sizes)))
+            what = f"asks for {int(I[c.GPUS, row])} GPUs, and none of its options has so many ({listed})"
+            raise _row_error(trace, row, "gpus", what, "write the size of one of its options into gpus, or add an option of that size")
+        take_first_size(tables, row)
+
+
+def _impossible(trace: Trace, cluster: Cluster, tables: Tables, able: Bools, owner: Ints) -> TraceError:
+    """Why the first of those that can never run cannot."""
+    OI, I = tables.options.I, tables.I
+    capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
+    row, count = int(np.flatnonzero(~able)[0]), int((~able).sum())
+    more = f" ({count} such jobs)" if count > 1 else ""
+    if (OI[c.O_GPUS] <= capacity[OI[c.O_TYPE]])[owner == row].any():
+        field = "options" if "options" in trace.frame.columns else "memory"
+        what = f"can never run on '{cluster}': no node has the CPUs and the memory that it asks for{more}"
+        return _row_error(trace, row, field, what, "give the nodes more, such as gpu:4x8/96c/512g, or drop the job from the trace")
+    what = f"asks for {int(I[c.GPUS, row])} GPUs and can never run on '{cluster}' with {int(capacity.max(initial=0))} of a kind{more}"
+    return _row_error(trace, row, "gpus", what, "use a larger --cluster, or drop the job from the trace")
 
 
 def smallest_options(tables: Tables) -> Ints:

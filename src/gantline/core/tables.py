@@ -48,6 +48,7 @@ class Tables:
     models: list[str] = field(default_factory=lambda: [""])
     queue_tree: dict[str, Queue] = field(default_factory=dict)
     metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
+    left_out: int = 0  # options that jobs listed and the cluster cannot hold
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
     waits_for_turn: set[int] = field(default_factory=set)  # rows whose time-shared group goes on without them
     listed: Ints | None = None  # per row: its place in the file it was read from, where that is not the order of arrival

@@ -72,10 +72,14 @@ def turned_away(summary: Mapping[str, Any]) -> str:
 
 
 def ways_left_out(summary: Mapping[str, Any]) -> str:
-    """That jobs could have run on types that the cluster does not have; empty where there were none."""
-    names = summary.get("absent_types") or ()
-    told = ", ".join(f"'{name}'" for name in names)
-    return f"jobs may also run on {told}, which the cluster does not have: those ways were left out" if names else ""
+    """That jobs could have run on types that the cluster does not have, or in ways that it cannot hold; empty where there were none."""
+    names, found = summary.get("absent_types") or (), []
+    if names:
+        told = ", ".join(f"'{name}'" for name in names)
+        found.append(f"jobs may also run on {told}, which the cluster does not have: those ways were left out")
+    if count := summary.get("left_out_options", 0):
+        found.append(f"{count:,} ways to run were left out, which the cluster cannot hold")
+    return "; ".join(found)
 
 
 def no_contest(summary: Mapping[str, Any]) -> str:

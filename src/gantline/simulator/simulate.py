@@ -122,6 +122,8 @@ def simulate(
     summary |= _unlike_the_paper(chosen, way, jobs)
     if absent := absent_types(jobs, place):
         summary["absent_types"] = absent
+    if tables.left_out:
+        summary["left_out_options"] = tables.left_out
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
     money = dict(rules.facts.prices)

@@ -21,6 +21,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.policies.gavel.allocation import Allocation, remarks
 from gantline.policies.gavel.instance import Instance
 from gantline.policies.gavel.question import Question, ask
+from gantline.policies.gavel.without_devices import decide_beside, on_devices
 from gantline.policies.turn_ledger import Ledger
 from gantline.policies.turns import next_turns
 
@@ -94,6 +95,11 @@ class GavelPolicy(Policy):
 
     # --- decide -------------------------------------------------------------------------------------------------------
     def decide(self, snapshot: Snapshot) -> Plan:
+        shared = on_devices(snapshot)
+        return self._divide(snapshot) if shared.all() else decide_beside(snapshot, shared, self._divide)
+
+    def _divide(self, snapshot: Snapshot) -> Plan:
+        """Shares of the devices, as turns, for jobs that can all run on devices."""
         if not len(snapshot.jobs) or not snapshot.cluster.capacity.any():
             return Plan.assign([], memory=snapshot.memory)
         stored = snapshot.memory or {"ledger": None, "policy": None, "capacity": None, "runs": [], "late": []}

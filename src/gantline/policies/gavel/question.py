@@ -80,7 +80,7 @@ def _ways(snapshot: Snapshot) -> tuple[Ints, Ints, Floats]:
     row = jobs.option_first[owner] + place
     gpus = table.I[c.O_GPUS][row]
     scale = np.array(jobs.gpus)
-    for job in np.flatnonzero(~np.isin(np.arange(len(jobs)), owner[gpus == scale[owner]])):
+    for job in np.flatnonzero(~np.isin(np.arange(len(jobs)), owner[gpus == scale[owner]]) | (scale == 0)):
         own = gpus[owner == job]
         if not (own > 0).any():
             raise UsageError(

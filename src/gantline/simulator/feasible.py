@@ -1,0 +1,78 @@
+"""One rule for ways to run that cannot be had, checked before the run and the same under every policy.
+
+A way that the cluster cannot hold (too many devices of a type, or more CPUs or memory beside them than its nodes have) is left out, as one on
+a type that the cluster does not have is. A job without any way left is refused. One whose own size is left out asks for the size of the
+first way that it has; one that never listed the size that it asks for is refused, because nobody could say what it means.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.cluster import Cluster
+from gantline.core.options import OptionTable
+from gantline.core.tables import Tables
+
+_SLACK = 1e-9  # CPUs and GB are divided by devices, and rounded
+
+
+def can_hold(cluster: Cluster, table: OptionTable) -> Bools:
+    """Whether the cluster, with nobody else on it, has the devices, the CPUs and the memory of each option."""
+    size, kind = table.I[c.O_GPUS], table.I[c.O_TYPE]
+    beside = np.stack([table.F[c.O_CPUS], table.F[c.O_MEMORY]])
+    capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
+    if not beside.any():
+        found: Bools = size <= capacity[kind]
+        return found
+    return _with_sides(cluster, size, kind, beside)
+
+
+def _with_sides(cluster: Cluster, size: Ints, kind: Ints, beside: Floats) -> Bools:
+    found = np.zeros(len(size), dtype=bool)
+    ways, which = np.unique(np.stack([kind, size == 0, *beside]), axis=1, return_inverse=True)
+    for number, (code, alone, cpus, memory) in enumerate(ways.T.tolist()):
+        nodes = [node for node in cluster.nodes if node.type == cluster.types[int(code)]]
+        if alone:
+            room = max((int(node.cpus + _SLACK >= cpus and node.memory + _SLACK >= memory) for node in nodes), default=0)
+            found[which.ravel() == number] = room > 0
+            continue
+        room = sum(min(node.gpus, _times(node.cpus, cpus), _times(node.memory, memory)) for node in nodes)
+        mine = which.ravel() == number
+        found[mine] = size[mine] <= room
+    return found
+
+
+def _times(have: float, each: float) -> int:
+    """How many devices a node can serve with so much beside each."""
+    return int((have + _SLACK) / each) if each > 0.0 else 1 << 40
+
+
+def leave_out(tables: Tables, possible: Bools) -> int:
+    """Keep the possible options only; how many are left out. Every job has one left."""
+    I, options = tables.I, tables.options
+    owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
+    tables.options = OptionTable(options.F[:, possible].copy(), options.I[:, possible].copy())
+    I[c.OPTION_COUNT] = np.bincount(owner[possible], minlength=I.shape[1])
+    I[c.OPTION_FIRST] = np.cumsum(I[c.OPTION_COUNT]) - I[c.OPTION_COUNT]
+    return int((~possible).sum())
+
+
+def jobs_without_their_size(tables: Tables) -> Ints:
+    """Rows none of whose options has as many devices as the job asks for."""
+    I = tables.I
+    owner = np.repeat(np.arange(I.shape[1]), I[c.OPTION_COUNT])
+    has = np.zeros(I.shape[1], dtype=bool)
+    has[owner[tables.options.I[c.O_GPUS, : len(owner)] == I[c.GPUS][owner]]] = True
+    return np.flatnonzero(~has)
+
+
+def take_first_size(tables: Tables, row: int) -> None:
+    """The job asks for as many devices as the first of its options has."""
+    I, old = tables.I, int(tables.I[c.GPUS, row])
+    size = int(tables.options.I[c.O_GPUS, I[c.OPTION_FIRST, row]])
+    for column in (c.MIN_GPUS, c.MAX_GPUS):
+        if I[column, row] == old:
+            I[column, row] = size
+    I[c.GPUS, row] = size
