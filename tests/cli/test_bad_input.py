@@ -28,6 +28,8 @@ BAD_TRACES = [
     ("absent type", "job,arrival,gpus,duration,type\na,0,1,10,k80\n", 2, ["t.csv:2", "field 'type'", "'k80'", "does not have"]),
     ("absent type in options", "job,arrival,gpus,duration,options\na,0,1,10,k80:1=10\n", 2, ["t.csv:2", "field 'options'", "'k80'"]),
     ("endless option", "job,arrival,gpus,duration,options\na,0,1,10,v100:1=1e300\n", 2, ["t.csv:2", "field 'options'", "300 years"]),
+    ("needs less than nothing", "job,arrival,gpus,duration,gpu_demand\na,0,1,10,-0.5\n", 2, ["t.csv:2", "field 'gpu_demand'", "-0.5"]),
+    ("size without an option", "job,arrival,gpus,duration,options\na,0,2,10,v100:1=10\n", 2, ["t.csv:2", "field 'gpus'", "none of"]),
     ("binary", "\x00\x01\x02\x03", 2, ["t.csv"]),
 ]
 
@@ -45,6 +47,13 @@ BAD_OPTIONS = [
     (["--policy", "fifo", "--cluster", "nowhere.yaml"], 3, ["nowhere.yaml", "no such file"]),
     (["--policy", "fifo", "--placement", "consolidate"], 3, ["did you mean 'consolidated'"]),
     (["--policy", "fifo", "--placement", "skew:x"], 2, ["'x' is not a number"]),
+    (["--policy", "fifo", "--placement", "skew:nan"], 2, ["'nan' is not a number"]),
+    (["--policy", "fifo", "--cluster", "2x4/1.2.3c"], 2, ["'2x4/1.2.3c' is not a group of nodes"]),
+    (["--policy", "fifo", "--seed", "12345678901234567890123"], 2, ["--seed", "too large"]),
+    (["--policy", "fifo", "--costs", "1e300"], 2, ["cost 'start'", "300 years"]),
+    (["--policy", "fifo", "--costs", "start=1,start=2"], 2, ["'start' is given twice"]),
+    (["--policy", "fifo", "--prices", "gpu=1,gpu=2"], 2, ["'gpu' is given twice"]),
+    (["--policy", "fifo", "--admission", "quota:user=1,user=2"], 2, ["'user' is given twice"]),
     (["--policy", "fifo", "--admission", "load-limit:0"], 2, ["above zero"]),
     (["--policy", "fifo", "--admission", "quotas"], 3, ["no admission rule 'quotas'"]),
     (["--policy", "fifo", "--regime", "bloxx"], 3, ["did you mean 'blox'"]),
@@ -130,6 +139,26 @@ def test_a_bad_option_is_refused_with_a_remedy(cli: Cli, folder: Path, options: 
     assert_one_line(simulate(cli, *options), code, parts, folder)
 
 
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ('{"job": "a", "arrival": 0, "gpus": 1, "duration": 10, "gpus": 2}', ["t.jsonl:1", "'gpus' is given twice"]),
+        ('{"job": "a", "arrival": 0, "gpus": [1], "duration": 10}', ["t.jsonl", "field 'gpus'", "List"]),
+        ("[1, 2]", ["t.jsonl:1", "JSON list"]),
+    ],
+)
+def test_a_bad_line_of_json_is_refused(cli: Cli, folder: Path, line: str, parts: list[str]) -> None:
+    (folder / "t.jsonl").write_text(line + "\n")
+    assert_one_line(simulate(cli, "--policy", "fifo", trace="t.jsonl"), 2, parts, folder)
+
+
+@pytest.mark.parametrize(
+    ("setting", "parts"), [("seed=5", ["'seed' is not a setting", "--seed"]), ("jobs=1e30", ["1e30 jobs are too many"])]
+)
+def test_a_generator_is_asked_for_what_it_can_make(cli: Cli, folder: Path, setting: str, parts: list[str]) -> None:
+    assert_one_line(cli("trace", "generate", "day", "--set", setting), 2, parts, folder)
+
+
 def test_a_trace_that_is_not_there_is_not_found(cli: Cli, folder: Path) -> None:
     assert_one_line(simulate(cli, "--policy", "fifo", trace="nowhere.csv"), 3, ["nowhere.csv"], folder)
 
@@ -142,6 +171,10 @@ def test_a_trace_that_is_not_there_is_not_found(cli: Cli, folder: Path) -> None:
         ("nodes:\n  - {gpu: 4}\n", ["c.yaml: nodes[0]", "unknown key 'gpu'", "'gpus'"]),
         ("nodes:\n  - {gpus: many}\n", ["c.yaml: nodes[0]", "'gpus' is 'many'"]),
         ("nodes:\n  - {gpus: -1}\n", ["c.yaml: nodes[0]", "zero or more"]),
+        ("nodes:\n  - {gpus: 1.5}\n", ["c.yaml: nodes[0]", "'gpus' is 1.5", "whole number"]),
+        ("nodes:\n  - {gpus: 4, cpus: .inf}\n", ["c.yaml: nodes[0]", "'cpus' is inf"]),
+        ("nodes:\n  - {gpus: 4}\nlinks: 5\n", ["c.yaml", "'links' is 5, not a list"]),
+        ("nodes:\n  - {gpus: 4, cpus: 2, gpus: 8}\n", ["c.yaml:2", "'gpus' is given twice"]),
         ("nodes:\n  - {name: a, gpus: 1}\n  - {name: a, gpus: 1}\n", ["two nodes are called 'a'"]),
         ("- just\n- a list\n", ["no list 'nodes'"]),
         ("nodes:\n  - !!python/object/apply:os.system ['true']\n", ["c.yaml"]),

@@ -43,7 +43,7 @@ def test_cpus_beside_every_device_are_counted_over_all_nodes() -> None:
     """Three of the four GPUs have four cores each: a gang of four can never run, one of three can."""
     cluster = "gpu:2x2/6c"
     assert simulate([job("a", 2, cpus=8.0)], cluster, "fifo").summary["completed"] == 1
-    with pytest.raises(TraceError, match="can never run.*no node has the CPUs"):
+    with pytest.raises(TraceError, match=r"can never run.*no node has the CPUs"):
         simulate([job("a", 4, cpus=16.0)], cluster, "fifo")
 
 

@@ -31,11 +31,10 @@ def test_a_clock_that_began_earlier_changes_nothing(policy: str, seed: int) -> N
 @pytest.mark.parametrize("seed", [3, 5, 13, 14])
 def test_tiresias_own_clock_leaves_devices_of_other_types_alone(seed: int) -> None:
     """A job on the other type runs beside them; the queues must not take its idle devices for theirs."""
-    draw = random.Random(seed)
-    jobs = [
-        {"job": f"a{k}", "arrival": 10.0 * k, "gpus": draw.choice([1, 2]), "duration": float(draw.choice([1000, 4000, 9000])), "type": "v100"}
-        for k in range(draw.randint(3, 5))
-    ]
+    draw, jobs = random.Random(seed), []
+    for number in range(draw.randint(3, 5)):
+        gpus, duration = draw.choice([1, 2]), float(draw.choice([1000, 4000, 9000]))
+        jobs.append({"job": f"a{number}", "arrival": 10.0 * number, "gpus": gpus, "duration": duration, "type": "v100"})
     other = {"job": "other", "arrival": 0.0, "gpus": 1, "duration": 20.0, "type": "k80"}
     alone = simulate(jobs, "v100:1x2", "tiresias", regime="tiresias")
     beside = simulate([other, *jobs], "v100:1x2,k80:1x4", "tiresias", regime="tiresias")

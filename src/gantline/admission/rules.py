@@ -52,6 +52,8 @@ def find_admission(text: str) -> AdmissionRule:
             kind, _, amount = part.partition("=")
             if kind not in {"user", "queue"}:
                 raise UsageError(f"'{part}' is not a quota", where="--admission", fix="write quota:user=8,queue=64")
+            if f"{kind}_quota" in quotas:
+                raise UsageError(f"the quota of '{kind}' is given twice", where="--admission", fix="keep one of them")
             quotas[f"{kind}_quota"] = _number(amount, "quota:user=8")
         return AdmissionRule(text, **quotas)
     raise NotFoundError(f"no admission rule '{text}'", where="--admission", fix=near(name, RULES))

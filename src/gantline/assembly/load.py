@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
+from gantline.assembly.feasible import can_hold, jobs_without_their_size, leave_out, take_first_size
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
@@ -15,7 +16,6 @@ from gantline.core.options import Option, OptionTable
 from gantline.core.tables import Tables
 from gantline.core.units import LONGEST
 from gantline.placement.skew import is_sensitive
-from gantline.simulator.feasible import can_hold, jobs_without_their_size, leave_out, take_first_size
 from gantline.workload.drawn import Drawn
 from gantline.workload.options import parse_options
 from gantline.workload.schema import filled

@@ -25,9 +25,9 @@ from gantline.core.fields import (
     path,
     path_or_list,
     round_of_time,
+    seed,
     track,
     warmup,
-    whole,
     yes_or_no,
 )
 from gantline.core.queues import queues_as_text
@@ -101,7 +101,7 @@ class RunSpec:
     min_run: float = option(0.0, finite_duration, "How long a gang may run before it can be stopped.")
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
     executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, measured, faulty:SEED.")
-    seed: int = option(0, whole, "Seed of everything random.")
+    seed: int = option(0, seed, "Seed of everything random.")
     track: tuple[int, int] | None = option(
         None, track, "Measure jobs LO:HI (HI too; not in regimes gavel, shockwave), and stop when they end."
     )

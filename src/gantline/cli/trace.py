@@ -203,9 +203,9 @@ def generate(
     set_: Settings = None,
 ) -> None:
     """Generate a seeded workload."""
-    from gantline.workload.generators.registry import generate as draw
+    from gantline.workload.generators.registry import generate_as_set
 
-    _write(lambda: draw(name, seed, **settings_of(set_)), out)
+    _write(lambda: generate_as_set(name, seed, settings_of(set_)), out)
 
 
 def _write(make: Callable[[], Trace], out: Path | None, source: str | Path = "") -> None:

@@ -13,7 +13,7 @@ MOST_VALUES = 100_000
 
 
 def composed(loader: SafeLoader, where: str) -> Node | None:
-    """The one document of a loader, not yet turned into values; refused where its aliases would multiply."""
+    """The one document of a loader, not yet turned into values; refused where its aliases would multiply, or a key is given twice."""
     node: Node | None = loader.get_single_node()
     if node is not None and _written_out(node, {}, where) > MOST_VALUES:
         raise UsageError(
@@ -30,6 +30,19 @@ def _written_out(node: Node, known: dict[int, int], where: str) -> int:
     if count is None:
         known[id(node)] = 0  # it is being counted
         inner: Any = node.value if isinstance(node.value, list) else ()
+        _check_keys([one[0] for one in inner if isinstance(one, tuple)], where)
         below = [child for one in inner for child in (one if isinstance(one, tuple) else (one,))]
         count = known[id(node)] = 1 + sum(_written_out(child, known, where) for child in below)
     return count
+
+
+def _check_keys(keys: list[Node], where: str) -> None:
+    """Of two values under one key one would be ignored."""
+    known: set[str] = set()
+    for key in keys:
+        if isinstance(key.value, str):
+            if key.value in known:
+                raise UsageError(
+                    f"the key '{key.value}' is given twice", where=f"{where}:{key.start_mark.line + 1}", fix="keep one of them"
+                )
+            known.add(key.value)

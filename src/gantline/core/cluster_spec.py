@@ -24,7 +24,7 @@ from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import UsageError, near
 
 _GROUP = re.compile(
-    r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>[\d.]+)c)?(?:/(?P<memory>[\d.]+)g)?"
+    r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<cpus>\d+\.?\d*|\.\d+)c)?(?:/(?P<memory>\d+\.?\d*|\.\d+)g)?"
     r"(?:@(?:(?P<per_rack>\d+)/rack|(?P<rack>[\w.\-]+)))?$"
 )
 MOST_NODES, MOST_GPUS = 100_000, 1_000_000
@@ -141,16 +141,16 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
         if not isinstance(entry, dict):
             raise UsageError("is not a mapping", where=place, fix="write {count: 4, type: v100, gpus: 8}")
         _only(entry, _NODE_KEYS, place)
-        count = int(_number(entry, "count", place, 1))
-        _check_size(len(nodes) + count, sum(node.gpus for node in nodes) + count * int(_number(entry, "gpus", place, 0)), place)
-        per_rack = int(_number(entry, "per_rack", place, 0)) if "per_rack" in entry else None
+        count, gpus = _whole(entry, "count", place, 1), _whole(entry, "gpus", place, 0)
+        _check_size(len(nodes) + count, sum(node.gpus for node in nodes) + count * gpus, place)
+        per_rack = _whole(entry, "per_rack", place, 0) if "per_rack" in entry else None
         for index, rack in enumerate(_racks(nodes, count, str(entry.get("rack", "")), per_rack, place)):
             base = str(entry.get("name", f"node{len(nodes)}"))
             nodes.append(
                 Node(
                     name=f"{base}-{index}" if "name" in entry and count > 1 else base,
                     type=str(entry.get("type", "gpu")),
-                    gpus=int(_number(entry, "gpus", place, 0)),
+                    gpus=gpus,
                     cpus=_number(entry, "cpus", place, 0),
                     memory=_number(entry, "memory", place, 0),
                     rack=rack,
@@ -159,7 +159,10 @@ def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
             )
     links: list[Link] = []
     places = {node.name for node in nodes} | {node.rack for node in nodes if node.rack}
-    for number, entry in enumerate(document.get("links") or []):
+    listed = document.get("links") or []
+    if not isinstance(listed, list):
+        raise UsageError(f"'links' is {listed!r:.60}, not a list", where=where, fix="write links: [{a: rack1, b: rack2, bandwidth: 12.5}]")
+    for number, entry in enumerate(listed):
         place = f"{where}: links[{number}]"
         if not isinstance(entry, dict) or "a" not in entry or "b" not in entry:
             raise UsageError("needs 'a' and 'b'", where=place, fix="write {a: rack1, b: rack2, bandwidth: 12.5}")
@@ -196,6 +199,13 @@ def _only(entry: dict[str, Any], known: set[str], place: str) -> None:
 
 def _number(entry: dict[str, Any], key: str, place: str, default: float) -> float:
     value = entry.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or value < 0:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
         raise UsageError(f"'{key}' is {value!r}", where=place, fix="use a number of zero or more")
     return float(value)
+
+
+def _whole(entry: dict[str, Any], key: str, place: str, default: int) -> int:
+    value = _number(entry, key, place, default)
+    if value != int(value):
+        raise UsageError(f"'{key}' is {entry[key]!r}", where=place, fix="use a whole number")
+    return int(value)

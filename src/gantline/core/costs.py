@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 
 from gantline.core.errors import UsageError, near
-from gantline.core.units import seconds
+from gantline.core.units import LONGEST, seconds
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Costs:
         for item in fields(self):
             if getattr(self, item.name) is not None and not getattr(self, item.name) >= 0:
                 raise UsageError(f"cost '{item.name}' is {getattr(self, item.name)}", where="costs", fix="use zero or more seconds")
+            if item.name != "checkpoint" and (getattr(self, item.name) or 0.0) > LONGEST:  # never to save is to save after infinity
+                raise UsageError(f"cost '{item.name}' is {getattr(self, item.name):g} s", where="costs", fix="use at most 300 years")
 
     @property
     def free(self) -> bool:
@@ -65,6 +67,8 @@ class Costs:
             name, _, amount = part.partition("=")
             if name.strip() not in known:
                 raise UsageError(f"no cost '{name.strip()}'", where="--costs", fix=near(name.strip(), known))
+            if name.strip() in values:
+                raise UsageError(f"the cost '{name.strip()}' is given twice", where="--costs", fix="keep one of them")
             values[name.strip()] = seconds(amount, f"--costs {name.strip()}")
         return Costs(**values)
 

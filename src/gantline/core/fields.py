@@ -46,6 +46,10 @@ def number(value: Any, where: str) -> float:
 
 def whole(value: Any, where: str) -> int:
     """A whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lstrip("+-").isdigit():
+        return int(value)  # digit by digit: a float has sixteen of them
     found = number(value, where)
     if found != int(found):
         raise UsageError(f"{value!r} is not a whole number", where=where)
@@ -57,6 +61,14 @@ def factor(value: Any, where: str) -> float:
     found = number(value, where)
     if found < 1.0:
         raise UsageError(f"{value!r} is below 1", where=where, fix="1 means as fast, 1.7 that it takes 1.7 times as long")
+    return found
+
+
+def seed(value: Any, where: str) -> int:
+    """A whole number that begins a stream of random ones."""
+    found = whole(value, where)
+    if not -(2**63) <= found < 2**63:
+        raise UsageError(f"{value!r} is too large for a seed", where=where, fix="use at most eighteen digits")
     return found
 
 

@@ -136,9 +136,9 @@ def _loaded(described: str, seed: int, digests: tuple[str, ...]) -> Trace:
 
 def _read(source: TraceSource, seed: int) -> Trace:
     if source.generator:
-        from gantline.workload.generators import generate
+        from gantline.workload.generators.registry import generate_as_set
 
-        return generate(source.generator, seed=seed, **source.settings)
+        return generate_as_set(source.generator, seed, source.settings)
     if source.format:
         from gantline.workload.importers.registry import import_trace
 

@@ -15,11 +15,11 @@ def parse_prices(text: str, where: str = "prices") -> dict[str, float]:
     text = text.strip()
     if text.startswith("{"):
         try:
-            body = loads(text)
+            body = loads(text, unique=True)
         except json.JSONDecodeError as error:
             raise UsageError(f"is not JSON: {error.msg}", where=f"{where}:{error.lineno}") from None
         return {name: _price(name, value, where) for name, value in body.items()}
-    prices = {}
+    prices: dict[str, float] = {}
     lines = text.splitlines()
     cells = text.split(",") if len(lines) == 1 and "=" in text else lines
     for number, cell in enumerate(cells):
@@ -30,6 +30,8 @@ def parse_prices(text: str, where: str = "prices") -> dict[str, float]:
             raise UsageError(f"'{cell.strip()}' is no price", where=where, fix="write type=price, for example v100=0.74,k80=0.135")
         if number == 0 and value.lower() in ("price", "dollars", "cost"):
             continue
+        if name in prices:
+            raise UsageError(f"the price of '{name}' is given twice", where=where, fix="keep one of them")
         prices[name] = _price(name, value, where)
     return prices
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gantline.core.errors import NotFoundError, UsageError, near
@@ -48,6 +49,8 @@ def find_placement(name: str) -> PlacementRule:
         try:
             limit = float(option) if option else 0.5
         except ValueError:
-            raise UsageError(f"the skew limit '{option}' is not a number", where="--placement", fix="write skew:0.5") from None
+            limit = math.nan
+        if not 0.0 <= limit < math.inf:
+            raise UsageError(f"the skew limit '{option}' is not a number of zero or more", where="--placement", fix="write skew:0.5")
         return PlacementRule(name, fit.SKEW, skew_limit=limit)
     raise NotFoundError(f"no placement '{name}'", where="--placement", fix=near(name, [*RULES, *PICKING]))

@@ -160,6 +160,8 @@ def _json_lines(data: bytes, source: str) -> RawTable:
 
     try:
         frame = pl.read_ndjson(io.BytesIO(data), infer_schema_length=None)
+        if any(data.count(b'"%s"' % name.encode()) > frame.height for name in frame.columns):  # the fast reader takes one of two values
+            _records_by_line(data, source)
     except _POLARS:
         # The fast reader does not say where it failed, and refuses NaN and mixed types: read again, line by line.
         frame = _records_by_line(data, source)
@@ -172,7 +174,7 @@ def _records_by_line(data: bytes, source: str) -> pl.DataFrame:
         if not line.strip():
             continue
         try:
-            row = loads(line)
+            row = loads(line, unique=True)
         except ValueError as error:
             what = f"is not JSON: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
             raise TraceError(what, file=source, line=number, fix="one JSON object per line; was the file cut?") from error

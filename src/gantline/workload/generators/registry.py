@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gantline.core.errors import NotFoundError, near
+from gantline.core.errors import NotFoundError, UsageError, near
 
 if TYPE_CHECKING:
     from gantline.workload.trace import Trace
 
+MOST_JOBS = 100_000_000
+"""More is a slip of the finger, and fits into no memory."""
 _HERE = "gantline.workload.generators"
 _GENERATORS: dict[str, tuple[str, str]] = {
     "generic": ("generic:generic", "no preset; load, sizes, durations, arrivals and people as you set them"),
@@ -40,6 +42,7 @@ def generate(name: str, seed: int = 0, **settings: object) -> Trace:
     """A trace by the generator of this name; the same name, seed and settings give the same trace."""
     if name not in _GENERATORS:
         raise NotFoundError(f"there is no generator '{name}'", where="generate", fix=near(name, _GENERATORS))
+    _check_amount(settings.get("jobs"))
     trace: Trace = _function(name)(seed, settings)
     return trace
 
@@ -58,6 +61,23 @@ def load_of_every_seed(name: str, settings: Mapping[str, object]) -> float | Non
 def _function(name: str) -> Any:
     module, _, function = _GENERATORS[name][0].partition(":")
     return getattr(import_module(f"{_HERE}.{module}"), function)
+
+
+def generate_as_set(name: str, seed: int, settings: Mapping[str, Any]) -> Trace:
+    """The same with settings as people give them, which may have any name."""
+    for own, flag in (("seed", "--seed"), ("name", "the generator's name")):
+        if own in settings:
+            raise UsageError(f"'{own}' is not a setting of a generator", where="--set", fix=f"it is given by {flag}")
+    return generate(name, seed, **settings)
+
+
+def _check_amount(jobs: Any) -> None:
+    try:
+        many = float(jobs or 0) > MOST_JOBS
+    except (TypeError, ValueError):
+        return  # the generator says what it expects
+    if many:
+        raise UsageError(f"{jobs} jobs are too many", where="setting 'jobs'", fix=f"use at most {MOST_JOBS:,}")
 
 
 def generator_names() -> tuple[str, ...]:

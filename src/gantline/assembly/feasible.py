@@ -1,7 +1,7 @@
 """One rule for ways to run that cannot be had, checked before the run and the same under every policy.
 
-A way that the cluster cannot hold (too many devices of a type, or more CPUs or memory beside them than its nodes have) is left out, as one on
-a type that the cluster does not have is. A job without any way left is refused. One whose own size is left out asks for the size of the
+A way that the cluster cannot hold (too many devices of a type, or more CPUs or memory beside them than its nodes have) is left out, as is
+one on a type that the cluster does not have. A job without any way left is refused. One whose own size is left out asks for the size of the
 first way that it has; one that never listed the size that it asks for is refused, because nobody could say what it means.
 """
 
