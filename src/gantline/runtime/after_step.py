@@ -159,7 +159,9 @@ class Observer:
             up = bool(t.NI[c.N_UP, node] == 1 and t.D[c.D_CLOSED, device] == 0)
             devices.append(DeviceView(self._name(device), t.cluster.nodes[node].type, name, up, jobs))
         counters = {
-            **scheduler.counters, "active": len(state.rows), "waiting": len(state.waiting_rows), "orders": loop.reconciler.sent,
+            **scheduler.counters,
+            **scheduler.thinking.counters(),
+            "active": len(state.rows), "waiting": len(state.waiting_rows), "orders": loop.reconciler.sent,
             "started": loop.engine.started, "stopped": loop.engine.stopped, "lost_turns": loop.engine.turns.total,
             "clock_jump": scheduler.clock.jump(),
         }  # fmt: skip

@@ -5,12 +5,14 @@ A line that cannot be read is not a reason to give up: it is named, and left out
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gantline.core.inputs import Input, decode_input
+from gantline.core.plan import Plan
 from gantline.drivers.live import Live
+from gantline.engine.lost_turns import OverBudgetError
 from gantline.runtime.records import UNREADABLE
 
 
@@ -21,6 +23,7 @@ class Past:
     script: list[tuple[float, Input]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)  # of the line of each input
     decisions: list[dict[str, Any]] = field(default_factory=list)
+    overruns: dict[int, float] = field(default_factory=dict)  # decisions that came too late, and when they were asked for
     aside: dict[int, str] = field(default_factory=dict)  # number of each line that cannot be used -> why
     lines: int = 0
 
@@ -39,7 +42,9 @@ class Past:
     def _take(self, number: int, line: Mapping[str, Any]) -> None:
         if UNREADABLE in line:
             raise ValueError("it is not JSON")
-        if "input" in line:
+        if "overrun" in line:
+            self.overruns[int(line["overrun"])] = float(line["now"])
+        elif "input" in line:
             heard = float(line["heard"])
             self.script.append((heard, decode_input({key: line[key] for key in line if key not in ("heard", "after")})))
             self.numbers.append(number)
@@ -49,14 +54,24 @@ class Past:
     @property
     def until(self) -> float:
         """The instant of the last decision: as far the past went, whether or not something was heard since."""
-        return max((line["now"] for line in self.decisions), default=float("-inf"))
+        return max((*(line["now"] for line in self.decisions), *self.overruns.values()), default=float("-inf"))
 
     def fold(self, loop: Live) -> None:
         """Let a loop go through it; inputs that cannot be applied are set aside, and leave the script."""
-        refused = {place: told(error) for place, error in loop.fold(self.script, self.until)}
+        guard, loop.engine.guard = loop.engine.guard, lambda call: self._again(loop, call)
+        try:
+            refused = {place: told(error) for place, error in loop.fold(self.script, self.until)}
+        finally:
+            loop.engine.guard = guard
         self.aside |= {self.numbers[place]: f"cannot be applied: {why}" for place, why in refused.items()}
         for place in sorted(refused, reverse=True):
             del self.script[place], self.numbers[place]
+
+    def _again(self, loop: Live, call: Callable[[], Plan]) -> Plan:
+        """The policy's answer; a decision that was too late then is too late again, however quick it would be now."""
+        if loop.state.decision in self.overruns:
+            raise OverBudgetError("the decision took too long", where="journal")
+        return call()
 
 
 def told(error: Exception) -> str:

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.drivers.journal import Journal
 from gantline.drivers.live import Letter, Live
+from gantline.engine.lost_turns import OverBudgetError
 from gantline.files.policies import load_policy
 from gantline.runtime.after_step import Observer
 from gantline.runtime.answers import Answer, settle, wait
@@ -39,6 +40,7 @@ from gantline.runtime.records import Entry, Store
 from gantline.runtime.recovering import meet_machine, recover
 from gantline.runtime.requests import Requests
 from gantline.runtime.setup import Setup, checkpoint_of
+from gantline.runtime.thinking import Thinking
 from gantline.runtime.view import View
 from gantline.runtime.warm import rehearse
 
@@ -74,9 +76,9 @@ class Scheduler:
         self.set_aside: list[str] = []  # what of the past could not be used when it was started
         self.lines = 0  # of the journal since the last checkpoint
         self._known, self._shown = KnownRows(), KnownRows()  # what checkpoints and snapshots have said of jobs that wait
-        self.counters: dict[str, float] = {"decisions": 0, "decision_seconds": 0.0, "store_failures": 0, "submitted": 0, "resizes": 0}
+        self.counters: dict[str, float] = {"store_failures": 0, "submitted": 0, "resizes": 0}
         self._thread: threading.Thread | None = None
-        self._thinking = ThreadPoolExecutor(1, "gantline-policy")  # decisions are made beside the loop, which answers meanwhile
+        self.thinking = Thinking()
         self._view = View(0.0, self.setup.policy, dict(self.setup.settings))
 
     # --- life -----------------------------------------------------------------------------------------------------------
@@ -132,7 +134,7 @@ class Scheduler:
         self.loop.stop()
         if self._thread is not None:
             self._thread.join()
-        self._thinking.shutdown()
+        self.thinking.close()
         self.runner.close()
         self.flush()
 
@@ -292,23 +294,17 @@ class Scheduler:
             return
 
     def _timed(self, call: Callable[[], Plan]) -> Plan:
-        """The policy's answer, and how long it thought: not how long others were served meanwhile."""
-        if self.loop.folding:
-            return self._thought(call)
-        answer = self._thinking.submit(self._thought, call)
-        answer.add_done_callback(lambda _: self.loop.ring())
-        self.loop.serve_while(lambda: not answer.done())
-        return answer.result()
-
-    def _thought(self, call: Callable[[], Plan]) -> Plan:
-        began = time.perf_counter()
+        """The policy's answer, while others are served; one that comes too late is written down, for nothing else tells of it."""
+        loop = self.loop
+        if loop.folding:
+            return self.thinking.here(call)
         try:
-            return call()
-        finally:
-            taken = time.perf_counter() - began
-            self.counters["decisions"] += 1
-            self.counters["decision_seconds"] += taken
-            self.counters["last_decision_seconds"] = taken
+            return self.thinking.beside(call, self.setup.budget, loop.serve_while, loop.ring)
+        except OverBudgetError as error:
+            told = {"overrun": loop.state.decision, "now": loop.state.now}
+            self.pending.append(Entry("journal", told))
+            self.pending.append(Entry("event", {"time": loop.state.now, "event": "decision-overrun", "why": error.what}))
+            raise
 
 
 __all__ = ["Live", "Report", "Scheduler"]

@@ -58,6 +58,7 @@ class Setup:
     min_run: float = 0.0
     prices: str = ""
     seed: int = 0
+    budget: float = 0.0  # seconds that a decision may take; 0: as long as it likes
     patience: float = 30.0  # seconds before an order is repeated
     absent: tuple[str, ...] = ()  # nodes that the machine had in an earlier life, and has no more
     queues: tuple[Mapping[str, Any], ...] = ()  # name, weight, quota, borrow, parent

@@ -10,10 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 import gantline
+from gantline.runtime.thinking import BOUNDS, Thinking
 from gantline.runtime.view import JobView, View
 from gantline.service.context import Context
 
@@ -39,7 +47,7 @@ class _Scrape(Collector):
         info.add_metric([], {"version": gantline.__version__, "policy": view.policy})
         yield info
         yield _gauge("gantline_scheduler_up", "1 while the scheduler decides.", float(self._here.scheduler.alive))
-        yield from _totals(view)
+        yield from _totals(view, self._here.scheduler.thinking)
         yield from _queues(view)
         yield from _devices(view)
         yield from _jobs(view.now, self._here.jobs().values())
@@ -49,7 +57,7 @@ def _gauge(name: str, help: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help, value=value)
 
 
-def _totals(view: View) -> Iterator[Metric]:
+def _totals(view: View, thinking: Thinking) -> Iterator[Metric]:
     jobs, told = view.jobs.values(), view.counters
     states = Counter(job.state for job in jobs)
     yield CounterMetricFamily("gantline_jobs_created", "Jobs ever submitted.", value=len(view.jobs))
@@ -68,6 +76,7 @@ def _totals(view: View) -> Iterator[Metric]:
     decisions, spent = told.get("decisions", 0.0), told.get("decision_seconds", 0.0)
     yield CounterMetricFamily("gantline_resched", "Decisions.", value=decisions)
     yield SummaryMetricFamily("gantline_resched_duration_seconds", "Time that decisions took.", count_value=int(decisions), sum_value=spent)
+    yield from _thinking(thinking)
     yield CounterMetricFamily("gantline_restarts", "Starts of jobs that had run before.", value=sum(job.restarts for job in jobs))
     yield CounterMetricFamily("gantline_job_failures", "Exits with an error.", value=sum(job.failures for job in jobs))
     yield CounterMetricFamily("gantline_resizes", "Gangs that were given other devices while they ran.", value=told.get("resizes", 0.0))
@@ -78,6 +87,16 @@ def _totals(view: View) -> Iterator[Metric]:
     )
     took = [job.finished - job.submitted for job in jobs if job.finished is not None]
     yield SummaryMetricFamily("gantline_job_completion_seconds", "From submission to the end.", count_value=len(took), sum_value=sum(took))
+
+
+def _thinking(thinking: Thinking) -> Iterator[Metric]:
+    """How long decisions take, as a histogram: how many are slow says more than how slow they are on average."""
+    counted, total = [], 0
+    for bound, count in zip([*map(str, BOUNDS), "+Inf"], list(thinking.buckets), strict=True):
+        total += count
+        counted.append((bound, total))
+    yield HistogramMetricFamily("gantline_decision_seconds", "Time that decisions took.", buckets=counted, sum_value=thinking.seconds)
+    yield CounterMetricFamily("gantline_decision_overruns", "Decisions that took longer than they may.", value=thinking.overruns)
 
 
 def _queues(view: View) -> Iterator[Metric]:

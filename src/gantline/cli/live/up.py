@@ -58,6 +58,10 @@ def up(
         str | None, Parameter(help="What starts, stops and moves are thought to cost, for policies: start=30,resume=60.")
     ] = None,
     min_run: Annotated[str | None, Parameter(help="Seconds for which a job that was started is left alone (0).")] = None,
+    budget: Annotated[
+        str | None,
+        Parameter(help="Seconds that a decision may take: a later one is not waited for, and the last plan stands. 0: no bound (0)."),
+    ] = None,
     prices: Annotated[str | None, Parameter(help="Money per device-hour, for policies: v100=0.74,k80=0.135, or a file.")] = None,
     unknown_queues: Annotated[
         Literal["refuse", "create"] | None, Parameter(help="What becomes of a job that names a queue which does not exist (refuse).")
@@ -77,7 +81,7 @@ def up(
     from gantline.service.options import Options
 
     where = store or os.environ.get("GANTLINE_STORE", "")
-    anew = anew_of(round, quantum, placement, costs, min_run, prices, profiles)
+    anew = anew_of(round, quantum, placement, costs, min_run, budget, prices, profiles)
     anew |= {"unknown_queues": unknown_queues} if unknown_queues is not None else {}
     options = Options(
         Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, run_as or "", anew
@@ -139,8 +143,8 @@ def _detach(options: Options) -> int:
 
 
 def anew_of(
-    round: str | None, quantum: str | None, placement: str | None, costs: str | None, min_run: str | None, prices: str | None,
-    profiles: Path | None,
+    round: str | None, quantum: str | None, placement: str | None, costs: str | None, min_run: str | None, budget: str | None,
+    prices: str | None, profiles: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     """The rules that are given, each checked."""
     from gantline.core.costs import Costs
@@ -149,6 +153,7 @@ def anew_of(
 
     found: dict[str, Any] = {"round": finite_time_of(round, "--round"), "min_run": finite_time_of(min_run, "--min-run")}
     found |= {"quantum": finite_time_of(quantum, "--quantum", above=True), "placement": placement, "costs": costs}
+    found |= {"budget": finite_time_of(budget, "--budget")}
     if placement is not None:
         find_placement(placement)
     Costs.parse(costs or "")

@@ -119,5 +119,5 @@ class Transaction:
 
 
 def _kind(value: Mapping[str, Any]) -> str:
-    """Which input a line is; a decision has a plan instead."""
-    return str(value.get("input", "decision"))[:32]
+    """Which input a line is, or a decision, or one that came too late."""
+    return str(value.get("input", "overrun" if "overrun" in value else "decision"))[:32]

@@ -1,0 +1,89 @@
+"""Decisions are made beside the loop, which answers meanwhile: how long each took, and what becomes of one that takes too long.
+
+A policy that is over its budget loses its turn, and the last valid plan stands. Its thread cannot be ended: it is left alone, its answer is
+never looked at, and the next decision is made in another one. That a decision was late is no function of its inputs, so it is written
+into the journal; whoever folds the journal again lets the same decisions be late.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any
+
+from gantline.core.plan import Plan
+from gantline.engine.lost_turns import OverBudgetError
+
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Seconds: the upper bounds of the buckets of `Thinking.buckets`; one more is for all that took longer."""
+Call = Callable[[], Plan]
+
+
+class Thinking:
+    """Makes decisions in a thread of its own, one at a time; `taken` hears how many seconds each took."""
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(BOUNDS) + 1)
+        self.decisions = self.overruns = 0
+        self.seconds = self.last = 0.0
+        self._questions: SimpleQueue[tuple[Call, Future[Plan]] | None] | None = None
+
+    def here(self, call: Call) -> Plan:
+        """The answer, in this thread."""
+        began = time.perf_counter()
+        try:
+            return call()
+        finally:
+            self._took(time.perf_counter() - began)
+
+    def beside(self, call: Call, budget: float, serve: Callable[[Callable[[], bool]], None], ring: Callable[[], None]) -> Plan:
+        """The answer from the other thread; `serve` passes the time. OverBudgetError: it did not come in time, and is not waited for."""
+        if self._questions is None:
+            self._questions = SimpleQueue()
+            threading.Thread(target=_answer, args=(self._questions, self.here), name="gantline-policy", daemon=True).start()
+        answer: Future[Plan] = Future()
+        answer.add_done_callback(lambda _: ring())
+        late = threading.Timer(budget, ring) if budget else None
+        end = time.monotonic() + budget if budget else float("inf")
+        if late is not None:
+            late.daemon = True
+            late.start()
+        self._questions.put((call, answer))
+        serve(lambda: not answer.done() and time.monotonic() < end)
+        if late is not None:
+            late.cancel()
+        if not answer.done():
+            self.overruns += 1
+            self.close()  # whatever comes of it comes too late; the next question goes to another thread
+            raise OverBudgetError(f"the decision took more than {budget:g} s", where="--budget", fix="give it more, or use another policy")
+        return answer.result()
+
+    def close(self) -> None:
+        """No more questions for the thread that there is."""
+        if self._questions is not None:
+            self._questions.put(None)
+            self._questions = None
+
+    def counters(self) -> dict[str, float]:
+        """What is shown of it."""
+        told = {"decisions": self.decisions, "decision_seconds": self.seconds, "last_decision_seconds": self.last}
+        return {**told, "decision_overruns": self.overruns}
+
+    def _took(self, seconds: float) -> None:
+        self.decisions += 1
+        self.seconds += seconds
+        self.last = seconds
+        self.buckets[bisect_left(BOUNDS, seconds)] += 1
+
+
+def _answer(questions: SimpleQueue[Any], here: Callable[[Call], Plan]) -> None:
+    while (asked := questions.get()) is not None:
+        call, answer = asked
+        try:
+            answer.set_result(here(call))
+        except BaseException as error:  # it is raised where the answer is looked at
+            answer.set_exception(error)
