@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import GantlineError
 from gantline.core.inputs import Use
+from gantline.core.queues import parse_queues
 from gantline.engine.engine import Engine
 from gantline.performance.model import PerformanceModel
 from gantline.policies.registry import make_policy, policy_names
@@ -22,7 +23,7 @@ from gantline.workload.trace import Trace
 CLUSTER = parse_cluster("v100:2x4")
 EVERYTHING: dict[str, Any] = {
     "placement": "consolidated", "admission": "quota:user=3", "regime": "blox", "round": 60.0, "costs": "start=5,resume=30,move=20",
-    "min_run": 120.0, "prices": "v100=0.74", "seed": 7,
+    "min_run": 120.0, "prices": "v100=0.74", "seed": 7, "queues": "research=4",
 }  # fmt: skip
 #: options of a simulation that a live scheduler does not have, and why
 ONLY_SIMULATED = {
@@ -39,6 +40,13 @@ ONLY_SIMULATED = {
     "checkpoint": "the store keeps the state",
     "checkpoint_every": "the store keeps the state",
     "resume": "the store keeps the state",
+    "warmup": "a measurement over a finished trace",
+    "carbon": "not read by a service; a policy that needs it is refused there",
+    "electricity": "counts the energy of a finished run",
+    "power": "counts the energy of a finished run",
+    "series_start": "belongs to carbon and electricity",
+    "device_speeds": "not read by a service, whose devices show how fast they are",
+    "locality": "belongs to device_speeds",
     "profiles": "a folder of training profiles; a live scheduler takes a bundle of measured ones",
 }
 
@@ -61,6 +69,8 @@ def simulated(policy: str, options: dict[str, Any]) -> tuple[Engine, Any]:
 
 
 def live(policy: str, options: dict[str, Any]) -> tuple[Engine, Any]:
+    if "queues" in options:  # which a service keeps as its store does
+        options = options | {"queues": tuple(asdict(queue) for queue in parse_queues(options["queues"]).values())}
     loop = make_loop(Setup(policy, **options), None, CLUSTER, None, Stopped())
     return loop.engine, loop.admission
 
@@ -68,7 +78,13 @@ def live(policy: str, options: dict[str, Any]) -> tuple[Engine, Any]:
 def parts(made: tuple[Engine, Any]) -> dict[str, Any]:
     engine, admission = made
     state, snapshot = engine.state, engine.state.snapshot()
-    told = {"facts": snapshot.facts, "regime": snapshot.regime, "round": snapshot.round, "seed": snapshot.seed}
+    told = {
+        "queues": dict(snapshot.queue_tree),
+        "facts": snapshot.facts,
+        "regime": snapshot.regime,
+        "round": snapshot.round,
+        "seed": snapshot.seed,
+    }
     return told | {"policy": engine.policy, "way": state.regime, "placement": state.placement, "admission": admission}
 
 

@@ -16,9 +16,16 @@ def provided_needs(tables: Tables, grid: PowerGrid = NO_GRID) -> frozenset[str]:
         found |= {"pairs", "scaling"}
     elif lists_curves(tables):
         found.add("scaling")
-    if grid.carbon is not None:
-        found.add("carbon")
-    return frozenset(found)
+    return frozenset(found) | factual_needs(grid)
+
+
+#: needs that are facts of the run, whatever its jobs are
+FACTUAL = frozenset({"carbon"})
+
+
+def factual_needs(grid: PowerGrid) -> frozenset[str]:
+    """Those of them that the run has."""
+    return FACTUAL if grid.carbon is not None else frozenset()
 
 
 def lists_curves(tables: Tables) -> bool:

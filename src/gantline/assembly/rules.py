@@ -16,6 +16,7 @@ from gantline.assembly.grid import grid_of
 from gantline.assembly.guard import Guard, asked, guard_of
 from gantline.assembly.load import load_tables
 from gantline.assembly.policy import settled
+from gantline.assembly.provided import FACTUAL, factual_needs
 from gantline.assembly.spec import RunSpec
 from gantline.core.cluster import Cluster
 from gantline.core.costs import Costs
@@ -84,10 +85,17 @@ class RunRules:
         """The policy as a run has it."""
         return settled(policy, self.regime, guard)
 
+    def fit(self, policy: Policy) -> Policy:
+        """The policy as a run has it that reads no trace; one that needs facts which this run does not have is refused."""
+        found = self.policy(policy)
+        needs = frozenset(found.needs) & FACTUAL
+        self.estimates.provide(found.name or type(found).__name__, needs, factual_needs(self.facts.grid))
+        return found
+
     def engine(self, state: State, policy: Policy, guard: Guard[Any] | None = None) -> Engine:
         """The engine over a state and a policy that is `settled`; one that is switched to during the run is settled alike."""
         make: Callable[[], Engine] = lambda: Engine(state, policy)  # noqa: E731
         engine = asked(policy, guard, make)
         engine.guard = guard
-        engine.find_policy = lambda use: self.policy(load_policy(use.policy, use.settings))
+        engine.find_policy = lambda use: self.fit(load_policy(use.policy, use.settings))
         return engine

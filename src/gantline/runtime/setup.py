@@ -104,7 +104,7 @@ def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, e
     state = rules.state(tables, now)
     if saved is not None and instant is not None:
         _restore(state, saved, instant)
-    engine = rules.engine(state, rules.policy(load_policy(setup.policy, setup.settings)))
+    engine = rules.engine(state, rules.fit(load_policy(setup.policy, setup.settings)))
     if state.memory is not None:
         _forget_unreadable(engine)
     loop = Live(engine, rules.admission, executor=executor, clock=clock)
