@@ -54,7 +54,8 @@ def test_a_cordoned_device_is_seen_where_people_look(cli: Cli, owner: Client) ->
 
 
 def test_a_list_of_jobs_tells_what_is_held_what_is_asked_for_whose_it_is_and_its_loss(cli: Cli, owner: Client) -> None:
-    trains = "import time\nfrom gantline import train\njob = train.join()\njob.report(step=1, done=1, loss=0.25)\ntime.sleep(600)"
+    trains = "import time\nfrom gantline import train\njob = train.join()\njob.report(step=1, done=1, loss=0.25)\n"
+    trains += "while not job.should_stop(): time.sleep(0.02)"
     (first,) = owner.submit([sys.executable, "-c", trains], resources={"gpus": "3:4"})
     (second,) = owner.submit(["sleep", "600"], resources={"gpus": 2})
     until(lambda: "loss" in owner.job(first)["progress"])
