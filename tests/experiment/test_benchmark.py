@@ -10,10 +10,11 @@ import pytest
 
 from gantline.cli.main import main
 from gantline.core.errors import NotFoundError
-from gantline.experiment.benchmark import FREE, SEEDS, SLOW, all_policies, benchmark_cases, obstacle, tables_of
+from gantline.experiment.benchmark import FEWER, FREE, SEEDS, SLOW, all_policies, benchmark_cases, obstacle, tables_of
 from gantline.experiment.benchmark_page import benchmark_page, table_section
 from gantline.experiment.grid import Case, PolicyChoice
 from gantline.experiment.sweep import run_sweep
+from gantline.report.doubts import MARK
 from gantline.workload.generators.benchmark import benchmark_traces
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmark.md"
@@ -29,7 +30,7 @@ def rows_of(page: str, workload: str) -> dict[str, list[str]]:
     """The rows of a workload's table, by policy."""
     section = page.split(f"## {workload}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")][2:]
-    return {cells(line)[0].removesuffix(" (!)"): cells(line)[1:] for line in lines}
+    return {cells(line)[0].removesuffix(FEWER).removesuffix(MARK): cells(line)[1:] for line in lines}
 
 
 def test_the_page_shows_what_the_command_finds(tmp_path: Path) -> None:
@@ -94,6 +95,22 @@ def test_free_stops_stand_beside_stops_that_cost(tmp_path: Path) -> None:
     [table] = tables_of(results)
     assert table.rows.select("jct_mean", FREE).rows() == [(paid[30], paid[0])]
     assert table.rows[FREE].item() < table.rows["jct_mean"].item()
+
+
+def test_one_seed_is_never_the_best_beside_means_of_three(tmp_path: Path) -> None:
+    """SRTF as if it had run with one seed: it has the lowest mean JCT, is marked, and nothing in its row is bold."""
+    results = run_sweep(benchmark_cases([PolicyChoice("fifo"), PolicyChoice("srtf")], ["swarm"]), tmp_path).results
+    fewer = results.filter((pl.col("policy") != "srtf") | (pl.col("seed") == 0)).with_columns(
+        policy=pl.col("policy").replace("srtf", "themis")
+    )
+    section = table_section(tables_of(fewer)[0])
+    (row,) = [line for line in section.splitlines() if line.startswith("| themis")]
+    assert FEWER in row
+    assert "**" not in row
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("|") and any(line.startswith(f"| {name}") for name in SLOW):
+            assert FEWER in line, AGAIN
+            assert "**" not in line, AGAIN
 
 
 def test_an_unknown_workload_is_refused() -> None:

@@ -13,7 +13,7 @@ from gantline.policies.registry import make_policy
 from gantline.questions import what_if
 from gantline.questions.calibration import Forecasting, calibration, check_forecasts
 from gantline.questions.forecast import Forecast, Setup, forecast
-from gantline.questions.past import changed, measured, past_what_if, resampled
+from gantline.questions.past import changed, like_it, measured, past_what_if, resampled
 from gantline.questions.stretch import UNSTRETCHED, learn
 from gantline.questions.uncertainty import Uncertainty
 from gantline.simulator.simulate import simulate
@@ -119,6 +119,17 @@ def test_the_error_of_the_method_is_zero_where_the_past_is_a_simulation():
     assert "error of the method" in "\n".join(answer.lines())
     assert measured(trace) == {}
     assert "not known" in "\n".join(past_what_if(trace, cluster, "fifo", "srtf", replicas=1).lines())
+
+
+def test_an_interval_about_another_history_holds_the_change_and_names_its_level():
+    low, high = like_it(-0.2, np.array([-0.5, -0.4, -0.45, -0.35]))
+    assert low <= -0.49
+    assert high >= -0.1  # around the change itself, wider than the resampled changes lie apart
+    assert like_it(-0.2, np.array([-0.3])) != like_it(-0.2, np.array([-0.3, -0.3]))
+    assert like_it(-0.9, np.array([-0.9, 0.9]))[0] == -1.0
+    told = "\n".join(past_what_if(history(), parse_cluster("1x4"), "fifo", "srtf", replicas=3).lines())
+    assert "90 % interval" in told
+    assert "about another history like this one" in told
 
 
 def test_histories_like_it_keep_jobs_gaps_and_order():

@@ -29,6 +29,7 @@ COMMANDS = {
     "saturate": "Search for the load at which a policy saturates.",
     "reproduce": "Run a published figure again and hold it against what was published.",
     "benchmark": "Run every policy on the five workloads of the public benchmark.",
+    "coverage": "Measure how often verdicts, intervals and the overload guard are right.",
     "decide": "Ask a policy for one decision from one snapshot file, and say what would happen.",
     "explain": "Say why a job waits, who is ahead of it, which change would start it, and when it is expected to start.",
     "forecast": "Say when jobs are expected to start and to end: P50 and P90.",

@@ -11,6 +11,7 @@ import polars as pl
 
 from gantline.core.errors import NotFoundError, near
 from gantline.experiment.grid import Case, Grid, PolicyChoice
+from gantline.experiment.results import doubt_of
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 from gantline.files.clusters import read_cluster
@@ -33,6 +34,8 @@ CHOOSERS = ("gavel.", "allox", "drf", "es", "fs")
 ELASTIC = ("voda", "afs", "equal-share", "ffdl", "lyra", "optimus", "pollux", "adaptdl", "sia", "heet-like")
 """How the names of policies begin that are about jobs which grow and shrink."""
 OF_DEADLINES = ("edf", "elasticflow")
+FEWER = " (1 seed)"
+"""Behind the name of a policy that ran with one seed alone."""
 FREE = "jct_free"
 """The mean JCT of the same policy where stops cost nothing: what it owes to costs that nobody has charged."""
 METRICS = ("jct_mean", "jct_p95", "slowdown_mean", "makespan", "utilization", "preemptions", "jain_users")
@@ -42,7 +45,7 @@ MORE_METRICS = ("deadline_misses", "money")
 
 @dataclass(frozen=True)
 class BenchmarkTable:
-    """The results of one workload: a row per policy, the mean of each metric over the seeds."""
+    """The results of one workload: a row per policy, the mean of each metric over the seeds; `runs` says over how many."""
 
     workload: str
     rows: pl.DataFrame
@@ -123,11 +126,12 @@ def tables_of(results: pl.DataFrame) -> list[BenchmarkTable]:
         unpaid = free.group_by("policy").agg(pl.col("jct_mean").mean().alias(FREE))
         whole = charged.group_by("policy", maintain_order=True).agg(
             pl.len().alias("runs"),
-            pl.col("doubts").filter(pl.col("doubts") != "").first().fill_null("").alias("doubts"),
+            pl.col("doubts"),
             *(pl.col(key).mean() for key in (*METRICS, *MORE_METRICS)),
         )
+        whole = whole.with_columns(doubts=pl.Series([doubt_of(told) for told in whole["doubts"].to_list()], dtype=pl.String))
         enough = (pl.col("runs") == len(SEEDS)) | pl.col("policy").is_in(SLOW)
-        counted = whole.filter(enough).join(unpaid, on="policy", how="left").sort("jct_mean", "policy").drop("runs")
+        counted = whole.filter(enough).join(unpaid, on="policy", how="left").sort("jct_mean", "policy")
         failed = group.filter(pl.col("state") == "failed").unique("policy", keep="first", maintain_order=True)
         found.append(BenchmarkTable(str(workload), counted, tuple(failed.select("policy", "message").rows())))
     return found
@@ -141,14 +145,14 @@ def shown_metrics(table: BenchmarkTable) -> list[Metric]:
 
 
 def row_texts(table: BenchmarkTable) -> dict[str, list[str]]:
-    """Each policy's row as it is printed; what is best in a column is bold."""
+    """Each policy's row as it is printed; what is best in a column is bold, among policies that ran with every seed and are in no doubt."""
     metrics = shown_metrics(table)
-    doubtful = [index for index, told in enumerate(table.rows["doubts"]) if told]
+    doubtful = [index for index, (told, runs) in enumerate(table.rows.select("doubts", "runs").rows()) if told or runs < len(SEEDS)]
     best = [best_of(metric, table.rows[metric.key].fill_null(math.nan).to_list(), doubtful) for metric in metrics]
     texts = {}
     for index, row in enumerate(table.rows.iter_rows(named=True)):
         values = [math.nan if row[metric.key] is None else row[metric.key] for metric in metrics]
         cells = [spell(metric, value) if math.isfinite(value) else UNKNOWN for metric, value in zip(metrics, values)]
-        name = row["policy"] + (MARK if row["doubts"] else "")
+        name = row["policy"] + (MARK if row["doubts"] else "") + (FEWER if row["runs"] < len(SEEDS) else "")
         texts[name] = [f"**{cell}**" if index in winners else cell for winners, cell in zip(best, cells)]
     return texts

@@ -41,8 +41,9 @@ prints the tables with a row for a policy of yours. `--workload swarm` runs one 
 Rules: a decision every {round:g} s (`mixed`: {longer:g} s), placement `{placement}`, {costs} s lost at every start, resume, resize
 and move (in one column nothing is lost: what a policy owes to stops that nobody has charged for), true durations known to policies that
 ask for them (`--estimates oracle`), in `mixed` prices of {prices} per device-hour. Numbers are means over the seeds {seeds}; the best of a
-column is bold. Metrics are defined in [Metrics](metrics.md). Policies differ in what they need and in what they are for: one that is made
-for fairness or for deadlines should not be judged by its mean JCT.
+column is bold, which is a number and no verdict: `gantline compare` has intervals. Metrics are defined in [Metrics](metrics.md).
+Policies differ in what they need and in what they are for: one that is made for fairness or for deadlines should not be judged by its mean
+JCT.
 """
 
 
@@ -63,7 +64,8 @@ def table_section(table: BenchmarkTable) -> str:
     lines += [benchmark_row(policy, cells) for policy, cells in row_texts(table).items()]
     slow = [f"`{policy}`" for policy in SLOW if policy in table.rows["policy"]]
     if slow:
-        lines += ["", f"Of seed {SEEDS[0]} alone and only with stops that cost, because their decisions take long: {', '.join(slow)}."]
+        told = f"Of seed {SEEDS[0]} alone and only with stops that cost, because their decisions take long: {', '.join(slow)}."
+        lines += ["", f"{told} One seed is not compared with means of {len(SEEDS)}: such a row is never best."]
     doubts: dict[str, list[str]] = {}
     for policy, told in table.rows.select("policy", "doubts").rows():
         doubts.setdefault(told, []).append(f"`{policy}`")

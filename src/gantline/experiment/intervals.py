@@ -2,19 +2,18 @@
 
 Two intervals are made and the hull of both is told: Student's, with the jackknife's standard error, and from five samples on the
 bootstrap-t (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 12), which follows a skewed sample further out on its
-long side. On heavy-tailed workloads each alone falls short where the other does not.
+long side. On heavy-tailed workloads each alone falls short where the other does not: ``docs/coverage.md``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.workload.special_functions import stdtr, stdtrit
 
@@ -27,9 +26,6 @@ HIGHEST = 0.99
 """No level above this one has been measured."""
 FEWEST_RESAMPLED = 5
 RESAMPLES = 1999
-
-Estimator = Callable[[Floats], tuple[Floats, Floats]]
-"""From samples, shape (draws, columns, size), to an estimate and its standard error for each draw."""
 
 
 @dataclass(frozen=True)
@@ -73,72 +69,70 @@ def fewest_samples(confidence: float) -> int:
 
 
 def mean_interval(values: Floats, confidence: float = USUAL) -> Interval:
-    """The mean of the values, and how far it could be off."""
-    return interval(values[None, :], mean_of, confidence)
+    """The mean of the values, and how far it could be off: a ratio to what is one in every sample."""
+    return _ratio_interval(np.ones_like(values), values, confidence)
 
 
 def change_interval(old: Floats, new: Floats, confidence: float = USUAL) -> Interval:
     """How much the mean of `new` lies above that of `old`, as a fraction of it; the two are paired one by one."""
-    found = interval(np.stack([old, new]), change_of, confidence)
+    found = _ratio_interval(old, new, confidence)
+    found = replace(found, value=found.value - 1.0, low=found.low - 1.0, high=found.high - 1.0)
     return replace(found, low=max(found.low, -1.0)) if (new >= 0).all() else found  # nothing falls by more than all of it
 
 
-def interval(columns: Floats, estimator: Estimator, confidence: float) -> Interval:
-    """The estimate of `columns`, shape (columns, size), with the hull of both intervals."""
+def ratio_error(old: Floats, new: Floats) -> float:
+    """The jackknife's standard error of the ratio of two sums; NaN of fewer than two samples."""
+    size = len(old)
+    if size < 2:
+        return math.nan
+    without = _ratio(new.sum() - new, old.sum() - old)
+    with np.errstate(invalid="ignore"):
+        return float(np.sqrt((size - 1) / size * ((without - without.mean()) ** 2).sum()))
+
+
+def _ratio_interval(old: Floats, new: Floats, confidence: float) -> Interval:
+    """The ratio of the sums of paired samples with the hull of both intervals."""
     check_confidence(confidence)
-    size = columns.shape[1]
+    size = len(old)
     if size == 0:
         return Interval(math.nan, math.nan, math.nan, confidence, 0)
-    value, error = (float(found[0]) for found in estimator(columns[None]))
+    value, error = float(_ratio(new.sum(), old.sum())), ratio_error(old, new)
     if size < fewest_samples(confidence) or not (math.isfinite(value) and math.isfinite(error)):
         return Interval(value, math.nan, math.nan, confidence, size, error)
     reach = float(stdtrit(size - 1, (1.0 + confidence) / 2.0)) * error
     low, high = value - reach, value + reach
     if size >= FEWEST_RESAMPLED and error > 0:
-        below, above = _resampled_tails(columns, estimator, value, confidence)
+        below, above = _resampled_tails(old, new, value, confidence)
         low, high = min(low, value - above * error), max(high, value - below * error)
     return Interval(value, low, high, confidence, size, error)
 
 
-def mean_of(samples: Floats) -> tuple[Floats, Floats]:
-    """The mean of the only column, and its standard error."""
-    values = samples[:, 0, :]
-    size = values.shape[1]
-    error = values.std(axis=1, ddof=1) / math.sqrt(size) if size > 1 else np.full(len(values), math.nan)
-    return values.mean(axis=1), error
-
-
-def change_of(samples: Floats) -> tuple[Floats, Floats]:
-    """The relative change of the second column's mean against the first one's, and the jackknife's standard error."""
-    old, new = samples[:, 0, :], samples[:, 1, :]
-    size = old.shape[1]
-    value = _ratio(new.sum(axis=1), old.sum(axis=1))
-    if size < 2:
-        return value, np.full(len(value), math.nan)
-    without = _ratio(new.sum(axis=1)[:, None] - new, old.sum(axis=1)[:, None] - old)
-    with np.errstate(invalid="ignore"):
-        spread = ((without - without.mean(axis=1)[:, None]) ** 2).sum(axis=1)
-    return value, np.sqrt((size - 1) / size * spread)
-
-
-def _ratio(new: Floats, old: Floats) -> Floats:
+def _ratio(new: Floats | float, old: Floats | float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(new == old, 0.0, new / old - 1.0), dtype=np.float64)
+        return np.where(np.asarray(new) == old, 1.0, np.asarray(new, dtype=np.float64) / old)
 
 
-def _resampled_tails(columns: Floats, estimator: Estimator, value: float, confidence: float) -> tuple[float, float]:
-    """The quantiles of the studentised estimate in samples drawn with replacement; always the same draws, so that bounds repeat."""
-    drawn, errors = estimator(columns[:, _picks(columns.shape[1])].transpose(1, 0, 2))
-    some = np.isfinite(drawn) & (errors > 0)
+def _resampled_tails(old: Floats, new: Floats, value: float, confidence: float) -> tuple[float, float]:
+    """The quantiles of the studentised ratio in samples drawn with replacement; always the same draws, so that bounds repeat.
+
+    A draw is how often it holds each sample, so that its sums are products of matrices; its error is that of a ratio estimator.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above, below, aa, ab, bb = (_draws(len(old)) @ np.stack([new, old, new * new, new * old, old * old], axis=1)).T
+        ratio = above / below
+        spread = np.maximum(aa - 2.0 * ratio * ab + ratio**2 * bb, 0.0)
+        errors = np.sqrt(spread * len(old) / (len(old) - 1)) / np.abs(below)
+        some = np.isfinite(ratio) & (errors > 1e-9 * np.abs(ratio))
     if not some.any():
         return 0.0, 0.0
-    below, above = np.quantile((drawn[some] - value) / errors[some], [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0])
-    return float(below), float(above)
+    low, high = np.quantile((ratio[some] - value) / errors[some], [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0])
+    return float(low), float(high)
 
 
 @lru_cache(maxsize=16)
-def _picks(size: int) -> Ints:
-    """Samples drawn with replacement; those of one or two samples over and over are left out, because their error is chance alone."""
+def _draws(size: int) -> Floats:
+    """How often each sample is in each draw; draws of one or two samples over and over are left out: their error is chance alone."""
     picks = np.random.default_rng(size).integers(0, size, (RESAMPLES, size))
-    ordered = np.sort(picks, axis=1)
-    return picks[1 + (np.diff(ordered, axis=1) > 0).sum(axis=1) >= FEWEST]
+    counts = np.zeros((RESAMPLES, size))
+    np.add.at(counts, (np.arange(RESAMPLES)[:, None], picks), 1.0)
+    return counts[(counts > 0).sum(axis=1) >= FEWEST]

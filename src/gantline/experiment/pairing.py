@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats
-from gantline.experiment.intervals import change_of
+from gantline.experiment.intervals import ratio_error
 from gantline.report.frames import completed
 from gantline.report.metrics import bounded_slowdown
 
@@ -61,7 +61,7 @@ def spread_of_stretches(pairs: pl.DataFrame, policy: str, metric: str) -> float:
     if columns.shape[1] < 2 * STRETCHES:
         return math.nan
     sums = np.stack([part.sum(axis=1) for part in np.array_split(columns, STRETCHES, axis=1)], axis=1)
-    return float(change_of(sums[None])[1][0])
+    return ratio_error(sums[0], sums[1])
 
 
 def seed_columns(values: pl.DataFrame, metric: str, policy: str, against: str) -> Floats:

@@ -66,7 +66,7 @@ def store_result(folder: Path, key: str, run: StoredRun, *, keep_run: bool) -> d
 
     window = tracked_window(run.summary)
     measures = plain(measure(run, window=window))
-    steady = steadiness(run, run.summary.get("warmup", 0.0))
+    steady = steadiness(run)
     tracked = window.select(run.jobs).select("job", tracked=pl.lit(True))
     jobs = run.jobs.join(tracked, on="job", how="left", maintain_order="left").with_columns(pl.col("tracked").fill_null(False))
     if keep_run:

@@ -24,9 +24,11 @@ from gantline.core.rng import stream
 from gantline.core.units import human_seconds
 from gantline.questions.what_if import Contrast
 from gantline.simulator.simulate import simulate
+from gantline.workload.special_functions import stdtrit
 from gantline.workload.trace import Trace
 
 REPLICAS = 20
+LEVEL = 0.9
 WORDS = {"jct_mean": "mean JCT", "queueing_mean": "mean time until the first start", "makespan": "makespan"}
 
 
@@ -66,8 +68,12 @@ class PastAnswer:
         """The answer in words."""
         told = [f"{self.jobs} jobs of the past, {self.replicas} resampled histories: {self.other} in place of {self.present}"]
         for one in self.differences:
-            change = f"{100 * one.change:+.0f} %, {100 * one.low:+.0f} to {100 * one.high:+.0f} %"
+            change = f"{100 * one.change:+.0f} %, {100 * LEVEL:.0f} % interval {100 * one.low:+.0f} to {100 * one.high:+.0f} %"
             told.append(f"{WORDS[one.metric]}: {human_seconds(one.present)} then {human_seconds(one.other)} ({change})")
+        if self.differences:
+            told.append(
+                "the intervals are about another history like this one, made of stretches of it; they know nothing of what it does not hold"
+            )
         told += [f"error of the method: {one}" for one in self.errors]
         if not self.errors:
             told.append("note: the history does not tell when jobs really started and ended, so the error of the method is not known")
@@ -100,12 +106,22 @@ def past_what_if(
     differences = []
     for metric in WORDS:
         changes = np.array([two[metric] / one[metric] - 1.0 for one, two in draws if one[metric] > 0])
-        low, high = (float(np.quantile(changes, share)) for share in (0.05, 0.95)) if len(changes) else (math.nan, math.nan)
         change = there[metric] / here[metric] - 1.0 if here[metric] > 0 else math.nan
-        differences.append(Contrast(metric, here[metric], there[metric], change, low, high))
+        differences.append(Contrast(metric, here[metric], there[metric], change, *like_it(change, changes)))
     called = _called(then_policy) + "".join([f" with {add} more" if add else "", f" without {', '.join(lose)}" if lose else ""])
     errors = tuple(MethodError(metric, here[metric], value) for metric, value in measured(trace).items())
     return PastAnswer(_called(present), called, len(trace.frame), replicas, tuple(differences), errors)
+
+
+def like_it(change: float, changes: Floats) -> tuple[float, float]:
+    """Between which changes another history like this one is expected: the hull of the resampled changes' percentiles and of Student's
+    interval around the change itself. That is wider by the square root of two, because this history and the other are both drawn."""
+    if len(changes) < 2 or not math.isfinite(change):
+        return math.nan, math.nan
+    share = (1.0 - LEVEL) / 2.0
+    reach = math.sqrt(2.0) * float(stdtrit(len(changes) - 1, 1.0 - share)) * float(changes.std(ddof=1))
+    low, high = np.quantile(changes, [share, 1.0 - share])
+    return max(-1.0, min(float(low), change - reach)), max(float(high), change + reach)
 
 
 def measured(trace: Trace) -> dict[str, float]:

@@ -60,7 +60,7 @@ def measure(
         "queue_mean": time_mean(run.series, "queued", start, end),
         "queue_max": _most(run.series.filter(pl.col("time").is_between(start, end))["queued"]),
         "gpu_hours": float(jobs["gpu_seconds"].sum()) / 3600.0,
-        "offered_load": steadiness(run, window.warmup).offered_load,
+        "offered_load": steadiness(run, window.warmup or None).offered_load,
         "jain_users": _jain_over_users(jobs, close),
     }
     _spread(found, "jct", done["jct"], ("mean", "median", "p90", "p95", "p99", "max"))

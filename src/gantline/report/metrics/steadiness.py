@@ -11,9 +11,10 @@ from gantline.report.steady import WINDOWS, Steadiness, judge
 __all__ = ["Steadiness", "steadiness"]
 
 
-def steadiness(run: RunLike, warmup: float = 0.0, windows: int = WINDOWS) -> Steadiness:
-    """Look at the time between the first arrival (plus ``warmup`` seconds) and the last one."""
+def steadiness(run: RunLike, warmup: float | None = None, windows: int = WINDOWS) -> Steadiness:
+    """Look at the time between the first arrival, plus ``warmup`` seconds (by default as many as the run left out), and the last one."""
     run = settled(run)
+    warmup = float(run.summary.get("warmup") or 0.0) if warmup is None else warmup
     widest = run.allocations.group_by("job").agg(widest=pl.col("gpus").max())
     jobs = run.jobs.filter(pl.col("state") != "rejected").with_columns(work=pl.col("gpus") * pl.col("duration"))
     jobs = jobs.join(widest, on="job", how="left", maintain_order="left")
