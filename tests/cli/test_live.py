@@ -102,6 +102,8 @@ def test_a_service_from_up_to_down_with_a_kill_in_between(cli: Cli, home: Path, 
 
 def test_the_other_verbs(cli: Cli, home: Path) -> None:
     up(cli, "--policy", f"{Path(__file__).parents[2] / 'examples' / 'my_policy.py'}:Patient")  # which decides in a process of its own
+    rules = cli("status", "-o", "json").json["rules"]
+    assert (rules["min_run"], rules["grace"], rules["unknown_queues"]) == (60.0, 120.0, "refuse")
     assert cli("submit", "--queue", "a/b", "--", "true").code == 3
     assert cli("queue", "set", "a/b").code == 0
     held = cli(

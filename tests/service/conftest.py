@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ class Running:
 
     def start(self) -> Running:
         ready = threading.Event()
+        at_once = {"min_run": 0.0, "grace": 0.0}  # stories about stopping jobs do not wait for a minimum run
+        self.options = replace(self.options, anew={**at_once, **self.options.anew})
 
         def run() -> None:
             try:

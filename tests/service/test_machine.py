@@ -10,6 +10,7 @@ from tests.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
 from gantline.core.snapshot_json import decode_snapshot
+from gantline.runtime.local.capacity import cpus
 from gantline.service.client import Client
 from gantline.service.home import Home
 from gantline.service.options import Options
@@ -89,6 +90,22 @@ def test_a_parents_quota_binds_what_is_borrowed_is_given_back_and_a_misspelled_q
         owner.submit(SLEEP, queue="lab/npl")
     for name in ("lab", "lab/nlp", "prod"):
         owner.drop_queue(name)
+
+
+def test_cpus_and_memory_are_booked_and_what_the_machine_does_not_have_is_refused(owner: Client) -> None:
+    has = cpus()
+    with pytest.raises(RefusedError, match=f"asks for {has + 1:g} CPUs, and cpu has {has:g}"):
+        owner.submit(SLEEP, resources={"gpus": 1, "cpus": has + 1})
+    with pytest.raises(RefusedError, match="GB of memory, and cpu has"):
+        owner.submit(SLEEP, resources={"gpus": 1, "memory": "900TB"})
+    (all_of_them,) = owner.submit(SLEEP, resources={"gpus": 1, "cpus": has})
+    until(lambda: owner.job(all_of_them)["state"] == "running")
+    (waits,) = owner.submit(SLEEP, resources={"gpus": 1, "cpus": 1})
+    until(lambda: owner.job(waits)["reason"] not in ("", "arrived"))
+    assert owner.job(waits)["state"] == "pending"
+    owner.cancel(all_of_them)
+    until(lambda: owner.job(waits)["state"] == "running")
+    owner.cancel(waits)
 
 
 def test_a_running_job_that_is_resized_holds_its_new_size(owner: Client) -> None:

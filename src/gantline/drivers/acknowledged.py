@@ -99,6 +99,7 @@ class Acknowledged(Simulation):
         super().__post_init__()
         self.reconciler = Reconciler(self.state, self.engine.grants, self.executor or Prompt(self.state), apply=self.engine.apply)
         self.engine.inputs.absorb = self.reconciler.absorb
+        self.engine.sparing.can = self.reconciler.executor.can
 
     def run(self) -> None:
         """Run to the end, step by step: executors answer between two decisions."""

@@ -29,6 +29,7 @@ def make_driver(executor: str | Executor, engine: Engine, *settings: Any) -> Sim
     from gantline.drivers.acknowledged import Acknowledged
     from gantline.drivers.faulty import FaultyExecutor
     from gantline.drivers.measured import MeasuredExecutor
+    from gantline.engine.sparing import LIVE_GRACE
 
     if not isinstance(executor, str):
         return Acknowledged(engine, *settings, executor=executor)
@@ -39,6 +40,7 @@ def make_driver(executor: str | Executor, engine: Engine, *settings: Any) -> Sim
         if option:
             raise UsageError(f"'{name}' takes no '{option}'", where="--executor", fix=f"write {name}")
         if name == "measured":
+            engine.sparing.grace = LIVE_GRACE  # as where real programs run
             return Acknowledged(engine, *settings, executor=MeasuredExecutor.of(engine.state))
         return (Acknowledged if name == "acknowledged" else Simulation)(engine, *settings)
     if not option.isdigit():

@@ -36,6 +36,7 @@ from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.ranks import leave
 from gantline.engine.resizing import within_bounds
 from gantline.engine.seating import Seating
+from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
 
 
@@ -69,6 +70,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         self.grants = Grants(self.state)
+        self.sparing = Sparing(self.state)
         self.quotas = QuotaGate(self.state, self.grants)
         self.inputs = Inputs(self.state, self.grants, self.quotas)
         self.inputs.use = self._use
@@ -125,6 +127,8 @@ class Engine:
         self.decisions += 1
         if self.grants.minds_changes:
             self.stopped += self.grants.before_decision()
+        if self.sparing.grace > 0.0:
+            self.sparing.lock()
         if self.inputs.to_fit:
             self.inputs.fit()
         self.asked = None

@@ -25,6 +25,7 @@ from gantline.engine.option_rows import sizes_in_steps
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.ranks import leave
 from gantline.engine.resizing import fit_to_bounds
+from gantline.engine.side_demands import check_side_demands
 from gantline.engine.state import State
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
@@ -178,6 +179,7 @@ class Inputs:
         own = own or default_options(self.state.tables, gpus)
         if not any(option.gpus <= cluster.gpus_of(cluster.types[option.type]) for option in own):
             raise RejectedError(Reason.TOO_LARGE, name, "ask for less, or let nodes join first")
+        check_side_demands(cluster, name, own)
         return own
 
     def _is_there(self, name: str) -> bool:

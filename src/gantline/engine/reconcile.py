@@ -112,7 +112,7 @@ class Reconciler:
             return self._suspended(live, report)
         if report.news is News.SAVED:
             self._saved(live, report)
-            return False
+            return bool(self.state.tables.I[c.LOCKED, row])  # it may be stopped now
         return self._gone(live, report)
 
     def _started(self, live: LiveGang, report: Report) -> bool:

@@ -56,6 +56,7 @@ class Setup:
     admission: str = "accept-all"
     costs: str = ""
     min_run: float = 0.0
+    grace: float = 0.0  # seconds for which one that starts, or can save and has not yet, is not stopped for others
     prices: str = ""
     seed: int = 0
     budget: float = 0.0  # seconds that a decision may take; 0: as long as it likes
@@ -109,6 +110,7 @@ def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, e
         _forget_unreadable(engine)
     loop = Live(engine, rules.admission, executor=executor, clock=clock)
     loop.reconciler.orders.patience = setup.patience
+    engine.sparing.grace = setup.grace
     if saved is not None:
         _restore_loop(loop, saved)
     return loop
@@ -162,6 +164,8 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
 def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     loop.agenda.restore(saved["agenda"])
     loop.engine.inputs.resized = set(saved.get("resized", ()))
+    locked = loop.state.tables.I[c.LOCKED][loop.state.rows] != 0
+    loop.engine.sparing.rows = set(loop.state.rows[locked].tolist())  # nobody else locks them here
     reality = loop.reconciler.reality
     for row, epoch, devices, node, nodes, started, was_saved, onto, target, saves, done, *further in saved["live"]:
         known = reality.live.get(row)

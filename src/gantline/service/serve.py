@@ -19,6 +19,7 @@ import uvicorn
 
 import gantline
 from gantline.core.errors import RefusedError
+from gantline.engine.sparing import LIVE_GRACE, LIVE_MIN_RUN
 from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.local.accounts import Accounts
 from gantline.runtime.local.open_files import connections_within, raise_limit, too_few
@@ -72,7 +73,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     runner.accounts = Accounts(options.apart, _owner(), lambda: store.recall("accounts", {}))
     if os.getuid() == 0:
         tell(f"note: {_APART if options.apart else _TOGETHER}")
-    setup = Setup(unknown_queues="refuse", queues=tuple(asdict(one) for one in store.queues()))
+    setup = Setup(unknown_queues="refuse", min_run=LIVE_MIN_RUN, grace=LIVE_GRACE, queues=tuple(asdict(one) for one in store.queues()))
     scheduler = Scheduler(
         store, runner, options.policy, settings=options.settings, setup=setup, anew=options.anew, job_env=_env_of(jobs, options.certificate)
     )

@@ -29,5 +29,7 @@ def _for_people(told: dict[str, Any]) -> dict[str, Any]:
     jobs = ", ".join(f"{count} {state}" for state, count in sorted(told["jobs"].items())) or "none"
     shown = {key: told[key] for key in ("address", "pid", "version", "home", "policy")}
     aside = "; ".join(f"journal line {one['number']} {one['why']}" for one in told["set_aside"])
-    shown |= {"devices": devices, "jobs": jobs, "deciding": told["deciding"], "incidents": "; ".join(told["incidents"])}
+    rules = told["rules"]
+    spared = f"a job runs for {rules['min_run']:g} s before it is stopped for others, and up to {rules['grace']:g} s until it has saved"
+    shown |= {"rules": spared, "devices": devices, "jobs": jobs, "deciding": told["deciding"], "incidents": "; ".join(told["incidents"])}
     return {**shown, **({"set aside": aside} if aside else {})}

@@ -57,7 +57,10 @@ def up(
     costs: Annotated[
         str | None, Parameter(help="What starts, stops and moves are thought to cost, for policies: start=30,resume=60.")
     ] = None,
-    min_run: Annotated[str | None, Parameter(help="Seconds for which a job that was started is left alone (0).")] = None,
+    min_run: Annotated[str | None, Parameter(help="Seconds for which a job that was started is not stopped for others (60).")] = None,
+    grace: Annotated[
+        str | None, Parameter(help="How long at most one that starts, or can save and has not yet, is not stopped for others (120).")
+    ] = None,
     budget: Annotated[
         str | None,
         Parameter(help="Seconds that a decision may take: a later one is not waited for, and the last plan stands. 0: no bound (0)."),
@@ -82,6 +85,7 @@ def up(
 
     where = store or os.environ.get("GANTLINE_STORE", "")
     anew = anew_of(round, quantum, placement, costs, min_run, budget, prices, profiles)
+    anew |= {"grace": finite_time_of(grace, "--grace")} if grace is not None else {}
     anew |= {"unknown_queues": unknown_queues} if unknown_queues is not None else {}
     options = Options(
         Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, run_as or "", anew

@@ -24,6 +24,7 @@ from gantline.drivers.live import Clock
 from gantline.engine.executor import Can, News, Order, Report, Verb
 from gantline.runtime.local import switching
 from gantline.runtime.local.accounts import Accounts
+from gantline.runtime.local.capacity import with_capacity
 from gantline.runtime.local.devices import Machine, find_machine
 from gantline.runtime.local.files import write_json
 from gantline.runtime.local.incarnation import Incarnation
@@ -47,7 +48,7 @@ class LocalRunner:
 
     def __post_init__(self) -> None:
         self.home = Path(self.home).absolute()
-        self.machine: Machine = find_machine(self.devices)
+        self.machine: Machine = with_capacity(find_machine(self.devices))
         self.groups, self.mps = find_groups(), Mps(self.home)
         self.accounts = Accounts()
         self._known: dict[str, Incarnation] = {}  # by job: the newest

@@ -16,6 +16,7 @@ from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
 _SHOWN = 20  # lines of the journal that were set aside, the newest
+_RULES = ("round", "quantum", "min_run", "grace", "placement", "costs", "unknown_queues")  # by which it decides
 router = Router(tags=["service"])
 
 
@@ -33,6 +34,7 @@ def status(here: Here) -> dict[str, Any]:
         "store": service.store_url,
         "policy": view.policy,
         "settings": dict(view.settings),
+        "rules": {name: getattr(here.scheduler.setup, name) for name in _RULES},
         "devices": {name: {"count": count, "busy": busy[name]} for name, count in by_type.items()},
         "jobs": dict(Counter(job.state for job in here.jobs().values())),
         "deciding": here.scheduler.alive,

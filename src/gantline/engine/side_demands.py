@@ -1,0 +1,29 @@
+"""CPUs and memory that a job asks for beside its devices: whether any of its ways can ever have them here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gantline.core.cluster import Cluster
+from gantline.core.errors import RefusedError
+from gantline.core.options import Option
+
+_SLACK = 1e-9
+
+
+def check_side_demands(cluster: Cluster, job: str, ways: Sequence[Option]) -> None:
+    """Refuse a job of which no way fits what nodes have beside their devices: it would wait, and block others, for ever."""
+    short = [_shortage(cluster, way) for way in ways]
+    if short and all(short):
+        raise RefusedError(f"job '{job}' {short[0]}", where="resources", fix="ask for less, or leave it out")
+
+
+def _shortage(cluster: Cluster, way: Option) -> str:
+    """What is missing for a way; empty: nothing is."""
+    nodes = [node for node in cluster.nodes if node.type == cluster.types[way.type]]
+    for what, unit, each in (("cpus", "CPUs", way.cpus), ("memory", "GB of memory", way.memory)):
+        has = [float(getattr(node, what)) for node in nodes]
+        whole = each * max(way.gpus, 1)
+        if each > max(has, default=0.0) + _SLACK or whole > sum(has) + _SLACK:
+            return f"asks for {whole:g} {unit}, and {cluster.types[way.type]} has {sum(has):g}"
+    return ""
