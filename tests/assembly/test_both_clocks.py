@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -13,7 +13,6 @@ from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import GantlineError
 from gantline.core.inputs import Use
-from gantline.core.queues import parse_queues
 from gantline.engine.engine import Engine
 from gantline.performance.model import PerformanceModel
 from gantline.policies.registry import make_policy, policy_names
@@ -69,8 +68,6 @@ def simulated(policy: str, options: dict[str, Any]) -> tuple[Engine, Any]:
 
 
 def live(policy: str, options: dict[str, Any]) -> tuple[Engine, Any]:
-    if "queues" in options:  # which a service keeps as its store does
-        options = options | {"queues": tuple(asdict(queue) for queue in parse_queues(options["queues"]).values())}
     loop = make_loop(Setup(policy, **options), None, CLUSTER, None, Stopped())
     return loop.engine, loop.admission
 

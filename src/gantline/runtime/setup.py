@@ -23,7 +23,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.insiders import tables_behind
 from gantline.core.known_rows import KnownRows
 from gantline.core.phases import Phase
-from gantline.core.queues import Queue
+from gantline.core.queues import Queue, parse_queues, queues_as_text
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
@@ -62,7 +62,7 @@ class Setup:
     budget: float = 0.0  # seconds that a decision may take; 0: as long as it likes
     patience: float = 30.0  # seconds before an order is repeated
     absent: tuple[str, ...] = ()  # nodes that the machine had in an earlier life, and has no more
-    queues: tuple[Mapping[str, Any], ...] = ()  # name, weight, quota, borrow, parent
+    queues: str = ""  # as `parse_queues` reads them: what there is at the beginning
     unknown_queues: str = "create"  # what becomes of a job that names a queue which does not exist: refuse, or create the queue
     profiles: str = ""  # a file with a bundle of profiles: what starts cost, and how fast jobs are that share devices
 
@@ -77,14 +77,14 @@ class Setup:
         return replace(found, regime=replace(found.regime, quantum=self.quantum))
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "settings": memories.plain(dict(self.settings)), "queues": [dict(one) for one in self.queues]}
+        return {**asdict(self), "settings": memories.plain(dict(self.settings))}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Setup:
         told = {
             **value,
             "settings": memories.restore(value.get("settings", {})),
-            "queues": tuple(value.get("queues", ())),
+            "queues": _queues_of(value.get("queues", "")),
             "absent": tuple(value.get("absent", ())),
         }
         return Setup(**told)
@@ -95,7 +95,7 @@ def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, e
     rules = setup.rules(cluster)
     if saved is None:
         tables, now, instant = Tables.empty(cluster), 0.0, None
-        tables.queue_tree = {str(one["name"]): Queue(**one) for one in setup.queues}
+        tables.queue_tree = parse_queues(setup.queues)
     else:
         instant = decode_snapshot(saved["snapshot"])
         tables, now = tables_behind(instant), instant.now
@@ -241,3 +241,8 @@ def _plain(one: Incarnation) -> list[Any]:
     target = None if one.target is None else list(one.target)
     about = [one.row, one.epoch, list(one.devices), one.node, sorted(one.nodes)]
     return [*about, one.started, one.saved, one.onto, target, one.saves, one.saves_done, one.revision, one.rest, one.suspended]
+
+
+def _queues_of(told: Any) -> str:
+    """Queues as a setup has them; once they were listed, field by field."""
+    return told if isinstance(told, str) else queues_as_text({one["name"]: Queue(**one) for one in told}, "queues")

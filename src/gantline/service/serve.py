@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 
 import uvicorn
 
 import gantline
 from gantline.core.errors import RefusedError
+from gantline.core.queues import Queue, queues_as_text
 from gantline.engine.sparing import LIVE_GRACE, LIVE_MIN_RUN
 from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.local.accounts import Accounts
@@ -73,7 +73,8 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     runner.accounts = Accounts(options.apart, _owner(), lambda: store.recall("accounts", {}))
     if os.getuid() == 0:
         tell(f"note: {_APART if options.apart else _TOGETHER}")
-    setup = Setup(unknown_queues="refuse", min_run=LIVE_MIN_RUN, grace=LIVE_GRACE, queues=tuple(asdict(one) for one in store.queues()))
+    known = queues_as_text({one.name: Queue(one.name, one.weight, one.quota, one.borrow) for one in store.queues()}, "queues")
+    setup = Setup(unknown_queues="refuse", min_run=LIVE_MIN_RUN, grace=LIVE_GRACE, queues=known)
     scheduler = Scheduler(
         store, runner, options.policy, settings=options.settings, setup=setup, anew=options.anew, job_env=_env_of(jobs, options.certificate)
     )
