@@ -187,6 +187,13 @@ def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], seats: Seat
     return Plan.assign(Assignments(np.concatenate(job), **columns), **rest)
 
 
+def settled_until(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]]) -> float | None:
+    """Infinity where every job has as many devices as it can use: nothing changes until something happens. None: ask again."""
+    learns = overrides(snapshot.performance, "observe")
+    inside = sum(len(pool) for pool, _ in shared) == np.count_nonzero(snapshot.jobs.gpus)
+    return np.inf if inside and not learns and all((grants >= pool.curves.most).all() for pool, grants in shared) else None
+
+
 def _in_turn(pool: Pool, grants: Ints, largest_first: bool) -> Ints:
     """Who gets something, in the order in which it can be carried out: who shrinks or stays, who starts, who grows."""
     held = np.where(pool.of(pool.snapshot.jobs.running), pool.of(pool.snapshot.jobs.held), 0)

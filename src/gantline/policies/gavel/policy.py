@@ -147,7 +147,7 @@ class GavelPolicy(Policy):
         ledger = replace(ledger, turn=given.turn, ends=ends)
         runs = _runs(stored["runs"], asked, ledger) if self.estimates else []
         stored = {**stored, "ledger": ledger.plain(), "runs": runs}
-        until = None if snapshot.round > 0 else ends
+        until = ends if snapshot.round <= 0 else np.inf if _settled(asked, ledger, given.chosen) else None
         return Plan.assign(_grants(asked, ledger, given.chosen), valid_until=until, memory=stored)
 
     def _order(self, snapshot: Snapshot, asked: Question) -> Ints:
@@ -167,6 +167,13 @@ class GavelPolicy(Policy):
         table = _groups(asked, one, two, type, np.concatenate((share, share[shared])))
         until = ledger.computed + self.least_spacing if ledger.stale else np.inf
         return Plan.assign(table, valid_until=until, memory={**stored, "ledger": ledger.plain()})
+
+
+def _settled(asked: Question, ledger: Ledger, chosen: Ints) -> bool:
+    """Whether every job has its turn in every round until something happens: there is one type, and room for all."""
+    instance = asked.instance
+    one_type = np.count_nonzero(instance.capacity) == 1
+    return bool(one_type and instance.pairs is None and not ledger.stale and len(chosen) == len(instance))
 
 
 def _grants(asked: Question, ledger: Ledger, chosen: Ints) -> Assignments:

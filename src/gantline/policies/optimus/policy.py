@@ -14,7 +14,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.performance.model import overrides
 from gantline.performance.server_seats import SERVER, WORKER
 from gantline.policies.elastic.policies import equal_sizes
-from gantline.policies.elastic.pools import Pool, plan_of, pools
+from gantline.policies.elastic.pools import Pool, plan_of, pools, settled_until
 from gantline.policies.interference import INTERFERENCE, check_interference
 from gantline.policies.optimus.beliefs import read_beliefs, slow_nodes
 from gantline.policies.optimus.by_size import marginal_gains
@@ -51,7 +51,8 @@ class ServersAndWorkers(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         if not overrides(snapshot.performance, "profiled"):
-            return plan_of(snapshot, [(pool, self.sizes(pool)) for pool in pools(snapshot)])
+            shared = [(pool, self.sizes(pool)) for pool in pools(snapshot)]
+            return plan_of(snapshot, shared, valid_until=settled_until(snapshot, shared))
         memory: dict[str, Any] = snapshot.memory or {"until": -1.0, "seats": {}, "shunned": {}}
         seats = {row: Seats(*known) for row, known in memory["seats"].items()}
         until, rows = memory["until"], [str(row) for row in snapshot.jobs.rows.tolist()]
