@@ -24,6 +24,7 @@ sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short story")
     parser.addoption("--stories", type=int, default=240, help="how many seeded stories of the faulty executor to tell")
 
 

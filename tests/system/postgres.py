@@ -18,6 +18,11 @@ import psycopg
 LIMIT = 120.0  # seconds for the server to answer
 
 
+def is_installed() -> bool:
+    """Whether there is a server to be started."""
+    return any(Path("/usr/lib/postgresql").glob("*/bin/postgres")) or shutil.which("postgres") is not None
+
+
 def programs() -> Path:
     """Where Debian keeps initdb and postgres, the newest version; else where the PATH says."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ class Options:
     key: Path | None = None
     run_as: str = ""  # "users": jobs run as their users' accounts; "service": as the service; empty: apart, where root serves
     anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as last time
+    wall: Callable[[], float] = time.time  # the clock that people can set
 
     @property
     def apart(self) -> bool:

@@ -76,7 +76,14 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     known = queues_as_text({one.name: Queue(one.name, one.weight, one.quota, one.borrow) for one in store.queues()}, "queues")
     setup = Setup(unknown_queues="refuse", min_run=LIVE_MIN_RUN, grace=LIVE_GRACE, queues=known)
     scheduler = Scheduler(
-        store, runner, options.policy, settings=options.settings, setup=setup, anew=options.anew, job_env=_env_of(jobs, options.certificate)
+        store,
+        runner,
+        options.policy,
+        settings=options.settings,
+        setup=setup,
+        anew=options.anew,
+        job_env=_env_of(jobs, options.certificate),
+        wall=options.wall,
     )
     access = Access(store, jobs)
     service = Service(scheduler, store, access, home.path, url, where if not options.store else options.store.partition("://")[0])
