@@ -187,7 +187,12 @@ class Day:
                     self.client.release(*held)
             return all(job["state"] in ENDED and not job["devices"] for job in jobs)
 
-        wait_for(all_over)
+        try:
+            wait_for(all_over)
+        except TimeoutError:
+            left = [job for job in self.client.jobs() if job["state"] not in ENDED or job["devices"]]
+            shown = [{key: job[key] for key in ("id", "state", "why", "epoch", "devices", "gpus", "restarts", "failures")} for job in left]
+            raise AssertionError(f"no end of {shown}; {self.client.status()['incidents']}") from None
 
     def _end(self) -> None:
         assert self.client is not None

@@ -75,6 +75,7 @@ def test_a_halted_keeper_gives_its_device_up_after_a_cancel(tmp_path: Path, halt
         scheduler.wish([job], Wish.CANCEL)
         assert ended(scheduler, *scheduler.submit(shell("true"))) == ["succeeded"], "it gets the device"
         assert not is_there(process)
+        until(lambda: not any(is_there(known[name]) for name in ("pid", "above")))
 
 
 def test_a_keeper_that_does_not_stop_its_job_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,8 @@ class Incarnation:
         write_json(str(self.folder / "order.json"), self.order)
         if self.state.get("phase") != "over":
             if self.stopping:
-                self.signal(signal.SIGCONT)  # somebody may have halted it
+                self.signal(signal.SIGCONT)  # somebody may have halted it, or what stands above it
+                self._wake_above()
             self.signal(signal.SIGHUP)
 
     def close(self) -> None:
