@@ -19,6 +19,7 @@ from gantline.core.grant import Grant
 from gantline.core.lending import Lent, sealed
 from gantline.core.options import Option
 from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
+from gantline.core.sizes import JobSize, sizes_of_job
 
 
 class Jobs:
@@ -276,6 +277,11 @@ class Jobs:
         """The ways in which one job may run."""
         table, first = self._lent.options(), int(self.option_first[position])
         return [table[k] for k in range(first, first + int(self.option_count[position]))]
+
+    def sizes(self, position: int) -> list[JobSize]:
+        """The sizes that one job may have, each with its believed speed, by type and in rising order."""
+        least, most = int(self.min_gpus[position]), int(self.max_gpus[position])
+        return sizes_of_job(self.ids[position], self.options(position), least, most, self._lent.performance())
 
     def devices(self, position: int) -> tuple[int, ...]:
         """The devices one job holds, its own or shared, in rank order."""

@@ -1,0 +1,42 @@
+"""The sizes of a job are the same whether it lists them or names a range."""
+
+from __future__ import annotations
+
+from gantline.core.options import Option
+from gantline.core.sizes import JobSize, sizes_of_job
+from gantline.policies.fifo import Fifo
+from gantline.simulator.simulate import simulate
+
+
+def test_a_range_has_every_size_in_it_in_proportion():
+    assert sizes_of_job("a", [Option(0, 2, 1.0)], 1, 3) == [JobSize(0, 1, 0.5), JobSize(0, 2, 1.0), JobSize(0, 3, 1.5)]
+
+
+def test_a_job_that_lists_sizes_has_those_within_its_bounds():
+    listed = [Option(0, 1, 1.0), Option(0, 2, 1.8), Option(0, 4, 3.0)]
+    assert sizes_of_job("a", listed, 1, 2) == [JobSize(0, 1, 1.0), JobSize(0, 2, 1.8)]
+
+
+def test_a_rigid_job_has_one_size():
+    assert sizes_of_job("a", [Option(0, 3, 1.0)], 3, 3) == [JobSize(0, 3, 1.0)]
+
+
+def test_a_performance_model_says_how_fast_other_sizes_are():
+    class Half:
+        def rate(self, name, kind, gpus):
+            return {1: 0.7, 2: None}[gpus]
+
+    assert sizes_of_job("a", [Option(0, 4, 2.0)], 1, 2, Half()) == [JobSize(0, 1, 0.7), JobSize(0, 2, 1.0)]
+
+
+def test_a_policy_sees_every_size_of_a_job_with_a_range():
+    seen = []
+
+    class Watches(Fifo):
+        def decide(self, snapshot):
+            seen.append([(size.gpus, size.rate) for size in snapshot.jobs.sizes(0)])
+            return super().decide(snapshot)
+
+    job = {"job": "a", "arrival": 0.0, "gpus": 2, "duration": 100.0, "min_gpus": 1, "max_gpus": 3}
+    simulate([job], "1x4", Watches(), executor="acknowledged")
+    assert seen[0] == [(1, 0.5), (2, 1.0), (3, 1.5)]
