@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gantline.core.options import Option
+from gantline.core.phases import Phase
 from gantline.core.sizes import JobSize, sizes_of_job
+from gantline.drivers.faults import Faults
+from gantline.drivers.faulty import FaultyExecutor
 from gantline.policies.fifo import Fifo
+from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
 
 
@@ -40,3 +46,21 @@ def test_a_policy_sees_every_size_of_a_job_with_a_range():
     job = {"job": "a", "arrival": 0.0, "gpus": 2, "duration": 100.0, "min_gpus": 1, "max_gpus": 3}
     simulate([job], "1x4", Watches(), executor="acknowledged")
     assert seen[0] == [(1, 0.5), (2, 1.0), (3, 1.5)]
+
+
+def test_a_job_that_is_stopping_runs_in_no_way():
+    seen = set()
+
+    class Watches(find_policy("srtf")):
+        def decide(self, snapshot):
+            jobs = snapshot.jobs
+            seen.update(zip(jobs.phase.tolist(), (jobs.option >= 0).tolist()))
+            return super().decide(snapshot)
+
+    jobs = [
+        {"job": name, "arrival": at, "gpus": 1, "duration": work}
+        for name, at, work in (("a", 0.0, 900.0), ("b", 50.0, 90.0), ("c", 50.5, 9.0))
+    ]
+    simulate(jobs, "1x1", Watches(), executor=FaultyExecutor(np.array([900.0, 90.0, 9.0]), Faults(stop=(30.0, 30.0))))
+    assert (int(Phase.CHECKPOINTING), False) in seen
+    assert not {(int(Phase.CHECKPOINTING), True), (int(Phase.STOPPING), True)} & seen
