@@ -43,6 +43,7 @@ OPTION_VALUES: dict[str, Any] = {
     "round": 100.0,
     "estimates": "noisy:0.3",
     "costs": "30",
+    "end_by": "target:0.5",
     "min_run": 60.0,
     "latency": 5.0,
     "executor": "acknowledged",

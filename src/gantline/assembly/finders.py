@@ -11,6 +11,7 @@ from gantline.admission.rules import find_admission
 from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core.cluster import Cluster
 from gantline.core.costs import Costs
+from gantline.core.ending import find_ending
 from gantline.core.errors import UsageError
 from gantline.core.queues import parse_queues
 from gantline.engine.regime import find_regime
@@ -75,6 +76,7 @@ FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
     "queues": lambda text, _: parse_queues(text),
     "regime": lambda text, _: find_regime(text),
     "estimates": lambda text, _: find_estimates(text),
+    "end_by": lambda text, _: find_ending(text),
     "costs": lambda text, _: Costs.parse(text),
     "node_events": _node_events,
     "throughputs": _throughputs,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gantline.assembly.device_speeds import use_device_speeds
+from gantline.assembly.endings import end_by_loss
 from gantline.assembly.finders import find
 from gantline.assembly.guard import Guard, asked
 from gantline.assembly.promises import check_promises
@@ -14,6 +15,7 @@ from gantline.assembly.reservations import only_reserved
 from gantline.assembly.rules import RunRules
 from gantline.assembly.scaling import scaling_model
 from gantline.assembly.spec import RunSpec
+from gantline.core.arrays import Bools
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
@@ -35,6 +37,7 @@ class Assembled:
     jobs: Trace  # as the run has them: with the sizes that profiles allow, and only the ways that are reserved
     engine: Engine
     profiles: Profiles | None
+    ends_early: Bools | None  # per row: whether its loss ends it before its work is done; None: no rule is in force
 
     @property
     def policy(self) -> Policy:
@@ -66,10 +69,11 @@ def assemble(
     if not imitated:
         check_promises(policy, spec, tables.performance)
     _estimate(tables, jobs, policy, rules, guard)
+    early = end_by_loss(tables, jobs, find(spec, "end_by", cluster))  # after the estimates, which are of the whole job
     if not imitated:
         placement, tables.performance = use_device_speeds(spec, rules, jobs, tables)
         rules = replace(rules, placement=placement)
-    return Assembled(rules, jobs, rules.engine(rules.state(tables), policy, guard), profiles)
+    return Assembled(rules, jobs, rules.engine(rules.state(tables), policy, guard), profiles, early)
 
 
 def _model(tables: Tables, jobs: Trace, spec: RunSpec, speeds: ThroughputTable | None, performance: Any) -> Any:

@@ -35,6 +35,7 @@ from gantline.core.queues import queues_as_text
 if TYPE_CHECKING:
     from gantline.admission.rules import AdmissionRule
     from gantline.core.costs import Costs
+    from gantline.core.ending import EndingRule
     from gantline.core.node_events import NodeEvent
     from gantline.engine.executor import Executor
     from gantline.engine.regime import Regime
@@ -95,6 +96,7 @@ class RunSpec:
     regime: Regime | str = option("default", name, "How time is counted: default, blox, tiresias, gavel, ...")
     round: float | None = option(None, round_of_time, "Decide every so often; without it, on events.")
     estimates: Estimates | str = option("oracle", name, "What policies know of the work to come: oracle, noisy:S, history, none.")
+    end_by: EndingRule | str = option("never", name, "End jobs by their loss: never, plateau:BOUND[%][@REPORTS], target:LOSS.")
     costs: Costs | str = option(
         "", name_or_none, "Seconds lost: 30, measured, stop-resume, stop-free, or start=30,resume=60,resize=20,checkpoint=600."
     )

@@ -32,6 +32,7 @@ _STATES = {
     Phase.CANCELLED: "cancelled",
 }
 
+ENDED_BY_LOSS = "ended_by_loss"
 _FEW = 500  # intervals
 
 
@@ -84,6 +85,8 @@ class Run:
         judged = {name: pl.Series(name, t.metrics[name]) for name in ("exact_end",) if name in t.metrics}
         if "met" in t.metrics:  # an imitation's own verdict on deadlines
             judged["met"] = pl.Series("met", t.metrics["met"]).fill_nan(None).cast(pl.Boolean)
+        if ENDED_BY_LOSS in t.metrics:
+            judged[ENDED_BY_LOSS] = pl.Series(ENDED_BY_LOSS, t.metrics[ENDED_BY_LOSS] > 0)
         return pl.DataFrame(
             {
                 "job": t.ids,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gantline._machine_code import let_go
 from gantline.assembly.finders import find, options_set, usual_cluster
 from gantline.assembly.from_trace import assemble
@@ -15,10 +17,14 @@ from gantline.assembly.reservations import reservations
 from gantline.assembly.rules import RunRules
 from gantline.assembly.spec import RunSpec
 from gantline.core import columns as c
+from gantline.core.arrays import Bools
 from gantline.core.cluster import Cluster
+from gantline.core.ending import EndingRule
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Input
+from gantline.core.phases import Phase
 from gantline.core.policy import Policy
+from gantline.core.tables import Tables
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.choice import make_driver
 from gantline.engine.lost_turns import Incident
@@ -29,7 +35,7 @@ from gantline.imitations.registry import find_imitation, find_scope
 from gantline.simulator.bill import bill
 from gantline.simulator.changes import changes_of
 from gantline.simulator.energy import energy_of
-from gantline.simulator.run import Run
+from gantline.simulator.run import ENDED_BY_LOSS, Run
 from gantline.simulator.signature import with_options
 from gantline.simulator.summary import summarise, what_jobs_held
 from gantline.simulator.warmup import counted_rows
@@ -120,6 +126,7 @@ def simulate(
     if spec.warmup != 0.0:
         summary["warmup"] = float(tables.F[c.ARRIVAL, window[0]] - tables.F[c.ARRIVAL, 0]) if window else 0.0
     summary |= _unlike_the_paper(chosen, way, jobs)
+    summary |= _ended_by_loss(tables, run.ends_early, find(spec, "end_by", place))
     if absent := absent_types(jobs, place):
         summary["absent_types"] = absent
     if tables.left_out:
@@ -152,6 +159,16 @@ def _unlike_the_paper(policy: Policy, regime: Regime, jobs: Trace) -> dict[str, 
     if kept := reservations(jobs):
         told["reservations"] = f"{len(kept)} kept" if policy.keeps_reservations else f"{len(kept)} not kept by this policy"
     return told
+
+
+def _ended_by_loss(tables: Tables, early: Bools | None, rule: EndingRule) -> dict[str, Any]:
+    """How many jobs completed because of their loss, where a rule was in force; the table of jobs says which."""
+    if early is None:
+        return {}
+    ended = np.zeros(tables.F.shape[1], dtype=bool)
+    ended[: len(early)] = early & (tables.I[c.PHASE, : len(early)] == Phase.COMPLETED)
+    tables.metrics[ENDED_BY_LOSS] = ended.astype(np.float64)
+    return {"end_by": str(rule), ENDED_BY_LOSS: int(ended.sum())}
 
 
 def _journal(record: bool | Journal) -> Journal | None:

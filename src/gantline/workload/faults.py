@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import polars as pl
 
-from gantline.core.errors import near
+from gantline.core.errors import UsageError, near
 from gantline.core.units import LONGEST
 from gantline.workload.aliases import alias_of
 from gantline.workload.finding import REPAIR, Finding
+from gantline.workload.loss_curves import losses_of
 from gantline.workload.options import CPU_ONLY_PATTERN, OPTIONS_PATTERN
 from gantline.workload.schema import COLUMNS, KINDS, OUTCOMES, REQUIRED
 
@@ -156,7 +158,21 @@ def contradictions(frame: pl.DataFrame) -> list[Finding]:
             cells = present.with_columns(extra).filter(mask)
             rows = tuple(mask.arg_true().to_list())
             findings.append(Finding(rule.field, rule.what, rule.fix, rule.repairable, rows, cells))
-    return [*findings, *_repeated(frame)]
+    return [*findings, *_no_curves(frame), *_repeated(frame)]
+
+
+def _no_curves(frame: pl.DataFrame) -> Iterator[Finding]:
+    """Cells of `loss` that are no curve; each is read once, however many jobs share it."""
+    if "loss" not in frame.columns:
+        return
+    for cell in frame["loss"].unique(maintain_order=True).drop_nulls().to_list():
+        if cell == "":
+            continue
+        try:
+            losses_of(cell, np.zeros(1))
+        except UsageError as error:
+            rows = (frame["loss"] == cell).fill_null(False).arg_true().to_list()
+            yield Finding("loss", error.what, error.fix, False, tuple(rows))
 
 
 def _repeated(frame: pl.DataFrame) -> Iterator[Finding]:

@@ -78,6 +78,7 @@ COLUMNS: Mapping[str, TraceColumn] = {
         TraceColumn(
             "scaling", "text", "", "times that a training step is made of: fixed=0.02;sample=0.001;within=0.05; empty: none", _nothing
         ),
+        TraceColumn("loss", "text", "", "how its loss falls: start=2.3;floor=0.3;rate=8 or 0:2.3|0.5:0.6|1:0.3; empty: unknown", _nothing),
         TraceColumn("speed_class", "text", "", "column of a table of device speeds (--device-speeds); empty: its first", _nothing),
         TraceColumn("throughput_key", "text", "", "row of a throughput table; empty: none", _nothing),
     )
