@@ -14,6 +14,7 @@ import pytest
 from gantline.core.errors import NotFoundError, UsageError
 from gantline.workload.generators import generate
 from gantline.workload.generators.gavel_models import TEMPLATES, throughput_key
+from gantline.workload.loss_curves import losses_of
 from gantline.workload.options import parse_options
 from gantline.workload.stats import stats
 from gantline.workload.trace import Trace
@@ -138,12 +139,20 @@ class TestBlox:
         assert frame["duration"][10:20].equals(frame["duration"][:10])
         assert frame["gpus"][:12].to_list() == [1, 2, 4, 1, 2, 4, 1, 2, 4, 1, 1, 2]
 
+    def test_loss_curves_are_drawn_apart_and_jobs_stay_the_same(self) -> None:
+        plain, curved = generate("blox", seed=1, jobs=2000).frame, generate("blox", seed=1, jobs=2000, early=0.75).frame
+        assert curved.drop("loss").equals(plain)
+        counts = {
+            int(losses_of(cell, np.array([0.4]))[0] <= 0.5 * 1.001): count for cell, count in curved["loss"].value_counts().iter_rows()
+        }
+        assert counts[1] / 2000 == pytest.approx(0.75, abs=0.03)
+
     def test_small_durations_end_at_eight_hours(self) -> None:
         duration = generate("blox", seed=1, jobs=2000, small=True).frame["duration"]
         assert duration.max() <= 60 * 10**2.7  # type: ignore[operator]
         assert duration.mean() == pytest.approx(3 * 3600, rel=0.06)
 
-    @pytest.mark.parametrize(("field", "value"), [("sizes", "0"), ("jobs_per_hour", 0), ("list_jobs", -1), ("load", 1)])
+    @pytest.mark.parametrize(("field", "value"), [("sizes", "0"), ("jobs_per_hour", 0), ("list_jobs", -1), ("load", 1), ("early", 1.5)])
     def test_a_mistake_names_its_setting(self, field: str, value: object) -> None:
         with pytest.raises(UsageError, match=rf"setting '{field}'"):
             generate("blox", **{field: value})

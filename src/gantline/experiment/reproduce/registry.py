@@ -12,6 +12,7 @@ _HOME = "gantline.experiment.reproduce"
 _STUDIES = {
     "blox-fig6": f"{_HOME}.blox_fig6:BloxFigure6",
     "blox-fig12": f"{_HOME}.blox_fig12:BloxFigure12",
+    "blox-loss": f"{_HOME}.blox_loss:BloxLoss",
     "tiresias-comparison": f"{_HOME}.tiresias_comparison:TiresiasComparison",
     "allox-alpha": f"{_HOME}.allox_alpha:AlloXAlpha",
     "allox-baselines": f"{_HOME}.allox_baselines:AlloXBaselines",
