@@ -81,7 +81,7 @@ def test_a_policy_is_given_by_itself_by_its_class_or_by_its_file(tmp_path: Path)
     [
         ((JOBS, "1x2", None), "None is no policy"),
         ((JOBS, "1x2", 3), "3 is no policy"),
-        ((JOBS, None, "fifo"), "None is no cluster"),
+        ((JOBS, None, "fifo"), "no cluster is given"),
         ((JOBS, 4, "fifo"), "4 is no cluster"),
         ((None, "1x2", "fifo"), "None is no trace"),
     ],

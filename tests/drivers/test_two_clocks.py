@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.policies.gavel.tiny_world import table, trace
 from tests.simulator.workloads import Workload, workloads
 
-from gantline.conformance.scenarios import some_jobs
+from gantline.conformance.scenarios import CARBON, some_jobs
 from gantline.core.cluster import Node
 from gantline.core.errors import RefusedError
 from gantline.core.node_events import NodeEvent
@@ -91,7 +91,7 @@ def test_every_option(options: dict[str, Any], policy: str) -> None:
 @pytest.mark.parametrize("name", [name for name in policy_names() if name != "recorded"])  # that one decides in an imitation only
 def test_every_registered_policy(name: str) -> None:
     jobs = trace(("big", 400.0, 0.0), ("small", 300.0, 0.0), ("big", 200.0, 10.0), ("small", 90.0, 40.0), ("big", 60.0, 200.0))
-    assert_same(jobs, "v100:1,k80:1", name, throughputs=table(), round=30.0, costs="resume=3,move=2")
+    assert_same(jobs, "v100:1,k80:1", name, throughputs=table(), round=30.0, costs="resume=3,move=2", carbon=CARBON)
 
 
 @pytest.mark.parametrize("policy", ["srtf", "allox", "allox.srpt", "drf-ext", "gavel.max_min_fairness_perf"])

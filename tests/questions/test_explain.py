@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+from gantline.conformance.scenarios import CARBON
 from gantline.core.errors import NotFoundError
+from gantline.core.facts import Facts
+from gantline.core.grid import PowerGrid
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.policies.registry import make_policy, policy_names
@@ -112,7 +115,8 @@ BRIEF = {name: {"size": 6, "generations": 3} for name in ("pollux", "adaptdl")} 
 @pytest.mark.parametrize("policy", [name for name in policy_names() if name not in ("recorded", "shockwave")])
 def test_every_policy_can_be_asked(policy):
     """Whatever the policy, the answer is one of the acts, and its forecast does not lie before now."""
-    found = explain(instant(), make_policy(policy, BRIEF.get(policy, {})), "new", SURE)
+    present = replace(instant(), facts=Facts(grid=PowerGrid(carbon=CARBON)))
+    found = explain(present, make_policy(policy, BRIEF.get(policy, {})), "new", SURE)
     assert found.act in ("starts", "stays", "moves", "resizes", "is stopped", "waits")
     assert found.lines()
     assert found.expected is None or (not found.expected.start_p50 < 600 and not math.isnan(found.expected.finish_p50))

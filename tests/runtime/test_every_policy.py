@@ -11,7 +11,11 @@ from gantline.policies.registry import policy_names
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.scheduler import Scheduler
 
-NOT_LIVE = {"recorded": "follows a table of decisions that were made elsewhere"}
+NOT_LIVE = {
+    "recorded": "follows a table of decisions that were made elsewhere",
+    "gaia": "needs the carbon intensity of the grid, which a live service does not read",
+    "carbonscaler": "the same",
+}
 BRIEF = {name: {"size": 6, "generations": 3} for name in ("pollux", "adaptdl")}  # a search as long as theirs is not the subject
 POLICIES = [name for name in policy_names() if name not in NOT_LIVE]
 

@@ -11,7 +11,6 @@ from gantline.core import columns as c
 from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import RefusedError, near
 from gantline.core.tables import Tables
-from gantline.placement.picking import DevicePicker
 from gantline.placement.rules import PlacementRule
 from gantline.workload.trace import Trace
 
@@ -29,6 +28,8 @@ def use_device_speeds(spec: RunSpec, rules: RunRules, jobs: Trace, tables: Table
         if spec.min_run > 0 and not rule.name.endswith("-sticky"):
             what = f"placement '{rule.name}' moves gangs that run, and a minimum run forbids that"
             raise RefusedError(what, where="--min-run", fix=f"use --placement {rule.name}-sticky")
+        from gantline.placement.picking import DevicePicker
+
         rule = replace(rule, picker=DevicePicker.of(rule.name, tables.cluster, speeds, spec.locality, classes))
     if speeds is None:
         return rule, tables.performance

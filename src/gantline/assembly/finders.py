@@ -15,7 +15,6 @@ from gantline.core.ending import find_ending
 from gantline.core.errors import UsageError
 from gantline.core.queues import parse_queues
 from gantline.engine.regime import find_regime
-from gantline.files.power import read_power
 from gantline.files.prices import read_prices
 from gantline.performance.estimate_chain import find_estimates
 from gantline.placement.rules import find_placement
@@ -43,6 +42,14 @@ def _profiles(path: str, cluster: Cluster) -> Any:
     from gantline.files.profiles import read_profiles
 
     return read_profiles(path)
+
+
+def _power(text: str, cluster: Cluster) -> Any:
+    if not text:
+        return {}
+    from gantline.files.power import read_power
+
+    return read_power(text)
 
 
 def _carbon(path: str, cluster: Cluster) -> Any:
@@ -82,7 +89,7 @@ FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
     "throughputs": _throughputs,
     "profiles": _profiles,
     "prices": lambda text, _: read_prices(text or None),
-    "power": lambda text, _: read_power(text),
+    "power": _power,
     "carbon": _carbon,
     "electricity": _electricity,
     "device_speeds": _device_speeds,

@@ -29,7 +29,6 @@ from gantline.engine.regime import Regime, find_regime
 from gantline.engine.state import State
 from gantline.files.policies import load_policy
 from gantline.performance.estimate_chain import Estimates
-from gantline.placement.picking import DevicePicker
 from gantline.placement.rules import PlacementRule, find_placement
 from gantline.workload.trace import Trace
 
@@ -71,6 +70,8 @@ class RunRules:
         """The state of a run over these tables."""
         facts, rule = self.facts, self.placement
         if rule.picks and rule.picker is None:  # of a run that is not made from a trace: every job reads the first class
+            from gantline.placement.picking import DevicePicker
+
             picker = DevicePicker.of(rule.name, tables.cluster, facts.device_speeds, facts.locality, ())
             rule = replace(rule, picker=picker)
         known: dict[str, Any] = {"now": now, "decision": decision, "latency": facts.latency, "prices": facts.prices}

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from gantline.assembly.rules import RunRules
-from gantline.conformance.scenarios import some_jobs
+from gantline.conformance.scenarios import CARBON, some_jobs
 from gantline.core import columns as c
 from gantline.core.facts import Facts
+from gantline.core.grid import PowerGrid
 from gantline.core.node_events import NodeEvent
 from gantline.core.policy import Policy
 from gantline.drivers.acknowledged import Acknowledged
@@ -40,7 +41,7 @@ class Ending:
 
 def tell_faulty_story(policy: Policy, seed: int, performance: Any = None, budget: float | None = None) -> Ending:
     """Eight jobs on four nodes in a bad world."""
-    rules = RunRules(facts=Facts(latency=3.0), seed=seed, budget=budget)
+    rules = RunRules(facts=Facts(latency=3.0, grid=PowerGrid(carbon=CARBON)), seed=seed, budget=budget)
     tables = rules.load(Trace.from_records(some_jobs(f"faults {seed}")), read_cluster("4x4"))
     tables.performance = performance
     guard = rules.guard(policy)

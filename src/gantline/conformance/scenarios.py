@@ -12,6 +12,7 @@ from typing import Any
 from gantline.core.costs import Costs
 from gantline.core.node_events import NodeEvent
 from gantline.core.rng import stream
+from gantline.core.signal import Signal
 from gantline.workload.trace import Trace
 
 Job = dict[str, Any]
@@ -68,6 +69,12 @@ def _failures() -> tuple[NodeEvent, ...]:
         NodeEvent(640.0, "node1", "down"),
         NodeEvent(900.0, "node1", "up"),
     )
+
+
+CARBON = Signal((300.0, 120.0, 80.0, 260.0), step=200.0)
+"""The grid of all stories, for policies that look at it."""
+CARBON_WRITTEN = {"step": CARBON.step, "values": list(CARBON.values)}
+"""The same in the document of a snapshot."""
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gantline._alarm import TimeOverError
+from gantline.conformance.scenarios import CARBON_WRITTEN
 from gantline.core import memory as memories
 from gantline.core.errors import GantlineError
 from gantline.core.plan import Plan
@@ -21,7 +22,7 @@ _MOST_GROWTH = 2.0
 def ask_in_vain(policy: Policy) -> str:
     """What goes wrong while every grant is refused; empty: nothing."""
     jobs = [{"id": f"j{k}", "gpus": 1 + k % 4, "arrival": float(k), "estimate": 100.0 * (k + 1), "deadline": 5000.0} for k in range(12)]
-    snapshot = decode_snapshot({"cluster": "2x4", "now": 12.0, "round": _ROUND, "jobs": jobs})
+    snapshot = decode_snapshot({"cluster": "2x4", "now": 12.0, "round": _ROUND, "jobs": jobs, "carbon": CARBON_WRITTEN})
     early = 0
     for number in range(1, _ASKED + 1):
         try:

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from gantline.assembly.guard import DEFAULT_BUDGET, Guard, guard_of
 from gantline.conformance.faults import tell_faulty_story
 from gantline.conformance.report import Breach, ConformanceReport
-from gantline.conformance.scenarios import Scenario, scenarios
+from gantline.conformance.scenarios import CARBON, CARBON_WRITTEN, Scenario, scenarios
 from gantline.conformance.stubborn import ask_in_vain
 from gantline.conformance.watched import Watched
 from gantline.core.errors import GantlineError
@@ -68,7 +68,7 @@ class _Case:
     notes: dict[str, str] = field(default_factory=dict)
 
     def run(self, scenario: Scenario, policy: Policy | None = None, **more: Any) -> Run:
-        options = {**scenario.options, **more}
+        options = {"carbon": CARBON, **scenario.options, **more}
         chosen = copy.deepcopy(self.policy) if policy is None else policy
         return simulate(scenario.trace, scenario.cluster, chosen, performance=self.performance, **{"budget": self.budget, **options})
 
@@ -173,7 +173,7 @@ def _refuse(case: _Case) -> None:
 
 
 def _answer_without_jobs(case: _Case) -> None:
-    snapshot = decode_snapshot({"cluster": "2x4", "now": 5.0, "round": 60.0}, case.performance)
+    snapshot = decode_snapshot({"cluster": "2x4", "now": 5.0, "round": 60.0, "carbon": CARBON_WRITTEN}, case.performance)
     try:
         plan = case.bounded(lambda: copy.deepcopy(case.policy).decide(snapshot))
     except KeyboardInterrupt:
@@ -252,7 +252,8 @@ def _difference(ours: Run, theirs: Run) -> str:
 def _break_ties(case: _Case) -> None:
     """Six equal jobs of two GPUs, room for four: those that start are the first ones."""
     jobs = [{"id": f"equal-{k}", "gpus": 2, "arrival": 1.0, "estimate": 100.0} for k in range(6)]
-    instant = decode_snapshot({"cluster": "2x4", "now": 60.0, "round": 60.0, "jobs": jobs}, case.performance)
+    even = {"step": 60.0, "values": [100.0]}  # on a grid that changes, a later start may be the better one
+    instant = decode_snapshot({"cluster": "2x4", "now": 60.0, "round": 60.0, "jobs": jobs, "carbon": even}, case.performance)
     drawn: list[str] = []
 
     def watched_stream(seed: int, decision: int, name: str) -> Any:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from gantline.core.costs import Costs
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.grid import NO_GRID, PowerGrid
+
+if TYPE_CHECKING:
+    from gantline.core.device_speeds import DeviceSpeeds
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,6 @@ from gantline.engine.plan_check import check_plan
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.ranks import leave
 from gantline.engine.resizing import within_bounds
-from gantline.engine.seating import Seating
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
 
@@ -264,7 +263,11 @@ class Engine:
     def _seat(self) -> Ints:
         """Seat gangs by a rule that picks single devices; rows that moved come back."""
         picker = self.state.placement.picker
-        return self.state.rows[:0] if picker is None else Seating(self.grants, picker).settle_in()
+        if picker is None:
+            return self.state.rows[:0]
+        from gantline.engine.seating import Seating  # few runs look at single devices
+
+        return Seating(self.grants, picker).settle_in()
 
     def _keep_order(self, key: Any, rows: Any) -> Any:
         """Ranks by a stable sort of the last order, newcomers behind."""

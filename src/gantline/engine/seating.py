@@ -7,6 +7,8 @@ Unless the rule is sticky, gangs that ran before are seated anew with the others
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gantline.core import columns as c
@@ -18,7 +20,9 @@ from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holding
 from gantline.engine.log import L_OFFSET, L_START
 from gantline.engine.transitions import Transitions
-from gantline.placement.picking import DevicePicker
+
+if TYPE_CHECKING:
+    from gantline.placement.picking import DevicePicker
 
 
 class Seating:

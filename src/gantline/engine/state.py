@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.costs import Costs
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.facts import Facts
 from gantline.core.grid import NO_GRID, PowerGrid
 from gantline.core.phases import Phase
@@ -28,6 +27,9 @@ from gantline.engine.regime import Regime
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk_notes import SCRATCH_ROWS
 from gantline.placement.rules import PlacementRule
+
+if TYPE_CHECKING:
+    from gantline.core.device_speeds import DeviceSpeeds
 
 
 @dataclass

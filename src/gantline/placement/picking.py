@@ -18,17 +18,6 @@ from gantline.placement.bandwidth import PairBandwidth, most_bandwidth
 from gantline.placement.bins import speed_bins
 from gantline.placement.variability import DeviceBins, Devices, packed, pal, pm_first
 
-PICKING = {
-    "packed": "a node that fits exactly, else the fullest that does, else the nodes with most free; all gangs anew at every decision",
-    "packed-sticky": "packed; gangs that run stay where they are",
-    "pm-first": "the fastest devices for the class of the job, whatever their nodes (needs --device-speeds)",
-    "pm-first-sticky": "pm-first; gangs that run stay where they are",
-    "pal": "fast devices and few nodes, whichever costs less (PAL; needs --device-speeds)",
-    "pal-sticky": "pal; gangs that run stay where they are",
-    "bandwidth": "the devices of a node with the most bandwidth between them (Blox; needs links between devices in the cluster file)",
-    "bandwidth-sticky": "bandwidth; gangs that run stay where they are",
-}
-
 
 @dataclass(frozen=True)
 class DevicePicker:

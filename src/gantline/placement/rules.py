@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.placement import fit
-from gantline.placement.picking import PICKING, DevicePicker
+
+if TYPE_CHECKING:
+    from gantline.placement.picking import DevicePicker
 
 RULES = {
     "first-free": "nodes in order, as many devices as each has",
@@ -17,6 +20,18 @@ RULES = {
     "skew": "consolidated for models with a dominating tensor, smallest gaps for the others (Tiresias); skew:LIMIT sets the limit",
     "first-node": "the first node with enough; for larger gangs idle nodes and the first that takes the rest (YARN in Tiresias' simulator)",
     "random": "devices drawn at random among the free ones",
+}
+
+#: rules that pick single devices, see `picking`
+PICKING = {
+    "packed": "a node that fits exactly, else the fullest that does, else the nodes with most free; all gangs anew at every decision",
+    "packed-sticky": "packed; gangs that run stay where they are",
+    "pm-first": "the fastest devices for the class of the job, whatever their nodes (needs --device-speeds)",
+    "pm-first-sticky": "pm-first; gangs that run stay where they are",
+    "pal": "fast devices and few nodes, whichever costs less (PAL; needs --device-speeds)",
+    "pal-sticky": "pal; gangs that run stay where they are",
+    "bandwidth": "the devices of a node with the most bandwidth between them (Blox; needs links between devices in the cluster file)",
+    "bandwidth-sticky": "bandwidth; gangs that run stay where they are",
 }
 
 

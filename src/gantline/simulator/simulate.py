@@ -34,7 +34,6 @@ from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation, find_scope
 from gantline.simulator.bill import bill
 from gantline.simulator.changes import changes_of
-from gantline.simulator.energy import energy_of
 from gantline.simulator.run import ENDED_BY_LOSS, Run
 from gantline.simulator.signature import with_options
 from gantline.simulator.summary import summarise, what_jobs_held
@@ -136,7 +135,10 @@ def simulate(
     money = dict(rules.facts.prices)
     if money and (counted or not engine.grants.fluid.device_seconds):  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})
-    summary |= energy_of(tables, state.log, rules.facts.grid, state.now)
+    if rules.facts.grid.power:
+        from gantline.simulator.energy import energy_of
+
+        summary |= energy_of(tables, state.log, rules.facts.grid, state.now)
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
     lost, said = (tuple(map(str, each)) for each in (engine.incidents, engine.notices))

@@ -29,6 +29,8 @@ def greedy(profile: ServerProfile, work: float, carbon: Floats, seconds: Floats,
     `carbon` is the intensity in each slot, `seconds` how long the slot works, `room` how many servers it still has. A step of the
     profile is taken only after the one below it; a slot's first step is the least number of servers that the job may have.
     """
+    if not profile.servers:
+        return None
     steps = [0] * len(carbon)  # entries of the profile that each slot has taken
     heap = [(-_gain(profile, 0, carbon[slot]), slot, 0) for slot in range(len(carbon)) if seconds[slot] > 0]
     heapq.heapify(heap)

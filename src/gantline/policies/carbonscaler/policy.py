@@ -134,6 +134,8 @@ class _Desk:
         if row in self.known:
             return float(self.known[row]["end"])
         profile, asked = self._profile(place), int(self.pool.of(jobs.gpus)[place])
+        if not profile.servers:  # nothing that it could run on is there now
+            return self.now + self.signal.step
         speed = max((t for n, t in zip(profile.servers, profile.throughput) if n <= max(asked, profile.servers[0])), default=1.0)
         length = float(self._left()[place]) / speed + 2.0 * self.cost
         return self.now + length * (1.0 + self.policy.slack) + self.signal.step
