@@ -98,6 +98,17 @@ def test_a_cancelled_job_gives_back_what_it_holds() -> None:
     assert run.jobs["preemptions"].to_list() == [0, 0]
 
 
+def test_a_job_that_its_loss_ends_has_completed_with_what_it_did() -> None:
+    finish = [JobWish(30.0, Wish.FINISH, "a"), JobWish(40.0, Wish.FINISH, "a")]
+    run = both_clocks([job("a", 2), job("b", 2)], "1x2", "fifo", inputs=finish)
+
+    assert told(run, "a") == ("completed", 30.0)
+    assert told(run, "b") == ("completed", 130.0)
+    assert run.jobs["preemptions"].to_list() == [0, 0]
+    assert run.jobs["duration"].to_list() == [30.0, 100.0]
+    assert run.allocations["reason"].to_list()[0] == "loss"
+
+
 def test_a_held_job_is_kept_out_until_it_is_released_and_keeps_its_work() -> None:
     wishes = [JobWish(30.0, Wish.HOLD, "a"), JobWish(50.0, Wish.RELEASE, "a")]
     run = both_clocks([job("a", 2), job("b", 2, 10.0)], "1x2", "fifo", inputs=wishes)

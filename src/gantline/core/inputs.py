@@ -47,6 +47,7 @@ class Wish(Enum):
     RESIZE = "resize"  # it asks for another number of devices from now on
     SAVE = "save"  # it saves its work and goes on
     FAIL = "fail"  # it ends as one that has failed: it crashed too often, or ran past its limit
+    FINISH = "finish"  # it is stopped, saved, and has completed: its loss says that it need not go on
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ class Reason(IntEnum):
     LIMIT = 24  # a run limit (profiling) was reached
     REQUEUED = 25
     OVER_QUOTA = 26  # larger than its queue may ever hold
+    LOSS = 27  # completed before its work was done, because its loss said so
 
 
 _SENTENCES = {
@@ -65,6 +66,7 @@ _SENTENCES = {
     Reason.LIMIT: "reached the limit of its run",
     Reason.REQUEUED: "was put back into the queue",
     Reason.OVER_QUOTA: "asks for more devices than its queue may ever hold",
+    Reason.LOSS: "was ended by its loss",
 }
 
 

@@ -37,6 +37,7 @@ _PUT_OUT = {
     Wish.CANCEL: (Phase.CANCELLED, Reason.CANCELLED),
     Wish.HOLD: (Phase.HELD, Reason.HELD),
     Wish.FAIL: (Phase.FAILED, Reason.LIMIT),
+    Wish.FINISH: (Phase.COMPLETED, Reason.LOSS),
 }
 
 
@@ -215,6 +216,8 @@ class Inputs:
             if phase in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING):
                 self.state.asked_saves[row] = self.state.asked_saves.get(row, 0) + 1
             return False
+        if value.wish is Wish.FINISH and not phase.active:
+            return False  # it was put on hold at the same instant, and stays so
         kept, reason = _PUT_OUT[value.wish]
         self.state.withheld[row] = kept
         self._put_out(row, kept, reason)
@@ -228,6 +231,9 @@ class Inputs:
         if Phase(int(I[c.PHASE, row])).active:
             leave(state.lists, row)
         I[c.PHASE, row], I[c.REASON, row] = int(kept), int(reason)
+        if kept is Phase.COMPLETED:
+            F = state.tables.F
+            F[c.FINISH, row], F[c.WORK, row] = state.now, F[c.DONE, row]  # what it has done is all that it had to do
         state.rebuild()
 
     def _stop(self, row: int, reason: Reason) -> None:
