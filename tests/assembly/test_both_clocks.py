@@ -27,7 +27,7 @@ EVERYTHING: dict[str, Any] = {
 #: options of a simulation that a live scheduler does not have, and why
 ONLY_SIMULATED = {
     "estimates": "what live knows of the work to come is what jobs declare and report",
-    "end_by": "ends jobs by the loss curves of a trace",
+    "end_by": "ends jobs by the loss curves of a trace; a service has the same rule for the losses that jobs report",
     "latency": "a live decision takes the time that it takes",
     "executor": "orders are carried out by processes",
     "track": "a measurement over a finished trace",

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.service.conftest import Running, until
 
 from gantline.cli.live.idle import idle_node
@@ -28,6 +29,18 @@ for step in job.steps(10**6):
         break
 """
 
+FLATTENS = """
+import time
+from gantline import train
+
+job = train.join()
+job.keep()
+for step in job.steps(10**6):
+    job.report(loss=max(0.5, 2.0 - 0.5 * step))
+    job.checkpoint()  # which tells the service at once
+    time.sleep(0.02)
+"""
+
 
 def test_what_a_job_tells_arrives_and_a_requeue_resumes_it(owner: Client) -> None:
     command = [sys.executable, PLAIN, "--pause", "0.02", "--epochs", "20"]  # 320 steps, some seven seconds
@@ -44,6 +57,27 @@ def test_what_a_job_tells_arrives_and_a_requeue_resumes_it(owner: Client) -> Non
     assert job["state"] == "succeeded"
     (last,) = [line for line in "".join(owner.logs(id)).splitlines() if "slope" in line]
     assert last.endswith("after 320 steps")  # none was made twice, none was left out
+
+
+def test_a_job_whose_loss_stays_level_saves_and_has_succeeded(
+    owner: Client, service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script, home = tmp_path / "flattens.py", ["--home", str(service.home)]
+    script.write_text(FLATTENS, encoding="utf-8")
+    submit = ["submit", *home, "--resumes"]
+    assert main([*submit, "--end-by", "plateu:1%", "--", "true"]) == 2
+    assert "'end_by': no rule 'plateu:1%' (did you mean 'plateau'?)" in capsys.readouterr().err
+    assert main([*submit, "--end-by", "plateau:1%@5", "--", sys.executable, str(script)]) == 0
+    id = capsys.readouterr().out.strip()
+    assert main(["wait", *home, id]) == 0
+    job = owner.job(id)
+    assert (job["state"], job["reason"], job["why"], job["exit_code"]) == ("succeeded", "loss", "was ended by its loss", 0)
+    assert job["spec"]["end_by"] == "plateau:1%@5"
+    assert job["progress"]["loss"] == 0.5
+    assert job["progress"]["saved"] >= 6, "a report before the window, and the five in it"
+    capsys.readouterr()
+    assert main(["describe", "job", *home, id]) == 0
+    assert "plateau:1%@5: its last loss is 0.5" in capsys.readouterr().out
 
 
 def test_a_wish_of_the_job_itself_is_what_it_asks_for_from_then_on(owner: Client, tmp_path: Path) -> None:

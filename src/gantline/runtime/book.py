@@ -73,6 +73,7 @@ class Job:
     served: float = 0.0  # seconds it had run when it ended
     saves_asked: int = 0  # how often it was asked to save and go on
     saves_done: int = 0
+    leaving: bool = False  # its loss has ended it, and its processes still save; known again after a restart
 
     @property
     def ended(self) -> bool:
@@ -207,7 +208,7 @@ class Book:
             known = self.jobs.get(other)
             if when == "started" and known is not None and not math.isnan(known.started):
                 continue
-            if known is None or not known.ended:
+            if known is None or not known.ended or known.leaving:
                 verdict = "dependency"
             elif (
                 when == "started"

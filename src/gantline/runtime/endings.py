@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gantline.core import columns as c
 from gantline.core.gather import elapsed
 from gantline.core.inputs import Input, JobWish, News, Report, Wish
+from gantline.core.phases import Phase
 from gantline.drivers.live import Letter
 from gantline.engine.in_flight import HOLDS
 from gantline.runtime.book import Job
@@ -32,6 +33,10 @@ class Endings:
     def rearm(self) -> None:
         """After a restart: whatever was to happen later still is."""
         loop, book = self.scheduler.loop, self.scheduler.book
+        t = loop.state.tables
+        for row in loop.reconciler.live:
+            if int(t.I[c.PHASE, row]) == Phase.COMPLETED and t.ids[row] in book:
+                book[t.ids[row]].leaving = True
         for job in book:
             if job.ended:
                 continue
@@ -55,9 +60,12 @@ class Endings:
         wanted = present and int(t.I[c.PHASE, row]) in HOLDS
         if report.news is News.STARTED and wanted:
             self._limit(job, row, report.epoch, at)
+        left, job.leaving = ending is not None and job.leaving, ending is None and job.leaving
+        if left:
+            self.ended(job)
         if ending is None or report.epoch <= job.ended_epoch:
             return [report], ()
-        job.ended_epoch, job.exit_code = report.epoch, ending.exit
+        job.ended_epoch, job.exit_code = report.epoch, 0 if left else ending.exit
         values: list[Input] = [report]
         event = {"time": at, "job": job.id, "event": report.news.value, "epoch": report.epoch, "exit_code": ending.exit, "why": ending.why}
         if report.news is News.FAILED and wanted:
@@ -164,6 +172,7 @@ class Endings:
             loop.post(self.release(book[name], "dependency"))
         if job.launch.array:
             self.free_slots(job.launch.array)
+        self.scheduler.progress.losses.forget(job.id)
 
     def free_slots(self, array: str) -> None:
         for name in self.scheduler.book.slots_of(array):

@@ -17,7 +17,9 @@ from gantline.core.errors import NotFoundError, UsageError
 from gantline.core.gather import elapsed
 from gantline.core.inputs import Input, JobWish, News, Report, Wish
 from gantline.core.phases import Phase
+from gantline.core.reasons import Reason, slug
 from gantline.drivers.live import Letter
+from gantline.runtime.losses import Losses, rule_of
 from gantline.runtime.records import Entry
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Progress:
         self.scheduler = scheduler
         self._last: dict[str, tuple[float, float]] = {}  # job -> when a report reached the engine, what it had saved
         self._first: dict[str, tuple[int, float, float]] = {}  # job -> epoch, time and units done of the first report of that epoch
+        self.losses = Losses()
         self._lock = threading.Lock()
 
     def heard(self, name: str, told: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,7 +54,7 @@ class Progress:
         if epoch == shown.epoch:
             scheduler.runner.switched(name, epoch)
         if not stop and shown.row >= 0:
-            self._pass_on(name, shown.row, shown.epoch if same else epoch, values, wish)
+            self._pass_on(name, shown.row, shown.epoch if same else epoch, values, wish, self._ends(name, epoch, values))
         job = scheduler.book.jobs.get(name)
         save = job is not None and job.saves_asked > job.saves_done
         return {
@@ -63,12 +66,21 @@ class Progress:
             "epoch": epoch if same else shown.epoch,
         }
 
-    def _pass_on(self, name: str, row: int, epoch: int, values: Mapping[str, float], wish: Mapping[str, int]) -> None:
+    def _ends(self, name: str, epoch: int, values: Mapping[str, float]) -> str:
+        """The rule by which this report ends the job; empty: none does."""
+        job, runner = self.scheduler.book.jobs.get(name), self.scheduler.runner
+        if job is None or "loss" not in values:
+            return ""
+        rule = rule_of(job.spec.get("end_by") or self.scheduler.setup.end_by)
+        goes_on = self.losses.heard(name, epoch, rule, values["loss"], lambda earlier: runner.is_same_life(name, earlier))
+        return "" if goes_on else str(rule)
+
+    def _pass_on(self, name: str, row: int, epoch: int, values: Mapping[str, float], wish: Mapping[str, int], ends: str) -> None:
         saved, now = values.get("saved", math.nan), self.scheduler.clock.now()
         with self._lock:
             when, before = self._last.get(name, (-math.inf, math.nan))
             secured = not math.isnan(saved) and saved != before
-            if not (secured or wish or now - when >= _OFTEN):
+            if not (secured or wish or ends or now - when >= _OFTEN):
                 return
             self._last[name] = (now, saved if secured else before)
         future: Future[None] = Future()
@@ -79,7 +91,7 @@ class Progress:
             else:
                 future.set_exception(error)
 
-        self.scheduler.loop.post(Letter((), done, lambda at: self._open(name, row, epoch, values, wish, at)))
+        self.scheduler.loop.post(Letter((), done, lambda at: self._open(name, row, epoch, values, wish, ends, at)))
         if secured:
             try:
                 future.result(30.0)  # it may rely on it from now on
@@ -89,7 +101,7 @@ class Progress:
                 raise
 
     def _open(
-        self, name: str, row: int, epoch: int, values: Mapping[str, float], wish: Mapping[str, int], at: float
+        self, name: str, row: int, epoch: int, values: Mapping[str, float], wish: Mapping[str, int], ends: str, at: float
     ) -> tuple[Sequence[Input], Sequence[Entry]]:
         t = self.scheduler.loop.state.tables
         job = self.scheduler.book[name]
@@ -117,7 +129,13 @@ class Progress:
         sizes = (gpus, int(wish.get("min_gpus", gpus)), int(wish.get("max_gpus", gpus)))
         if gpus and sizes != (int(t.I[c.GPUS, row]), int(t.I[c.MIN_GPUS, row]), int(t.I[c.MAX_GPUS, row])):
             found.append(JobWish(at, Wish.RESIZE, name, *sizes))
-        return found, [Entry("job", job.record())]
+        notes = [Entry("job", job.record())]
+        if ends and not job.leaving:
+            job.leaving = True
+            found.append(JobWish(at, Wish.FINISH, name))
+            told = f"{ends}: its last loss is {values['loss']:.6g}"
+            notes.append(Entry("event", {"time": at, "job": name, "event": Wish.FINISH.value, "reason": slug(Reason.LOSS), "why": told}))
+        return found, notes
 
     def _whole(self, name: str, epoch: int, at: float, work: float, rate: float, done: float, total: float, *, is_known: bool) -> float:
         """How much work the job will have been in all; NaN where this report does not tell.

@@ -39,6 +39,7 @@ from gantline.engine.state import State
 from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
 from gantline.performance.profiled_model import ProfiledModel
+from gantline.runtime.losses import rule_of
 
 VERSION = 1
 
@@ -64,6 +65,7 @@ class Setup:
     absent: tuple[str, ...] = ()  # nodes that the machine had in an earlier life, and has no more
     queues: str = ""  # as `parse_queues` reads them: what there is at the beginning
     unknown_queues: str = "create"  # what becomes of a job that names a queue which does not exist: refuse, or create the queue
+    end_by: str = "never"  # when the losses that jobs report end them, where a job does not say so itself
     profiles: str = ""  # a file with a bundle of profiles: what starts cost, and how fast jobs are that share devices
 
     def spec(self) -> RunSpec:
@@ -73,6 +75,7 @@ class Setup:
 
     def rules(self, cluster: Cluster) -> RunRules:
         """What these options mean on this cluster."""
+        rule_of(self.end_by)
         found = RunRules.of(self.spec(), cluster)
         return replace(found, regime=replace(found.regime, quantum=self.quantum))
 

@@ -23,6 +23,7 @@ from gantline.runtime.spec_parts import (
     Checkpoint,
     Deadline,
     Elastic,
+    EndBy,
     Environment,
     Folder,
     Limits,
@@ -102,6 +103,7 @@ class JobSpec(Part):
     deadline: Annotated[Deadline | None, reads(_deadline)] = None
     estimate: Seconds | None = None
     limits: Limits = Limits()
+    end_by: EndBy | None = None  # None: as the service ends jobs by their loss
     checkpoint: Checkpoint | None = None
     progress: Progress = Progress()
     model: Annotated[Model | None, reads(lambda value, where: {"family": value} if isinstance(value, str) else value)] = None

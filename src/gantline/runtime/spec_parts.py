@@ -15,6 +15,7 @@ from gantline.core.errors import GantlineError
 from gantline.core.fields import step_of_time
 from gantline.core.plain_text import is_text
 from gantline.runtime import amounts
+from gantline.runtime.losses import rule_of
 
 _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 _QUEUE = re.compile(r"^\w[\w.\-]{0,99}(/\w[\w.\-]{0,99}){0,9}$")
@@ -105,6 +106,7 @@ Sizes = Annotated[tuple[int, int], reads(amounts.sizes), PlainSerializer(lambda 
 Devices = Annotated[str, reads(lambda value, where: amounts.spell_devices(*amounts.devices(value, where)))]
 Memory = Annotated[float, reads(amounts.gigabytes)]
 Cpus = Annotated[float, reads(amounts.cpus)]
+EndBy = Annotated[str, reads(lambda value, where: str(rule_of(value)) if isinstance(value, str) else value)]
 Count = Annotated[StrictInt, Field(ge=0, le=1_000_000)]
 
 

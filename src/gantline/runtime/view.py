@@ -105,7 +105,7 @@ def state_of(job: Job, phase: Phase, code: int) -> tuple[str, str, str]:
     if phase in (Phase.RUNNING, Phase.STARTING, Phase.RESIZING):
         return STATES[phase], "", ""
     if phase is Phase.COMPLETED:
-        return "succeeded", "", ""
+        return "succeeded", *((slug(code), sentence(code)) if code == Reason.LOSS else ("", ""))
     reason = Reason.ARRIVED if phase is Phase.FUTURE else code
     return STATES[phase], slug(reason), sentence(reason)
 
@@ -131,7 +131,7 @@ def job_view(job: Job, tables: Tables, row: int, now: float, where: tuple[str, .
         service=float(F[c.SERVICE, row]) + ran, work=float(F[c.DONE, row]) + ran * float(F[c.RATE, row]),
         estimate=float(F[c.ESTIMATE, row]) if job.is_estimated and math.isfinite(F[c.ESTIMATE, row]) else None,
         array=job.launch.array, held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)),
-        stop=phase in (Phase.CHECKPOINTING, Phase.STOPPING, Phase.CANCELLED, Phase.HELD, Phase.FAILED),
+        stop=phase.terminal or phase in (Phase.CHECKPOINTING, Phase.STOPPING, Phase.HELD),
         batch=int(batch) if batch else None, row=row, resizes=job.resizes, labels=job.spec.get("labels", {}),
         after=job.launch.after,
     )  # fmt: skip

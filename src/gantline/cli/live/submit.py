@@ -39,6 +39,9 @@ def submit(
     deadline: Annotated[str | None, Parameter(help="4h from now, or 2026-12-01T08:00Z.")] = None,
     time: Annotated[str | None, Parameter(help="How long it may run: 90s, 2h, D-HH:MM:SS.")] = None,
     estimate: Annotated[str | None, Parameter(help="How long it will likely run.")] = None,
+    end_by: Annotated[
+        str | None, Parameter(help="End it by the loss that it reports: never, plateau:BOUND[%][@REPORTS], target:LOSS.")
+    ] = None,
     array: Annotated[str | None, Parameter(help="Many of it: 0-9, 0-99%8 (eight at once).")] = None,
     after: Annotated[list[str] | None, Parameter(negative="", help="ok:ID, failed:ID, any:ID or started:ID; may be repeated.")] = None,
     env: Annotated[list[str] | None, Parameter(negative="", help="A variable, NAME=VALUE; may be repeated.")] = None,
@@ -67,6 +70,7 @@ def submit(
 
         value = _base(words)
         told = {"name": name, "queue": queue, "deadline": deadline, "estimate": estimate, "array": array, "model": model, "shell": shell}
+        told["end_by"] = end_by
         value |= {key: one for key, one in told.items() if one is not None}
         if priority is not None:
             value["priority"] = int(priority) if priority.lstrip("+-").isdigit() else priority

@@ -69,6 +69,10 @@ def up(
     unknown_queues: Annotated[
         Literal["refuse", "create"] | None, Parameter(help="What becomes of a job that names a queue which does not exist (refuse).")
     ] = None,
+    end_by: Annotated[
+        str | None,
+        Parameter(help="End jobs that say nothing else by their loss: never, plateau:BOUND[%][@REPORTS], target:LOSS (never)."),
+    ] = None,
     profiles: Annotated[Path | None, Parameter(help="A bundle of profiles that 'gantline profile' wrote.")] = None,
     run_as: Annotated[
         Literal["users", "service"] | None,
@@ -80,6 +84,7 @@ def up(
     need_libraries()
     from gantline.files.policies import load_policy
     from gantline.runtime.local.devices import declared, too_many
+    from gantline.runtime.losses import rule_of
     from gantline.service.home import Home
     from gantline.service.options import Options
 
@@ -87,6 +92,8 @@ def up(
     anew = anew_of(round, quantum, placement, costs, min_run, budget, prices, profiles)
     anew |= {"grace": finite_time_of(grace, "--grace")} if grace is not None else {}
     anew |= {"unknown_queues": unknown_queues} if unknown_queues is not None else {}
+    if end_by is not None:
+        anew["end_by"] = str(rule_of(end_by))
     options = Options(
         Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, run_as or "", anew
     )
