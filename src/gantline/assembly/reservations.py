@@ -39,7 +39,7 @@ def only_reserved(trace: Trace, cluster: Cluster) -> Trace:
             kind, gpus = kept[name]
             _check(trace, cluster, row, kind, gpus, {column: values[row] for column, values in cells.items()})
             ways = [way for way in _ways(cells, row) if (way.type, way.gpus) == (kind, gpus)]
-            only = {"type": kind, "options": format_options(ways[:1]), "min_gpus": gpus, "max_gpus": gpus}
+            only = {"type": kind, "options": format_options(ways[:1]), "min_gpus": gpus, "max_gpus": gpus, "gpus": gpus}
             for column, values in cells.items():
                 values[row] = only.get(column, values[row])
     columns = [pl.Series(name, values, dtype=frame.schema.get(name, pl.String)) for name, values in cells.items()]
