@@ -116,7 +116,7 @@ def test_python_m_gantline_is_the_same_program() -> None:
         (["policy", "lst"], ["no command 'lst'", "'list'", "gantline policy --help"]),
         (["--frobnicate"], ["no option '--frobnicate'"]),
         (["simulate"], ["TRACE is missing", "gantline simulate --help"]),
-        (["simulate", "jobs.csv", "--policy", "fifo"], ["--cluster is missing"]),
+        (["simulate", "jobs.csv", "--policy", "fifo"], ["--cluster: no cluster is given"]),
         (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--sed", "1"], ["no option '--sed', did you mean '--seed'?"]),
         (["simulate", "jobs.csv", "--cluster", "2x4", "--polcy", "fifo"], ["no option '--polcy', did you mean '--policy'?"]),
         (["simulate", "jobs.csv", "more.csv", "--cluster", "2x4", "--policy", "fifo"], ["'more.csv' is one argument too many"]),

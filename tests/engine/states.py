@@ -37,7 +37,7 @@ def engine_of(
 ) -> Engine:
     """An engine whose plans are given by hand."""
     place = parse_cluster(cluster) if isinstance(cluster, str) else cluster
-    tables = load_tables(Trace.from_records(jobs), place, checkpoint=checkpoint)
+    tables = load_tables(Trace.from_records(jobs), place, checkpoint=checkpoint, sizes_bind=False)
     tables.performance = performance
     return Engine(state_of(tables, **more), Policy())
 

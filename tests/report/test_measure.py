@@ -31,7 +31,16 @@ def test_numbers_agree_with_the_frames():
 
 def test_what_cannot_be_known_is_nan():
     found = measure(example_run(users=["one"]))
-    assert [key for key in found if math.isnan(found[key])] == ["jain_users", "cross_rack", "time_lost", "fragmentation", "money", "energy"]
+    assert [key for key in found if math.isnan(found[key])] == [
+        "jain_users",
+        "cross_rack",
+        "time_lost",
+        "fragmentation",
+        "money",
+        "energy",
+        "carbon",
+        "energy_cost",
+    ]
 
 
 def test_a_run_cut_short_counts_what_is_unfinished():

@@ -1,8 +1,8 @@
 """One rule for ways to run that cannot be had, checked before the run and the same under every policy.
 
 A way that the cluster cannot hold (too many devices of a type, or more CPUs or memory beside them than its nodes have) is left out, as is
-one on a type that the cluster does not have. A job without any way left is refused. One whose own size is left out asks for the size of the
-first way that it has; one that never listed the size that it asks for is refused, because nobody could say what it means.
+one on a type that the cluster does not have. A job without any way left is refused. One that has no way of the size that it asks for,
+listed or left, asks for the size of the first way that it has.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
 
+_MANY = 1 << 40
 _SLACK = 1e-9  # CPUs and GB are divided by devices, and rounded
 
 
@@ -46,7 +47,7 @@ def _with_sides(cluster: Cluster, size: Ints, kind: Ints, beside: Floats) -> Boo
 
 def _times(have: float, each: float) -> int:
     """How many devices a node can serve with so much beside each."""
-    return int((have + _SLACK) / each) if each > 0.0 else 1 << 40
+    return int(min((have + _SLACK) / each, _MANY)) if each * _MANY > have else _MANY
 
 
 def leave_out(tables: Tables, possible: Bools) -> int:

@@ -147,7 +147,7 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
 
 
 def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
-    """Leave out ways to run that cannot be had (`feasible`); refuse jobs without any, or that ask for a size they do not list."""
+    """Leave out ways to run that cannot be had (`feasible`); refuse jobs without any."""
     I = tables.I
     possible = can_hold(cluster, tables.options)
     if not (possible.all() and I[c.OPTION_COUNT].all()):
@@ -157,16 +157,9 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
         if not able.all():
             raise _impossible(trace, cluster, tables, able, owner)
         tables.left_out = leave_out(tables, possible)
-    if "options" not in trace.columns:
-        return
-    texts = trace.frame["options"].to_list()
-    for row in jobs_without_their_size(tables).tolist():
-        sizes = [way.gpus for way in parse_options(texts[row])] if texts[row] else [int(I[c.GPUS, row])]
-        if int(I[c.GPUS, row]) not in sizes:
-            listed = ", ".join(map(str, dict.fromkeys(sizes)))
-            what = f"asks for {int(I[c.GPUS, row])} GPUs, and none of its options has so many ({listed})"
-            raise _row_error(trace, row, "gpus", what, "write the size of one of its options into gpus, or add an option of that size")
-        take_first_size(tables, row)
+    if "options" in trace.columns:
+        for row in jobs_without_their_size(tables).tolist():
+            take_first_size(tables, row)
 
 
 def _impossible(trace: Trace, cluster: Cluster, tables: Tables, able: Bools, owner: Ints) -> TraceError:

@@ -16,6 +16,10 @@ class DevicePower:
     busy: float
     idle: float = 0.0
 
+    def __str__(self) -> str:
+        """As people write it."""
+        return f"{self.busy!r}/{self.idle!r}"
+
 
 @dataclass(frozen=True, slots=True)
 class PowerGrid:

@@ -99,7 +99,8 @@ class Acknowledged(Simulation):
         super().__post_init__()
         self.reconciler = Reconciler(self.state, self.engine.grants, self.executor or Prompt(self.state), apply=self.engine.apply)
         self.engine.inputs.absorb = self.reconciler.absorb
-        self.engine.sparing.can = self.reconciler.executor.can
+        if (can := getattr(self.reconciler.executor, "can", None)) is not None:
+            self.engine.sparing.can = can
 
     def run(self) -> None:
         """Run to the end, step by step: executors answer between two decisions."""
