@@ -156,7 +156,8 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
         able[owner[possible]] = True
         if not able.all():
             raise _impossible(trace, cluster, tables, able, owner)
-        tables.left_out = leave_out(tables, possible)
+        possible |= (I[c.MIN_GPUS] < I[c.MAX_GPUS])[owner]  # a curve reaches beyond the cluster: policies that size jobs look at its end
+        tables.left_out = 0 if possible.all() else leave_out(tables, possible)
     if "options" in trace.columns:
         for row in jobs_without_their_size(tables).tolist():
             take_first_size(tables, row)
