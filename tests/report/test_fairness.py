@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.report.example_runs import example_run, job_rows
 
 from gantline.report.metrics import finish_time_fairness, jain_index, received_share
-from gantline.report.metrics.fairness import mean_present
+from gantline.report.metrics.fairness import present_over_life
 
 
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))
@@ -37,7 +37,7 @@ def test_a_user_receives_the_share_of_the_gpu_time_they_asked_for():
 
 def test_presence_is_averaged_over_the_life_of_each_job():
     jobs = job_rows({"arrival": 0.0, "finish": 10.0}, {"arrival": 5.0, "finish": 15.0}, {"state": "rejected"})
-    assert mean_present(jobs.head(2), jobs, 15.0).tolist() == [1.5, 1.5]
+    assert present_over_life(jobs.head(2), jobs, 15.0).tolist() == [1.5, 1.5]
 
 
 @given(st.integers(0, 30))
@@ -45,7 +45,7 @@ def test_presence_agrees_with_adding_up_overlaps(seed):
     jobs = example_run(jobs=15, seed=seed).jobs
     born, gone = jobs["arrival"].to_numpy(), jobs["finish"].to_numpy()
     overlap = np.clip(np.minimum.outer(gone, gone) - np.maximum.outer(born, born), 0, None)
-    assert mean_present(jobs, jobs, 1e9) == pytest.approx(overlap.sum(axis=1) / (gone - born))
+    assert present_over_life(jobs, jobs, 1e9) == pytest.approx(overlap.sum(axis=1) / (gone - born))
 
 
 def test_rho_compares_with_a_private_share_of_the_cluster():

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from tests.report.example_runs import example_run, job_rows
 
-from gantline.report.areas import integral
+from gantline.core.areas import integral
 from gantline.report.figures import progress_per_user
 from gantline.report.frames import ALLOCATIONS, EVENTS, SERIES, StoredRun
 from gantline.report.metrics import held_over_time, progress_over_time, sharing

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.report.areas import integral
+from gantline.core.areas import integral
 from gantline.report.metrics.steps import bin_means, time_mean, time_ratio
 
 STAIRS = pl.DataFrame({"time": [0.0, 10.0, 30.0], "level": [1, 3, 0], "room": [4, 4, 4]})

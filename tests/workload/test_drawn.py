@@ -8,7 +8,7 @@ import scipy.special
 
 from gantline import Trace, parse_cluster, simulate
 from gantline.assembly.load import load_tables
-from gantline.report.areas import mean
+from gantline.core.areas import mean
 from gantline.report.metrics import steadiness
 from gantline.report.metrics.steps import time_mean
 from gantline.simulator.queue_steps import queue_steps

@@ -13,8 +13,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from gantline.core.areas import Steps, mean
 from gantline.core.arrays import Floats
-from gantline.report.areas import Steps, mean
 
 WINDOWS = 10
 TREND = 0.75

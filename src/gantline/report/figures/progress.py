@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.report.areas import integral
+from gantline.core.areas import integral
 from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
 from gantline.report.figures.durations import unit_for
 from gantline.report.frames import RunLike, settled, span_of

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from gantline.report.areas import integral
+from gantline.core.areas import mean_present
 
 RhoDefinition = Literal["share", "contention", "static"]
 
@@ -56,26 +56,19 @@ def finish_time_fairness(
     if definition == "static":
         slowdown = np.full(jobs.height, everyone.height / gpus)
     else:
-        present = mean_present(jobs, everyone, end)
+        present = present_over_life(jobs, everyone, end)
         slowdown = present * (gang if definition == "share" else 1.0) / gpus
     with np.errstate(divide="ignore", invalid="ignore"):
         rho = jobs["jct"].to_numpy() / (duration * np.maximum(slowdown, 1.0))
     return pl.Series("rho", np.where(duration > 0, rho, math.nan))
 
 
-def mean_present(jobs: pl.DataFrame, everyone: pl.DataFrame, end: float) -> np.ndarray:
+def present_over_life(jobs: pl.DataFrame, everyone: pl.DataFrame, end: float) -> np.ndarray:
     """The mean number of jobs in the system, waiting or running, over the life of each job (itself included)."""
     accepted = everyone.filter(pl.col("state") != "rejected")
     arrivals, departures = (frame.to_numpy() for frame in _life(accepted, end))
-    times = np.concatenate([arrivals, departures])
-    order = np.argsort(times, kind="stable")
-    steps = np.concatenate([np.ones(arrivals.size), -np.ones(departures.size)])[order]
-    times = times[order]
-    level = np.cumsum(steps)
     born, gone = (frame.to_numpy() for frame in _life(jobs, end))
-    area = integral(times, level, gone) - integral(times, level, born)
-    length = gone - born
-    return np.where(length > 0, area / np.where(length > 0, length, 1.0), 1.0)
+    return mean_present(arrivals, departures, born, gone)
 
 
 def _life(jobs: pl.DataFrame, end: float) -> tuple[pl.Series, pl.Series]:

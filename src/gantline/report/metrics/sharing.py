@@ -10,8 +10,8 @@ from collections import Counter
 import numpy as np
 import polars as pl
 
+from gantline.core.areas import integral
 from gantline.core.arrays import Floats
-from gantline.report.areas import integral
 from gantline.report.frames import RunLike, node_gpus_of, settled, span_of
 
 Steps = dict[str, tuple[Floats, Floats]]

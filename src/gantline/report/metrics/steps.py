@@ -7,7 +7,7 @@ import math
 import numpy as np
 import polars as pl
 
-from gantline.report.areas import Steps, integral, mean
+from gantline.core.areas import Steps, integral, mean
 
 
 def time_mean(series: pl.DataFrame, column: str, start: float, end: float) -> float:

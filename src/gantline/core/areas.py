@@ -31,3 +31,14 @@ def mean(steps: Steps, start: float, end: float) -> float:
         return math.nan
     area = integral(*steps, np.array([start, end]))
     return float((area[1] - area[0]) / (end - start))
+
+
+def mean_present(arrivals: Floats, departures: Floats, born: Floats, gone: Floats) -> Floats:
+    """The mean number of those that arrive and depart, over each stretch from ``born`` to ``gone``; one where it has no length."""
+    times = np.concatenate([arrivals, departures])
+    order = np.argsort(times, kind="stable")
+    times, steps = times[order], np.concatenate([np.ones(arrivals.size), -np.ones(departures.size)])[order]
+    level = np.cumsum(steps)
+    area = integral(times, level, gone) - integral(times, level, born)
+    length = gone - born
+    return np.where(length > 0, area / np.where(length > 0, length, 1.0), 1.0)
