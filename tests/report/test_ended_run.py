@@ -31,4 +31,3 @@ def test_every_word_agrees_with_the_metrics(options: dict[str, object]) -> None:
     for word, known in WORDS.items():
         expected = metrics[known.metric]
         assert found.value(word) == pytest.approx(1.0 - expected if word == "deadlines" else expected, nan_ok=bool(options)), word
-
