@@ -42,7 +42,7 @@ def test_a_snapshot_read_back_knows_whose_turn_is_to_come_and_no_mates_that_have
 
 def engine_behind(tables: Tables, like: State) -> Engine:
     """An engine on tables that were read back; their first two rows are active."""
-    state = State(tables, like.regime, like.placement, like.costs, now=like.now)
+    state = State(tables, like.regime, like.placement, like.facts, now=like.now)
     state.activate(np.arange(2))
     state.rebuild()
     return Engine(state, Policy())

@@ -11,6 +11,7 @@ from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.costs import Costs
+from gantline.core.facts import Facts
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
@@ -24,7 +25,7 @@ from gantline.workload.trace import Trace
 
 def state_of(tables: Tables, *, placement: str = "first-free", costs: Costs | None = None, min_run: float = 0.0) -> State:
     """All rows are active and pending at time zero."""
-    state = State(tables, Regime(), find_placement(placement), costs or Costs(), min_run)
+    state = State(tables, Regime(), find_placement(placement), Facts(costs or Costs(), min_run))
     rows = tables.F.shape[1]
     tables.I[c.PHASE] = int(Phase.PENDING)
     state.activate(np.arange(rows))

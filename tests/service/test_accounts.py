@@ -65,7 +65,7 @@ def test_one_user_can_neither_read_nor_signal_what_is_anothers(shared: Running) 
     (job,) = ann.submit(["sh", "-c", "echo hidden > mine; echo $$; sleep 1000"], env={"PASSWORD": "hidden"})
     until(lambda: "".join(ann.logs(job)).strip())
     pid, folder = "".join(ann.logs(job)).strip(), shared.home / "jobs" / job / "1"
-    tried = f"cat {folder}/work/mine {folder}/order.json {folder}/log; ls {shared.home} {folder}"
+    tried = f"cat {folder / 'work' / 'mine'} {folder}/order.json {folder}/log; ls {shared.home} {folder}"
     tried += f"; tr '\\0' ' ' < /proc/{pid}/environ; kill -9 {pid}"
     told = said(ben, f"({tried}) 2>&1; echo tried")
     assert told.endswith("tried")

@@ -74,9 +74,7 @@ class RunRules:
 
             picker = DevicePicker.of(rule.name, tables.cluster, facts.device_speeds, facts.locality, ())
             rule = replace(rule, picker=picker)
-        known: dict[str, Any] = {"now": now, "decision": decision, "latency": facts.latency, "prices": facts.prices}
-        known |= {"grid": facts.grid, "device_speeds": facts.device_speeds, "locality": facts.locality}
-        return State(tables, self.regime, rule, facts.costs, facts.min_run, self.seed, **known)
+        return State(tables, self.regime, rule, facts, self.seed, now=now, decision=decision)
 
     def guard(self, policy: Policy) -> Guard[Any] | None:
         """What bounds the turns of this policy; None: nothing."""

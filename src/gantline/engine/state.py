@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.costs import Costs
-from gantline.core.facts import Facts
-from gantline.core.grid import NO_GRID, PowerGrid
+from gantline.core.facts import NO_FACTS, Facts
 from gantline.core.phases import Phase
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import Jobs, Snapshot
@@ -28,9 +26,6 @@ from gantline.engine.settings import EngineRules
 from gantline.engine.walk_notes import SCRATCH_ROWS
 from gantline.placement.rules import PlacementRule
 
-if TYPE_CHECKING:
-    from gantline.core.device_speeds import DeviceSpeeds
-
 
 @dataclass
 class State:
@@ -39,22 +34,15 @@ class State:
     tables: Tables
     regime: Regime
     placement: PlacementRule
-    costs: Costs = field(default_factory=Costs)
-    min_run: float = 0.0
+    facts: Facts = NO_FACTS
     seed: int = 0
     now: float = 0.0
     decision: int = 0
     memory: Any = None
     learned: Any = None  # what the performance model has learned so far
     reservations: tuple[Reservation, ...] = ()  # in force; their `job` is a row
-    latency: float = 0.0
-    prices: Mapping[str, float] = field(default_factory=dict)
-    grid: PowerGrid = NO_GRID
-    device_speeds: DeviceSpeeds | None = None
-    locality: float = 1.0
 
     def __post_init__(self) -> None:
-        self.facts = Facts(self.costs, self.min_run, self.latency, self.prices, self.grid, self.device_speeds, self.locality)
         rows = self.tables.F.shape[1]
         sizes = int(self.tables.I[c.SMALLEST].max(initial=0)) + 2
         active, running, waiting, number, demand = (np.zeros(n, dtype=np.int64) for n in (rows + 1, rows + 1, rows + 1, ls.COUNTS, sizes))
@@ -102,6 +90,16 @@ class State:
         self.lists = lists
         if self._width() > self.scratch.shape[1]:
             self.scratch = np.zeros((SCRATCH_ROWS, 2 * self._width()), dtype=np.int64)
+
+    @property
+    def costs(self) -> Costs:
+        """Seconds that starts, stops, moves and changes of size cost."""
+        return self.facts.costs
+
+    @property
+    def min_run(self) -> float:
+        """Seconds that a gang runs before it may be stopped."""
+        return self.facts.min_run
 
     @property
     def rows(self) -> Ints:

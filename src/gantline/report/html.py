@@ -61,7 +61,7 @@ def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", me
         raise UsageError("a report needs at least one run", where="report", fix="name one or more run directories")
     names, runs = names_of(runs), [settled(run) for run in runs]
     measures, doubts = [measure_with(run) for run in runs], [doubts_of_run(run) for run in runs]
-    charts = choose_figures(runs, names, measures, getattr(measure_with, "window", None))
+    charts = choose_figures(runs, names, measures, measure_with.window)
     sections = [
         *_warnings(names, runs, doubts),
         *_uneven(measures),

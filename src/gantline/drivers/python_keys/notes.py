@@ -290,8 +290,8 @@ class NotedSnapshot:
         self.now = NotedColumn(Term("column", FLOAT, detail="now", single=True, moves=True, ages=True), own=False)
         self.cluster = _NotedCluster(state)
         self.round, self.regime, self.seed, self.memory = state.regime.round, state.regime.name, state.seed, state.memory
-        self.facts, self.costs, self.prices = state.facts, state.costs, state.facts.prices
-        self.min_run, self.latency = state.min_run, state.latency
+        self.facts, self.costs, self.prices = state.facts, state.facts.costs, state.facts.prices
+        self.min_run, self.latency = state.facts.min_run, state.facts.latency
         self._lent = state.tables.lent
 
     def __getattr__(self, name: str) -> Any:

@@ -54,7 +54,7 @@ def _run(pieces: Pieces, found: PieceStarts, scratch: Ints, reserved: int, work_
     waiting, upcoming, started, holders, free, now = 0, 0, 0, 0, reserved, 0
     while now < SPAN and (upcoming < n or waiting > 0):
         while upcoming < n and arrival[upcoming] <= now:
-            _push(heap, waiting, upcoming, arrival)
+            _rise(heap, waiting, upcoming, arrival)
             waiting += 1
             upcoming += 1
         left = 0
@@ -80,7 +80,7 @@ def _run(pieces: Pieces, found: PieceStarts, scratch: Ints, reserved: int, work_
                 left += 1
         equal = False
         for place in range(left):
-            _push(heap, place, queue[place], arrival)
+            _rise(heap, place, queue[place], arrival)
             equal = equal or (place > 0 and arrival[queue[place]] == arrival[queue[place - 1]])
         waiting = left
         came_back = False
@@ -107,9 +107,8 @@ def _run(pieces: Pieces, found: PieceStarts, scratch: Ints, reserved: int, work_
 
 
 @kernel
-def _push(heap: Ints, size: int, item: int, key: Ints) -> None:
-    """Append and sift towards the root while the parent is strictly later."""
-    place = size
+def _rise(heap: Ints, place: int, item: int, key: Ints) -> None:
+    """Put an item where it belongs between this place and the root: below the first parent that is not later."""
     while place > 0:
         parent = (place - 1) >> 1
         if key[item] >= key[heap[parent]]:
@@ -134,11 +133,5 @@ def _pop(heap: Ints, size: int, key: Ints) -> int:
             child = right
         heap[place] = heap[child]
         place, child = child, 2 * child + 1
-    while place > 0:
-        parent = (place - 1) >> 1
-        if key[last] >= key[heap[parent]]:
-            break
-        heap[place] = heap[parent]
-        place = parent
-    heap[place] = last
+    _rise(heap, place, last, key)
     return int(top)

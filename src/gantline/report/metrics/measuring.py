@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gantline.report.frames import RunLike
+from gantline.report.metrics.fairness import RhoDefinition
 from gantline.report.metrics.measure import measure
 from gantline.report.metrics.window import Window
 
@@ -17,6 +18,7 @@ class Measuring:
     window: Window | None = None
     prices: Mapping[str, float] | None = None
     watts: Mapping[str, float] | None = None
+    rho: RhoDefinition = "share"
 
     def __call__(self, run: RunLike) -> dict[str, float]:
-        return measure(run, window=self.window, prices=self.prices, watts=self.watts)
+        return measure(run, window=self.window, rho=self.rho, prices=self.prices, watts=self.watts)
