@@ -92,7 +92,7 @@ def test_paths_are_seen_from_the_file(tmp_path: Path, monkeypatch: pytest.Monkey
         ("round: 5m", "round: soon", r"las\.yaml:16: field 'round': 'soon' is not a time"),
         ("against: fifo", "aganst: fifo", r"las\.yaml:18: field 'compare\.aganst': there is no such field \(did you mean 'against'"),
         ("cluster: 4x4", "cluster: 4y4", r"las\.yaml:6: field 'cluster': .*'4y4' is not a group of nodes"),
-        ("cluster: 4x4", "title: again", r"las\.yaml:6: the key 'title' stands twice"),
+        ("cluster: 4x4", "title: again", r"las\.yaml:6: the key 'title' is given twice"),
         ("cluster: 4x4\n", "", r"las\.yaml: lacks 'cluster'"),
         ("seeds: 2", "seeds: [1, 2", r"las\.yaml:\d+: broken YAML"),
         ("version: 1", "version: one", r"las\.yaml:1: field 'version': 'one' is not a version"),

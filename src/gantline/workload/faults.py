@@ -96,7 +96,12 @@ RULES: tuple[Rule, ...] = (
         "deadlines count from the start of the trace, as arrivals do",
     ),
     Rule("cpus", _C["cpus"] < 0, "{cpus:g} CPUs", "give 0 or more, or leave it empty"),
-    Rule("gpu_demand", _C["gpu_demand"] <= 0, "needs {gpu_demand:g} of its GPUs", "give more than 0, or leave it empty: all of them"),
+    Rule(
+        "gpu_demand",
+        (_C["gpu_demand"] < 0) | ((_C["gpu_demand"] == 0) & (_C["gpus"] > 0)),
+        "needs {gpu_demand:g} of its GPUs",
+        "give more than 0, or leave it empty: all of them",
+    ),
     Rule("memory", _C["memory"] < 0, "{memory:g} GB of memory", "give 0 or more, or leave it empty"),
     Rule("attempts", _C["attempts"] < 0, "{attempts} attempts", "give 0 or more, or leave it empty"),
     Rule("batch_size", _C["batch_size"] < 1, "batch size {batch_size}", "give 1 or more, or leave it empty"),
