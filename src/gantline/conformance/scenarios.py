@@ -60,6 +60,13 @@ def equal_jobs(count: int = 9) -> tuple[Job, ...]:
     return tuple({"job": f"equal-{number}", "arrival": 0.0, "gpus": 2, "duration": 120.0} for number in range(count))
 
 
+def ranged_jobs() -> tuple[Job, ...]:
+    """Jobs that name a range and list no sizes, as `gantline submit --gpus 1:3` does, beside one of a single size."""
+    ranges = ((0.0, 1, 1, 3, 400.0), (20.0, 2, 2, 2, 90.0), (50.0, 2, 1, 4, 300.0), (55.0, 3, 2, 3, 60.0), (300.0, 1, 1, 2, 30.0))
+    names = ("arrival", "gpus", "min_gpus", "max_gpus", "duration")
+    return tuple({"job": f"range-{number}", **dict(zip(names, job))} for number, job in enumerate(ranges))
+
+
 def _failures() -> tuple[NodeEvent, ...]:
     return (
         NodeEvent(200.0, "node0", "down"),
@@ -94,4 +101,5 @@ def scenarios() -> tuple[Scenario, ...]:
         Scenario("one job", some_jobs("one", 1), options={"round": 60.0}),
         Scenario("a gang as large as the cluster", tuple(sorted((*some_jobs("gang", 8), *gang), key=lambda job: float(job["arrival"])))),
         Scenario("equals", equal_jobs(), "2x4", {"round": 30.0}),
+        Scenario("ranges", ranged_jobs(), "1x4", {"costs": Costs(start=2, resume=10, resize=5)}),
     )  # fmt: skip

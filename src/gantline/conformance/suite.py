@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -46,6 +47,7 @@ _RULES = {
     "input": "leaves snapshot and memory as they are",
     "purity": "reads no clock, draws no unseeded randomness, does no I/O",
     "feasible": "whoever is assigned devices can get them",
+    "ranges": "a job that names a range holds no less and no more than it says",
     "valid_until": "skipping rounds until then gives the same run as stepping through them",
     "declared key": "the declared key and key() give the same run",
     "per job": "a key that is said to look at each job by itself is the same whoever else is asked about",
@@ -217,9 +219,21 @@ def _tell_story(case: _Case, scenario: Scenario) -> None:
     if left.height:
         names = ", ".join(left["job"].to_list()[:3])
         case.breach("ends", f"{left.height} jobs of the story '{scenario.name}' never end: {names}")
+    if outside := _outside_its_range(scenario, plain):
+        case.breach("ranges", f"in the story '{scenario.name}', {outside}")
     for rule, other in slow:
         if other.summary["log_hash"] != plain.summary["log_hash"]:
             case.breach(rule, f"the story '{scenario.name}' {_difference(plain, other)}")
+
+
+def _outside_its_range(scenario: Scenario, run: Run) -> str:
+    """The first time that a job which names a range holds less or more than it says; empty: never."""
+    ranges = {job["job"]: (job["min_gpus"], job["max_gpus"]) for job in scenario.jobs if "min_gpus" in job}
+    for span in run.allocations.iter_rows(named=True):
+        least, most = ranges.get(span["job"], (0, math.inf))
+        if not least <= span["gpus"] <= most:
+            return f"'{span['job']}' holds {span['gpus']} GPUs and may have {least} to {most}"
+    return ""
 
 
 def _same(one: tuple[Watched, Run], two: tuple[Watched, Run]) -> bool:
