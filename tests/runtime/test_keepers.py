@@ -115,7 +115,7 @@ def test_a_keeper_goes_on_without_the_process_above_it(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:1") as scheduler:
         (job,) = scheduler.submit(shell(f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"))
         os.kill(begun(scheduler, job)["above"], signal.SIGKILL)
-        until(lambda: scheduler.runner._known[job].process is None, "it is seen that one of the two is gone")
+        until(lambda: not scheduler.runner._known[job].is_above, "it is seen that one of the two is gone")
         (tmp_path / "go").touch()
         assert ended(scheduler, job) == ["succeeded"]
         assert scheduler.view().jobs[job].epoch == 1

@@ -27,13 +27,14 @@ def make_private(folder: Any) -> None:
             one.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def write_json(path: str, value: Any) -> None:
-    """Whole or not at all, and on the disk when it returns."""
+def write_json(path: str, value: Any, *, lasting: bool = True) -> None:
+    """Whole or not at all; on the disk when it returns, unless nobody will ask for it after the machine has gone down."""
     fresh = f"{path}.{os.getpid()}.{threading.get_ident()}"  # threads may write the same file: the last one counts
     with open(fresh, "w", encoding="utf-8", opener=private) as file:
-        json.dump(value, file)
+        file.write(json.dumps(value))  # not dump(), which encodes in Python
         file.flush()
-        os.fsync(file.fileno())
+        if lasting:
+            os.fsync(file.fileno())
     os.replace(fresh, path)
 
 

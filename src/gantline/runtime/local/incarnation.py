@@ -11,7 +11,6 @@ import fcntl
 import os
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.runtime.local.files import make_private, private, read_json, started_at, write_json
-from gantline.runtime.local.keeper import KEEPER
+from gantline.runtime.local.nursery import KeeperNursery
 
 _KILLED = "its keeper was killed"
 _KEPT = ("epoch", "resumes", "base", "revision", "want", "saves")  # of an order, when it is over
@@ -39,8 +38,8 @@ class Incarnation:
     believed: float = 0.0  # work that was believed done when it was told to stop
     order: dict[str, Any] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] | None = None  # the keeper, if it is a child of ours
-    pidfd: int = -1
+    pidfd: int = -1  # holds the process above the keeper, or the keeper; -1: neither is known
+    is_above: bool = False  # it is the process above
     seen: int = -1  # change time of state.json when it was last read
     switching: float = 0.0  # since when it is expected to go on with other devices, by the monotonic clock; 0: it is not
     target: tuple[int, ...] = ()  # those devices, in the order of its ranks where it has one for each
@@ -51,20 +50,11 @@ class Incarnation:
     saved: float | None = None  # the same, once it has
 
     # --- beginning ------------------------------------------------------------------------------------------------------
-    def begin(self) -> None:
+    def begin(self, nursery: KeeperNursery) -> None:
         """Write the order down and start the keeper."""
         make_private(self.folder)
         self.write_order()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # until it listens, or being told to look would end it
-        try:
-            with open(self.folder / "keeper.log", "ab", opener=private) as log:
-                self.process = subprocess.Popen(
-                    [*KEEPER, str(self.folder)],
-                    cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                )  # fmt: skip
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self._watch(self.process.pid)
+        self.pidfd, self.is_above = nursery.begin(str(self.folder)), True
 
     def write_order(self, **news: Any) -> None:
         """What shall be from now on; the keeper is told to look."""
@@ -175,8 +165,6 @@ class Incarnation:
 
     def keeper_gone(self) -> bool:
         """Whether the keeper and the process above it have ended, as far as a look costs nothing."""
-        if self.process is not None:
-            return self.process.poll() is not None
         if self.pidfd >= 0:
             look = select.poll()  # not select(), which knows no file numbers above 1023
             look.register(self.pidfd, select.POLLIN)
@@ -186,12 +174,12 @@ class Incarnation:
     def _watch_again(self) -> None:
         """Watch whichever of the two is there still."""
         self.forget()
-        self.process = None
         for name in ("above", "pid"):
             pid = self._still(name)
             if pid:
-                self._watch(pid)
-                return
+                with contextlib.suppress(OSError):
+                    self.pidfd, self.is_above = os.pidfd_open(pid), name == "above"
+                    return
 
     def _still(self, name: str) -> int:
         """The process that the keeper wrote down under a name, if it still is that process; else 0."""
@@ -211,10 +199,13 @@ class Incarnation:
         self._wake_above()
 
     def _wake_above(self) -> None:
-        pid = self.process.pid if self.process is not None else self._still("above")
-        if pid:
+        if self.is_above:
+            self._signal_held(signal.SIGCONT)
+
+    def _signal_held(self, number: int) -> None:
+        if self.pidfd >= 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGCONT)
+                signal.pidfd_send_signal(self.pidfd, number)
 
     def end_strays(self) -> None:
         """The keeper was killed: whatever it had started ends too, wherever it has gone to."""
@@ -229,8 +220,9 @@ class Incarnation:
 
     def signal(self, number: int) -> None:
         """Tell the keeper something: itself, or until it has said who it is the process above it, which hands it on."""
-        pid = self._still("pid") or (self.process.pid if self.process is not None else 0)
+        pid = self._still("pid")
         if not pid:
+            self._signal_held(number)
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
@@ -256,15 +248,9 @@ class Incarnation:
         """Let go of what the system holds for us."""
         if self.pidfd >= 0:
             os.close(self.pidfd)
-            self.pidfd = -1
-        if self.process is not None:
-            self.process.poll()
+            self.pidfd, self.is_above = -1, False
         if self.over:  # what was ordered is in its folder; what reports need is little
             self.order = {key: self.order[key] for key in _KEPT if key in self.order}
-
-    def _watch(self, pid: int) -> None:
-        with contextlib.suppress(OSError, AttributeError):
-            self.pidfd = os.pidfd_open(pid)
 
 
 def _marked(pid: int, mark: list[bytes]) -> bool:

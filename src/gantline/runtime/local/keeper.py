@@ -1,7 +1,7 @@
 """Keeps one incarnation of a job: starts its ranks, captures their output, carries out signals, writes down what becomes of them.
 
-Run as a program of its own (``KEEPER`` says how), so that jobs outlive the service. It imports the standard library and its neighbours
-that do so, to start quickly. In its folder: ``order.json`` (what shall be; the service writes it and sends SIGHUP), ``state.json`` (what
+A process of its own, forked by `nursery`, so that jobs outlive the service. It imports the standard library and its neighbours
+that do so, to be small. In its folder: ``order.json`` (what shall be; the service writes it and sends SIGHUP), ``state.json`` (what
 is; written here, whole or not at all), ``lock`` (held while the keeper lives, or the process above it), ``over`` (the incarnation is over;
 no keeper may begin), ``log``.
 """
@@ -13,7 +13,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import time
 
 from gantline.runtime.local.files import read_json, started_at, write_json
@@ -28,12 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_ROOT = os.path.abspath(f"{__file__}/../../../..")
-#: the words that start a keeper; its folder follows
-KEEPER = (
-    sys.executable, "-S", "-E", "-c",
-    f"import os, sys; sys.path[0] = {_ROOT!r}; from gantline.runtime.local.keeper import keep; os._exit(keep(sys.argv[1]))",
-)  # fmt: skip  # all is written when it ends: to tidy up the interpreter would take a fifth of what a short job takes
 _TICK = 0.5  # seconds between looks at what no signal tells
 
 
@@ -64,7 +57,7 @@ class Keeper:
         self.state.update(news)
         while True:
             try:
-                write_json(self.path("state.json"), self.state)
+                write_json(self.path("state.json"), self.state, lasting=self.state["phase"] == "over")  # else it runs no more by then
                 return
             except OSError:  # the disk is full, perhaps: the end must be written down, everything else is asked for again
                 if self.state["phase"] != "over" or not os.path.isdir(self.folder):

@@ -31,6 +31,7 @@ from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
 from gantline.runtime.local.news import Ending, report_of
+from gantline.runtime.local.nursery import KeeperNursery
 from gantline.runtime.local.orders import Task, Writer
 from gantline.runtime.local.turns import let_take_turns
 
@@ -50,7 +51,7 @@ class LocalRunner:
         self.home = Path(self.home).absolute()
         self.machine: Machine = with_capacity(find_machine(self.devices))
         self.groups, self.mps = find_groups(), Mps(self.home)
-        self.accounts = Accounts()
+        self.accounts, self.nursery = Accounts(), KeeperNursery()
         self._known: dict[str, Incarnation] = {}  # by job: the newest
         self._live: dict[str, Incarnation] = {}  # those of them that were not over when we last looked
         self._orders: deque[Order] = deque()
@@ -95,6 +96,7 @@ class LocalRunner:
         os.close(self._bell)
         for one in self._known.values():
             one.forget()
+        self.nursery.close()
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
     def can(self, row: int) -> frozenset[Can]:
@@ -240,7 +242,7 @@ class LocalRunner:
         self._enter(one)
         try:
             one.order = self.writer.order(order, task, one)
-            one.begin()
+            one.begin(self.nursery)
         except (OSError, RefusedError) as error:  # a full disk, no process to be had, an account that is gone
             one.state = {"phase": "over", "cause": "failed", "exit": 126, "why": f"cannot be started: {error}"}
             self._say(News.FAILED, one)

@@ -1,0 +1,66 @@
+"""Keepers are forked from a process that is warm: it may be killed or halted, and no job notices."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from tests.runtime.specs import ended, running, shell, state, until
+
+from gantline.runtime.local import nursery
+from gantline.runtime.scheduler import Scheduler
+
+
+def nursery_of(scheduler: Scheduler) -> int:
+    process = scheduler.runner.nursery._process
+    assert process is not None
+    return process.pid
+
+
+def waiting_for(file: Path) -> str:
+    return f"while [ ! -e {file} ]; do sleep 0.02; done"
+
+
+def test_one_process_starts_all_keepers_and_ends_with_the_service(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        jobs = [scheduler.submit(shell("echo $$"))[0] for _ in range(4)]
+        assert ended(scheduler, *jobs) == ["succeeded"] * 4
+        pid = nursery_of(scheduler)
+        assert all(scheduler.runner._known[job].pidfd == -1 for job in jobs), "nothing is held of jobs that are over"
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_jobs_go_on_when_the_nursery_is_killed_and_others_are_started_by_another(tmp_path: Path) -> None:
+    with running(tmp_path) as scheduler:
+        (first,) = scheduler.submit(shell(waiting_for(tmp_path / "go")))
+        until(lambda: state(scheduler, first) == "running")
+        killed = nursery_of(scheduler)
+        os.kill(killed, signal.SIGKILL)
+        (second,) = scheduler.submit(shell("true"))
+        assert ended(scheduler, second) == ["succeeded"]
+        (tmp_path / "go").touch()
+        assert ended(scheduler, first) == ["succeeded"]
+        assert nursery_of(scheduler) != killed
+        assert scheduler.view().jobs[first].epoch == scheduler.view().jobs[second].epoch == 1
+
+
+def test_a_nursery_that_does_not_answer_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nursery, "_PATIENCE", 1.0)
+    with running(tmp_path) as scheduler:
+        (first,) = scheduler.submit(shell("true"))
+        assert ended(scheduler, first) == ["succeeded"]
+        halted = nursery_of(scheduler)
+        os.kill(halted, signal.SIGSTOP)
+        (second,) = scheduler.submit(shell("true"))
+        assert ended(scheduler, second) == ["succeeded"]
+        assert not Path(f"/proc/{halted}").exists(), "it could still fork a second keeper"
+
+
+def test_where_no_keeper_can_be_had_the_job_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nursery, "NURSERY", (str(tmp_path / "missing"),))
+    with running(tmp_path) as scheduler:
+        (job,) = scheduler.submit(shell("true"))
+        assert ended(scheduler, job) == ["failed"]
+        assert "cannot be started" in scheduler.view().jobs[job].why
