@@ -16,6 +16,7 @@ from gantline.core.inputs import Use
 from gantline.engine.engine import Engine
 from gantline.performance.model import PerformanceModel
 from gantline.policies.registry import make_policy, policy_names
+from gantline.runtime.only_simulated import ONLY_SIMULATED
 from gantline.runtime.setup import Setup, make_loop
 from gantline.workload.trace import Trace
 
@@ -24,31 +25,6 @@ EVERYTHING: dict[str, Any] = {
     "placement": "consolidated", "admission": "quota:user=3", "regime": "blox", "round": 60.0, "costs": "start=5,resume=30,move=20",
     "min_run": 120.0, "prices": "v100=0.74", "seed": 7, "queues": "research=4",
 }  # fmt: skip
-#: options of a simulation that a live scheduler does not have, and why
-ONLY_SIMULATED = {
-    "estimates": "what live knows of the work to come is what jobs declare and report",
-    "end_by": "ends jobs by the loss curves of a trace; a service has the same rule for the losses that jobs report",
-    "latency": "a live decision takes the time that it takes",
-    "executor": "orders are carried out by processes",
-    "track": "a measurement over a finished trace",
-    "until": "a service runs until it is told to stop",
-    "node_events": "nodes change when they change",
-    "throughputs": "speeds of a trace's job types",
-    "scaling": "what jobs show is what is known",
-    "across_nodes": "belongs to throughputs",
-    "budget": "the loop goes on while a live policy thinks",
-    "checkpoint": "the store keeps the state",
-    "checkpoint_every": "the store keeps the state",
-    "resume": "the store keeps the state",
-    "warmup": "a measurement over a finished trace",
-    "carbon": "not read by a service; a policy that needs it is refused there",
-    "electricity": "counts the energy of a finished run",
-    "power": "counts the energy of a finished run",
-    "series_start": "belongs to carbon and electricity",
-    "device_speeds": "not read by a service, whose devices show how fast they are",
-    "locality": "belongs to device_speeds",
-    "profiles": "a folder of training profiles; a live scheduler takes a bundle of measured ones",
-}
 
 
 class Knows(PerformanceModel):
@@ -98,7 +74,7 @@ def refusal(make: Any, *given: Any) -> str:
 @pytest.mark.parametrize("policy", policy_names())
 def test_both_clocks_assemble_the_same_for_every_policy(policy: str, options: dict[str, Any]) -> None:
     if no := refusal(simulated, policy, options):
-        assert refusal(live, policy, options) == no
+        assert refusal(live, policy, options) == no or "a service has no --carbon" in refusal(live, policy, options)
         return
     assert parts(simulated(policy, options)) == parts(live(policy, options))
 
@@ -122,3 +98,15 @@ def test_a_policy_that_is_switched_to_is_the_one_that_would_have_begun(make: Any
     engine, _ = make("fifo", EVERYTHING)
     engine.apply(Use(0.0, policy, {}))
     assert engine.policy == make(policy, EVERYTHING)[0].policy
+
+
+@pytest.mark.parametrize(
+    ("policy", "options", "words"),
+    [
+        ("gaia", {}, "policy 'gaia' needs carbon.*a service has no --carbon: .*simulations"),
+        ("fifo", {"placement": "pal"}, "placement 'pal' looks at the speeds of devices .a service has no --device-speeds"),
+    ],
+)
+def test_a_refusal_offers_no_option_that_a_service_lacks(policy: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(GantlineError, match=words):
+        live(policy, options)

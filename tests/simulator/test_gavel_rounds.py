@@ -98,6 +98,11 @@ def test_the_agnostic_baseline_of_the_artifact_peeks_at_the_v100() -> None:
     assert knows.summary["completed"] == peeks.summary["completed"] == 2
 
 
+def test_speeds_across_nodes_without_a_table_are_refused() -> None:
+    with pytest.raises(RefusedError, match=r"--across-nodes: .*none is given .give --throughputs FILE"):
+        simulate(trace(("big", 8 * 360.0, 0.0, 2)), "v100:2x1", "fifo", across_nodes=True)
+
+
 def test_gangs_across_nodes_are_slower_if_the_table_says_so() -> None:
     jobs, speeds = trace(("big", 8 * 360.0, 0.0, 2)), table(across=0.5)
     together = rounds(jobs, "v100:1x2", speeds=speeds, across_nodes=True)

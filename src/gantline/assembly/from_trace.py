@@ -78,6 +78,9 @@ def assemble(
 
 def _model(tables: Tables, jobs: Trace, spec: RunSpec, speeds: ThroughputTable | None, performance: Any) -> Any:
     """How fast jobs run: as given, as measured, or by the curves that the trace lists; None: as their options say."""
+    if spec.across_nodes and speeds is None:
+        what = "how fast gangs are across nodes is part of a table of throughputs, and none is given"
+        raise RefusedError(what, where="--across-nodes", fix="give --throughputs FILE")
     model = performance if performance is not None else scaling_model(jobs, tables.cluster)
     if speeds is not None:
         from gantline.assembly.throughputs import use_throughputs

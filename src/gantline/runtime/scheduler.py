@@ -35,6 +35,7 @@ from gantline.runtime.endings import Endings
 from gantline.runtime.launch import Submittable
 from gantline.runtime.local.orders import Task
 from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.only_simulated import without_simulated_options
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
 from gantline.runtime.recovering import meet_machine, recover
@@ -174,7 +175,8 @@ class Scheduler:
     def rehearse(self, policy: str | None = None, settings: Mapping[str, Any] | None = None) -> None:
         """Let a policy (default: the one in force) serve made-up jobs, so that nobody waits for compilers later."""
         name, given = (self.setup.policy, self.setup.settings) if policy is None else (policy, settings or {})
-        rehearse(load_policy(name, dict(given)), self.runner.cluster, self.setup.rules(self.runner.cluster))
+        with without_simulated_options():
+            rehearse(load_policy(name, dict(given)), self.runner.cluster, self.setup.rules(self.runner.cluster))
 
     def _use_letter(self, value: Use, future: Future[None]) -> Letter:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:

@@ -40,6 +40,7 @@ from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
 from gantline.performance.profiled_model import ProfiledModel
 from gantline.runtime.losses import rule_of
+from gantline.runtime.only_simulated import without_simulated_options
 
 VERSION = 1
 
@@ -95,6 +96,11 @@ class Setup:
 
 def make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, executor: Executor | None, clock: Clock) -> Live:
     """A loop with an empty machine, or as a checkpoint says."""
+    with without_simulated_options():
+        return _make_loop(setup, saved, cluster, executor, clock)
+
+
+def _make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, executor: Executor | None, clock: Clock) -> Live:
     rules = setup.rules(cluster)
     if saved is None:
         tables, now, instant = Tables.empty(cluster), 0.0, None
