@@ -82,6 +82,14 @@ def test_a_dry_run_checks_and_queues_nothing(owner: Client) -> None:
     assert len(owner.jobs()) == before
 
 
+def test_a_dry_run_says_where_a_guessed_length_comes_from(owner: Client) -> None:
+    owner.wait(owner.submit(["true"], name="as-before")[0], timeout=60.0)
+    lines = owner.submission(["true"], name="as-before", dry_run=True)["then"]["lines"]
+    assert any("it has no estimate" in line and "earlier jobs of its name" in line for line in lines)
+    lines = owner.submission(["true"], name="as-before", estimate="1h", dry_run=True)["then"]["lines"]
+    assert not any("it has no estimate" in line for line in lines)
+
+
 def test_the_same_request_again_is_the_same_submission(owner: Client, service: Running) -> None:
     other = service.client("twice")
     first = owner.submit(["true"], request="r-1")

@@ -37,5 +37,5 @@ def explain(
     with connect(options.home) as client:
         found = client.explain(job, wait=wait, **options.asked())
         if (found["forecast"] or {}).get("status") == "pending":
-            say(f"note: when it will start is being worked out: gantline explain {job} --wait")
+            say(f"note: the forecast is being worked out: gantline explain {job} --wait")
         return show_answer(found, options.output)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Wish
+from gantline.core.units import human_seconds
 from gantline.runtime.changing import change_job as change
 from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
@@ -98,7 +99,10 @@ def _would_be(here: Context, spec: JobSpec) -> dict[str, Any]:
     if not here.caller.may(Role.OPERATOR):
         then["waits_for"] = [name for name in then["waits_for"] if name in seen]
         then["lines"] = [line for line in then["lines"] if not line.startswith("it would start when")]
-    return {**found, "then": {**then, "lines": [*unmet, *then["lines"]]}}
+    guessed = []
+    if "estimate" in submit.job and "estimate" not in tasks[0].to_submit("-", 0.0).job:
+        guessed = [f"note: it has no estimate; {human_seconds(submit.job['estimate'])} is what earlier jobs of its name took"]
+    return {**found, "then": {**then, "lines": [*unmet, *then["lines"], *guessed]}}
 
 
 def _resolved(here: Context, name: str) -> str:
