@@ -8,11 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gantline import Trace
+from gantline import Trace, simulate
 from gantline.cli.main import main
 from gantline.core.cluster_spec import grown, parse_cluster
 from gantline.core.errors import UsageError
 from gantline.experiment.history import history_of
+from gantline.files.clusters import grown_cluster
 from gantline.report.metrics import measure
 
 
@@ -26,8 +27,77 @@ def log(folder: Path, wait: int = 0) -> Path:
 def test_a_grown_cluster_has_more_nodes_of_every_group() -> None:
     assert grown("16x8", 0.1) == "18x8"
     assert grown("v100:10x8@r1,k80:20", 0.1) == "v100:11x8@r1,k80:22"
-    with pytest.raises(UsageError, match="cannot be grown"):
-        grown("cluster.yaml", 0.1)
+
+
+def test_a_cluster_file_grows_too_unless_it_is_wired(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        "nodes:\n  - {count: 6, type: v100, gpus: 4, cpus: 32, rack: r1}\n  - {count: 2, type: a100, gpus: 8}\n", encoding="utf-8"
+    )
+    assert grown_cluster(str(file), 0.1) == "v100:7x4/32c@r1,a100:3x8"
+    file.write_text("nodes:\n  - {name: a, gpus: 4}\nlinks:\n  - {a: 'a:0', b: 'a:1', bandwidth: 50}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="wired"):
+        grown_cluster(str(file), 0.1)
+
+
+def test_what_happened_is_no_policy_to_advise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The log's own mean is best; the answer names a policy all the same, what a larger cluster does for it, and what it knew."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["a,0,4,1000,21", "b,1,4,10,1", "c,2,4,10,11"]
+    (tmp_path / "log.csv").write_text("job,arrival,gpus,duration,started\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    assert (
+        main(
+            [
+                "advise",
+                "log.csv",
+                "--cluster",
+                "1x4",
+                "--policy",
+                "fifo,srtf",
+                "--costs",
+                "resume=100",
+                "--workers",
+                "1",
+                "--page",
+                "a.html",
+            ]
+        )
+        == 0
+    )
+    told = capsys.readouterr().out
+    assert "Lowest mean JCT on 1x4: srtf" in told
+    assert "As it happened, mean JCT was 5.8 min (+9 % under srtf)" in told
+    assert "2x4 (+100 % GPUs) in place of 1x4" in told
+    assert "srtf knew how long each job really takes" in told
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert page.index("Lowest mean JCT") < page.index("Clusters side by side") < page.index("as it happened")
+
+
+def test_a_log_that_cannot_have_happened_here_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("job,arrival,gpus,duration,started\na,0,4,100,0\nb,0,4,100,50\n", encoding="utf-8")
+    assert main(["advise", "log.csv", "--cluster", "1x4", "--policy", "fifo", "--workers", "1"]) == 0
+    told = capsys.readouterr()
+    assert "what happened is left out: jobs held 8 GPUs at second 50, and the cluster has 4" in told.err
+    assert "as it happened" not in told.out.lower()
+    assert main(["trace", "check", "log.csv", "--cluster", "1x4"]) == 1
+    assert "log.csv\t3\tstarted\tjobs held 8 GPUs" in capsys.readouterr().out
+    assert main(["trace", "check", "log.csv", "--cluster", "2x4"]) == 0
+
+
+def test_time_limits_are_estimates(tmp_path: Path) -> None:
+    """The short job has the longer limit, so it goes second under SRTF."""
+    jobs = [
+        {"job": "first", "arrival": 0, "gpus": 1, "duration": 50, "time_limit": 60},
+        {"job": "short", "arrival": 1, "gpus": 1, "duration": 10, "time_limit": 900},
+        {"job": "long", "arrival": 2, "gpus": 1, "duration": 100, "time_limit": 300},
+    ]
+    run = simulate(jobs, "1x1", "srtf", estimates="limit")
+    assert run.jobs.sort("first_start")["job"].to_list() == ["first", "long", "short"]
+    with pytest.raises(UsageError, match="no job of the trace has a time limit"):
+        simulate([{"job": "a", "arrival": 0, "gpus": 1, "duration": 5}], "1x1", "srtf", estimates="limit")
 
 
 def test_what_really_happened_is_measured_like_a_run(tmp_path: Path) -> None:

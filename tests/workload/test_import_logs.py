@@ -189,3 +189,12 @@ def test_parts_of_heterogeneous_jobs_are_told(tmp_path: Path) -> None:
     trace = import_trace("sacct", tmp_path / "log")
     assert trace.frame["started"].to_list() == [60.0, 60.0]
     assert trace.notes[0].startswith("1 heterogeneous jobs have 2 parts")
+
+
+def test_every_run_of_a_requeued_slurm_job_counts(tmp_path: Path) -> None:
+    rows = ["7|2024-01-01T00:00:00|60|REQUEUED|gres/gpu=2", "7|2024-01-01T00:05:00|90|COMPLETED|gres/gpu=2"]
+    (tmp_path / "log.txt").write_text("JobID|Submit|ElapsedRaw|State|AllocTRES\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    frame = import_trace("sacct", tmp_path / "log.txt").frame
+    assert frame["job"].to_list() == ["7", "7#2"]
+    assert frame["duration"].to_list() == [60.0, 90.0]
+    assert frame["outcome"].to_list() == ["killed", "completed"]

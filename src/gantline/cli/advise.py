@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from gantline.cli.console import Form, show_json
+from gantline.cli.console import Form, say, show_json
 from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, seeds_of
 from gantline.cli.trace_options import TraceName
 from gantline.core.errors import UsageError
@@ -36,25 +36,27 @@ def advise(
     seeds: Seeds = None,
     workers: Workers = None,
     out: Annotated[Path | None, Parameter(help="Keep the runs in this folder.")] = None,
+    page: Annotated[Path | None, Parameter(help="Write the answer, the clusters side by side and the figures as one HTML page.")] = None,
     output: Form = "table",
 ) -> int:
     """Say which policy serves these jobs best, and whether a larger cluster would help."""
     from gantline.cli.means_table import show_means
-    from gantline.cli.sweeping import kept_or_not, run_watched, tell_failures
+    from gantline.cli.sweeping import kept_or_not, run_watched, tell_failures, with_what_happened
     from gantline.experiment.advice import SHOWN, advise, grid_of
     from gantline.experiment.grid import policies_of
-    from gantline.experiment.history import with_history
     from gantline.experiment.remarks import usable
-    from gantline.files.clusters import read_cluster
 
     base = options.base(trace)
     wanted = seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
     grid = grid_of(base, policies_of(policy), also or (), _share(grow), wanted)
     with kept_or_not(out) as folder:
-        sweep = usable(run_watched(grid.cases(), folder, workers))
-        if base.trace.file and base.trace.scale == 1.0:
-            sweep = with_history(sweep, base.trace.load(0), read_cluster(base.cluster))
+        sweep = with_what_happened(usable(run_watched(grid.cases(), folder, workers)), base)
         found = advise(sweep, base, against=against)
+        if page is not None:
+            from gantline.experiment.advice_page import render_advice
+            from gantline.report.html import write_page
+
+            say(f"wrote {write_page(render_advice(found, base), page)}")
         if output == "table":
             show_means(sweep, [key for key in SHOWN if key != "money" or base.prices])
             print()

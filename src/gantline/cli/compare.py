@@ -46,22 +46,18 @@ def compare(
     output: Form = "table",
 ) -> int:
     """Compare policies on the same jobs."""
-    from gantline.cli.sweeping import kept_or_not, run_watched, tell_failures, write_figures
+    from gantline.cli.sweeping import kept_or_not, run_watched, tell_failures, with_what_happened, write_figures
     from gantline.experiment.charts import charts_of
     from gantline.experiment.compare import METRICS
     from gantline.experiment.compare import compare as compare_runs
     from gantline.experiment.comparison_files import store_comparisons
     from gantline.experiment.grid import Grid, policies_of
-    from gantline.experiment.history import with_history
     from gantline.experiment.remarks import usable
-    from gantline.files.clusters import read_cluster
 
     base = options.base(trace)
     grid = Grid(base, policies_of(policy), seeds=seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1))
     with kept_or_not(out) as folder:
-        sweep = usable(run_watched(grid.cases(), folder, workers))
-        if base.trace.file and base.trace.scale == 1.0:
-            sweep = with_history(sweep, base.trace.load(0), read_cluster(base.cluster))
+        sweep = with_what_happened(usable(run_watched(grid.cases(), folder, workers)), base)
         found = compare_runs(sweep, against=against, metrics=metric or METRICS, confidence=confidence)
         if out is not None:
             store_comparisons(found, out)

@@ -71,10 +71,15 @@ def check(
     /,
     *,
     repair: Annotated[Path | None, Parameter(help="Write a copy in which everything that has one right answer is put right.")] = None,
+    cluster: Annotated[str | None, Parameter(help="Check too whether the jobs could have run there: 16x8, or a YAML file.")] = None,
     output: Form = "table",
 ) -> int:
     """List every contradiction with file, line and field; exit code 1 if there is one."""
     if repair is not None:
+        if cluster is not None:
+            raise UsageError(
+                "what a trace and a cluster say against each other has no one right answer", where="--repair", fix="leave one out"
+            )
         from gantline.cli.outputs import check_table_target
         from gantline.workload.repair import repair as put_right
 
@@ -84,17 +89,19 @@ def check(
             say(f"note: {line}")
         say(f"note: wrote {repair}")
         return _FOUND if any(line.startswith("left:") for line in told) else 0
+    from gantline.files.clusters import read_cluster
     from gantline.workload.check import check as find
 
-    problems = find(source)
+    problems = find(source, read_cluster(cluster) if cluster is not None else None)
     if not problems and output == "table":
-        say(f"note: {source} has no contradictions")
+        say(f"note: {source} has no contradictions{f' and fits {cluster}' if cluster else ''}")
         return 0
     rows = [(p.file, p.line, p.field, p.what, p.fix, p.repairable) for p in problems]
     show(Sheet.of("file line field problem remedy repairable", rows), output)
     if problems:
         mended = sum(p.repairable for p in problems)
-        say(f"note: {len(problems)} problem{'s' * (len(problems) > 1)}; --repair OUT puts {mended} right")
+        cure = f"; --repair OUT puts {mended} right" if mended or cluster is None else ""
+        say(f"note: {len(problems)} problem{'s' * (len(problems) > 1)}{cure}")
     return _FOUND if problems else 0
 
 
@@ -125,6 +132,12 @@ def stats(
 
         for path in save_trace_figures(trace, plot):
             say(f"note: wrote {path}")
+
+
+@app.command
+def convert(source: TraceName, out: Out = None, /, *, options: TraceOptions | None = None) -> None:
+    """Write the same jobs in the format that OUT ends in."""
+    _write(lambda: (options or TraceOptions()).load(source), out, source)
 
 
 @app.command

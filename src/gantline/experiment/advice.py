@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from gantline.core.cluster_spec import grown
 from gantline.core.errors import UsageError
 from gantline.experiment.compare import METRICS, Comparison, compare
 from gantline.experiment.difference import Difference
@@ -21,8 +20,9 @@ from gantline.experiment.results import doubts_over, same_runs
 from gantline.experiment.setting import Setting
 from gantline.experiment.significance import holm
 from gantline.experiment.sweep import Sweep
-from gantline.files.clusters import read_cluster
+from gantline.files.clusters import grown_cluster, read_cluster
 from gantline.files.prices import read_prices
+from gantline.performance.estimate_chain import find_estimates
 from gantline.report.metrics import BY_KEY
 from gantline.report.numbers import spell
 
@@ -38,6 +38,8 @@ class Advice:
     policies: tuple[Comparison, ...]
     clusters: tuple[Comparison, ...]
     sentences: tuple[str, ...]
+    answer: tuple[str, ...] = ()
+    """The last of the sentences: which policy, what other clusters do for it, what was known, what they cost."""
 
     @property
     def means(self) -> pl.DataFrame:
@@ -47,7 +49,7 @@ class Advice:
 
 def grid_of(base: Setting, policies: tuple[PolicyChoice, ...], clusters: Sequence[str], grow: float, seeds: tuple[int, ...]) -> Grid:
     """Every policy on the cluster, on it grown by a share, and on other ones."""
-    others = [*clusters, *([grown(base.cluster, grow)] if grow else [])]
+    others = [*clusters, *([grown_cluster(base.cluster, grow)] if grow else [])]
     if not others:
         raise UsageError("there is only one cluster", where="advise", fix="add --grow 10% or --also 20x8")
     return Grid(base, policies, seeds=seeds, vary={"cluster": list(dict.fromkeys([base.cluster, *others]))})
@@ -72,15 +74,17 @@ def advise(sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[
         told += [f"On {one.place['cluster']}: {sentence}" for sentence in one.verdicts]
     for one in clusters:
         told += [f"Under {one.place['policy of']}: {sentence}" for sentence in one.verdicts]
-    return Advice(sweep, tuple(policies), tuple(clusters), (*told, *_answer(sweep, base, clusters), *_money(sweep, base)))
+    answer = (*_answer(sweep, base, clusters), *_knowledge(sweep, base), *_money(sweep, base))
+    return Advice(sweep, tuple(policies), tuple(clusters), (*told, *answer), answer)
 
 
 def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list[str]:
     """The lowest mean JCT here, over seeds that all policies have, and what each other cluster does for that policy."""
     done = sweep.results.filter((pl.col("state") == "done") & (pl.col("cluster") == base.cluster))
-    sound = [name for name in done["policy"].unique(maintain_order=True).to_list() if not doubts_over(done, name)]
+    names = [name for name in done["policy"].unique(maintain_order=True).to_list() if name != NAME]  # what happened cannot be chosen
+    sound = [name for name in names if not doubts_over(done, name)]
     clean = done.filter(pl.col("policy").is_in(sound))
-    if not set(sound) - {NAME}:
+    if not sound:
         return ["Every policy is in doubt on this cluster, so there is no advice."]
     shared = clean.filter(pl.len().over("seed") == len(sound))
     if shared.is_empty():
@@ -92,6 +96,9 @@ def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list
     others = [name for name in means["policy"].to_list() if name not in alike]
     told = _told_apart(shared, best, others)
     found = [f"Lowest mean JCT on {base.cluster}: {who}, {spell(BY_KEY['jct_mean'], value)}{told}."]
+    for happened in done.filter(pl.col("policy") == NAME)["jct_mean"].head(1):
+        change = f" ({100 * (value / happened - 1):+.0f} % under {best})" if happened > 0 else ""
+        found.append(f"As it happened, mean JCT was {spell(BY_KEY['jct_mean'], happened)}{change}; that is one run, which decides nothing.")
     for one in clusters:
         for item in one.differences:
             if one.place["policy of"] == best and item.metric == "jct_mean":
@@ -122,19 +129,34 @@ def _grown(item: Difference, best: str) -> str:
     return f"{item.policy}{grew} in place of {item.against} {act}: mean JCT {100 * item.change.value:+.0f} % under {best}."
 
 
-def _money(sweep: Sweep, base: Setting) -> list[str]:
-    """What the clusters cost a month, where prices are known."""
+def _knowledge(sweep: Sweep, base: Setting) -> list[str]:
+    """That policies were told how long jobs take, where they were: nobody knows that of a real cluster."""
+    if find_estimates(str(base.estimates)).mode != "oracle":
+        return []
+    choices = {case.policy: case.setting for case in sweep.cases if case.policy != NAME}
+    names = ", ".join(name for name, setting in choices.items() if "remaining" in setting.make_policy().needs)
+    if not names:
+        return []
+    return [
+        f"{names} knew how long each job really takes; with --estimates history (or limit, where jobs have time limits) it would know less."
+    ]
+
+
+def monthly_costs(sweep: Sweep, base: Setting) -> dict[str, float]:
+    """What each cluster costs a month, where prices are known; empty where they are not."""
     prices = read_prices(base.prices or None)
     if not prices:
-        return []
+        return {}
     clusters = dict.fromkeys(str(case.axes["cluster"]) for case in sweep.cases)
-    costs = {}
-    for name in clusters:
-        nodes = read_cluster(name).nodes
-        costs[name] = sum(prices.get(node.type, math.nan) * node.gpus for node in nodes) * HOURS_PER_MONTH
-    here = costs[base.cluster]
+    return {
+        name: sum(prices.get(node.type, math.nan) * node.gpus for node in read_cluster(name).nodes) * HOURS_PER_MONTH for name in clusters
+    }
+
+
+def _money(sweep: Sweep, base: Setting) -> list[str]:
+    costs = monthly_costs(sweep, base)
     return [
-        f"{name} costs {cost:,.0f} a month, {cost - here:+,.0f} against {base.cluster}."
+        f"{name} costs {cost:,.0f} a month, {cost - costs[base.cluster]:+,.0f} against {base.cluster}."
         for name, cost in costs.items()
         if name != base.cluster
     ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
+from gantline.core.bandwidths import NO_BANDWIDTHS
 from gantline.core.cluster import Cluster
-from gantline.core.cluster_spec import parse_cluster, parse_cluster_yaml
+from gantline.core.cluster_spec import grown, parse_cluster, parse_cluster_yaml
 from gantline.core.errors import NotFoundError, UsageError
 
 
@@ -29,3 +31,19 @@ def read_cluster(given: Cluster | str | Path) -> Cluster:
     if not any(node.gpus or node.cpus for node in cluster.nodes):
         raise UsageError("the cluster has neither GPUs nor CPUs", where=f"cluster '{cluster}'", fix="give its nodes some")
     return cluster
+
+
+def grown_cluster(text: str, share: float) -> str:
+    """The specification of a cluster, given as one or as a file, with so much more nodes of every kind."""
+    if not text.endswith((".yaml", ".yml")):
+        return grown(text, share)
+    cluster = read_cluster(text)
+    if cluster.links or cluster.bandwidths != NO_BANDWIDTHS:
+        fix = "name the larger cluster yourself: --also FILE"
+        raise UsageError("how a larger one is wired is not known", where=f"cluster '{text}'", fix=fix)
+    groups = Counter((node.type, node.gpus, node.cpus, node.memory, node.rack) for node in cluster.nodes)
+    parts = []
+    for (kind, gpus, cpus, memory, rack), count in groups.items():
+        beside = (f"/{cpus:g}c" if cpus else "") + (f"/{memory:g}g" if memory else "") + (f"@{rack}" if rack else "")
+        parts.append(f"{kind}:{count}x{gpus}{beside}")
+    return grown(",".join(parts), share)

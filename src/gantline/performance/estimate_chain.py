@@ -1,4 +1,4 @@
-"""Where the estimates of a simulation come from: oracle, noisy, declared, sampled, history, none; one chain for all policies."""
+"""Where the estimates of a simulation come from: oracle, noisy, declared, sampled, limit, history, none; one chain for all policies."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ MODES = {
     "noisy": "noisy:S multiplies the truth by a log-normal factor with sigma S, drawn once per job",
     "declared": "what the trace declares: the truth, off by the relative error in its columns gpu_err, cpu_err or <type>_err",
     "sampled": "sampled:S is what two short runs on each device type tell, each off by a normal error with sigma S",
+    "limit": "the time limit that the job was submitted with (column time_limit); the longest of all where a job has none",
     "history": "the mean of finished jobs of the same user, model and size; else of the same size; else of all; else an hour",
     "none": "nothing is known: policies that need remaining work are refused",
 }
@@ -34,7 +35,13 @@ class Estimates:
 
     @property
     def source(self) -> Source:
-        known = {"oracle": Source.ORACLE, "noisy": Source.DECLARED, "declared": Source.DECLARED, "sampled": Source.PROFILED}
+        known = {
+            "oracle": Source.ORACLE,
+            "noisy": Source.DECLARED,
+            "declared": Source.DECLARED,
+            "sampled": Source.PROFILED,
+            "limit": Source.DECLARED,
+        }
         return known.get(self.mode, Source.SIMILAR if self.mode == "history" else Source.DEFAULT)
 
     @property

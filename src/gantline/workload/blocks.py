@@ -55,7 +55,7 @@ class TraceBlocks:
             first = float(trace.frame["arrival"][0])
             if first < last:
                 what = f"arrives at {first:g}, before the row above it at {last:g}"
-                fix = "sort the rows by arrival: gantline trace convert sorts them"
+                fix = "sort the rows by arrival: gantline trace check FILE --repair OUT does"
                 raise TraceError(what, file=self.source, line=rows + 1, field="arrival", fix=fix)
             last, rows = float(trace.frame["arrival"][-1]), rows + len(trace)
             names.append(trace.frame["job"].hash().to_numpy())

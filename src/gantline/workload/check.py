@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError
+from gantline.workload.against_cluster import contradictions_with
 from gantline.workload.cells import typed
 from gantline.workload.faults import contradictions, missing_columns
 from gantline.workload.finding import Finding
 from gantline.workload.read import RawTable, read_table
 from gantline.workload.rename import native as as_native
 from gantline.workload.schema import fill_empty
+from gantline.workload.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -29,13 +32,17 @@ class TraceProblem:
         return str(TraceError(self.what, file=self.file, line=self.line, field=self.field, fix=self.fix))
 
 
-def check(path: str | Path) -> list[TraceProblem]:
-    """All problems of a trace file in the order of its lines; an empty list means that it loads."""
+def check(path: str | Path, cluster: Cluster | None = None) -> list[TraceProblem]:
+    """All problems of a trace file in the order of its lines; an empty list means that it loads, and fits a cluster that is given."""
     try:
         raw = read_table(Path(path))
     except TraceError as error:
         return [TraceProblem(error.file, error.line, error.field, error.what, error.fix, False)]
-    return check_table(raw)
+    found = check_table(raw)
+    if found or cluster is None:
+        return found
+    problems = [each for finding in contradictions_with(Trace.from_table(raw), cluster) for each in _problems(finding, raw)]
+    return sorted(problems, key=lambda problem: problem.line or 0)
 
 
 def check_table(raw: RawTable) -> list[TraceProblem]:

@@ -19,7 +19,10 @@ from gantline.workload.trace import Trace
 
 
 def fill_option_estimates(tables: Tables, trace: Trace, estimates: Estimates, seed: int) -> None:
-    """Write what is believed into the tables, in the modes ``declared`` and ``sampled``."""
+    """Write what is believed into the tables, in the modes ``declared``, ``sampled`` and ``limit``."""
+    if estimates.mode == "limit":
+        tables.F[c.ESTIMATE] = limits_of(trace)
+        return
     if estimates.mode == "declared":
         error = declared_errors(tables, trace)
     elif estimates.mode == "sampled":
@@ -32,6 +35,20 @@ def fill_option_estimates(tables: Tables, trace: Trace, estimates: Estimates, se
     tables.F[c.ESTIMATE] = tables.F[c.WORK] * stretch
     for code, name in enumerate(tables.cluster.types):
         tables.metrics[f"speed.{name}"] = stretch / (1.0 + error[code])
+
+
+def limits_of(trace: Trace) -> Floats:
+    """The time limit of each job in seconds; where it has none, the longest of all."""
+    frame = trace.frame
+    limits = frame["time_limit"].cast(pl.Float64).to_numpy() if "time_limit" in frame.columns else np.full(frame.height, np.nan)
+    given = np.isfinite(limits) & (limits > 0)
+    if not given.any():
+        raise UsageError(
+            "no job of the trace has a time limit",
+            where="--estimates limit",
+            fix="use --estimates history, or a trace with a column time_limit",
+        )
+    return np.where(given, limits, limits[given].max())
 
 
 def error_column(frame: pl.DataFrame, type_name: str, with_devices: bool) -> str:

@@ -24,7 +24,7 @@ from gantline.workload.trace import Trace
 _CALL = "print it with sacct -aXP -o JobID,User,Partition,Submit,Start,Elapsed,State,AllocTRES"
 _RESOURCES = ("AllocTRES", "ReqTRES", "AllocGRES", "ReqGRES")
 _OUTCOMES = {
-    "COMPLETED": "completed", "CANCELLED": "killed", "PREEMPTED": "killed", "FAILED": "failed", "TIMEOUT": "failed",
+    "COMPLETED": "completed", "CANCELLED": "killed", "PREEMPTED": "killed", "REQUEUED": "killed", "FAILED": "failed", "TIMEOUT": "failed",
     "NODE_FAIL": "failed", "OUT_OF_MEMORY": "failed", "BOOT_FAIL": "failed", "DEADLINE": "failed",
 }  # fmt: skip
 
@@ -74,7 +74,7 @@ def read(
         sieve.note(f"{jobs} heterogeneous jobs have {parts.height} parts (7+0, 7+1, ...), each a job of its own here: they may run apart")
     sieve.drop(pl.col("job").str.contains("[", literal=True), "array members that never started")
     sieve.drop(pl.col("arrival").is_null(), "no time of submission")
-    sieve.drop(pl.col("_state").is_in(["PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING"]), "not finished")
+    sieve.drop(pl.col("_state").is_in(["PENDING", "RUNNING", "SUSPENDED", "RESIZING"]), "not finished")
     sieve.drop(pl.col("duration").is_null() | (pl.col("duration") <= 0), "never ran (no elapsed time)")
     without = pl.col("gpus") <= 0
     sieve.drop(without & ~(pl.col("cpus") > 0) if cpu_jobs and "cpus" in columns else without, "no GPUs")
