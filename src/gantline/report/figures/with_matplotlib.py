@@ -19,6 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLoc
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.report.figures.chart import Axis, Bars, Box, Chart, Layer, Line, Panel, Points, Raster, spread_apart
+from gantline.report.figures.label_room import NAME_OF_A_POINT, spread_names
 from gantline.report.figures.palette import LIGHT, Theme, dash, mark, series_colour
 
 WIDTH, PANEL_HEIGHT = 7.2, 3.0
@@ -107,6 +108,7 @@ def draw(chart: Chart, theme: Theme = LIGHT, look: Look | None = None) -> Figure
         if chart.notes:
             signs = max(24, int(130 * look.width / WIDTH / scale))
             figure.supxlabel(fill("  ".join(chart.notes), signs), color=theme.quiet, fontsize=7.5 * scale, x=0.01, ha="left")
+        spread_names(figure)
         return figure
 
 
@@ -174,6 +176,7 @@ def _draw_layer(axes: Axes, layer: Layer, theme: Theme) -> None:
                 zorder=4,
                 ha="left" if away > 0 else "right",
                 va="bottom" if up > 0 else "top",
+                gid=NAME_OF_A_POINT,
             )
     elif isinstance(layer, Bars):
         width = 0.8 / layer.slots
