@@ -23,7 +23,7 @@ def spread_names(figure: Figure) -> None:
         return
     figure.draw_without_rendering()  # only then are sizes known
     unit = figure.dpi / 72.0
-    marks = [_around(*name.axes.transData.transform(name.xy), _POINT * unit) for name in names if name.axes is not None]
+    marks = [_mark(name, _POINT * unit) for name in names]
     taken: list[Bbox] = []
     for name, mark in zip(names, marks):
         others = [*taken, *(each for each in marks if each is not mark)]
@@ -54,7 +54,10 @@ def _places(x: float, y: float) -> Iterator[tuple[float, float]]:
             yield round(ring * math.cos(angle), 6), round(ring * math.sin(angle), 6)
 
 
-def _around(x: float, y: float, half: float) -> Bbox:
+def _mark(name: Annotation, half: float) -> Bbox:
+    """The room that the mark of a point takes."""
+    assert name.axes is not None
+    x, y = name.axes.transData.transform(name.xy)
     return Bbox.from_extents(x - half, y - half, x + half, y + half)
 
 
