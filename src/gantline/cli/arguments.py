@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gantline.assembly.spec import RunSpec
     from gantline.core.policy import Policy
 
-PolicyName = Annotated[str, Parameter(help="A name from 'gantline policy list', or FILE.py:CLASS.")]
+PolicyName = Annotated[str, Parameter(help="A name from 'gantline policy list', FILE.py:CLASS, or a YAML file with policy and settings.")]
 Settings = Annotated[list[str] | None, Parameter(name="--set", negative="", help="A parameter, key=value; may be repeated.")]
 
 _SETTING = re.compile(r"[A-Za-z_][\w-]*=")

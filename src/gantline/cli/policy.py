@@ -40,9 +40,9 @@ def show_policy(
 ) -> None:
     """Show one policy: its parameters with types, defaults and meaning, its paper, what it needs, how ties fall."""
     from gantline.core.policy import parameters
-    from gantline.files.policies import policy_class
+    from gantline.files.policies import opened, policy_class
 
-    policy = policy_class(name)
+    policy, (_, kept) = policy_class(name), opened(name)
     listed = [{"name": p.name, "type": p.type, "default": p.default, "help": p.help} for p in parameters(policy)]
     facts = {
         "policy": policy.name or policy.__name__,
@@ -52,7 +52,7 @@ def show_policy(
         "ties": policy.ties,
         "key": _key_form(policy),
         "imitated in": _imitations(policy),
-    }
+    } | ({"set in the file": [f"{key}={value}" for key, value in kept.items()]} if kept else {})
     if output == "table" and is_watched():
         _show_to_person(facts, listed)
     elif output == "csv":
@@ -104,8 +104,11 @@ def check_policy(
 @app.command(name="use")
 def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption = None) -> None:
     """Let another policy decide in the running service, from now on."""
+    from gantline.files.policies import opened
+
+    name, kept = opened(name)
     with connect(home) as client:
-        told = client.use_policy(name, settings_of(set_))
+        told = client.use_policy(name, kept | settings_of(set_))
     for note in told.get("notes", ()):
         say(note)
     print(name)

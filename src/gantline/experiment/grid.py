@@ -13,7 +13,7 @@ from gantline.core.errors import GantlineError, UsageError, near
 from gantline.core.fields import key_values
 from gantline.core.policy import Policy
 from gantline.experiment.setting import Setting
-from gantline.files.policies import policy_class
+from gantline.files.policies import is_settings_file, opened, policy_class
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,11 @@ class Grid:
 
 
 def _label(policy: str) -> str:
-    """What a policy calls itself: its name, or for a class in a file its own name rather than the path."""
+    """What a policy calls itself: its name, or for a class in a file its own name rather than the path, and its settings where the file
+    holds them."""
+    if is_settings_file(policy):
+        name, settings = opened(policy)
+        return " ".join([_label(name), *(f"{key}={_shown(value)}" for key, value in settings.items())])
     file = Path(policy.partition(".py")[0] + ".py")
     return _label_in(policy, file.stat().st_mtime_ns) if ".py" in policy and file.is_file() else policy
 

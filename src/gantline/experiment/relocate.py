@@ -8,6 +8,7 @@ from typing import Any
 
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
+from gantline.files.policies import policy_file
 
 Move = Callable[[str], str]
 
@@ -30,4 +31,4 @@ def _move_trace(source: TraceSource, move: Move) -> TraceSource:
 def move_policy(policy: str, move: Move) -> str:
     """A policy's name, or its file moved: ``mine.py:Mine``."""
     file, sign, name = policy.partition(":")
-    return f"{move(file)}{sign}{name}" if file.endswith(".py") else policy
+    return f"{move(file)}{sign}{name}" if policy_file(file) == file else policy

@@ -12,6 +12,7 @@ from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.fields import mapping, plain_values, text
 from gantline.experiment.digest import file_digest, value_digest
 from gantline.experiment.source import TraceSource
+from gantline.files.policies import policy_file
 
 if TYPE_CHECKING:
     from gantline.core.policy import Policy
@@ -94,8 +95,8 @@ class Setting(RunSpec):
         named = self.trace.files() | self.named_files()
         if self.cluster.endswith((".yaml", ".yml")):
             named["cluster"] = self.cluster
-        if ".py" in self.policy:
-            named["policy"] = self.policy.partition(".py")[0] + ".py"
+        if file := policy_file(self.policy):
+            named["policy"] = file
         return replace(self, files={part: file_digest(path) for part, path in sorted(named.items())})
 
     @property

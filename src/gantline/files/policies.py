@@ -1,4 +1,5 @@
-"""Policies by name or by file: ``srtf``, ``./mine.py:MyPolicy``, ``./mine.py`` when the file holds one policy."""
+"""Policies by name or by file: ``srtf``, ``./mine.py:MyPolicy``, ``./mine.py`` when the file holds one policy, ``best.yaml`` for a policy
+with settings."""
 
 from __future__ import annotations
 
@@ -24,9 +25,31 @@ Answer = TypeVar("Answer")
 _being_loaded: ContextVar[frozenset[Path]] = ContextVar("being loaded", default=frozenset())
 
 
+def is_settings_file(name: str) -> bool:
+    """Whether this names a YAML file that holds a policy with its settings."""
+    return name.endswith((".yaml", ".yml"))
+
+
+def policy_file(name: str) -> str:
+    """The file that a policy's name points at, ``FILE.py:CLASS`` or settings; empty for registered ones."""
+    if is_settings_file(name):
+        return name
+    return name.partition(".py")[0] + ".py" if ".py" in name else ""
+
+
+def opened(name: str) -> tuple[str, dict[str, str]]:
+    """The policy and the settings that a name means: those of a file of settings, else the name and none."""
+    if not is_settings_file(name):
+        return name, {}
+    from gantline.files.policy_settings import read_settings_file
+
+    return read_settings_file(name)
+
+
 def load_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
     """The policy that a name or a file means, with its parameters; ``@FILE`` stands for the numbers in a file."""
-    return _made(policy_class(name), settings)
+    name, kept = opened(name)
+    return _made(policy_class(name), {**kept, **(settings or {})})
 
 
 def policy_of(given: Policy | type[Policy] | str, settings: Mapping[str, Any] | None = None) -> Policy:
@@ -49,7 +72,8 @@ def is_policy(given: Any) -> TypeGuard[Policy | type[Policy]]:
 
 
 def policy_class(name: str) -> type[Policy]:
-    """The class behind a registered name or behind ``FILE.py:CLASS``."""
+    """The class behind a registered name, behind ``FILE.py:CLASS``, or behind a file of settings."""
+    name, _ = opened(name)
     file, _, attribute = name.partition(":") if ".py" in name else ("", "", "")
     if not file.endswith(".py"):
         return find_policy(name)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from gantline.core.errors import NotFoundError, RefusedError, near
+from gantline.files.policies import policy_file
 from gantline.runtime.scheduler import Scheduler
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
@@ -34,7 +35,7 @@ def use_policy(new: NewPolicy, here: Here) -> dict[str, Any]:
     """Another policy from now on; only registered ones, for a file would be code that a request brings in."""
     from gantline.policies.registry import policy_names
 
-    if ".py" in new.policy:
+    if policy_file(new.policy):
         fix = "start the service with gantline up --policy FILE.py, or install the policy under the entry point gantline.policies"
         raise RefusedError(f"'{new.policy[:64]}' is a file, and a service takes code from nobody who asks", where="policy", fix=fix)
     if new.policy not in policy_names():
