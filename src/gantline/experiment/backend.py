@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import Protocol
 
 from gantline.core.errors import UsageError
@@ -44,3 +44,11 @@ def outcomes(backend: Backend, tasks: Sequence[Task]) -> Iterator[Outcome]:
     """All outcomes; leaving early, by an error or by Ctrl-C, stops the backend."""
     with closing(backend.run(tasks)) as stream:  # type: ignore[type-var]
         yield from stream
+
+
+@contextmanager
+def kept_backend(workers: int) -> Iterator[Backend]:
+    """The same, whose processes live on from one batch of tasks to the next."""
+    backend = choose_backend(workers)
+    with backend if isinstance(backend, AbstractContextManager) else nullcontext():
+        yield backend

@@ -21,10 +21,28 @@ from gantline.experiment.task import FAILED, Outcome, Task
 
 
 class WorkerProcesses:
-    """`count` processes that share the tasks; a task that takes longer than `limit` seconds is given up."""
+    """`count` processes that share the tasks; a task that takes longer than `limit` seconds is given up.
+
+    Inside a ``with`` block the processes are kept from one `run` to the next, for tasks that depend on earlier outcomes.
+    """
 
     def __init__(self, count: int, limit: float = math.inf) -> None:
         self.count, self.limit = count, limit
+        self._kept: Starter | None = None
+        self._idle: list[WorkerProcess] = []
+
+    def __enter__(self) -> WorkerProcesses:
+        self._kept = Starter(several=self.count > 1)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for worker in self._idle:
+            worker.signal(signal.SIGTERM)
+            worker.end()
+        self._idle.clear()
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
         left: SimpleQueue[Task] = SimpleQueue()
@@ -33,18 +51,26 @@ class WorkerProcesses:
         ended: SimpleQueue[Outcome] = SimpleQueue()
         stop = Event()
         count = min(self.count, len(tasks))
-        starter = Starter(several=count > 1)
+        starter = self._kept or Starter(several=count > 1)
         feeders = [_Feeder(left, ended, stop, self.limit, starter) for _ in range(count)]
         for feeder in feeders:
+            feeder.worker = self._idle.pop() if self._idle else None
             feeder.start()
+        done = False
         try:
             for _ in tasks:
                 yield ended.get()
+            done = True
         finally:
             stop.set()
             for feeder in feeders:
-                feeder.end()
-            starter.close()
+                if done and self._kept is not None:
+                    feeder.join()
+                    self._idle += [feeder.worker] if feeder.worker is not None else []
+                else:
+                    feeder.end()
+            if self._kept is None:
+                starter.close()
 
 
 class _Feeder(Thread):
