@@ -16,6 +16,7 @@ _EXPORTS = {
     "simulate_in_blocks": "gantline.simulator.in_blocks",
     "compare": "gantline.experiment.python",
     "sweep": "gantline.experiment.python",
+    "tune": "gantline.experiment.python",
     "Run": "gantline.simulator.run",
     "RunSpec": "gantline.assembly.spec",
     "Trace": "gantline.workload.trace",

@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": "Compare policies on the same jobs: paired differences, intervals, a verdict in words.",
     "advise": "Say which policy serves these jobs best, and whether a larger cluster would help.",
     "sweep": "Run policies x loads x seeds x any parameter in parallel; the same command goes on after a stop.",
+    "tune": "Search for the parameters of a policy that serve some workloads best, and try them on others.",
     "experiment": "Run an experiment file: a sweep, its comparison, its figures.",
     "saturate": "Search for the load at which a policy saturates.",
     "reproduce": "Run a published figure again and hold it against what was published.",

@@ -107,6 +107,11 @@ class Objective:
             raise ValueError(f"a score of '{self}' is in proportion to another run, and none is given")
         return sum(weight * values[word] / max(beside[word], WORDS[word].least) for word, weight in self.terms)
 
+    def proportion(self, values: Mapping[str, float], beside: Mapping[str, float]) -> float:
+        """How large a run is beside another: 1 is as large, 0.8 a fifth less; of a sum, the mean by weight."""
+        total = sum(weight for _, weight in self.terms)
+        return sum(weight * values[word] / max(beside[word], WORDS[word].least) for word, weight in self.terms) / total
+
     def __str__(self) -> str:
         if not self.is_sum:
             return self.words[0]

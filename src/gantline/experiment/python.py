@@ -1,4 +1,4 @@
-"""`gantline.compare` and `gantline.sweep`: what the commands of the same names do, from Python.
+"""`gantline.compare`, `gantline.sweep` and `gantline.tune`: what the commands of the same names do, from Python.
 
 Results stay in a folder of their own; without one they live as long as the value that is returned.
 """
@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError, near
+from gantline.core.objective import parse_objectives
 from gantline.core.policy import Policy
 from gantline.experiment.backend import choose_backend
 from gantline.experiment.common_warmup import with_common_warmup
@@ -29,6 +30,9 @@ from gantline.experiment.remarks import failures_of, notes_of, usable, warnings_
 from gantline.experiment.setting import MANY, Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import Sweep, run_sweep
+from gantline.experiment.tuning.space import read_space
+from gantline.experiment.tuning.tune import HOLD_BACK, SEEDS, tune_settings
+from gantline.experiment.tuning.tuned import Tuned
 from gantline.files.policies import is_policy
 from gantline.simulator.signature import with_options
 
@@ -143,12 +147,67 @@ def sweep(
     return place.run(grid, workers, keep_runs=keep_runs)
 
 
+@partial(with_options, single=False)
+def tune(
+    policy: str,
+    traces: Any,
+    cluster: Cluster | str | Path,
+    space: Mapping[str, Any],
+    *,
+    objective: str | Sequence[str] = "mean-jct",
+    trials: int = 100,
+    seeds: int | Iterable[int] | None = None,
+    hold_back: float = HOLD_BACK,
+    tuning_seed: int = 0,
+    confidence: float = 0.95,
+    workers: int = 1,
+    folder: str | Path | None = None,
+    **options: Any,
+) -> Tuned:
+    """Search for the settings of a policy that make an objective small, and hold them against workloads that the search has not seen.
+
+    >>> found = tune("tiresias", ["a.csv", "b.csv", "c.csv"], "8x8", {"limits.0": (60, 36000, "log")}, objective="mean-jct", trials=50)
+    >>> print(found)
+    >>> found.frame, found.policy, found.plot("search")
+
+    `policy`: a name, "FILE.py:CLASS" or a file of settings. `traces`: one or a list, each as in `simulate`; of a generator `seeds` are
+    drawn, by default eight. `space`: (low, high), (low, high, "log"), a list of choices, or one value that stays, by parameter; or texts
+    as on the command line. `objective`: see `gantline.core.objective`; several make a front. `hold_back`: the share of the workloads that
+    the search does not see. `folder`: keep everything here; the same call goes on from there.
+    """
+    place = _Place.of(folder)
+    listed = traces if isinstance(traces, (list, tuple)) else [traces]
+    bases = [_setting(one, cluster, options, place.numbered(number)) for number, one in enumerate(listed)]
+    words = objective if isinstance(objective, str) else ",".join(objective)
+    wanted = _seeds(seeds, SEEDS if any(base.trace.generator for base in bases) else 1)
+    found = tune_settings(
+        read_space(policy, space, "space"),
+        parse_objectives(words),
+        bases,
+        place.folder,
+        trials=trials,
+        seeds=wanted,
+        hold_back=hold_back,
+        seed=tuning_seed,
+        confidence=confidence,
+        workers=workers,
+    )
+    if place.passing:
+        weakref.finalize(found, shutil.rmtree, place.folder.parent, True)
+    return found
+
+
 @dataclass(frozen=True)
 class _Place:
     """Where runs are kept: a folder that was named, or one that goes away with the result."""
 
     folder: Path
     passing: bool
+    number: int = 0
+
+    def numbered(self, number: int) -> _Place:
+        """The same place, for the trace of that number."""
+        return replace(self, number=number)
 
     @staticmethod
     def of(folder: str | Path | None) -> _Place:
@@ -157,7 +216,7 @@ class _Place:
     @property
     def trace_file(self) -> Path:
         """For jobs that come as a value: beside the folder, which holds nothing but runs."""
-        return self.folder.with_name(f"{self.folder.name}-trace.parquet")
+        return self.folder.with_name(f"{self.folder.name}-trace{self.number or ''}.parquet")
 
     def run(self, grid: Grid, workers: int, *, keep_runs: bool) -> Sweep:
         if workers > 1 and (own := [choice.title for choice in grid.policies if choice.handed is not None]):
