@@ -192,7 +192,8 @@ class Inputs:
         """The row of the job of that id."""
         ids = self.state.tables.ids
         for row in range(self._counted, len(ids)):  # the newest counts: one that had ended may be there again
-            self._rows[ids[row]] = row
+            if ids[row]:  # else it ended before the checkpoint we began with
+                self._rows[ids[row]] = row
         self._counted = len(ids)
         return self._rows.get(name)
 
@@ -292,7 +293,7 @@ class Inputs:
         for option in (*fresh, *rest):
             t.options.append(option)
         t.I[c.GPUS, row], t.I[c.MIN_GPUS, row], t.I[c.MAX_GPUS, row] = value.gpus, least, most
-        t.I[c.SMALLEST, row] = 0 if rest else value.gpus
+        t.I[c.SMALLEST, row] = min(option.gpus for option in (*fresh, *rest))
         self.grants.options.forget(row)
         self.resized.add(row)
         self.state.make_room()

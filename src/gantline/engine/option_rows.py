@@ -23,7 +23,7 @@ class OptionRows:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self._derived: dict[tuple[int, int, int, float, float], int] = {}  # (from which option, type, gpus, CPUs, memory)
+        self.derived: dict[tuple[int, int, int, float, float], int] = {}  # (from which option, type, gpus, CPUs, memory)
         self._last: dict[str, np.ndarray] = {}  # per row: what was asked last, and the answer
 
     def of_table(self, rows: Ints, table: Assignments) -> Ints:
@@ -77,11 +77,11 @@ class OptionRows:
         if size == 0 and OI[c.O_GPUS, base] > 0:
             return IMPOSSIBLE  # a gang of nobody
         key = (base, type_code, size, -1.0 if math.isnan(cpus) else cpus, -1.0 if math.isnan(memory) else memory)
-        found = self._derived.get(key)
+        found = self.derived.get(key)
         if found is None:
             found = self._derive(row, base, type_code, size, cpus, memory, same)
             if found != IMPOSSIBLE:
-                self._derived[key] = found
+                self.derived[key] = found
         return found
 
     def _derive(self, row: int, base: int, kind: int, size: int, cpus: float, memory: float, same: bool) -> int:
@@ -109,10 +109,10 @@ class OptionRows:
         base = self._base(row, option, gpus, kind)
         first = int(self.tables.I[c.OPTION_FIRST, row]) if base == IMPOSSIBLE else base
         key = (-1 - first, kind, gpus, -1.0, -1.0)
-        found = self._derived.get(key)
+        found = self.derived.get(key)
         if found is None:
             way = self.tables.options[first]
-            found = self._derived[key] = self.tables.options.append(Option(kind, gpus, way.rate, way.rate_spread))
+            found = self.derived[key] = self.tables.options.append(Option(kind, gpus, way.rate, way.rate_spread))
         return found
 
     def _base(self, row: int, option: int, gpus: int, kind: int) -> int:

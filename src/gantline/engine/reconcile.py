@@ -52,7 +52,7 @@ class Reconciler:
         self.orders = Ordering(self.state, self.books, self.executor, self.reality)
         self.in_flight, self.in_place = self.orders.in_flight, self.orders.in_place
         self.promises = self.in_flight.promises
-        self._ended: list[Report] = []  # finishes that the regime does not see before the boundary
+        self.ended: list[Report] = []  # finishes that the regime does not see before the boundary
         rows, I = self.state.rows, self.state.tables.I
         for row in rows[np.isin(I[c.PHASE][rows], HOLDS)].tolist():  # what still runs after a restart of the loop is adopted
             self.in_flight.adopt(row)
@@ -96,8 +96,8 @@ class Reconciler:
     def absorb(self, report: Report) -> bool:
         """Take in one report; whether it changed anything that a policy could see."""
         row, live = report.row, self.live.get(report.row)
-        if report.epoch <= self.reality.over.get(row, -1):
-            return False  # of a grant that is over: nothing to learn
+        if report.epoch <= self.reality.over.get(row, -1) or not self.state.tables.ids[row]:
+            return False  # of a grant that is over, or of a job that ended before the checkpoint we began with: nothing to learn
         if report.news is News.FINISHED:
             return self._finish(report)
         if live is not None and report.epoch == live.onto and report.news in (News.STOPPED, News.FAILED):
@@ -188,13 +188,13 @@ class Reconciler:
         self.reality.over[report.row] = report.epoch
         self.surprises += 1
         if self.state.regime.finish_at_boundary:
-            self._ended.append(report)
+            self.ended.append(report)
             return True
         return self._complete(report.row, report.time)
 
     def see_ended(self) -> None:
         """The boundary is here: finishes that were held back until now count."""
-        ended, self._ended = self._ended, []
+        ended, self.ended = self.ended, []
         for report in ended:
             self._complete(report.row, self.state.now)
         if ended:

@@ -30,17 +30,18 @@ from gantline.core.tables import Tables
 from gantline.drivers.live import Clock, Live
 from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
-from gantline.engine.executor import Executor, Verb
+from gantline.engine.executor import Executor
 from gantline.engine.gang import set_due
 from gantline.engine.lost_turns import Incident
 from gantline.engine.plan_check import check_plan
-from gantline.engine.reality import LiveGang as Incarnation
 from gantline.engine.state import State
 from gantline.files.bundles import read_bundle
 from gantline.files.policies import load_policy
 from gantline.performance.profiled_model import ProfiledModel
 from gantline.runtime.losses import rule_of
 from gantline.runtime.only_simulated import without_simulated_options
+from gantline.runtime.reality_json import encode_reality, restore_reality
+from gantline.runtime.ways_json import encode_ways, make_room, restore_ways
 
 VERSION = 1
 
@@ -109,6 +110,7 @@ def _make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, 
         instant = decode_snapshot(saved["snapshot"])
         tables, now = tables_behind(instant), instant.now
         _remember(tables, saved)
+        make_room(tables, saved)
     if setup.profiles:
         tables.performance = ProfiledModel(read_bundle(setup.profiles))
     state = rules.state(tables, now)
@@ -172,22 +174,12 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
 
 def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     loop.agenda.restore(saved["agenda"])
-    loop.engine.inputs.resized = set(saved.get("resized", ()))
-    locked = loop.state.tables.I[c.LOCKED][loop.state.rows] != 0
-    loop.engine.sparing.rows = set(loop.state.rows[locked].tolist())  # nobody else locks them here
-    reality = loop.reconciler.reality
-    for row, epoch, devices, node, nodes, started, was_saved, onto, target, saves, done, *further in saved["live"]:
-        known = reality.live.get(row)
-        if known is None:  # on its way out: its devices are nobody's until it is gone
-            known = reality.enter(Incarnation(row, epoch, tuple(devices), node, frozenset(nodes), asked=Verb.STOP))
-        elif target is not None:  # it was about to go on with other devices, and may be on both
-            reality.occupy(known, devices)
-            known.devices, known.nodes, known.onto, known.target = tuple(devices), frozenset(nodes), onto, tuple(target)
-        known.started, known.saved, known.saves, known.saves_done = started, was_saved, saves, done
-        if further:  # checkpoints of earlier versions have no more
-            known.revision, known.rest, known.suspended = further
-        loop.state.asked_saves[row] = saves
-    reality.over = {int(row): epoch for row, epoch in saved["over"].items()}
+    engine = loop.engine
+    restore_ways(engine.grants.options, saved)
+    engine.inputs.resized, engine.inputs.to_fit = set(saved.get("resized", ())), set(saved.get("to_fit", ()))
+    engine.sparing.rows = set(np.flatnonzero(loop.state.tables.I[c.LOCKED]).tolist())  # nothing else locks them here
+    loop.state.saves = {int(row): (epoch, first) for row, (epoch, first) in saved.get("saves", {}).items()}
+    restore_reality(loop.reconciler, saved)
 
 
 def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None = None) -> dict[str, Any]:
@@ -229,8 +221,8 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
     for job in shown["jobs"]:
         if job.get("phase") == "held":
             del job["phase"]
-    reality = loop.reconciler.reality
-    leaving = {str(row): [t.ids[row], int(t.I[c.PHASE, row])] for row in reality.live if row not in place}
+    leaving = {str(row): [t.ids[row], int(t.I[c.PHASE, row])] for row in loop.reconciler.live if row not in place}
+    inputs = loop.engine.inputs
     return {
         "version": VERSION,
         "agenda": loop.agenda.to_json(),
@@ -240,16 +232,12 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
         "rows": len(t.ids),
         "leaving": leaving,
         "held": [t.ids[row] for row in held],
-        "resized": sorted(row for row in loop.engine.inputs.resized if row in place),
-        "live": [_plain(one) for one in reality.live.values()],
-        "over": {str(row): epoch for row, epoch in reality.over.items() if row in place or row in reality.live},
+        "resized": sorted(row for row in inputs.resized if row in place),
+        "to_fit": sorted(row for row in inputs.to_fit if row in place),
+        "saves": {str(row): list(note) for row, note in state.saves.items() if row in place},
+        "ways": encode_ways(loop.engine.grants.options, place),
+        **encode_reality(loop.reconciler, place),
     }
-
-
-def _plain(one: Incarnation) -> list[Any]:
-    target = None if one.target is None else list(one.target)
-    about = [one.row, one.epoch, list(one.devices), one.node, sorted(one.nodes)]
-    return [*about, one.started, one.saved, one.onto, target, one.saves, one.saves_done, one.revision, one.rest, one.suspended]
 
 
 def _queues_of(told: Any) -> str:

@@ -1,0 +1,93 @@
+"""What is known of incarnations and what was promised to rows, as plain JSON and back: the part of a checkpoint that no snapshot shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gantline.core import columns as c
+from gantline.core.grant import Grant
+from gantline.core.grant_json import decode_grant, encode_grant
+from gantline.core.inputs import Report, decode_input, encode_input
+from gantline.core.json_reader import Reader
+from gantline.core.tables import Tables
+from gantline.engine.executor import Verb
+from gantline.engine.in_flight import HOLDS
+from gantline.engine.reality import LiveGang
+from gantline.engine.reconcile import Reconciler
+
+_PLAIN = ("row", "epoch", "node", "rate", "revision", "pause", "started", "saved", "onto", "rest", "suspended", "saves", "saves_done")
+
+
+def encode_reality(reconciler: Reconciler, known: Mapping[int, Any]) -> dict[str, Any]:
+    """All of it; `known` are the rows that the checkpoint has."""
+    reality, tables = reconciler.reality, reconciler.state.tables
+    asked = reconciler.state.asked_saves
+    return {
+        "live": [_encode_gang(one, tables) for one in reality.live.values()],
+        "over": {str(row): epoch for row, epoch in reality.over.items() if row in known or row in reality.live},
+        "promised": {str(row): [one.decided, one.pause] for row, one in reconciler.promises.items()},
+        "asked_saves": {str(row): count for row, count in asked.items() if row in known},
+        "ended": [encode_input(report) for report in reconciler.ended],
+    }
+
+
+def restore_reality(reconciler: Reconciler, saved: Mapping[str, Any]) -> None:
+    """Know again what was known: a grant that was promised and not ordered yet is not out there, one that was about to change still is."""
+    reality, state = reconciler.reality, reconciler.state
+    reality.live.clear()
+    reality.occupants.clear()
+    for told in saved["live"]:
+        one = _decode_gang(told, state.tables) if isinstance(told, Mapping) else _gang_of_list(told, state.tables)
+        reality.enter(one)
+        if one.saves:
+            state.asked_saves[one.row] = one.saves
+    reality.over = {int(row): epoch for row, epoch in saved["over"].items()}
+    for row, (decided, pause) in saved.get("promised", {}).items():
+        promise = reconciler.promises[int(row)]
+        promise.decided, promise.pause = decided, pause
+    state.asked_saves |= {int(row): count for row, count in saved.get("asked_saves", {}).items()}
+    reports = (decode_input(told) for told in saved.get("ended", ()))
+    reconciler.ended = [report for report in reports if isinstance(report, Report)]
+
+
+def _encode_gang(one: LiveGang, tables: Tables) -> dict[str, Any]:
+    found = {name: getattr(one, name) for name in _PLAIN}
+    found |= {"devices": list(one.devices), "nodes": sorted(one.nodes), "asked": one.asked.value, "next_try": one.next_try}
+    if one.target is not None:
+        found["target"] = list(one.target)
+    if one.grant is not None:
+        found["grant"] = encode_grant(tables, one.grant)
+    return found
+
+
+def _decode_gang(told: Mapping[str, Any], tables: Tables) -> LiveGang:
+    target, grant = told.get("target"), None
+    if "grant" in told:
+        grant = _same(decode_grant(Reader(told["grant"], "checkpoint.live.grant")), tables.granted.get(told["row"]))
+    return LiveGang(
+        **{name: told[name] for name in _PLAIN},
+        devices=tuple(told["devices"]),
+        nodes=frozenset(told["nodes"]),
+        target=None if target is None else tuple(target),
+        asked=Verb(told["asked"]),
+        next_try=told["next_try"],
+        grant=grant,
+    )
+
+
+def _gang_of_list(told: list[Any], tables: Tables) -> LiveGang:
+    """As checkpoints of earlier versions have it: without what was asked of it, and on which terms."""
+    row, epoch, devices, node, nodes, started, saved, onto, target, saves, done, *further = told
+    revision, rest, suspended = further or (1, False, False)
+    wanted = int(tables.I[c.PHASE, row]) in HOLDS and int(tables.I[c.EPOCH, row]) == epoch
+    return LiveGang(
+        row, epoch, tuple(devices), node, frozenset(nodes), rate=float(tables.F[c.RATE, row]), grant=tables.granted.get(row),
+        revision=revision, started=started, saved=saved, onto=onto, target=None if target is None else tuple(target), rest=rest,
+        suspended=suspended, saves=saves, saves_done=done, asked=Verb.START if wanted else Verb.STOP,
+    )  # fmt: skip
+
+
+def _same(grant: Grant, held: Grant | None) -> Grant:
+    """The very grant that the tables have, where they are equal: that is quicker to see."""
+    return held if held == grant else grant
