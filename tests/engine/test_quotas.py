@@ -94,6 +94,12 @@ def test_a_place_that_the_first_of_a_queue_cannot_use_is_used_by_the_next():
     assert "single" not in stops(run)
 
 
+def test_a_job_that_the_policy_is_not_shown_does_not_start_by_its_last_rank():
+    jobs = [job("other", 0, 3, 50, "r"), job("waits", 1, 2, 10, "q"), job("first", 2, 1, 100, "q", priority=1)]
+    run = simulate(jobs, "1x4", "gandiva", queues="q=2:0,r=4")  # 'waits' was ranked before 'first' came, which goes before it
+    assert starts(run) == {"other": 0, "first": 2, "waits": 102}
+
+
 def test_policies_keep_their_order_within_a_queue():
     jobs = [job("long", 0, 1, 1000, "q"), job("middle", 1, 1, 500, "q"), job("short", 2, 1, 10, "q")]
     assert starts(simulate(jobs, "1x4", "sjf", queues="q=1:0")) == {"long": 0, "short": 1000, "middle": 1010}

@@ -175,6 +175,8 @@ class Engine:
         log.reserve(2 * t.D.shape[1] + n + 8, 4 * t.D.shape[1] + 8)
         bounded = self.quotas.active
         if plan.ranking is not None:
+            if self.asked is not None:  # whoever was not shown to the policy does not stand in its order
+                t.F[c.KEY][state.rows] = np.inf
             (self._walk_within_quotas if bounded else self._walk)(plan.ranking, rows)
         elif plan.assignments is not None:
             table = plan.assignments
