@@ -52,6 +52,21 @@ def test_what_still_runs_is_adopted(tmp_path: Path, every: int) -> None:
         assert second.submit(shell("true")) == ["4"]
 
 
+def test_after_a_long_absence_orders_are_repeated_once(tmp_path: Path) -> None:
+    store, go = MemoryStore(), tmp_path / "go"
+    first = begin(tmp_path, store)
+    (job,) = first.submit(shell(waiting_for(go)))
+    until(lambda: state(first, job) == "running")
+    first.stop()
+    a_week_later = time.time() + 7 * 86_400.0
+    with running(tmp_path, store=store, wall=lambda: a_week_later) as second:
+        until(lambda: second.view().counters["orders"] >= 1)
+        go.touch()
+        assert ended(second, job) == ["succeeded"]
+        assert second.view().counters["orders"] <= 4
+        assert len([line for _, line in store.journal() if line.get("input") == "report"]) <= 8
+
+
 def test_a_policy_that_cannot_read_what_it_remembered_begins_anew(tmp_path: Path) -> None:
     """Its file was changed while the service was away; it would lose every turn."""
     text = "from gantline import Plan, Policy\nclass Counts(Policy):\n    def decide(self, snapshot):\n"

@@ -137,11 +137,15 @@ class Acknowledged(Simulation):
     def _next_news(self) -> float:
         """When something is to be done between two decisions."""
         reconciler = self.reconciler
-        soonest = min(reconciler.executor.next_time(), reconciler.next_time())
+        soonest = min(reconciler.executor.next_time(), self._next_repeat())
         if self.state.regime.finish_at_boundary:
             return soonest
         soonest = min(soonest, self._next_event())
         return min(soonest, self.engine.grants.speeds_until, self._next_due()) if self.engine.grants.minds_changes else soonest
+
+    def _next_repeat(self) -> float:
+        """When an order that was not answered is sent again, or a silent gang is asked."""
+        return self.reconciler.next_time()
 
     def _next_due(self) -> float:
         state = self.state

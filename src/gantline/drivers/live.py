@@ -167,10 +167,10 @@ class Live(Acknowledged):
     def run(self) -> None:
         """Run until `stop` is called."""
         self.postbox.executor = self.runner
+        self.reconciler.orders.present = lambda: max(self.state.now, self.clock.now())
         for live in self.reconciler.live.values():
-            live.next_try = self.state.now  # what was ordered in the past is ordered again: it is true, or becomes so
-        while not self._stopping:
-            self._run_steps()  # which ends only when a policy is given up, or at the stop
+            live.next_try = self.clock.now()  # what was ordered in the past is ordered again: it is true, or becomes so
+        self._run_steps()
 
     def _wait(self) -> float:
         while not self._stopping:
@@ -183,11 +183,18 @@ class Live(Acknowledged):
                     return look
                 self._advance()
                 continue
-            letters = self._take()
-            if letters:
+            repeat = self.reconciler.next_time()
+            if repeat <= now:
+                self.state.now = max(self.state.now, now)
+                self.reconciler.catch_up()
+            elif letters := self._take():
                 self._take_in(letters)
             else:
-                self._sleep(due)
+                self._sleep(min(due, repeat))
+        return math.inf
+
+    def _next_repeat(self) -> float:
+        """Orders are repeated by the clock, once, however long nothing ran here; in the past nothing is ordered."""
         return math.inf
 
     def _sleep(self, due: float) -> None:
@@ -280,8 +287,7 @@ class Live(Acknowledged):
         self._again = self.clock.now() + self.retry
 
     # --- a live loop is never over --------------------------------------------------------------------------------------
+    gives_up = False  # a policy that has lost many turns may answer the next one, or be replaced
+
     def _over(self) -> bool:
         return self._stopping
-
-    def _stalled(self) -> bool:
-        return False

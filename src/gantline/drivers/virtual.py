@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 @dataclass
 class Simulation:
     """One run in virtual time."""
+
+    gives_up: ClassVar[bool] = True  # where nothing is to be hoped for any more, the run ends
 
     engine: Engine
     admission: AdmissionRule = field(default_factory=AdmissionRule)
@@ -157,7 +159,7 @@ class Simulation:
                     self._commit(plan)
                     if plan.release:
                         self._note_down()
-                elif engine.turns.hopeless:
+                elif self.gives_up and engine.turns.hopeless:
                     self._give_up(f"the last {engine.turns.in_a_row} turns were lost")
                     break
                 self._follow()
@@ -166,6 +168,8 @@ class Simulation:
             self.agenda.answered()
             quiet = not changed and engine.started + engine.stopped == moved
             idle, moved = idle + 1 if quiet else 0, engine.started + engine.stopped
+            if not self.gives_up:
+                continue
             if idle > STALL and self._stalled():
                 self._give_up()
                 break

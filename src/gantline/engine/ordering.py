@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gantline.core import columns as c
@@ -25,6 +25,7 @@ class Ordering:
     reality: Reality
     patience: float = 30.0  # seconds before an order is repeated
     sent: int = 0  # orders so far
+    present: Callable[[], float] | None = None  # what time it is where orders go to, if that may be later than the instant decided about
 
     def __post_init__(self) -> None:
         self.live = self.reality.live
@@ -57,7 +58,7 @@ class Ordering:
                 live.rate, live.grant, live.next_try = float(t.F[c.RATE, live.row]), t.granted.get(live.row), state.now
                 live.revision += 1
             if live.next_try <= state.now:
-                live.next_try = state.now + self.patience
+                live.next_try = (state.now if self.present is None else self.present()) + self.patience
                 self.send(self._order(live))
 
     def _rests_easy(self, live: LiveGang) -> bool:
