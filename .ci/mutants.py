@@ -123,7 +123,7 @@ MUTANTS = [
         ("live.started = True", "live.started = False"),
     ),
     *_of("reconciler", "engine/ordering.py", "tests/engine/test_faulty_stories.py tests/drivers/test_restart.py",
-        ("live.next_try = state.now + self.patience", 'live.next_try = float("inf")'),
+        ("live.next_try = self.present() + self.patience", 'live.next_try = float("inf")'),
     ),
 ]  # fmt: skip
 MUTANTS += [

@@ -167,7 +167,7 @@ class Live(Acknowledged):
     def run(self) -> None:
         """Run until `stop` is called."""
         self.postbox.executor = self.runner
-        self.reconciler.orders.present = lambda: max(self.state.now, self.clock.now())
+        self.reconciler.orders.clock = self.clock.now
         for live in self.reconciler.live.values():
             live.next_try = self.clock.now()  # what was ordered in the past is ordered again: it is true, or becomes so
         self._run_steps()

@@ -25,13 +25,17 @@ class Ordering:
     reality: Reality
     patience: float = 30.0  # seconds before an order is repeated
     sent: int = 0  # orders so far
-    present: Callable[[], float] | None = None  # what time it is where orders go to, if that may be later than the instant decided about
+    clock: Callable[[], float] | None = None  # None: time is what the state says
 
     def __post_init__(self) -> None:
         self.live = self.reality.live
         self.in_flight = InFlight(self.state, self.books, self.reality)
         self.promises = self.in_flight.promises
         self.in_place = InPlace(self.state, self.books, self.reality, self.in_flight, self.executor, self._mates)
+
+    def present(self) -> float:
+        """The time where orders go to; after an absence it is later than the instant that is decided about."""
+        return self.state.now if self.clock is None else max(self.state.now, self.clock())
 
     def send_due(self) -> None:
         """Every order that is due, and those again that were not answered in time."""
@@ -58,7 +62,7 @@ class Ordering:
                 live.rate, live.grant, live.next_try = float(t.F[c.RATE, live.row]), t.granted.get(live.row), state.now
                 live.revision += 1
             if live.next_try <= state.now:
-                live.next_try = (state.now if self.present is None else self.present()) + self.patience
+                live.next_try = self.present() + self.patience
                 self.send(self._order(live))
 
     def _rests_easy(self, live: LiveGang) -> bool:
