@@ -17,6 +17,8 @@ _EXPORTS = {
     "compare": "gantline.experiment.python",
     "sweep": "gantline.experiment.python",
     "tune": "gantline.experiment.python",
+    "rollout": "gantline.simulator.rollout",
+    "Candidate": "gantline.simulator.candidate",
     "Run": "gantline.simulator.run",
     "RunSpec": "gantline.assembly.spec",
     "Trace": "gantline.workload.trace",

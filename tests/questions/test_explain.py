@@ -17,7 +17,7 @@ from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.policies.registry import make_policy, policy_names
 from gantline.questions import explain
 from gantline.questions.forecast import Setup
-from gantline.questions.uncertainty import Uncertainty
+from gantline.simulator.uncertainty import Uncertainty
 
 
 @dataclass(frozen=True)

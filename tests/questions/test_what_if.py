@@ -15,8 +15,8 @@ from gantline.questions.calibration import Forecasting, calibration, check_forec
 from gantline.questions.forecast import Forecast, Setup, forecast
 from gantline.questions.past import changed, like_it, measured, past_what_if, resampled
 from gantline.questions.stretch import UNSTRETCHED, learn
-from gantline.questions.uncertainty import Uncertainty
 from gantline.simulator.simulate import simulate
+from gantline.simulator.uncertainty import Uncertainty
 from gantline.workload.trace import Trace
 
 SURE = Setup(uncertainty=Uncertainty(sigma=0.0), samples=1)

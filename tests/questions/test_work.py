@@ -19,7 +19,7 @@ from gantline.questions.forecast import Setup, forecast
 from gantline.service.context import Context, Service
 from gantline.service.present import explain_now
 from gantline.service.roles import Caller, Role
-from gantline.simulator import rollout
+from gantline.simulator import from_here
 
 QUEUE = {
     "now": 600,
@@ -48,7 +48,7 @@ CountingFifo.__module__ = "gantline.policies.fifo"  # as ours is: policies of ot
 def test_futures_share_one_decoding_and_need_no_decision_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[Any] = []
     snapshot = decode_snapshot(QUEUE)
-    monkeypatch.setattr(rollout, "decode_snapshot", lambda *given: decoded.append(given) or decode_snapshot(*given))
+    monkeypatch.setattr(from_here, "decode_snapshot", lambda *given: decoded.append(given) or decode_snapshot(*given))
     found = forecast(snapshot, CountingFifo(), None, Setup(samples=20))
     assert len(found) == 201
     assert (decoded, CountingFifo.asked) == ([], [])

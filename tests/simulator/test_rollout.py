@@ -8,7 +8,7 @@ import pytest
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.drivers.journal import Journal
-from gantline.policies.registry import make_policy
+from gantline.simulator.from_here import Rolled
 from gantline.simulator.rollout import rollout
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
@@ -23,6 +23,12 @@ class Watching(Journal):
 
     def decided(self, snapshot, plan) -> None:
         self.seen.append(encode_snapshot(snapshot))
+
+
+def only(snapshot: Snapshot, policy: str, **how) -> Rolled:
+    """The one future of a snapshot."""
+    (rolled,) = rollout(snapshot, policy, **how)[0]
+    return rolled
 
 
 def jobs(seed: int, count: int = 14) -> Trace:
@@ -48,7 +54,7 @@ def test_the_rest_of_the_run_from_its_middle(policy, options):
             continue
         snapshot = decode_snapshot(document)
         ids = snapshot.jobs.ids
-        rolled = rollout(snapshot, make_policy(policy), np.array([truth[name]["duration"] for name in ids]))
+        rolled = only(snapshot, policy, draws=np.array([[truth[name]["duration"] for name in ids]]))
         assert rolled.finish.tolist() == pytest.approx([truth[name]["finish"] for name in ids], rel=1e-9), document["now"]
         assert rolled.incidents == ()
         checked += 1
@@ -68,23 +74,23 @@ def tiny(**more) -> Snapshot:
 def test_estimates_stand_in_for_the_truth_and_the_snapshot_is_left_alone():
     snapshot = tiny()
     before = encode_snapshot(snapshot)
-    rolled = rollout(snapshot, make_policy("fifo"))
+    rolled = only(snapshot, "fifo")
     assert rolled.start.tolist() == [10, 410]
     assert rolled.finish.tolist() == [410, 510]
     assert encode_snapshot(snapshot) == before
 
 
 def test_beyond_the_horizon_nothing_is_known():
-    rolled = rollout(tiny(), make_policy("fifo"), horizon=200)
+    rolled = only(tiny(), "fifo", until=210)
     assert rolled.start.tolist() == [10, np.inf]
     assert rolled.finish.tolist() == [np.inf, np.inf]
 
 
 def test_a_job_that_must_be_done_already_ends_at_once():
-    assert rollout(tiny(), make_policy("fifo"), np.array([0.0, 100.0])).finish.tolist() == pytest.approx([10, 110], abs=1e-3)
+    assert only(tiny(), "fifo", draws=np.array([[0.0, 100.0]])).finish.tolist() == pytest.approx([10, 110], abs=1e-3)
 
 
 def test_orders_on_their_way_count_as_carried_out():
     jobs = [{"id": "a", "gpus": 4, "estimate": 50, "devices": [0, 1, 2, 3], "phase": "starting"}, {"id": "b", "gpus": 4, "estimate": 50}]
-    rolled = rollout(decode_snapshot({"now": 0, "cluster": "1x4", "jobs": jobs}), make_policy("fifo"))
+    rolled = only(decode_snapshot({"now": 0, "cluster": "1x4", "jobs": jobs}), "fifo")
     assert rolled.finish.tolist() == [50, 100]

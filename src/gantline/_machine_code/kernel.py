@@ -20,11 +20,12 @@ from gantline._machine_code.store import entry_file, read_entry, store_entry
 class Kernel(Source):
     """What Python calls, and what Numba sees when another compiled function calls it."""
 
-    def __init__(self, function: Any, options: dict[str, Any], storable: bool) -> None:
+    def __init__(self, function: Any, options: dict[str, Any], storable: bool, beside: bool = False) -> None:
         super().__init__(function, options)
         self.py_func = function
         self.__wrapped__ = function
         self._storable = storable
+        self._beside = beside  # whether other threads of Python go on meanwhile
         self._dispatcher: Any = None
         self._callee: Any = None
         self._entries: dict[str, Entry | None] = {}
@@ -60,7 +61,9 @@ class Kernel(Source):
         """Look for the code that these arguments need: loaded, stored, or compiled now."""
         key = describe(args)
         if key and key not in self._entries:
-            self._entries[key] = read_entry(self, key) or self._make(key, args)
+            self._entries[key] = made = read_entry(self, key) or self._make(key, args)
+            if made is not None and self._beside:
+                made.let_python_go_on()
         entry = self._entries.get(key)
         if entry is None:
             return self._through_numba(args)

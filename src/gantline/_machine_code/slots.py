@@ -62,9 +62,17 @@ class Entry:
         self._values = [READ[kind].from_buffer(self._result, offset) for offset, kind in returns]
         self._lock = Lock()
         self._engine = engine  # the code lives as long as this
-        function = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(address)
+        self._address = address
+        self._run = self._calling(ctypes.PYFUNCTYPE)
+
+    def _calling(self, convention: Any) -> Callable[[], int]:
+        function = convention(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(self._address)
         result, slots = ctypes.c_void_p(ctypes.addressof(self._result)), ctypes.c_void_p(self._slots.ctypes.data)
-        self._run: Callable[[], int] = lambda: function(result, slots)
+        return lambda: function(result, slots)
+
+    def let_python_go_on(self) -> None:
+        """Other threads of Python go on while the code runs, from now on."""
+        self._run = self._calling(ctypes.CFUNCTYPE)
 
     def call(self, args: tuple[Any, ...]) -> Any:
         """Run the code on these arguments; `OTHER_TYPES`: it is not made for them. One thread at a time, because the slots are shared."""

@@ -59,7 +59,7 @@ def _checked(trace: str, cluster: str, estimates: str, settings: list[str] | Non
     from gantline.files.policies import load_policy
     from gantline.questions.calibration import check_forecasts
     from gantline.questions.forecast import Setup
-    from gantline.questions.uncertainty import Uncertainty
+    from gantline.simulator.uncertainty import Uncertainty
 
     if not cluster or not options.present:
         raise UsageError("a table of jobs does not say where and how it runs", where="--check", fix="add --cluster and --present")

@@ -28,6 +28,11 @@ from gantline.performance.model import Act, Gangs, check_model, overrides
 _BLINK = 1e-3  # a model is not asked again sooner, so that rounding cannot make time stand still
 
 
+def asks_about_gangs(model: Any) -> bool:
+    """Whether a performance model must be asked about gangs of their own: of speeds, of costs, or to look at them."""
+    return model is not None and (model.about_gangs or model.about_everyone or overrides(model, "cost") or overrides(model, "observe"))
+
+
 class Speeds:
     """Asks for speeds and costs, and enters them."""
 
@@ -42,8 +47,7 @@ class Speeds:
     @property
     def about_gangs(self) -> bool:
         """Whether the model must be asked about gangs of their own, whoever starts them: of speeds, of costs, or to look at them."""
-        model = self.model
-        return model is not None and (model.about_gangs or model.about_everyone or overrides(model, "cost") or overrides(model, "observe"))
+        return asks_about_gangs(self.model)
 
     @property
     def about_costs(self) -> bool:

@@ -2,7 +2,7 @@
 
 from gantline.questions.explain import Explanation, explain
 from gantline.questions.forecast import Forecast, forecast
-from gantline.questions.uncertainty import Uncertainty
 from gantline.questions.what_if import WhatIf, what_if
+from gantline.simulator.uncertainty import Uncertainty
 
 __all__ = ["Explanation", "Forecast", "Uncertainty", "WhatIf", "explain", "forecast", "what_if"]

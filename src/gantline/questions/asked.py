@@ -30,8 +30,8 @@ from gantline.questions.newcomers import like_the_past
 from gantline.questions.past import REPLICAS, past_what_if
 from gantline.questions.stretch import FEWEST, Stretch
 from gantline.questions.submission import submission
-from gantline.questions.uncertainty import Uncertainty
 from gantline.questions.what_if import what_if
+from gantline.simulator.uncertainty import Uncertainty
 from gantline.workload.trace import Trace
 
 MOST_SAMPLES = 1000
@@ -62,7 +62,7 @@ def answer(question: Mapping[str, Any], decoded: dict[str, Any] | None = None) -
     setup = setup_of(reader)
     coming = reader.raw("newcomers")
     if coming is not None:
-        how: dict[str, Any] = {"placement": setup.placement, "costs": setup.costs, "horizon": setup.horizon}
+        how: dict[str, Any] = {"placement": setup.placement, "costs": setup.costs, "until": snapshot.now + setup.horizon}
         setup = replace(setup, newcomers=like_the_past(coming, snapshot, policy, setup.uncertainty.sigma, **how))
     return _ANSWERS[kind](reader, snapshot, policy, setup)
 

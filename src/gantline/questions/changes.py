@@ -15,8 +15,8 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
+from gantline.simulator.from_here import private_tables, state_on
 from gantline.simulator.outcome import carry_out_on
-from gantline.simulator.rollout import private_tables, state_on
 
 RUNS = ("starts", "stays", "moves", "resizes")
 _AT_MOST = 8  # sizes that are tried

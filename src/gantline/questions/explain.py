@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -112,7 +112,7 @@ def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Any
 
 def _makes_room(snapshot: Snapshot, policy: Policy, place: int, setup: Setup) -> tuple[str, ...]:
     """Jobs that end at the instant at which the job starts, if all goes as estimated."""
-    rolled = setup.rolls(snapshot, policy).roll(None, setup.horizon)
+    (rolled,) = replace(setup, newcomers=None).futures(snapshot, policy, draws=0)
     start = float(rolled.start[place])
     if not math.isfinite(start):
         return ()

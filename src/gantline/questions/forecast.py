@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -14,16 +13,14 @@ from gantline.core.costs import Costs
 from gantline.core.errors import NotFoundError, near
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
-from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.questions.shares import SHARES
 from gantline.questions.stretch import UNSTRETCHED, Stretch, length
-from gantline.questions.uncertainty import Uncertainty
-from gantline.simulator.rollout import Rolled, Rollouts
+from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
+from gantline.simulator.uncertainty import Uncertainty
 
 SAMPLES = 40
 _INSTANTS = ("start_p50", "start_p90", "finish_p50", "finish_p90")
-Newcomers = Callable[[np.random.Generator], Iterable[Input]]
 
 
 @dataclass(frozen=True)
@@ -46,23 +43,24 @@ class Setup:
         who = ", with newcomers as in the past" if self.newcomers is not None else ", nobody new"
         return f"work by {self.uncertainty.source}{who}" + (f"; {self.stretch.told}" if self.stretch.forecasts else "")
 
-    def rolls(self, snapshot: Snapshot, policy: Policy) -> Rollouts:
-        """The snapshot, ready to be rolled forward."""
-        return Rollouts(snapshot, policy, placement=self.placement, costs=self.costs)
-
-    def draws(self, snapshot: Snapshot, policy: Policy, inputs: Sequence[Input] = ()) -> list[Rolled]:
+    def futures(self, snapshot: Snapshot, policy: Policy | Candidate, inputs: Sequence[Input] = (), draws: int | None = None) -> Futures:
         """The snapshot rolled forward `samples` times; the same seed draws the same work, whatever the policy.
 
         Fewer where `seconds` are over before.
         """
-        found: list[Rolled] = []
-        began, rolls = time.process_time(), self.rolls(snapshot, policy)
-        for number in range(self.samples):
-            if found and time.process_time() - began > self.seconds:
-                break
-            work = self.uncertainty.draw(snapshot, stream(self.seed, number, "work"))
-            coming = [*inputs, *(self.newcomers(stream(self.seed, number, "newcomers")) if self.newcomers is not None else ())]
-            found.append(rolls.roll(work, self.horizon, coming))
+        found: Futures = rollout(
+            snapshot,
+            policy,
+            draws=self.samples if draws is None else draws,
+            until=snapshot.now + self.horizon,
+            newcomers=self.newcomers,
+            seed=self.seed,
+            uncertainty=self.uncertainty,
+            placement=self.placement,
+            costs=self.costs,
+            inputs=inputs,
+            seconds=self.seconds,
+        )[0]
         return found
 
     def used(self, samples: int) -> str:
@@ -109,10 +107,9 @@ def forecast(snapshot: Snapshot, policy: Policy, jobs: Iterable[str] | None = No
             raise NotFoundError(f"no job '{name}' waits or runs", where="forecast", fix=near(name, ids))
     if not wanted:
         return []
-    rolled, places = setup.draws(snapshot, policy), [place[name] for name in wanted]
+    rolled, places = setup.futures(snapshot, policy), [place[name] for name in wanted]
     instants = []
-    for what in ("start", "finish"):
-        drawn = np.array([getattr(one, what) for one in rolled])[:, places]
+    for drawn in (rolled.start[:, places], rolled.finish[:, places]):
         instants += list(np.quantile(drawn, list(SHARES.values()), axis=0, method="higher"))
     parts = np.array(instants).T.tolist()
     return [

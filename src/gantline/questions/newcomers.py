@@ -68,7 +68,7 @@ def like_the_past(jobs: Sequence[Mapping[str, Any]], snapshot: Snapshot, policy:
         raise RefusedError(f"only {len(known)} jobs are known, too few to say how others come", where="newcomers", fix=_FIX)
     if not float(known[-1]["arrival"]) > float(known[0]["arrival"]):
         raise RefusedError("all jobs of the past came at once", where="newcomers", fix="leave it out")
-    ends = rollout(snapshot, policy, None, **how).finish
+    ends = rollout(snapshot, policy, **how)[0].finish
     span = 2.0 * float(np.max(ends[np.isfinite(ends)], initial=snapshot.now) - snapshot.now)
     largest = max((int(node.gpus) for node in snapshot.cluster.description.nodes), default=1)
     return LikeThePast(tuple(known), snapshot.now, span, largest, sigma)

@@ -17,7 +17,7 @@ from gantline.engine.advance import arrive
 from gantline.questions.changes import RUNS
 from gantline.questions.explain import explain
 from gantline.questions.forecast import Setup
-from gantline.simulator.rollout import private_tables, state_on
+from gantline.simulator.from_here import private_tables, state_on
 
 NAME = "this job"
 

@@ -18,7 +18,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
 from gantline.questions.forecast import Setup
-from gantline.simulator.rollout import Rolled
+from gantline.simulator.from_here import Rolled
 
 METRICS = {
     "jct_mean": "mean time from submission to end",
@@ -90,8 +90,8 @@ def what_if(
         raise UsageError("nothing is different", where="what-if", fix="name another policy, nodes to add or nodes to lose")
     inputs = _nodes(snapshot, add, lose)
     then = present if other is None else other
-    here = setup.draws(snapshot, present)
-    there = setup.draws(snapshot if other is None else replace(snapshot, memory=None), then, inputs)
+    here = list(setup.futures(snapshot, present))
+    there = list(setup.futures(snapshot if other is None else replace(snapshot, memory=None), then, inputs))
     here, there = here[: len(there)], there[: len(here)]
     now_called = (names or {}).get("present", present.name or type(present).__name__)
     called = (names or {}).get("other", then.name or type(then).__name__)

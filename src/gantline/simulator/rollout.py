@@ -1,159 +1,191 @@
-"""From one instant onwards: what becomes of the jobs of a snapshot if their work is so and so much.
+"""Many futures of one instant: what becomes of the jobs of a snapshot under one policy or several, with work drawn around its estimates.
 
-A snapshot holds no truth, so whoever asks says how much work each job has in all. The policy sees what it would see: its estimates, its
-memory, the clock. Nobody new arrives, unless given as inputs. An instant is made ready once (`Rollouts`), however often it is rolled
-forward; policies that declare their order run inside one compiled loop.
+A snapshot holds no truth, so a rollout takes estimates as true, or draws. Draws are counter-based: future number 7 has the same work and
+the same newcomers whatever the policy, the order and the processor. An order whose key is declared or can be read runs in one compiled
+loop that counts devices (`drivers.futures`), where placement cannot matter; everything else is rolled forward by the engine
+(`from_here`), with the same result and more slowly.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from gantline.assembly.rules import RunRules
-from gantline.core import columns as c
-from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.arrays import Floats
 from gantline.core.costs import Costs
-from gantline.core.errors import RefusedError
+from gantline.core.errors import GantlineError, UsageError
 from gantline.core.inputs import Input
-from gantline.core.insiders import tables_behind
-from gantline.core.phases import Phase
 from gantline.core.policy import Policy
+from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.core.tables import Tables
-from gantline.drivers.declared import run_from_here
-from gantline.drivers.virtual import Simulation
-from gantline.engine import lists as ls
-from gantline.engine.gang import set_due
-from gantline.engine.log import L_ROW, L_START
-from gantline.engine.state import State
-from gantline.placement.rules import PlacementRule
+from gantline.drivers.futures import places as p
+from gantline.drivers.futures.batch import Counted, run_counted
+from gantline.drivers.futures.case import Bounds
+from gantline.simulator.candidate import AS_IT_IS, Candidate, Prepared, candidate_of
+from gantline.simulator.coming import coming_rows
+from gantline.simulator.from_here import Rolled
+from gantline.simulator.uncertainty import Uncertainty
 
-_LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
+__all__ = ["AS_IT_IS", "Candidate", "Futures", "Rollout", "rollout"]
+
+Newcomers = Callable[[np.random.Generator], Iterable[Input]]
+_AT_ONCE = 256  # futures of a batch: what they need stays in the cache, and a budget of seconds is looked at in between
 
 
 @dataclass(frozen=True)
-class Rolled:
-    """What became of each job, by position in the snapshot; infinity: not within the horizon."""
+class Futures:
+    """What becomes of each job, by (future, position in the snapshot), under one policy; infinity: not before `until`."""
 
-    start: Floats  # when it next holds devices; now, for those who hold some
+    policy: str
+    start: Floats  # when it next holds devices; now, for those that hold some
     finish: Floats
-    decisions: int
+    decisions: Floats  # of each future
+    counted: bool = True  # whether the compiled loop has counted devices; else the engine has placed gangs
     incidents: tuple[str, ...] = ()
+    lost: str = ""  # why there are no futures: the policy has failed
+
+    def __len__(self) -> int:
+        return len(self.finish)
+
+    def __iter__(self) -> Iterator[Rolled]:
+        for start, finish, decisions in zip(self.start, self.finish, self.decisions):
+            yield Rolled(start, finish, int(decisions), self.incidents)
+
+
+@dataclass(frozen=True)
+class Rollout(Sequence[Futures]):
+    """The futures of one instant, policy by policy."""
+
+    now: float
+    ids: tuple[str, ...]
+    arrival: Floats
+    futures: tuple[Futures, ...]
+
+    def __len__(self) -> int:
+        return len(self.futures)
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, str):
+            for one in self.futures:
+                if one.policy == which:
+                    return one
+            raise UsageError(f"no policy '{which}' was rolled forward", where="rollout", fix=", ".join(one.policy for one in self.futures))
+        return self.futures[which]
+
+    def jct(self, which: Any = 0) -> Floats:
+        """Mean time from submission to end in each future; infinity where some job does not end."""
+        return np.mean(self[which].finish - self.arrival, axis=1) if len(self.ids) else np.zeros(len(self[which]))
 
 
 def rollout(
     snapshot: Snapshot,
-    policy: Policy,
-    work: Floats | None = None,
-    horizon: float = math.inf,
+    policies: Policy | str | Candidate | Sequence[Policy | str | Candidate],
     *,
-    placement: PlacementRule | str = "first-free",
+    draws: int | Floats = 0,
+    until: float = math.inf,
+    newcomers: Newcomers | None = None,
+    seed: int = 0,
+    uncertainty: Uncertainty | None = None,
+    placement: str = "first-free",
     costs: Costs | None = None,
     inputs: Iterable[Input] = (),
-) -> Rolled:
-    """Roll the snapshot forward under the policy; `work` is the total work of each job (None: as estimated), `costs` are others than
-    the snapshot's. The snapshot is left alone.
+    held: Sequence[int] = (),
+    seconds: float = math.inf,
+) -> Rollout:
+    """Roll the snapshot forward under each policy; the snapshot is left alone.
 
-    A policy that loses nothing but turns is refused: that nobody starts says nothing about the jobs.
+    =================  ===============================================================================================
+    ``draws``          how many futures, each with other amounts of work; 0: one, in which estimates are true. Or the work itself, by
+                       (future, job)
+    ``until``          the instant, on the clock of the snapshot, at which futures end; else they end when all its jobs have
+    ``newcomers``      called with a source of chance, it gives the jobs that are submitted in one future (`questions.newcomers`)
+    ``seed``           futures of the same seed and number are alike under all policies
+    ``uncertainty``    how far work may be from its estimate, where there are draws
+    ``placement``      a placement rule, ``costs`` other costs than the snapshot's, ``inputs`` what comes from outside in every future
+    ``held``           positions of jobs that admission has not let in yet, for candidates with an admission limit
+    ``seconds``        of CPU time, after which no further futures of a policy are begun; some are made in any case
+    =================  ===============================================================================================
+
+    A single policy goes on with the snapshot's memory; of several, each begins without, unless its `Candidate` says otherwise. Of several
+    policies one that fails is left out, and its `Futures.lost` says why.
     """
-    return Rollouts(snapshot, policy, placement=placement, costs=costs).roll(work, horizon, inputs)
+    several = not isinstance(policies, str | Policy | Candidate)
+    given: list[Policy | str | Candidate] = [policies] if isinstance(policies, str | Policy | Candidate) else [*policies]
+    candidates = [candidate_of(one, None if several else AS_IT_IS) for one in given]
+    work = _work(snapshot, draws, uncertainty or Uncertainty(), seed)
+    coming = [list(newcomers(stream(seed, number, "newcomers"))) if newcomers is not None else [] for number in range(len(work))]
+    events = list(inputs)
+    found = []
+    for one in candidates:
+        one = one if one.placement else replace(one, placement=placement)
+        try:
+            found.append(_futures(snapshot, one, work, coming, events, _Limits(until, costs, tuple(held), seconds)))
+        except GantlineError as error:
+            if not several:
+                raise
+            nothing = np.zeros((0, len(snapshot.jobs)))
+            found.append(Futures(one.name, nothing, nothing, np.zeros(0), lost=str(error)))
+    return Rollout(snapshot.now, tuple(snapshot.jobs.ids), np.array(snapshot.jobs.arrival), tuple(found))
 
 
-class Rollouts:
-    """One instant that is rolled forward many times, each time from a copy of the same tables."""
-
-    def __init__(
-        self, snapshot: Snapshot, policy: Policy, *, placement: PlacementRule | str = "first-free", costs: Costs | None = None
-    ) -> None:
-        self.instant, self.tables = private_tables(snapshot)
-        self.rules = RunRules.at(self.instant, placement, costs)
-        self.guard = self.rules.guard(policy)
-        self.policy = self.rules.policy(policy, self.guard)
-        rows, F, I = self.instant.jobs.rows, self.tables.F, self.tables.I
-        F[c.WORK, rows] = F[c.ESTIMATE, rows]
-        _settle_flights(I, rows)
-        self.done: Floats = F[c.DONE, rows] + F[c.RATE, rows] * np.maximum(0.0, self.instant.now - F[c.SINCE, rows])
-        self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in I[c.PHASE, rows]], dtype=bool)
-
-    def roll(self, work: Floats | None = None, horizon: float = math.inf, inputs: Iterable[Input] = ()) -> Rolled:
-        """What becomes of the jobs if their work is that."""
-        instant, tables, rows = self.instant, self.tables.copy(), self.instant.jobs.rows
-        now, state = instant.now, state_on(tables, instant, self.rules)
-        state.decision = instant.decision - 1
-        F = tables.F
-        if work is not None:
-            F[c.WORK, rows] = work
-        F[c.WORK, rows] = np.maximum(F[c.WORK, rows], self.done + _LEAST)
-        for row in rows[self.held].tolist():
-            set_due(F, row)
-        state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(tables.ids)
-        engine = self.rules.engine(state, self.policy, self.guard)
-        events = tuple(sorted(inputs, key=lambda value: value.time))
-        run = _FromHere(engine, until=now + horizon, node_events=events, latency=self.rules.facts.latency)
-        run.watched = rows if run.node_events else None
-        run.agenda.answered()  # appointments count from here
-        run.agenda.touch()
-        run.run()
-        if engine.turns.hopeless:
-            told = f"policy '{type(self.policy).__name__}' decides nothing from here on: {engine.incidents[0].what}"
-            raise RefusedError(told, where="rollout")
-        log = state.log
-        start = np.full(tables.F.shape[1], np.inf)
-        np.minimum.at(start, log.LI[L_ROW, : log.intervals], log.LF[L_START, : log.intervals])
-        finish = tables.F[c.FINISH, rows]  # jobs that came meanwhile may have made the tables grow
-        return Rolled(
-            np.where(self.held, now, start[rows]),
-            np.where(np.isnan(finish), np.inf, finish),
-            engine.decisions,
-            tuple(map(str, engine.incidents)),
-        )
+@dataclass(frozen=True)
+class _Limits:
+    until: float
+    costs: Costs | None
+    held: tuple[int, ...]
+    seconds: float
 
 
-class _FromHere(Simulation):
-    """Of the compiled loops only one can begin in the middle; this run ends when those who are watched have ended."""
-
-    watched: Ints | None = None
-
-    def run(self) -> None:
-        key = None if self.state.tables.granted or self.state.reservations else self.declared_key()
-        if key is None:
-            with self.engine.asked_often():
-                self._run_steps()
-        elif run_from_here(self.engine, key, self.bounds):
-            self._cut()
-        self.engine.grants.close_open_intervals()
-
-    def _tracked_done(self) -> bool:
-        return self.watched is not None and not np.isnan(self.state.tables.F[c.FINISH, self.watched]).any()
+def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, seed: int) -> Floats:
+    """Total work by (future, job)."""
+    if isinstance(draws, np.ndarray):
+        if draws.ndim != 2 or draws.shape[1] != len(snapshot.jobs):
+            raise UsageError(f"work is of shape {draws.shape}, not (futures, {len(snapshot.jobs)})", where="rollout")
+        return np.ascontiguousarray(draws, dtype=np.float64)
+    if draws < 0:
+        raise UsageError(f"{draws} draws", where="rollout", fix="zero or more")
+    if draws == 0:
+        return np.array(snapshot.jobs.estimate, dtype=np.float64)[None, :]
+    return uncertainty.draw(snapshot, seed, 0, draws)
 
 
-def state_on(tables: Tables, instant: Snapshot, rules: RunRules) -> State:
-    """The engine's state at that instant, over these tables."""
-    state, rows = rules.state(tables, instant.now, instant.decision), instant.jobs.rows
-    state.memory, state.learned = instant.memory, instant.learned
-    state.activate(rows)
-    state.reserve(instant.reservations, rows)
-    state.rebuild()
-    return state
+def _futures(
+    snapshot: Snapshot, one: Candidate, work: Floats, coming: Sequence[list[Input]], events: list[Input], limits: _Limits
+) -> Futures:
+    """The futures under one policy: counted, where that says all."""
+    rows = coming_rows(coming) if not events else None
+    prepared = Prepared.of(snapshot, one, limits.costs)
+    bounds = Bounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
+    case = prepared.case(bounds) if rows is not None else None
+    if case is None:
+        prepared.check_held(limits.held)
+        return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
+    parts: list[Counted] = []
+    began, at, step = time.process_time(), 0, len(work) if limits.seconds == math.inf else _AT_ONCE
+    while at < len(work) and not (parts and time.process_time() - began > limits.seconds):
+        part = slice(at, min(at + step, len(work)))
+        parts.append(run_counted(case, work[part], None if rows is None or not rows.sizes else rows.table[part]))
+        at = part.stop
+    if sum(part.lost for part in parts):
+        return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
+    start, finish, sums = (np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "finish", "sums"))
+    return Futures(one.name, start, finish, sums[:, p.SUM_DECISIONS])
 
 
-def private_tables(snapshot: Snapshot) -> tuple[Snapshot, Tables]:
-    """The instant and tables that hold nothing else; those of a run that goes on are read anew, without its log and its ended jobs."""
-    tables = tables_behind(snapshot)
-    if (tables.I[c.INTERVAL] < 0).all():  # nobody has run in them
-        return snapshot, tables.copy()
-    instant = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
-    return instant, tables_behind(instant)
-
-
-def _settle_flights(I: Ints, rows: Ints) -> None:
-    """Orders that are on their way are as good as carried out."""
-    phase = I[c.PHASE, rows]
-    phase[np.isin(phase, (int(Phase.STARTING), int(Phase.RESIZING)))] = int(Phase.RUNNING)
-    phase[np.isin(phase, (int(Phase.CHECKPOINTING), int(Phase.STOPPING)))] = int(Phase.PENDING)
-    I[c.PHASE, rows] = phase
+def _by_engine(prepared: Prepared, work: Floats, inputs: Sequence[list[Input]], limits: _Limits) -> Futures:
+    """One future after the other, the engine's own way."""
+    rolled: list[Rolled] = []
+    began, here = time.process_time(), prepared.from_here()
+    for line, events in zip(work, inputs):
+        if rolled and time.process_time() - began > limits.seconds:
+            break
+        rolled.append(here.roll(line, limits.until, events))
+    told = dict.fromkeys(incident for one in rolled for incident in one.incidents)
+    start, finish = (np.array([getattr(one, name) for one in rolled]) for name in ("start", "finish"))
+    decisions = np.array([one.decisions for one in rolled], dtype=np.float64)
+    return Futures(prepared.name, start, finish, decisions, counted=False, incidents=tuple(told))

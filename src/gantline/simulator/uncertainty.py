@@ -15,9 +15,11 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
+from gantline.drivers.futures.draws import draw_work
 from gantline.workload.special_functions import ndtr, ndtri
 
 FEWEST = 20  # ended jobs before their ratios are taken in place of a log-normal
+SPANS = 128  # between the quantiles of a table
 _SURE = 1.0 - 1e-9
 
 
@@ -39,8 +41,8 @@ class Uncertainty:
             return f"the estimates of {len(self.ratios)} ended jobs"
         return f"a log-normal with sigma {self.sigma:g}" if self.sigma > 0 else "estimates taken as true"
 
-    def draw(self, snapshot: Snapshot, random: np.random.Generator) -> Floats:
-        """One total amount of work per job of the snapshot."""
+    def quantiles(self, snapshot: Snapshot) -> Floats:
+        """Total work by (place, job): places lie evenly from the least to the most that is likely, see `drivers.futures.draws`."""
         jobs = snapshot.jobs
         estimate = np.maximum(jobs.estimate, 1e-6)
         done = np.minimum(jobs.done, estimate * 1e9)
@@ -49,33 +51,40 @@ class Uncertainty:
         with np.errstate(divide="ignore", invalid="ignore"):
             width = np.where(told, np.log(high / low) / 4.0, self.sigma)
             middle = np.where(told, 0.5 * (np.log(low) + np.log(high)), np.log(estimate))
-        found = _log_normal(middle, width, done, random)
+        place = np.clip(np.arange(SPANS + 1) / SPANS, 0.25 / SPANS, 1.0 - 0.25 / SPANS)[:, None]
+        found = _log_normal(middle, width, done, place)
+        found[:, (width <= 0.0) & ~told] = estimate[(width <= 0.0) & ~told]
         if len(self.ratios) >= FEWEST:
             shown = np.sort(np.asarray(self.ratios, dtype=np.float64))
             free = np.flatnonzero(~told)
-            found[free] = _from_ratios(shown, estimate[free], done[free], random)
-        late = ~(found > done)
-        found[late] = done[late] + random.exponential(1.0, int(late.sum())) * np.maximum(done[late], 1e-6)
+            found[:, free] = _from_ratios(shown, estimate[free], done[free], place)
+        late = np.flatnonzero(~(found[0] > done))
+        found[:, late] = done[late] - np.log1p(-place) * np.maximum(done[late], 1e-6)
         return found
 
+    def draw(self, snapshot: Snapshot, seed: int, first: int, count: int) -> Floats:
+        """Total work by (future, job), in `count` futures from number `first` on."""
+        work = np.empty((count, len(snapshot.jobs)))
+        draw_work(self.quantiles(snapshot), seed, first, work)
+        return work
 
-def _log_normal(middle: Floats, width: Floats, done: Floats, random: np.random.Generator) -> Floats:
-    """Draws above `done`, by inverting the distribution's upper part; NaN where nothing is left of it."""
-    draws = random.random(len(middle))
+
+def _log_normal(middle: Floats, width: Floats, done: Floats, place: Floats) -> Floats:
+    """Quantiles above `done`, by inverting the distribution's upper part; NaN where nothing is left of it."""
     sure = width <= 0.0
     spread = np.where(sure, 1.0, width)
     with np.errstate(divide="ignore"):
         below = np.where(done > 0, ndtr((np.log(np.maximum(done, 1e-300)) - middle) / spread), 0.0)
-    place = below + draws * (1.0 - below)
-    found = np.exp(middle + spread * ndtri(np.minimum(place, _SURE)))
+    found = np.exp(middle + spread * ndtri(np.minimum(below + place * (1.0 - below), _SURE)))
     found = np.where(below < _SURE, found, np.nan)
     return np.where(sure, np.exp(middle), found)
 
 
-def _from_ratios(shown: Floats, estimate: Floats, done: Floats, random: np.random.Generator) -> Floats:
+def _from_ratios(shown: Floats, estimate: Floats, done: Floats, place: Floats) -> Floats:
     """Ratios among those that are still possible; NaN where none is."""
     first = np.searchsorted(shown, done / estimate, side="right")
     some = first < len(shown)
-    found = np.full(len(estimate), np.nan)
-    found[some] = shown[random.integers(first[some], len(shown))] * estimate[some]
+    found = np.full((len(place), len(estimate)), np.nan)
+    left = len(shown) - first[some]
+    found[:, some] = shown[first[some] + np.minimum((place * left).astype(np.int64), left - 1)] * estimate[some]
     return found

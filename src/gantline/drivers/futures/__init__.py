@@ -1,0 +1,1 @@
+"""Many futures of one instant, counting devices: see `loop`."""

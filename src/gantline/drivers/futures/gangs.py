@@ -1,0 +1,124 @@
+"""What happens to one gang of a future: it starts, stops, ends. The twin of `engine.gang`, without devices of its own: they are counted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gantline.core.arrays import Floats
+from gantline.core.jit import kernel_from_zero as kernel
+from gantline.drivers.futures import places as p
+from gantline.drivers.futures.places import Case, Room
+
+
+@kernel
+def set_due(room: Room, at: int) -> None:
+    """When the gang, left alone, is done or its estimate proves too low."""
+    s = room.s
+    due = np.inf
+    if s[p.RATE, at] > 0.0:
+        goal = s[p.WORK, at]
+        if s[p.ESTIMATE, at] < goal and s[p.ESTIMATE, at] > s[p.DONE, at]:
+            goal = s[p.ESTIMATE, at]
+        due = s[p.SINCE, at] + (goal - s[p.DONE, at]) / s[p.RATE, at]
+    s[p.DUE, at] = due
+
+
+@kernel
+def run_on(room: Room, row: int, since: float, rate: float, began: float) -> None:
+    """One more gang runs, with the numbers of its row."""
+    at, s = room.n[p.RUNNING], room.s
+    for number in range(p.ROW_NUMBERS):
+        s[number, at] = room.f[number, row]
+    need = room.i[p.NEED, row]
+    s[p.SINCE, at], s[p.RATE, at], s[p.BEGAN, at], s[p.SIZE, at] = since, rate, began, float(need)
+    room.si[p.SLOT_ROW, at], room.si[p.SLOT_NEED, at], room.si[p.MARK, at] = row, need, p.KEEPS
+    set_due(room, at)
+    room.n[p.RUNNING] = at + 1
+    if s[p.DUE, at] < room.t[p.SOONEST]:
+        room.t[p.SOONEST], room.n[p.FIRST_DUE] = s[p.DUE, at], at
+
+
+@kernel
+def start(case: Case, room: Room, row: int, now: float, begins: Floats) -> None:
+    """The row gets devices; `begins` notes when each row first did in this future."""
+    again = not np.isnan(room.f[p.FIRST, row])
+    if not again:
+        room.f[p.FIRST, row] = now
+    if row < begins.shape[0] and now < begins[row]:
+        begins[row] = now
+    rate = case.rate[row] if row < case.rate.shape[0] else 1.0
+    room.n[p.FREE] -= room.i[p.NEED, row]
+    run_on(room, row, now + case.cost[int(again), room.i[p.LANE, row]], rate, now)
+    room.si[p.MARK, room.n[p.RUNNING] - 1] = p.BEGUN
+    room.n[p.STARTED] += 1
+
+
+@kernel
+def remove(room: Room, at: int) -> None:
+    """The gang runs no longer; the last one takes its place."""
+    last = room.n[p.RUNNING] - 1
+    if at != last:
+        for number in range(p.SLOT_NUMBERS):
+            room.s[number, at] = room.s[number, last]
+        for number in range(p.SLOT_WHOLES):
+            room.si[number, at] = room.si[number, last]
+    room.n[p.RUNNING] = last
+
+
+@kernel
+def halt(room: Room, at: int, now: float) -> int:
+    """The gang stops with its work saved; its row comes back. Its devices have been taken already."""
+    s, row = room.s, room.si[p.SLOT_ROW, at]
+    ran = now - s[p.SINCE, at]
+    if ran > 0.0:
+        s[p.DONE, at] += s[p.RATE, at] * ran
+        s[p.SERVICE, at] += ran
+        s[p.GPUTIME, at] += s[p.SIZE, at] * ran
+    for number in range(p.ROW_NUMBERS):
+        room.f[number, row] = s[number, at]
+    remove(room, at)
+    room.n[p.STOPPED] += 1
+    return int(row)
+
+
+@kernel
+def find_soonest(room: Room) -> None:
+    """The gang that is due first, and when; four at a time, because a chain of comparisons waits for each of them."""
+    s, count = room.s, room.n[p.RUNNING]
+    one, two, three, four = np.inf, np.inf, np.inf, np.inf
+    at = 0
+    while at + 4 <= count:
+        one = min(one, s[p.DUE, at])
+        two = min(two, s[p.DUE, at + 1])
+        three = min(three, s[p.DUE, at + 2])
+        four = min(four, s[p.DUE, at + 3])
+        at += 4
+    while at < count:
+        one = min(one, s[p.DUE, at])
+        at += 1
+    soonest = min(min(one, two), min(three, four))
+    at = 0
+    while at < count and s[p.DUE, at] != soonest:
+        at += 1
+    room.t[p.SOONEST], room.n[p.FIRST_DUE] = soonest, at
+
+
+@kernel
+def finish_due(case: Case, room: Room, now: float, ends: Floats) -> None:
+    """End every gang whose work is done by `now`, and raise estimates that turned out too low."""
+    s = room.s
+    while room.t[p.SOONEST] <= now:
+        at = room.n[p.FIRST_DUE]
+        end = s[p.SINCE, at] + (s[p.WORK, at] - s[p.DONE, at]) / s[p.RATE, at]
+        if end <= now:
+            row, need = room.si[p.SLOT_ROW, at], room.si[p.SLOT_NEED, at]
+            if row < ends.shape[0]:
+                ends[row] = now if case.switch[p.BOUNDARY] == 1 else end
+                room.n[p.LEFT] -= 1
+            room.n[p.FREE] += need
+            room.n[p.DEMAND] -= need
+            remove(room, at)
+        else:  # its estimate was too low. Mean residual life of a heavy tail: as long again
+            s[p.ESTIMATE, at] = 2.0 * (s[p.DONE, at] + s[p.RATE, at] * max(0.0, now - s[p.SINCE, at]))
+            set_due(room, at)
+        find_soonest(room)

@@ -1,0 +1,99 @@
+"""One policy as it would decide from an instant on, with its placement rule and its admission limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gantline.admission.rules import find_admission
+from gantline.assembly.guard import asked
+from gantline.assembly.rules import RunRules
+from gantline.core import columns as c
+from gantline.core.arrays import Floats
+from gantline.core.costs import Costs
+from gantline.core.errors import RefusedError
+from gantline.core.phases import FUTURE
+from gantline.core.policy import LinearKey, OrderPolicy, Policy
+from gantline.core.snapshot import Snapshot
+from gantline.drivers.futures.case import Bounds, case_of
+from gantline.drivers.futures.places import Case
+from gantline.drivers.python_keys.read import read_key
+from gantline.files.policies import policy_of
+from gantline.simulator.from_here import FromHere, private_tables
+
+AS_IT_IS = object()
+"""The memory that the snapshot carries."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy with what goes with it; `memory` is what it remembers (None: nothing)."""
+
+    policy: Policy
+    name: str = ""
+    placement: str = ""  # empty: as the rollout says
+    admission: str = "accept-all"
+    memory: Any = field(default=None, repr=False)
+
+
+def candidate_of(given: Policy | str | Candidate, memory: Any) -> Candidate:
+    """A candidate from a policy or its name."""
+    if isinstance(given, Candidate):
+        return given if given.name else replace(given, name=given.policy.name or type(given.policy).__name__)
+    policy = policy_of(given)
+    return Candidate(policy, given if isinstance(given, str) else policy.name or type(policy).__name__, memory=memory)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A candidate at an instant."""
+
+    name: str
+    snapshot: Snapshot
+    rules: RunRules
+    policy: Policy
+    load_limit: float
+
+    @staticmethod
+    def of(snapshot: Snapshot, one: Candidate, costs: Costs | None) -> Prepared:
+        """The candidate as this run would have it."""
+        rules = RunRules.at(snapshot, one.placement or "first-free", costs)
+        admission = find_admission(one.admission)
+        if admission.has_quota:
+            raise RefusedError("quotas belong to the run", where=f"candidate '{one.name}'", fix="use accept-all or load-limit:X")
+        policy = rules.policy(one.policy, rules.guard(one.policy))
+        told = snapshot if one.memory is AS_IT_IS else replace(snapshot, memory=one.memory)
+        return Prepared(one.name, told, rules, policy, admission.most_gpus(snapshot.cluster.gpus))
+
+    def case(self, bounds: Bounds) -> Case | None:
+        """The instant as the counting loop takes it; None: it cannot say this policy, this run or this instant."""
+        policy, limited = self.policy, bounds._replace(load_limit=self.load_limit)
+        if not isinstance(policy, OrderPolicy):
+            return None
+        linear: Callable[[], LinearKey | None] = policy.linear
+        key, numbers = asked(policy, self.rules.guard(policy), linear), None
+        if key is None:
+            read = self._read()
+            if read is None:
+                return None
+            key, numbers = read
+        return case_of(self.snapshot, self.rules, policy, key, numbers, limited)
+
+    def _read(self) -> tuple[LinearKey, Floats] | None:
+        """A key in Python as if it were declared, read from the jobs as if none had come yet."""
+        instant, tables = private_tables(self.snapshot)
+        tables.I[c.PHASE], tables.I[c.LOCKED] = FUTURE, 0
+        found = read_key(self.policy, self.rules.state(tables), self.rules.guard(self.policy)).declared
+        return None if found is None else (found[0], found[1][instant.jobs.rows])
+
+    def check_held(self, held: tuple[int, ...]) -> None:
+        """Refuse admission limits that only the counting loop knows."""
+        if held or math.isfinite(self.load_limit):
+            fix = "use an order with a declared key, one device type, and first-free placement; or accept-all"
+            raise RefusedError("an admission limit needs futures that count devices", where=f"candidate '{self.name}'", fix=fix)
+
+    def from_here(self) -> FromHere:
+        """The instant as the engine takes it."""
+        return FromHere(self.snapshot, self.policy, self.rules)

@@ -1,0 +1,137 @@
+"""From one instant onwards, by the engine: what becomes of the jobs of a snapshot if their work is so and so much.
+
+The plain way of `rollout`, for every policy and every run. The policy sees what it would see: its estimates, its memory, the clock.
+Policies that declare their order run inside one compiled loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gantline.assembly.rules import RunRules
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.errors import RefusedError
+from gantline.core.inputs import Input
+from gantline.core.insiders import tables_behind
+from gantline.core.phases import Phase
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.core.tables import Tables
+from gantline.drivers.declared import run_from_here
+from gantline.drivers.futures.case import LEAST
+from gantline.drivers.virtual import Simulation
+from gantline.engine import lists as ls
+from gantline.engine.gang import set_due
+from gantline.engine.log import L_ROW, L_START
+from gantline.engine.state import State
+
+
+@dataclass(frozen=True)
+class Rolled:
+    """What became of each job, by position in the snapshot; infinity: not within the horizon."""
+
+    start: Floats  # when it next holds devices; now, for those who hold some
+    finish: Floats
+    decisions: int
+    incidents: tuple[str, ...] = ()
+
+
+class FromHere:
+    """One instant that the engine rolls forward many times, each time from a copy of the same tables."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, rules: RunRules) -> None:
+        """`policy` is settled, see `RunRules.policy`."""
+        self.instant, self.tables = private_tables(snapshot)
+        self.rules, self.policy, self.guard = rules, policy, rules.guard(policy)
+        rows, F, I = self.instant.jobs.rows, self.tables.F, self.tables.I
+        F[c.WORK, rows] = F[c.ESTIMATE, rows]
+        _settle_flights(I, rows)
+        self.done: Floats = F[c.DONE, rows] + F[c.RATE, rows] * np.maximum(0.0, self.instant.now - F[c.SINCE, rows])
+        self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in I[c.PHASE, rows]], dtype=bool)
+
+    def roll(self, work: Floats | None = None, until: float = math.inf, inputs: Iterable[Input] = ()) -> Rolled:
+        """What becomes of the jobs if their work is that (None: as estimated).
+
+        A policy that loses nothing but turns is refused: that nothing starts says nothing about the jobs.
+        """
+        instant, tables, rows = self.instant, self.tables.copy(), self.instant.jobs.rows
+        now, state = instant.now, state_on(tables, instant, self.rules)
+        state.decision = instant.decision - 1
+        F = tables.F
+        if work is not None:
+            F[c.WORK, rows] = work
+        F[c.WORK, rows] = np.maximum(F[c.WORK, rows], self.done + LEAST)
+        for row in rows[self.held].tolist():
+            set_due(F, row)
+        state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(tables.ids)
+        engine = self.rules.engine(state, self.policy, self.guard)
+        events = tuple(sorted(inputs, key=lambda value: value.time))
+        run = _FromHere(engine, until=until, node_events=events, latency=self.rules.facts.latency)
+        run.watched = rows if run.node_events else None
+        run.agenda.answered()  # appointments count from here
+        run.agenda.touch()
+        run.run()
+        if engine.turns.hopeless:
+            told = f"policy '{type(self.policy).__name__}' decides nothing from here on: {engine.incidents[0].what}"
+            raise RefusedError(told, where="rollout")
+        log = state.log
+        start = np.full(tables.F.shape[1], np.inf)
+        np.minimum.at(start, log.LI[L_ROW, : log.intervals], log.LF[L_START, : log.intervals])
+        finish = tables.F[c.FINISH, rows]  # jobs that came meanwhile may have made the tables grow
+        return Rolled(
+            np.where(self.held, now, start[rows]),
+            np.where(np.isnan(finish), np.inf, finish),
+            engine.decisions,
+            tuple(map(str, engine.incidents)),
+        )
+
+
+class _FromHere(Simulation):
+    """Of the compiled loops only one can begin in the middle; this run ends when those who are watched have ended."""
+
+    watched: Ints | None = None
+
+    def run(self) -> None:
+        key = None if self.state.tables.granted or self.state.reservations else self.declared_key()
+        if key is None:
+            with self.engine.asked_often():
+                self._run_steps()
+        elif run_from_here(self.engine, key, self.bounds):
+            self._cut()
+        self.engine.grants.close_open_intervals()
+
+    def _tracked_done(self) -> bool:
+        return self.watched is not None and not np.isnan(self.state.tables.F[c.FINISH, self.watched]).any()
+
+
+def state_on(tables: Tables, instant: Snapshot, rules: RunRules) -> State:
+    """The engine's state at that instant, over these tables."""
+    state, rows = rules.state(tables, instant.now, instant.decision), instant.jobs.rows
+    state.memory, state.learned = instant.memory, instant.learned
+    state.activate(rows)
+    state.reserve(instant.reservations, rows)
+    state.rebuild()
+    return state
+
+
+def private_tables(snapshot: Snapshot) -> tuple[Snapshot, Tables]:
+    """The instant and tables that hold nothing else; those of a run that goes on are read anew, without its log and its ended jobs."""
+    tables = tables_behind(snapshot)
+    if (tables.I[c.INTERVAL] < 0).all():  # nobody has run in them
+        return snapshot, tables.copy()
+    instant = decode_snapshot(encode_snapshot(snapshot), snapshot.performance)
+    return instant, tables_behind(instant)
+
+
+def _settle_flights(I: Ints, rows: Ints) -> None:
+    """Orders that are on their way are as good as carried out."""
+    phase = I[c.PHASE, rows]
+    phase[np.isin(phase, (int(Phase.STARTING), int(Phase.RESIZING)))] = int(Phase.RUNNING)
+    phase[np.isin(phase, (int(Phase.CHECKPOINTING), int(Phase.STOPPING)))] = int(Phase.PENDING)
+    I[c.PHASE, rows] = phase
