@@ -17,8 +17,8 @@ from gantline.core.errors import RefusedError
 from gantline.core.phases import FUTURE
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.futures.case import Bounds, case_of
-from gantline.drivers.futures.places import Case
+from gantline.drivers.futures.case import FutureBounds, case_of
+from gantline.drivers.futures.places import FutureCase
 from gantline.drivers.python_keys.read import read_key
 from gantline.files.policies import policy_of
 from gantline.simulator.from_here import FromHere, private_tables
@@ -67,7 +67,7 @@ class Prepared:
         told = snapshot if one.memory is AS_IT_IS else replace(snapshot, memory=one.memory)
         return Prepared(one.name, told, rules, policy, admission.most_gpus(snapshot.cluster.gpus))
 
-    def case(self, bounds: Bounds) -> Case | None:
+    def case(self, bounds: FutureBounds) -> FutureCase | None:
         """The instant as the counting loop takes it; None: it cannot say this policy, this run or this instant."""
         policy, limited = self.policy, bounds._replace(load_limit=self.load_limit)
         if not isinstance(policy, OrderPolicy):

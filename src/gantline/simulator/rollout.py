@@ -25,7 +25,7 @@ from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.futures import places as p
 from gantline.drivers.futures.batch import Counted, run_counted
-from gantline.drivers.futures.case import Bounds
+from gantline.drivers.futures.case import FutureBounds
 from gantline.simulator.candidate import AS_IT_IS, Candidate, Prepared, candidate_of
 from gantline.simulator.coming import coming_rows
 from gantline.simulator.from_here import Rolled
@@ -160,7 +160,7 @@ def _futures(
     """The futures under one policy: counted, where that says all."""
     rows = coming_rows(coming) if not events else None
     prepared = Prepared.of(snapshot, one, limits.costs)
-    bounds = Bounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
+    bounds = FutureBounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
     case = prepared.case(bounds) if rows is not None else None
     if case is None:
         prepared.check_held(limits.held)

@@ -14,7 +14,7 @@ from gantline.core.jit import beside
 from gantline.drivers.futures import places as p
 from gantline.drivers.futures.case import room_for
 from gantline.drivers.futures.loop import run_batch
-from gantline.drivers.futures.places import Case
+from gantline.drivers.futures.places import FutureCase
 
 _LARGE = 300_000  # jobs times futures from which on another thread is worth its while
 _beside: list[Callable[..., None]] = []  # the loop, once for each thread
@@ -30,7 +30,7 @@ class Counted:
     lost: int
 
 
-def run_counted(case: Case, work: Floats, coming: Floats | None = None) -> Counted:
+def run_counted(case: FutureCase, work: Floats, coming: Floats | None = None) -> Counted:
     """A future for each line of `work`, (future, job); `coming` are its newcomers: (future, what, number), see `places.COMING`."""
     futures, jobs = work.shape
     if coming is None:

@@ -1,4 +1,4 @@
-"""From a snapshot to a `Case`, where counting devices says all that matters; None where it does not."""
+"""From a snapshot to a `FutureCase`, where counting devices says all that matters; None where it does not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.drivers.futures import places as p
 from gantline.drivers.futures.keys import rank_waiting
-from gantline.drivers.futures.places import Case, Room
+from gantline.drivers.futures.places import FutureCase, FutureRoom
 from gantline.engine import declared_key as k
 from gantline.engine.speeds import asks_about_gangs
 from gantline.placement.fit import FIRST_FREE, PREFERRED, RANDOM
@@ -26,7 +26,7 @@ from gantline.placement.fit import FIRST_FREE, PREFERRED, RANDOM
 LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
 
 
-class Bounds(NamedTuple):
+class FutureBounds(NamedTuple):
     """Where futures end, what they let in, and which jobs (by position in the snapshot) are held back at the instant."""
 
     until: float = math.inf
@@ -70,8 +70,8 @@ def counts_devices(snapshot: Snapshot, rules: RunRules, policy: OrderPolicy, key
 
 
 def case_of(
-    snapshot: Snapshot, rules: RunRules, policy: OrderPolicy, key: LinearKey, numbers: Floats | None, bounds: Bounds
-) -> Case | None:
+    snapshot: Snapshot, rules: RunRules, policy: OrderPolicy, key: LinearKey, numbers: Floats | None, bounds: FutureBounds
+) -> FutureCase | None:
     """The instant under a declared key; `numbers` stand in place of the priorities, for a key that was read."""
     t, rows, regime, now = tables_behind(snapshot), snapshot.jobs.rows, rules.regime, snapshot.now
     F, I = t.F, t.I
@@ -91,7 +91,7 @@ def case_of(
     rises = key.attained > 0 or key.attained_gpu > 0 or key.remaining < 0 or key.remaining_gpu < 0
     in_order = regime.strict or policy.misfit == Misfit.STOP
     switch = [policy.preempt or regime.strict, in_order, regime.keep_evictions, regime.finish_at_boundary, rises, t.NI[c.N_GPUS].sum()]
-    case = Case(
+    case = FutureCase(
         f,
         np.array([need, np.searchsorted(size, need)]),
         np.ascontiguousarray(F[[c.SINCE, c.RATE, c.LAST_START]][:, rows[running]]),
@@ -122,7 +122,7 @@ def _costs(rules: RunRules, size: Ints) -> Floats:
     return np.array([cost + costs.doubling * grows if cost > 0.0 else np.zeros(len(size)) for cost in (costs.start, costs.resume)])
 
 
-def _queue(case: Case, waiting: Ints) -> None:
+def _queue(case: FutureCase, waiting: Ints) -> None:
     """Those that wait stand in order, each in its lane."""
     rank_waiting(case, waiting)
     order = waiting[np.lexsort((waiting, case.f[p.KEY, waiting]))]
@@ -132,7 +132,7 @@ def _queue(case: Case, waiting: Ints) -> None:
         case.waits[lane] = len(here)
 
 
-def room_for(case: Case, newcomers: int) -> Room:
+def room_for(case: FutureCase, newcomers: int) -> FutureRoom:
     """Memory for one future with so many newcomers at most."""
     rows = case.f.shape[1] + newcomers
     gangs = min(2 * int(case.switch[p.DEVICES]), rows) + 1  # while a walk goes on, those that stop and those that begin
@@ -141,4 +141,4 @@ def room_for(case: Case, newcomers: int) -> Room:
     f, s = (np.zeros(shape) for shape in numbers)
     i, si, queue, lane = (np.zeros(shape, dtype=np.int64) for shape in wholes)
     low, trial, n = (np.zeros(length, dtype=np.int64) for length in (gangs, gangs, p.COUNTERS))
-    return Room(f, i, s, si, queue, lane, low, trial, n, np.zeros(p.TIMES))
+    return FutureRoom(f, i, s, si, queue, lane, low, trial, n, np.zeros(p.TIMES))

@@ -7,11 +7,11 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.drivers.futures import places as p
-from gantline.drivers.futures.places import Case, Room
+from gantline.drivers.futures.places import FutureCase, FutureRoom
 
 
 @kernel
-def set_due(room: Room, at: int) -> None:
+def set_due(room: FutureRoom, at: int) -> None:
     """When the gang, left alone, is done or its estimate proves too low."""
     s = room.s
     due = np.inf
@@ -24,7 +24,7 @@ def set_due(room: Room, at: int) -> None:
 
 
 @kernel
-def run_on(room: Room, row: int, since: float, rate: float, began: float) -> None:
+def run_on(room: FutureRoom, row: int, since: float, rate: float, began: float) -> None:
     """One more gang runs, with the numbers of its row."""
     at, s = room.n[p.RUNNING], room.s
     for number in range(p.ROW_NUMBERS):
@@ -39,7 +39,7 @@ def run_on(room: Room, row: int, since: float, rate: float, began: float) -> Non
 
 
 @kernel
-def start(case: Case, room: Room, row: int, now: float, begins: Floats) -> None:
+def start(case: FutureCase, room: FutureRoom, row: int, now: float, begins: Floats) -> None:
     """The row gets devices; `begins` notes when each row first did in this future."""
     again = not np.isnan(room.f[p.FIRST, row])
     if not again:
@@ -54,7 +54,7 @@ def start(case: Case, room: Room, row: int, now: float, begins: Floats) -> None:
 
 
 @kernel
-def remove(room: Room, at: int) -> None:
+def remove(room: FutureRoom, at: int) -> None:
     """The gang runs no longer; the last one takes its place."""
     last = room.n[p.RUNNING] - 1
     if at != last:
@@ -66,7 +66,7 @@ def remove(room: Room, at: int) -> None:
 
 
 @kernel
-def halt(room: Room, at: int, now: float) -> int:
+def halt(room: FutureRoom, at: int, now: float) -> int:
     """The gang stops with its work saved; its row comes back. Its devices have been taken already."""
     s, row = room.s, room.si[p.SLOT_ROW, at]
     ran = now - s[p.SINCE, at]
@@ -82,7 +82,7 @@ def halt(room: Room, at: int, now: float) -> int:
 
 
 @kernel
-def find_soonest(room: Room) -> None:
+def find_soonest(room: FutureRoom) -> None:
     """The gang that is due first, and when; four at a time, because a chain of comparisons waits for each of them."""
     s, count = room.s, room.n[p.RUNNING]
     one, two, three, four = np.inf, np.inf, np.inf, np.inf
@@ -104,7 +104,7 @@ def find_soonest(room: Room) -> None:
 
 
 @kernel
-def finish_due(case: Case, room: Room, now: float, ends: Floats) -> None:
+def finish_due(case: FutureCase, room: FutureRoom, now: float, ends: Floats) -> None:
     """End every gang whose work is done by `now`, and raise estimates that turned out too low."""
     s = room.s
     while room.t[p.SOONEST] <= now:

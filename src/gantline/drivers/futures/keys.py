@@ -7,12 +7,12 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.drivers.futures import places as p
-from gantline.drivers.futures.places import Case, Room
+from gantline.drivers.futures.places import FutureCase, FutureRoom
 from gantline.engine import declared_key as k
 
 
 @kernel
-def key_of_waiting(case: Case, f: Floats, i: Ints, row: int) -> float:
+def key_of_waiting(case: FutureCase, f: Floats, i: Ints, row: int) -> float:
     """The key of a row that makes no progress."""
     w = case.weight
     need = float(i[p.NEED, row])
@@ -39,14 +39,14 @@ def key_of_waiting(case: Case, f: Floats, i: Ints, row: int) -> float:
 
 
 @kernel
-def rank_waiting(case: Case, rows: Ints) -> None:
+def rank_waiting(case: FutureCase, rows: Ints) -> None:
     """Keys of rows that wait at the instant."""
     for place in range(rows.shape[0]):
         case.f[p.KEY, rows[place]] = key_of_waiting(case, case.f, case.i, rows[place])
 
 
 @kernel
-def only_remaining(case: Case) -> bool:
+def only_remaining(case: FutureCase) -> bool:
     """Whether remaining work is all that counts."""
     total = 0.0
     for number in range(k.FIRST_START + 1):
@@ -55,7 +55,7 @@ def only_remaining(case: Case) -> bool:
 
 
 @kernel
-def _note_lowest(room: Room, count: int) -> None:
+def _note_lowest(room: FutureRoom, count: int) -> None:
     """The key of the lowest rank that runs."""
     keys = room.s[p.KEY]
     one, two = -np.inf, -np.inf
@@ -70,7 +70,7 @@ def _note_lowest(room: Room, count: int) -> None:
 
 
 @kernel
-def rank_running(case: Case, room: Room, now: float) -> None:
+def rank_running(case: FutureCase, room: FutureRoom, now: float) -> None:
     """Keys of all gangs that ran before this walk, once per decision."""
     if room.n[p.RANKED] == 1:
         return
@@ -122,7 +122,7 @@ def rank_running(case: Case, room: Room, now: float) -> None:
 
 
 @kernel
-def _measure(case: Case, room: Room, at: int, now: float) -> float:
+def _measure(case: FutureCase, room: FutureRoom, at: int, now: float) -> float:
     """The service by which levels count."""
     s = room.s
     ran = max(0.0, now - s[p.SINCE, at])
@@ -132,7 +132,7 @@ def _measure(case: Case, room: Room, at: int, now: float) -> float:
 
 
 @kernel
-def slope(case: Case, room: Room, at: int) -> float:
+def slope(case: FutureCase, room: FutureRoom, at: int) -> float:
     """How fast the key of a gang that runs rises."""
     w, s = case.weight, room.s
     shrinking = s[p.RATE, at] * (w[k.REMAINING] + w[k.REMAINING_GPU] * s[p.SIZE, at])
@@ -140,7 +140,7 @@ def slope(case: Case, room: Room, at: int) -> float:
 
 
 @kernel
-def next_level(case: Case, room: Room, now: float) -> float:
+def next_level(case: FutureCase, room: FutureRoom, now: float) -> float:
     """The first instant at which a gang that runs reaches its next threshold."""
     soonest, s, thresholds = np.inf, room.s, case.thresholds
     if thresholds.shape[0] == 0:

@@ -6,11 +6,11 @@ import numpy as np
 
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.drivers.futures import places as p
-from gantline.drivers.futures.places import Case, Room
+from gantline.drivers.futures.places import FutureCase, FutureRoom
 
 
 @kernel
-def first_behind(room: Room, lane: int, key: float, row: int) -> int:
+def first_behind(room: FutureRoom, lane: int, key: float, row: int) -> int:
     """The place in the lane of the first that ranks behind (key, row)."""
     low = room.lane[p.HEAD, lane]
     high = low + room.lane[p.COUNT, lane]
@@ -26,7 +26,7 @@ def first_behind(room: Room, lane: int, key: float, row: int) -> int:
 
 
 @kernel
-def enter(room: Room, row: int) -> None:
+def enter(room: FutureRoom, row: int) -> None:
     """The row waits, at the place that its key gives it; whichever side is shorter makes room."""
     lane = room.i[p.LANE, row]
     queue, head, count = room.queue, room.lane[p.HEAD, lane], room.lane[p.COUNT, lane]
@@ -47,7 +47,7 @@ def enter(room: Room, row: int) -> None:
 
 
 @kernel
-def leave(room: Room, lane: int) -> None:
+def leave(room: FutureRoom, lane: int) -> None:
     """The first of the lane waits no longer."""
     room.lane[p.HEAD, lane] += 1
     room.lane[p.COUNT, lane] -= 1
@@ -55,7 +55,7 @@ def leave(room: Room, lane: int) -> None:
 
 
 @kernel
-def first_lane(case: Case, room: Room, below: int) -> int:
+def first_lane(case: FutureCase, room: FutureRoom, below: int) -> int:
     """The lane of gangs smaller than `below` whose first ranks before the others'; as many as there are lanes: none."""
     lanes = case.size.shape[0]
     best, key, row = lanes, np.inf, 0
@@ -71,7 +71,7 @@ def first_lane(case: Case, room: Room, below: int) -> int:
 
 
 @kernel
-def key_behind(case: Case, room: Room, key: float, row: int) -> float:
+def key_behind(case: FutureCase, room: FutureRoom, key: float, row: int) -> float:
     """The key of the first that waits and ranks behind (key, row); infinity: none does."""
     found = np.inf
     for lane in range(case.size.shape[0]):

@@ -13,14 +13,14 @@ from gantline.drivers.futures import places as p
 from gantline.drivers.futures.gangs import finish_due, run_on
 from gantline.drivers.futures.keys import key_of_waiting, next_level, rank_running, slope
 from gantline.drivers.futures.lanes import enter, key_behind
-from gantline.drivers.futures.places import Case, Room
+from gantline.drivers.futures.places import FutureCase, FutureRoom
 from gantline.drivers.futures.walk import walk
 from gantline.engine import declared_key as k
 from gantline.engine.advance import next_look
 
 
 @kernel
-def begin(case: Case, room: Room, work: Floats, coming: Floats, begins: Floats, ends: Floats) -> None:
+def begin(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats, begins: Floats, ends: Floats) -> None:
     """Everything as it is at the instant, with this much work."""
     jobs, more = case.f.shape[1], coming.shape[1]
     f, i, n = room.f, room.i, room.n
@@ -61,14 +61,14 @@ def begin(case: Case, room: Room, work: Floats, coming: Floats, begins: Floats, 
 
 
 @kernel
-def _entrant(case: Case, number: int) -> int:
+def _entrant(case: FutureCase, number: int) -> int:
     """The row that is let in as the `number`-th: those that were held back at the instant, then newcomers."""
     held = case.held.shape[0]
     return int(case.held[number]) if number < held else int(case.f.shape[1] + number - held)
 
 
 @kernel
-def _see_arrivals(case: Case, room: Room, now: float, entrants: int, ends: Floats) -> None:
+def _see_arrivals(case: FutureCase, room: FutureRoom, now: float, entrants: int, ends: Floats) -> None:
     """Whatever is submitted within a round makes the engine look at those that run, at that instant: estimates may prove too low then."""
     number = room.n[p.NEXT]
     while number < entrants and room.f[p.ARRIVAL, _entrant(case, number)] <= now:
@@ -77,7 +77,7 @@ def _see_arrivals(case: Case, room: Room, now: float, entrants: int, ends: Float
 
 
 @kernel
-def _let_in(case: Case, room: Room, now: float, entrants: int) -> None:
+def _let_in(case: FutureCase, room: FutureRoom, now: float, entrants: int) -> None:
     """Rows that have arrived by `now` wait: all of them, or in order while demand is within the limit."""
     n = room.n
     while n[p.NEXT] < entrants and room.f[p.ARRIVAL, _entrant(case, n[p.NEXT])] <= now:
@@ -93,7 +93,7 @@ def _let_in(case: Case, room: Room, now: float, entrants: int) -> None:
 
 
 @kernel
-def _next_change(case: Case, room: Room, now: float, enough: float) -> float:
+def _next_change(case: FutureCase, room: FutureRoom, now: float, enough: float) -> float:
     """The first instant at which a gang that runs might fall behind one that waits, or any such instant up to `enough`."""
     rank_running(case, room, now)
     soonest = np.inf
@@ -111,7 +111,7 @@ def _next_change(case: Case, room: Room, now: float, enough: float) -> float:
 
 
 @kernel
-def _next_wake(case: Case, room: Room, now: float) -> float:
+def _next_wake(case: FutureCase, room: FutureRoom, now: float) -> float:
     """When to look again although nothing comes from outside."""
     n, length, quantum = room.n, case.amount[p.ROUND], case.amount[p.QUANTUM]
     wake = room.t[p.SOONEST]
@@ -138,7 +138,7 @@ def _next_wake(case: Case, room: Room, now: float) -> float:
 
 
 @kernel
-def run_future(case: Case, room: Room, work: Floats, coming: Floats, begins: Floats, ends: Floats) -> int:
+def run_future(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats, begins: Floats, ends: Floats) -> int:
     """One future to its end; `begins` and `ends` say when each job first gets devices and when it ends (infinity: it does not)."""
     begin(case, room, work, coming, begins, ends)
     n, t, length = room.n, room.t, case.amount[p.ROUND]
@@ -178,7 +178,9 @@ def run_future(case: Case, room: Room, work: Floats, coming: Floats, begins: Flo
 
 
 @kernel
-def run_batch(case: Case, room: Room, work: Floats, coming: Floats, begins: Floats, ends: Floats, sums: Floats, lost: Ints) -> None:
+def run_batch(
+    case: FutureCase, room: FutureRoom, work: Floats, coming: Floats, begins: Floats, ends: Floats, sums: Floats, lost: Ints
+) -> None:
     """A future for each line of `work`, with the newcomers of that line; `lost` counts futures that were given up."""
     for future in range(work.shape[0]):
         if run_future(case, room, work[future], coming[future], begins[future], ends[future]) == p.GAVE_UP:
@@ -187,7 +189,7 @@ def run_batch(case: Case, room: Room, work: Floats, coming: Floats, begins: Floa
 
 
 @kernel
-def add_up(room: Room, begins: Floats, ends: Floats, sums: Floats) -> None:
+def add_up(room: FutureRoom, begins: Floats, ends: Floats, sums: Floats) -> None:
     """What a future comes to."""
     for number in range(p.SUMS):
         sums[number] = 0.0

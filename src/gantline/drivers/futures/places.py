@@ -1,4 +1,4 @@
-"""Where the loop over futures keeps what: places in the arrays of `Case` (the same for all futures) and `Room` (of the one at hand)."""
+"""Where the loop over futures keeps what: places in the arrays of `FutureCase` (the same for all futures) and `FutureRoom` (of the one at hand)."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from typing import NamedTuple
 
 from gantline.core.arrays import Floats, Ints
 
-# numbers of a row; `Case.f` holds them as they are at the instant, `Room.f` as they are in this future
+# numbers of a row; `FutureCase.f` holds them as they are at the instant, `FutureRoom.f` as they are in this future
 (WORK, ESTIMATE, DONE, SERVICE, GPUTIME, FIRST, ARRIVAL, PRIORITY, KEY) = range(9)
 ROW_NUMBERS = 9
-# numbers of a gang that runs (`Room.s`); the first nine are those of its row
+# numbers of a gang that runs (`FutureRoom.s`); the first nine are those of its row
 SINCE, RATE, DUE, BEGAN, SIZE, SLOT_NUMBERS = range(9, 15)
-# more numbers of a row that runs at the instant, in `Case.runs`: since when, how fast, when it began
+# more numbers of a row that runs at the instant, in `FutureCase.runs`: since when, how fast, when it began
 RUN_SINCE, RUN_RATE, RUN_BEGAN, RUN_NUMBERS = range(4)
-# whole numbers of a row (`Case.i`, `Room.i`): devices, lane; and of a gang that runs (`Room.si`): row, devices, what the walk has found
+# whole numbers of a row (`FutureCase.i`, `FutureRoom.i`): devices, lane; and of a gang that runs (`FutureRoom.si`): row, devices, what the walk has found
 NEED, LANE, ROW_WHOLES = range(3)
 SLOT_ROW, SLOT_NEED, MARK, SLOT_WHOLES = range(4)
 # of a gang that runs, during a walk: it keeps its devices, they are taken on trial, they are lost, it has only just begun
 KEEPS, VICTIM, LOSES, BEGUN = range(4)
-# of a lane (`Room.lane`): place of its first, how many wait in it
+# of a lane (`FutureRoom.lane`): place of its first, how many wait in it
 HEAD, COUNT, LANE_WHOLES = range(3)
-# counters (`Room.n`)
+# counters (`FutureRoom.n`)
 (RUNNING, WAITING, FREE, NEXT, HELD, DEMAND, LEFT, DECISIONS, STARTED, STOPPED, ADMITTED) = range(11)
 # of a walk: whether keys of gangs that run are known, how many ran when it began, how many of them stand in the heap of low ranks
 # (below zero: it is not made yet), how many are on trial, how many have been; and the gang that is due first
 RANKED, OLD, LOW, VICTIMS, TAKEN, FIRST_DUE, COUNTERS = range(11, 18)
-# the clock (`Room.t`)
+# the clock (`FutureRoom.t`)
 NOW, WAKE, LAST_DECISION, SOONEST, LOWEST, TIMES = range(6)  # when that gang is due; the key of the lowest rank that runs
-# seconds and bounds that hold in all futures (`Case.amount`)
+# seconds and bounds that hold in all futures (`FutureCase.amount`)
 START_NOW, ROUND, QUANTUM, UNTIL, LOAD_LIMIT, MIN_RUN, AMOUNTS = range(7)
-# switches that hold in all futures (`Case.switch`)
+# switches that hold in all futures (`FutureCase.switch`)
 PREEMPT, IN_ORDER, KEEP_EVICTIONS, BOUNDARY, RISES, DEVICES, SWITCHES = range(7)
 # what a newcomer brings (`coming`)
 C_ARRIVAL, C_NEED, C_WORK, C_ESTIMATE, C_PRIORITY, COMING = range(6)
@@ -41,7 +41,7 @@ DONE_ALL, CUT, GAVE_UP = 0, 1, 2  # how a future ends: everything has ended, the
 MOST_DECISIONS = 2_000_000
 
 
-class Case(NamedTuple):
+class FutureCase(NamedTuple):
     """One instant and one order: what all futures begin with."""
 
     f: Floats  # (number, row)
@@ -60,7 +60,7 @@ class Case(NamedTuple):
     switch: Ints
 
 
-class Room(NamedTuple):
+class FutureRoom(NamedTuple):
     """Memory for one future at a time."""
 
     f: Floats  # (number, row)

@@ -14,14 +14,14 @@ from gantline.drivers.futures import places as p
 from gantline.drivers.futures.gangs import find_soonest, halt, start
 from gantline.drivers.futures.keys import rank_running
 from gantline.drivers.futures.lanes import enter, first_lane, leave
-from gantline.drivers.futures.places import Case, Room
+from gantline.drivers.futures.places import FutureCase, FutureRoom
 
 _ANY = 1 << 60
 _FEW = 6  # gangs of a walk that are stopped before a heap of ranks is worth its while
 
 
 @kernel
-def walk(case: Case, room: Room, now: float, begins: Floats) -> None:
+def walk(case: FutureCase, room: FutureRoom, now: float, begins: Floats) -> None:
     """Start and stop gangs as the ranks at this instant say."""
     n, lanes = room.n, case.size.shape[0]
     n[p.OLD], n[p.RANKED], n[p.LOW], n[p.VICTIMS] = n[p.RUNNING], 0, -1, 0
@@ -67,7 +67,7 @@ def walk(case: Case, room: Room, now: float, begins: Floats) -> None:
 
 
 @kernel
-def _make_room(case: Case, room: Room, row: int, key: float, need: int, now: float) -> None:
+def _make_room(case: FutureCase, room: FutureRoom, row: int, key: float, need: int, now: float) -> None:
     """Take devices on trial from gangs that rank behind, the lowest first, if that is enough (Blox: even if not)."""
     rank_running(case, room, now)
     si, n = room.si, room.n
@@ -87,7 +87,7 @@ def _make_room(case: Case, room: Room, row: int, key: float, need: int, now: flo
 
 
 @kernel
-def _lowest(case: Case, room: Room, now: float) -> int:
+def _lowest(case: FutureCase, room: FutureRoom, now: float) -> int:
     """The gang of the lowest rank that may be stopped, found by looking at all; as many as there are: none."""
     keys, rows, marks, count = room.s[p.KEY], room.si[p.SLOT_ROW], room.si[p.MARK], room.n[p.OLD]
     best, key, row = count, -np.inf, 0
@@ -99,7 +99,7 @@ def _lowest(case: Case, room: Room, now: float) -> int:
 
 
 @kernel
-def _behind(case: Case, room: Room, row: int, key: float, now: float) -> int:
+def _behind(case: FutureCase, room: FutureRoom, row: int, key: float, now: float) -> int:
     """Devices of gangs that rank behind (key, row) and may be stopped."""
     keys, rows, needs, marks = room.s[p.KEY], room.si[p.SLOT_ROW], room.si[p.SLOT_NEED], room.si[p.MARK]
     gain = 0
@@ -115,19 +115,19 @@ def _behind(case: Case, room: Room, row: int, key: float, now: float) -> int:
 
 
 @kernel
-def _movable(case: Case, room: Room, at: int, now: float) -> bool:
+def _movable(case: FutureCase, room: FutureRoom, at: int, now: float) -> bool:
     """Whether the gang has had its minimum run."""
     return bool(case.amount[p.MIN_RUN] <= 0.0 or now >= room.s[p.BEGAN, at] + case.amount[p.MIN_RUN])
 
 
 @kernel
-def _ranks_behind(room: Room, at: int, row: int, key: float) -> bool:
+def _ranks_behind(room: FutureRoom, at: int, row: int, key: float) -> bool:
     mark = room.s[p.KEY, at]
     return bool(mark > key or (mark == key and room.si[p.SLOT_ROW, at] > row))
 
 
 @kernel
-def _heap_up(room: Room) -> None:
+def _heap_up(room: FutureRoom) -> None:
     """All gangs that ran before this walk, the lowest rank on top."""
     count = room.n[p.OLD]
     room.n[p.LOW] = count
@@ -140,7 +140,7 @@ def _heap_up(room: Room) -> None:
 
 
 @kernel
-def _pop(case: Case, room: Room, now: float) -> int:
+def _pop(case: FutureCase, room: FutureRoom, now: float) -> int:
     """The same from a heap, which is made when so many are stopped that looking at all each time would take longer."""
     n = room.n
     if n[p.LOW] < 0:
@@ -156,7 +156,7 @@ def _pop(case: Case, room: Room, now: float) -> int:
 
 
 @kernel
-def _sink(room: Room, place: int) -> None:
+def _sink(room: FutureRoom, place: int) -> None:
     low, count = room.low, room.n[p.LOW]
     if count == 0:
         return
@@ -176,7 +176,7 @@ def _sink(room: Room, place: int) -> None:
 
 
 @kernel
-def _afterwards(room: Room, now: float, lost: int) -> None:
+def _afterwards(room: FutureRoom, now: float, lost: int) -> None:
     """Gangs that have lost their devices wait again; those that began count as the others from now on."""
     for at in range(room.n[p.OLD], room.n[p.RUNNING]):
         room.si[p.MARK, at] = p.KEEPS
