@@ -1,4 +1,4 @@
-"""Where the loop over futures keeps what: places in the arrays of `FutureCase` (the same for all futures) and `FutureRoom` (of the one at hand)."""
+"""Where the loop over futures keeps what: places in arrays of `FutureCase` (alike in all futures) and `FutureRoom` (of the one at hand)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ ROW_NUMBERS = 9
 SINCE, RATE, DUE, BEGAN, SIZE, SLOT_NUMBERS = range(9, 15)
 # more numbers of a row that runs at the instant, in `FutureCase.runs`: since when, how fast, when it began
 RUN_SINCE, RUN_RATE, RUN_BEGAN, RUN_NUMBERS = range(4)
-# whole numbers of a row (`FutureCase.i`, `FutureRoom.i`): devices, lane; and of a gang that runs (`FutureRoom.si`): row, devices, what the walk has found
+# whole numbers of a row (`FutureCase.i`, `FutureRoom.i`): devices, lane; of a gang that runs (`FutureRoom.si`): row, devices, what a
+# walk has found
 NEED, LANE, ROW_WHOLES = range(3)
 SLOT_ROW, SLOT_NEED, MARK, SLOT_WHOLES = range(4)
 # of a gang that runs, during a walk: it keeps its devices, they are taken on trial, they are lost, it has only just begun
