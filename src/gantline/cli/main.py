@@ -44,6 +44,7 @@ COMMANDS = {
     "up": "Start the scheduler of this machine: jobs come over HTTP and run on its devices.",
     "down": "End the service; its jobs are stopped and saved first.",
     "repair": "Mend a store that a service cannot start from: set aside what is in the way.",
+    "compact": "Archive jobs that ended long ago, and make the store of a service smaller.",
     "backup": "Copy the store of a service into a file while it runs.",
     "status": "Say where the service is, which policy decides, which devices there are.",
     "submit": "Submit a job: a YAML file, or a command after --.",
@@ -68,7 +69,23 @@ COMMANDS = {
     "completion": "Print or install completion of commands and options for bash, zsh or fish.",
     "demo": "Simulate a day of a 64-GPU cluster under six policies and compare them.",
 }
-_LIVE = ("up", "down", "repair", "backup", "status", "submit", "wait", "get", "describe", "logs", "top", "events", "history", "set")
+_LIVE = (
+    "up",
+    "down",
+    "repair",
+    "compact",
+    "backup",
+    "status",
+    "submit",
+    "wait",
+    "get",
+    "describe",
+    "logs",
+    "top",
+    "events",
+    "history",
+    "set",
+)
 #: commands that do not live in a module of their name
 PLACES = {name: f"gantline.cli.live.{name}:app" for name in (*_LIVE, "node", "queue", "token", "user")}
 PLACES |= {name: f"gantline.cli.live.wishes:{name}" for name in ("cancel", "hold", "release", "requeue", "save", "resize")}

@@ -53,6 +53,7 @@ def _live(home: Path, url: str, output: str) -> int:
 
     need_libraries()
     from gantline.core.errors import NotFoundError
+    from gantline.runtime.archive import Archive
     from gantline.runtime.replay import replay_store
     from gantline.runtime.store import SqlStore
     from gantline.service.home import Home
@@ -64,7 +65,7 @@ def _live(home: Path, url: str, output: str) -> int:
         )
     store = SqlStore.open(where, write=False)
     try:
-        result = replay_store(store)
+        result = replay_store(store, Archive(Home(home).archive))
     finally:
         store.close()
     return _told({"home": str(home)}, result, output)
@@ -74,8 +75,11 @@ def _told(about: dict[str, str], result: Replayed, output: str) -> int:
     difference = result.difference
     shown = {**about, "decisions": result.decisions, "same": difference is None, "difference": str(difference or "")}
     shown |= {"open": result.open} if result.open else {}
+    shown |= {"not kept": result.before} if result.before else {}
     shown |= {"left out": result.left_out} if result.left_out else {}
     show_object(shown, output)
+    if result.before:
+        say(f"note: the store was compacted: its record begins after decision {result.before}")
     if difference is not None:
         say(f"error: the replay parts from the record at {difference}")
         return 1

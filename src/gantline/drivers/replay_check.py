@@ -35,6 +35,7 @@ class Replayed:
     difference: PlanDifference | None = None
     open: int = 0  # decisions that follow from the last inputs of the record, which ends before them
     left_out: int = 0  # inputs of the record that could not be applied
+    before: int = 0  # decisions that were made before the record begins
 
 
 class PartedError(Exception):

@@ -35,7 +35,6 @@ class Observer:
         self._open: Ints = np.empty(0, dtype=np.int64)  # rows that had not ended when we last looked, and how they were then
         self._seen: Ints = np.empty((len(_WATCHED), 0), dtype=np.int64)
         self._rows = 0  # how many rows there were
-        self._holds: dict[str, tuple[str, ...]] = {}
         self._views = Growing[str, JobView]({job.id: old_view(job) for job in scheduler.book})
         self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
         self._unseen: set[int] = set()  # rows that wait for a first decision, as far as others know
@@ -51,6 +50,15 @@ class Observer:
                 self._open = np.append(self._open, row)
                 self._seen = np.concatenate([self._seen, np.full((len(_WATCHED), 1), -1)], axis=1)
         self.scheduler.publish()
+
+    @property
+    def over(self) -> int:
+        """How many jobs have ended, of those that are at hand."""
+        return len(self.scheduler.book.jobs) - len(self._open)
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Jobs have left for the archive."""
+        self._views.drop(ids)
 
     def look(self) -> None:
         """See who has changed, tell the store, and whoever waited for it."""
@@ -119,6 +127,7 @@ class Observer:
             job.finished = float(t.F[c.FINISH, row]) if phase is Phase.COMPLETED else now
             job.exit_code = 0 if phase is Phase.COMPLETED else job.exit_code
             job.served = float(t.F[c.SERVICE, row])
+            self._sizes.pop(row, None)
             if phase is Phase.COMPLETED:
                 scheduler.book.took(job)
             scheduler.endings.ended(job)

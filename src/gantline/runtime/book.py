@@ -40,6 +40,7 @@ ENDS = {
     "lost": "its processes were killed too often by something outside",
 }
 _LONGEST = 300.0  # seconds of back-off
+_NAMES = 10_000  # names of jobs of which it is known how long they took, the newest
 _LOST_MOST = 10  # incarnations that may be killed from outside
 
 
@@ -168,12 +169,12 @@ class Job:
 class Book:
     """All jobs by id."""
 
-    def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, records: Iterable[Mapping[str, Any]] = (), newest: int = 0) -> None:
         self.jobs: dict[str, Job] = {}
         self.requests: dict[tuple[str, str], list[str]] = {}
         self.arrays: dict[str, list[str]] = {}
         self.waiting_for: dict[str, set[str]] = {}  # job -> those that wait for it
-        self.newest = 0
+        self.newest = newest  # the highest number that was given
         self._took: dict[tuple[str, str], deque[float]] = {}
         self.ratios: deque[float] = deque(maxlen=200)  # of the last ones that succeeded: how long they ran over what was expected
         for record in records:
@@ -200,6 +201,16 @@ class Book:
             self.arrays.setdefault(job.launch.array, []).append(job.id)
         for other, _ in job.launch.after:
             self.waiting_for.setdefault(other, set()).add(job.id)
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Jobs have left for the archive, arrays whole; nothing waits for them."""
+        for id in ids:
+            job = self.jobs.pop(id)
+            self.requests.pop((job.user, job.request), None)
+            self.arrays.pop(job.launch.array, None)
+            self.waiting_for.pop(id, None)
+            for other, _ in job.launch.after:
+                self.waiting_for.get(other, set()).discard(id)
 
     def waits_for_others(self, job: Job) -> str:
         """``dependency`` while it must wait, ``dependency-failed`` when it waits in vain, nothing when it may run."""
@@ -244,7 +255,11 @@ class Book:
         if job.asked.get("estimate", 0.0) > 0.0 and job.served > 0.0:
             self.ratios.append(job.served / job.asked["estimate"])
         if job.finished >= job.started:
-            self._took.setdefault((job.user, str(job.spec.get("name", ""))), deque(maxlen=25)).append(job.finished - job.started)
+            whose = (job.user, str(job.spec.get("name", "")))
+            self._took[whose] = took = self._took.pop(whose, None) or deque(maxlen=25)  # last of all
+            took.append(job.finished - job.started)
+            if len(self._took) > _NAMES:
+                del self._took[next(iter(self._took))]
 
     def typical_seconds(self, user: str, name: str) -> float:
         """Seconds that jobs of that user and name took, the median of the last ones; NaN: none has succeeded yet."""

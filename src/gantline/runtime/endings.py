@@ -172,7 +172,8 @@ class Endings:
             loop.post(self.release(book[name], "dependency"))
         if job.launch.array:
             self.free_slots(job.launch.array)
-        self.scheduler.progress.losses.forget(job.id)
+        self.scheduler.progress.forget(job.id)
+        self._limited -= {(job.id, epoch) for epoch in range(job.ended_epoch + 2)}
 
     def free_slots(self, array: str) -> None:
         for name in self.scheduler.book.slots_of(array):

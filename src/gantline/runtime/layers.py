@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, ValuesView
+from collections.abc import Iterable, Iterator, Mapping, ValuesView
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
@@ -49,6 +49,11 @@ class Growing(Generic[Key, Value]):
 
     def __setitem__(self, key: Key, value: Value) -> None:
         self._above[key] = value
+
+    def drop(self, keys: Iterable[Key]) -> None:
+        """These are no longer there; whoever has seen them keeps what was seen."""
+        gone = set(keys)
+        self._below, self._above = {key: value for key, value in {**self._below, **self._above}.items() if key not in gone}, {}
 
     def read_only(self) -> Layers[Key, Value]:
         """As it is now; what lies above becomes part of what is below when that is cheap, seen from how much has come."""

@@ -66,6 +66,13 @@ class Progress:
             "epoch": epoch if same else shown.epoch,
         }
 
+    def forget(self, name: str) -> None:
+        """The job has ended."""
+        self.losses.forget(name)
+        with self._lock:
+            self._last.pop(name, None)
+            self._first.pop(name, None)
+
     def _ends(self, name: str, epoch: int, values: Mapping[str, float]) -> str:
         """The rule by which this report ends the job; empty: none does."""
         job, runner = self.scheduler.book.jobs.get(name), self.scheduler.runner

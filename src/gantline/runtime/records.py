@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 UNREADABLE = "unreadable"
 """The only key of a value that a store could not read; its text is there."""
-Kind = Literal["journal", "job", "event", "checkpoint", "aside", "queue"]
+Kind = Literal["journal", "job", "event", "checkpoint", "aside", "queue", "archived"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class Entry:
     * ``event``: something worth telling: ``time``, ``event``, mostly ``job``, ``state``, ``why``.
     * ``queue``: a queue that was made because a job named it: ``name``.
     * ``checkpoint``: the scheduler's state; it covers all journal lines before it.
+    * ``archived``: the jobs ``value["jobs"]`` are in the archive, and leave with their events; ``value["totals"]`` is what they add up to,
+      with those that had left before. A checkpoint that does not need them comes with it.
     * ``aside``: the journal line ``value["number"]`` cannot be applied (``why``): it is kept, and no longer among those that `journal` has.
     """
 
@@ -77,6 +79,10 @@ class Store(Protocol):
         """All jobs in order of submission, as their entries add up."""
         ...
 
+    def archived(self) -> dict[str, Any]:
+        """What the jobs that have left for the archive add up to: ``newest`` is the highest number that was given; empty: none has."""
+        ...
+
 
 @dataclass
 class MemoryStore:
@@ -87,6 +93,7 @@ class MemoryStore:
     told: list[dict[str, Any]] = field(default_factory=list)
     saved: tuple[int, dict[str, Any]] | None = None
     put_aside: dict[int, str] = field(default_factory=dict)  # why, by number
+    totals: dict[str, Any] = field(default_factory=dict)
 
     def append(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
@@ -99,7 +106,11 @@ class MemoryStore:
                 self.told.append(value)
             elif entry.kind == "aside":
                 self.put_aside[value["number"]] = value["why"]
-            else:
+            elif entry.kind == "archived":
+                self.records = {id: record for id, record in self.records.items() if id not in set(value["jobs"])}
+                self.told = [event for event in self.told if event.get("job") not in set(value["jobs"])]
+                self.totals = value["totals"]
+            elif entry.kind == "checkpoint":
                 self.saved = (len(self.lines), value)
 
     def journal(self, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -114,3 +125,6 @@ class MemoryStore:
 
     def jobs(self) -> Iterator[dict[str, Any]]:
         return whole(list(self.records.values()))
+
+    def archived(self) -> dict[str, Any]:
+        return self.totals

@@ -46,7 +46,8 @@ def recover(scheduler: Scheduler) -> None:
         least = max([float(value["snapshot"]["now"]), past.until, *(at for at, _ in past.script)])
         scheduler.clock = WallClock(scheduler.born, least, wall=scheduler.wall)
         scheduler.loop = make_loop(scheduler.setup, value, scheduler.runner.cluster, scheduler.runner, scheduler.clock)
-    scheduler.book = Book(scheduler.store.jobs())
+    scheduler.archived = scheduler.store.archived()
+    scheduler.book = Book(scheduler.store.jobs(), int(scheduler.archived.get("newest", 0)))
     scheduler.endings, scheduler.observer, scheduler.progress = Endings(scheduler), Observer(scheduler), Progress(scheduler)
     _tell_abilities(scheduler)
     _live_through(scheduler, past)
@@ -96,6 +97,15 @@ def _set_up_anew(scheduler: Scheduler) -> None:
     scheduler.lines = 0
     _tell_abilities(scheduler)
     _live_through(scheduler, Past())
+
+
+def is_long_over(scheduler: Scheduler, job: str) -> bool:
+    """Whether nothing of a job can still run: it has ended and is not on its way out, or is in the archive."""
+    if job not in scheduler.book:
+        number = job.partition("_")[0]
+        return number.isdigit() and int(number) <= scheduler.book.newest
+    row = scheduler.loop.engine.inputs.row_of(job)
+    return scheduler.book[job].ended and (row is None or row not in scheduler.loop.reconciler.live)
 
 
 def meet_machine(scheduler: Scheduler) -> None:

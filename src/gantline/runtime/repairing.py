@@ -12,12 +12,14 @@ from typing import Any
 from gantline.core.cluster_json import decode_cluster
 from gantline.core.json_reader import Reader
 from gantline.drivers.live import Live
+from gantline.runtime.archive import Archive
 from gantline.runtime.book import Job
 from gantline.runtime.launch import slots_only
 from gantline.runtime.past import Past, told
 from gantline.runtime.records import Entry
 from gantline.runtime.setup import Setup, make_loop
 from gantline.runtime.store import SqlStore, Transaction
+from gantline.runtime.ways import Ways
 
 
 @dataclass(frozen=True)
@@ -36,35 +38,36 @@ class _Still:
         return 0.0
 
 
-def repair_store(store: SqlStore, *, dry_run: bool = False) -> list[Mended]:
-    """Find what a service would stumble over, and unless it is a dry run set it aside."""
+def repair_store(store: SqlStore, *, archive: Archive | None = None, dry_run: bool = False) -> list[Mended]:
+    """Find what a service would stumble over, and unless it is a dry run set it aside; `archive` has the jobs that have left the store."""
     broken = store.check()
     if broken:
         return [Mended("database", broken, "")]
     found: list[Mended] = []
     with store.transaction() as write:
-        found += _Repair(store, write, dry_run).run()
+        found += _Repair(store, write, archive, dry_run).run()
     return found
 
 
 class _Repair:
-    def __init__(self, store: SqlStore, write: Transaction, dry_run: bool) -> None:
-        self.store, self.write, self.dry_run = store, write, dry_run
+    def __init__(self, store: SqlStore, write: Transaction, archive: Archive | None, dry_run: bool) -> None:
+        self.store, self.write, self.archive, self.dry_run = store, write, archive, dry_run
 
     def run(self) -> Iterator[Mended]:
         """Jobs, then the newest checkpoint that can be read, then the lines behind it."""
-        jobs: dict[str, Job] = {}
+        readable = []
         for record in self.store.jobs():
             try:
-                job = Job.from_record(record)
-                jobs[job.id] = job
+                Job.from_record(record)
+                readable.append(record)
             except Exception as error:
                 yield Mended(f"job {record.get('id', '?')}", f"its record cannot be read: {told(error)}")
+        ways = Ways(readable, self.archive)
         yield from self._twice()
         loop, after = None, 0
         for number, covers, saved in reversed(self.store.numbered_checkpoints()):
             try:
-                loop, after = _loop(saved, jobs), covers
+                loop, after = _loop(saved, ways), covers
                 break
             except Exception as error:
                 if not self.dry_run:
@@ -95,9 +98,9 @@ class _Repair:
         return Mended(f"journal line {number}", why, "set aside")
 
 
-def _loop(saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> Live:
+def _loop(saved: Mapping[str, Any], ways: Ways) -> Live:
     cluster = decode_cluster(Reader(saved["snapshot"], "checkpoint"))
     loop = make_loop(Setup.from_json(saved["setup"]), saved, cluster, None, _Still())
     t = loop.state.tables
-    loop.postbox.able = lambda row: jobs[t.ids[row]].launch.can(slots_only(t.cluster))
+    loop.postbox.able = lambda row: ways[t.ids[row]].can(slots_only(t.cluster))
     return loop

@@ -9,9 +9,11 @@ from typing import Any, Protocol
 from gantline.core.cluster_json import decode_cluster
 from gantline.core.json_reader import Reader
 from gantline.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
-from gantline.runtime.launch import Launch, slots_only
+from gantline.runtime.archive import Archive
+from gantline.runtime.launch import slots_only
 from gantline.runtime.past import Past
 from gantline.runtime.setup import Setup, make_loop
+from gantline.runtime.ways import Ways
 
 
 class KeptPast(Protocol):
@@ -34,25 +36,27 @@ class _Stopped:
         return self.at
 
 
-def replay_store(store: KeptPast) -> Replayed:
+def replay_store(store: KeptPast, archive: Archive | None = None) -> Replayed:
     """Fold every stretch from one kept checkpoint to the next, up to the first plan that is not the recorded one.
 
     A service that is stopped or killed has heard its last inputs and not decided yet: what the newest stretch gives beyond the last
-    decision of the record is no difference. The next service makes these decisions first, and records them.
+    decision of the record is no difference. The next service makes these decisions first, and records them. Of a store that was compacted
+    the record begins with its oldest checkpoint; jobs that have left it are found in the archive.
     """
-    kept, found = list(store.checkpoints()), Replayed(0)
-    ways = {str(job["id"]): Launch.from_json(job["launch"]) for job in store.jobs()}
+    kept = list(store.checkpoints())
+    ways, found = Ways(store.jobs(), archive), Replayed(0, before=int(kept[0][1]["snapshot"]["decision"]) if kept else 0)
     for place, (covers, saved) in enumerate(kept):
         end = kept[place + 1][0] if place + 1 < len(kept) else None
         past = Past.read((number, line) for number, line in store.journal(covers) if end is None or number <= end)
         stretch = _stretch(saved, past, ways, is_last=end is None)
-        found = Replayed(found.decisions + stretch.decisions, stretch.difference, stretch.open, found.left_out + len(past.aside))
+        left_out = found.left_out + len(past.aside)
+        found = Replayed(found.decisions + stretch.decisions, stretch.difference, stretch.open, left_out, found.before)
         if found.difference is not None:
             break
     return found
 
 
-def _stretch(saved: Mapping[str, Any], past: Past, ways: Mapping[str, Launch], *, is_last: bool) -> Replayed:
+def _stretch(saved: Mapping[str, Any], past: Past, ways: Ways, *, is_last: bool) -> Replayed:
     snapshot = saved["snapshot"]
     cluster = decode_cluster(Reader(snapshot, "checkpoint"))
     loop = make_loop(Setup.from_json(saved["setup"]), saved, cluster, None, _Stopped(float(snapshot["now"])))

@@ -8,8 +8,10 @@ give the same state again, and the runner says who still runs.
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -38,7 +40,7 @@ from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.only_simulated import without_simulated_options
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
-from gantline.runtime.recovering import meet_machine, recover
+from gantline.runtime.recovering import is_long_over, meet_machine, recover
 from gantline.runtime.requests import Requests
 from gantline.runtime.setup import Setup, checkpoint_of
 from gantline.runtime.thinking import Thinking
@@ -59,6 +61,7 @@ class Scheduler:
     endings: Endings
     observer: Observer
     progress: Progress
+    archived: Mapping[str, Any]  # what jobs that have left for the archive add up to
 
     def __init__(
         self, store: Store, runner: LocalRunner, policy: str | None = None, *, settings: Mapping[str, Any] | None = None,
@@ -76,6 +79,9 @@ class Scheduler:
         self.pending: list[Entry] = []  # to be written down at the next opportunity
         self.set_aside: list[str] = []  # what of the past could not be used when it was started
         self.lines = 0  # of the journal since the last checkpoint
+        self.when_quiet: deque[Callable[[], None]] = deque()  # to be done between two steps, when a checkpoint can be made
+        self.crowd = sys.maxsize  # more jobs that have ended than this are many, and `crowded` is told
+        self.crowded: Callable[[], None] = lambda: None
         self._known, self._shown = KnownRows(), KnownRows()  # what checkpoints and snapshots have said of jobs that wait
         self.counters: dict[str, float] = {"store_failures": 0, "submitted": 0, "resizes": 0}
         self._thread: threading.Thread | None = None
@@ -93,7 +99,7 @@ class Scheduler:
         loop.engine.guard = self._timed
         loop.on_mail, loop.on_idle = self._write_down, self._idle
         meet_machine(self)
-        self.runner.roll_call()
+        self.runner.roll_call(lambda job: is_long_over(self, job))
         cluster, told = (lambda: loop.state.tables.cluster), self.endings
         self.runner.attach(self.task, loop.engine.inputs.row_of, self.clock, told.reported, cluster, told.refused)
         self.endings.rearm()
@@ -248,9 +254,17 @@ class Scheduler:
     def _write_down(self, at: float, letters: list[Letter]) -> None:
         """Before anything enters it is in the store."""
         told = [Entry("journal", {**encode_input(value), "heard": at}) for letter in letters for value in letter.values]
-        self._append([*told, *(note for letter in letters for note in letter.notes)])
+        self.write([*told, *(note for letter in letters for note in letter.notes)])
 
-    def _append(self, entries: Sequence[Entry]) -> None:
+    def forget(self, ids: Sequence[str]) -> None:
+        """Jobs have left for the archive: nothing of them is kept here."""
+        self.book.forget(ids)
+        self.observer.forget(ids)
+        self.runner.forget(ids)
+        self.republish()
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Write entries down with all that waits to be, or raise OSError."""
         self._collect()
         everything = [*self.pending, *entries]
         if not everything:
@@ -283,6 +297,10 @@ class Scheduler:
             self.pending.append(Entry("checkpoint", checkpoint_of(self.loop, self.setup, self.born, self._known)))
             self.lines = -sum(1 for entry in self.pending if entry.kind == "journal")
         self.flush()
+        while self.when_quiet and quiet and self.loop.state.all_arrived:
+            self.when_quiet.popleft()()
+        if self.observer.over > self.crowd:
+            self.crowded()
 
     def _checkpoint_after(self) -> int:
         """Lines of the journal before a checkpoint: one costs as much as there are jobs, and so much may a restart fold."""
@@ -291,7 +309,7 @@ class Scheduler:
     def flush(self) -> None:
         """Write down what waits to be; if that cannot be done now, later."""
         try:
-            self._append([])
+            self.write([])
         except OSError:
             return
 

@@ -52,6 +52,7 @@ class JobView:
     resizes: int = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     after: tuple[tuple[str, str], ...] = ()  # jobs that it depends on, and what must become of them
+    is_archived: bool = False  # it has left the store
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -142,7 +143,7 @@ def waiting_view(job: Job) -> JobView:
     return old_view(job, "held" if job.holds else "pending", job.reason or "arrived", stop=False)
 
 
-def old_view(job: Job, state: str = "", reason: str = "", stop: bool = True) -> JobView:
+def old_view(job: Job, state: str = "", reason: str = "", stop: bool = True, is_archived: bool = False) -> JobView:
     """A job of which no row is left, or none is there yet."""
     spec = job.spec
     return JobView(
@@ -154,5 +155,5 @@ def old_view(job: Job, state: str = "", reason: str = "", stop: bool = True) -> 
         exit_code=job.exit_code, epoch=job.ended_epoch, restarts=0, failures=job.failures,
         service=job.served, work=job.served, estimate=None, array=job.launch.array,
         held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)), stop=stop,
-        resizes=job.resizes, labels=spec.get("labels", {}), after=job.launch.after,
+        resizes=job.resizes, labels=spec.get("labels", {}), after=job.launch.after, is_archived=is_archived,
     )  # fmt: skip

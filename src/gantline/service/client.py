@@ -63,6 +63,10 @@ class Client:
         """Prometheus' text."""
         return self._request("GET", "/metrics").text
 
+    def compact(self) -> dict[str, Any]:
+        """Archive jobs that are due, and give up what the store does not need any more; bytes before and after."""
+        return self._send("POST", "/v1/compact")
+
     def use_policy(self, policy: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Let another policy decide from now on."""
         return self._send("PUT", "/v1/policy", {"policy": policy, "settings": dict(settings or {})})

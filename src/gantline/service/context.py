@@ -9,15 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gantline.core.errors import NotFoundError, near
+from gantline.core.errors import NotFoundError, RefusedError, near
 from gantline.questions.asker import Asker
 from gantline.questions.shared import SharedAnswers
+from gantline.runtime.archive import Archive
 from gantline.runtime.records import Entry
+from gantline.runtime.retention import Retention
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.store import SqlStore
 from gantline.runtime.view import JobView
 from gantline.service.access import Access
 from gantline.service.roles import Caller, Role
+
+_DIGITS = 19  # of a number that can be one of a job
 
 
 @dataclass
@@ -30,6 +34,8 @@ class Service:
     home: Path
     address: str = ""
     store_url: str = ""
+    archive: Archive = field(default_factory=lambda: Archive(Path("archive")))
+    retention: Retention | None = None  # set by whoever serves it
     started: float = field(default_factory=time.time)
     asker: Asker = field(default_factory=Asker)  # answers questions in a process of its own
     shared: SharedAnswers = field(init=False)  # forecasts that all askers share
@@ -38,6 +44,11 @@ class Service:
 
     def __post_init__(self) -> None:
         self.shared = SharedAnswers(lambda: self.scheduler.view().standing.version)
+
+    def forget(self, ids: Sequence[str]) -> None:
+        """Jobs have left for the archive."""
+        for id in ids:
+            self.texts.pop(id, None)
 
     def wall(self, at: float | None) -> float | None:
         """An instant of the scheduler as seconds since 1970."""
@@ -66,20 +77,47 @@ class Context:
         return list(jobs) if self.caller.may(Role.OPERATOR) else [job for job in jobs if self.caller.sees(job.user)]
 
     def job(self, id: str) -> JobView:
-        """One job; one of somebody else is one that is not there."""
-        found = self.scheduler.view().jobs.get(id)
+        """One job, at hand or in the archive; one of somebody else is one that is not there."""
+        found = self.scheduler.view().jobs.get(id) or next((job for job in self.archived([id]) if job.id == id), None)
         if found is None or not self.caller.sees(found.user):
             raise NotFoundError(f"no job '{id[:64]}'", where="job", fix=near(id[:64], [*self.jobs()][-200:]) if self.jobs() else "")
         return found
+
+    def archived(self, ids: Sequence[str]) -> list[JobView]:
+        """Those of these jobs that are in the archive and that the caller may see; the number of an array means its tasks."""
+        old = self.scheduler.archived.get("newest", 0)
+        numbers = [id for id in ids if (number := id.partition("_")[0]).isdecimal() and len(number) < _DIGITS and int(number) <= old]
+        found = self.service.archive.jobs(numbers).values() if numbers else ()
+        return [view for view, _, _ in found if self.caller.sees(view.user)]
 
     def named(self, ids: Sequence[str]) -> list[JobView]:
         """These jobs, once each; the number of an array means its tasks."""
         known = self.scheduler.view().jobs
         arrays: dict[str, list[JobView]] = {id: [] for id in ids if "_" not in id and id not in known}
-        for job in known.values() if arrays else ():
-            if job.array in arrays and self.caller.sees(job.user):
+        there = [job for job in known.values() if job.array in arrays and self.caller.sees(job.user)] if arrays else []
+        for job in there or (self.archived([*arrays]) if arrays else ()):
+            if job.array in arrays:
                 arrays[job.array].append(job)
         return [*{job.id: job for id in ids for job in arrays.get(id) or [self.job(id)]}.values()]
+
+    def old(self, states: Sequence[str] | None, user: str) -> list[JobView]:
+        """Jobs in the archive that the caller may see, in order of submission."""
+        wanted = {"state": list(states or ()), "user": [user] if user else []}
+        found = self.service.archive.views({key: values for key, values in wanted.items() if values})
+        return [job for job in found if self.caller.sees(job.user)]
+
+    def past(self) -> list[JobView]:
+        """All jobs that have succeeded, those in the archive first."""
+        old = self.old(["succeeded"], "") if self.scheduler.archived else []
+        return [*old, *self.listed()]
+
+    def check_at_hand(self, jobs: Sequence[JobView], where: str) -> None:
+        """Refuse to do something with a job that has left the store."""
+        old = next((job for job in jobs if job.is_archived), None)
+        if old is not None and old.finished is not None:
+            when = self.scheduler.clock.day_and_time(old.finished)
+            fix = "leave it out: it has ended" if where == "after" else "submit it again"
+            raise RefusedError(f"job '{old.id}' had ended: {old.state} at {when}; it is in the archive", where=where, fix=fix)
 
     def note(self, event: str, **body: Any) -> None:
         """Write down who did what."""
@@ -114,6 +152,7 @@ def job_record(service: Service, job: JobView) -> dict[str, Any]:
         "epoch": job.epoch,
         "service": round(job.service, 3),
         "progress": _shown(job.progress),
+        **({"archived": True} if job.is_archived else {}),
     }
 
 

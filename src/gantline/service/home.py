@@ -39,6 +39,10 @@ class Home:
         return self.path / "jobs"
 
     @property
+    def archive(self) -> Path:
+        return self.path / "archive"
+
+    @property
     def log(self) -> Path:
         return self.path / "service.log"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gantline.core.errors import NotFoundError
+from gantline.runtime.archive import Archive
 from gantline.runtime.repairing import Mended, repair_store
 from gantline.runtime.store import Lock, SqlStore
 from gantline.service.home import Home
@@ -22,7 +23,7 @@ def mend(home: Home, store: str = "", *, dry_run: bool = False) -> list[Mended]:
             return _folder(home, "", dry_run)
         opened = SqlStore.open(where)
         try:
-            found = repair_store(opened, dry_run=dry_run)
+            found = repair_store(opened, archive=Archive(home.archive), dry_run=dry_run)
             has_past = opened.checkpoint() is not None
             return [*found, *_folder(home, opened.identity, dry_run, adopt=has_past)]
         finally:

@@ -7,7 +7,8 @@ a label rather than a part of the name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -47,7 +48,7 @@ class _Scrape(Collector):
         info.add_metric([], {"version": gantline.__version__, "policy": view.policy})
         yield info
         yield _gauge("gantline_scheduler_up", "1 while the scheduler decides.", float(self._here.scheduler.alive))
-        yield from _totals(view, self._here.scheduler.thinking)
+        yield from _totals(view, self._here.scheduler.archived, self._here.scheduler.thinking)
         yield from _queues(view)
         yield from _devices(view)
         yield from _jobs(view.now, self._here.jobs().values())
@@ -57,14 +58,15 @@ def _gauge(name: str, help: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help, value=value)
 
 
-def _totals(view: View, thinking: Thinking) -> Iterator[Metric]:
+def _totals(view: View, old: Mapping[str, Any], thinking: Thinking) -> Iterator[Metric]:
     jobs, told = view.jobs.values(), view.counters
-    states = Counter(job.state for job in jobs)
-    yield CounterMetricFamily("gantline_jobs_created", "Jobs ever submitted.", value=len(view.jobs))
+    states, left = Counter(job.state for job in jobs), Counter(old.get("states", {}))
+    yield CounterMetricFamily("gantline_jobs_created", "Jobs ever submitted.", value=len(view.jobs) + left.total())
     for name, ends in _ENDS.items():
         yield CounterMetricFamily(
-            f"gantline_jobs_{name}", f"Jobs that ended as {' or '.join(ends)}.", value=sum(states[one] for one in ends)
+            f"gantline_jobs_{name}", f"Jobs that ended as {' or '.join(ends)}.", value=sum(states[one] + left[one] for one in ends)
         )
+    yield _gauge("gantline_jobs_archived", "Jobs that have left the store for the archive.", left.total())
     waiting, running = sum(states[one] for one in _WAITING), sum(states[one] for one in _RUNNING)
     yield _gauge("gantline_jobs_ready", "Jobs that have not ended.", waiting + running)
     yield _gauge("gantline_jobs_waiting", "Jobs without devices.", waiting)
@@ -78,15 +80,23 @@ def _totals(view: View, thinking: Thinking) -> Iterator[Metric]:
     yield SummaryMetricFamily("gantline_resched_duration_seconds", "Time that decisions took.", count_value=int(decisions), sum_value=spent)
     yield from _thinking(thinking)
     yield CounterMetricFamily("gantline_restarts", "Starts of jobs that had run before.", value=sum(job.restarts for job in jobs))
-    yield CounterMetricFamily("gantline_job_failures", "Exits with an error.", value=sum(job.failures for job in jobs))
+    yield CounterMetricFamily(
+        "gantline_job_failures", "Exits with an error.", value=sum(job.failures for job in jobs) + old.get("failures", 0)
+    )
     yield CounterMetricFamily("gantline_resizes", "Gangs that were given other devices while they ran.", value=told.get("resizes", 0.0))
     yield CounterMetricFamily("gantline_store_failures", "Writes that the store refused.", value=told.get("store_failures", 0.0))
     waits = [job.started - job.submitted for job in jobs if job.started is not None]
     yield SummaryMetricFamily(
-        "gantline_job_wait_seconds", "From submission to the first start.", count_value=len(waits), sum_value=sum(waits)
+        "gantline_job_wait_seconds",
+        "From submission to the first start.",
+        count_value=len(waits) + old.get("waits", 0),
+        sum_value=sum(waits) + old.get("waited", 0.0),
     )
     took = [job.finished - job.submitted for job in jobs if job.finished is not None]
-    yield SummaryMetricFamily("gantline_job_completion_seconds", "From submission to the end.", count_value=len(took), sum_value=sum(took))
+    yield SummaryMetricFamily(
+        "gantline_job_completion_seconds", "From submission to the end.", count_value=len(took) + old.get("ends", 0),
+        sum_value=sum(took) + old.get("took", 0.0),
+    )  # fmt: skip
 
 
 def _thinking(thinking: Thinking) -> Iterator[Metric]:

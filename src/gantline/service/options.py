@@ -31,6 +31,7 @@ class Options:
     key: Path | None = None
     run_as: str = ""  # "users": jobs run as their users' accounts; "service": as the service; empty: apart, where root serves
     anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as last time
+    keep: Mapping[str, Any] = field(default_factory=dict)  # fields of `Keep` that are given, as JSON; others are as last time
     wall: Callable[[], float] = time.time  # the clock that people can set
 
     @property

@@ -20,10 +20,12 @@ import gantline
 from gantline.core.errors import RefusedError
 from gantline.core.queues import Queue, queues_as_text
 from gantline.engine.sparing import LIVE_GRACE, LIVE_MIN_RUN
+from gantline.runtime.archive import Archive
 from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.local.accounts import Accounts
 from gantline.runtime.local.open_files import connections_within, raise_limit, too_few
 from gantline.runtime.local.runner import LocalRunner
+from gantline.runtime.retention import Keep, Retention
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.setup import Setup
 from gantline.runtime.store import Lock, SqlStore
@@ -86,7 +88,9 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
         wall=options.wall,
     )
     access = Access(store, jobs)
-    service = Service(scheduler, store, access, home.path, url, where if not options.store else options.store.partition("://")[0])
+    archive = Archive(home.archive)
+    service = Service(scheduler, store, access, home.path, url, where if not options.store else options.store.partition("://")[0], archive)
+    service.retention = Retention(scheduler, store, archive, _keep(options, store), service.forget)
     _own_token(home, store, access)
     with store.transaction() as write:
         write.remember("port", port)
@@ -95,6 +99,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     service.leave = ending.begin
     scheduler.rehearse()
     scheduler.start()
+    service.retention.start()
     try:
         told = {"url": url, "pid": os.getpid(), "started": time.time(), "version": gantline.__version__}
         told |= {"certificate": str(options.certificate.absolute())} if options.certificate is not None else {}
@@ -106,6 +111,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
         threading.Thread(target=ending.watch, name="gantline-watch", daemon=True).start()
         server.run(sockets=[listening])
     finally:
+        service.retention.close()
         ending.finish()
         service.asker.close()
         held.close()
@@ -122,6 +128,14 @@ def _runner(options: Options, store: SqlStore) -> LocalRunner:
         with store.transaction() as write:
             write.remember("devices", declared)
     return runner
+
+
+def _keep(options: Options, store: SqlStore) -> Keep:
+    """How long jobs that have ended stay at hand: as is said now, or was last time."""
+    told = {**store.recall("keep", {}), **options.keep}
+    with store.transaction() as write:
+        write.remember("keep", told)
+    return Keep.from_json(told)
 
 
 def _env_of(jobs: JobTokens, certificate: Path | None) -> Callable[[str], dict[str, str]]:

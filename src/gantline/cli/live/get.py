@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.cli.live.sheets import WideForm, moment, show_jobs, show_rows
-from gantline.core.errors import NotFoundError, near
+from gantline.core.errors import NotFoundError, UsageError, near
 
 app = App(
     name="get",
@@ -41,6 +41,7 @@ def jobs(
     label: Annotated[
         list[str] | None, Parameter(name=["--label", "-l"], negative="", help="Only with this label, KEY=VALUE or KEY; may be repeated.")
     ] = None,
+    archived: Annotated[bool, Parameter(negative="", help="Jobs that have left the store instead (gantline up --keep).")] = False,
     watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative="", help="Show them again whenever one has changed.")] = False,
     limit: Limit = 10_000,
     before: Annotated[str, Parameter(help="Only jobs that were submitted before this one: the next page.")] = "",
@@ -50,10 +51,13 @@ def jobs(
     for one in state or ():
         if one not in STATES:
             raise NotFoundError(f"no state '{one}'", where="--state", fix=near(one, STATES))
+    if watch and archived:
+        raise UsageError("archived jobs do not change", where="--watch", fix="leave it out")
     with connect(home) as client:
         seen: Any = None
+        asked = {"id": list(ids), "state": state, "user": user, "queue": queue, "label": label, "limit": limit, "before": before}
         while True:
-            listing = client.listing(id=list(ids), state=state, user=user, queue=queue, label=label, limit=limit, before=before)
+            listing = client.listing(**asked, archived=archived or None)
             found = listing["jobs"]
             now = [[job[name] for name in _CHANGES] for job in found]
             if now != seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from gantline.cli.arguments import Settings, finite_time_of, settings_of
+from gantline.cli.arguments import Settings, finite_time_of, settings_of, time_of
 from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, need_libraries
-from gantline.core.errors import GantlineError, NotFoundError, RefusedError
+from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from gantline.service.options import Options
@@ -74,6 +75,15 @@ def up(
         Parameter(help="End jobs that say nothing else by their loss: never, plateau:BOUND[%][@REPORTS], target:LOSS (never)."),
     ] = None,
     profiles: Annotated[Path | None, Parameter(help="A bundle of profiles that 'gantline profile' wrote.")] = None,
+    keep: Annotated[
+        str | None,
+        Parameter(
+            help="How long jobs that have ended stay at hand, with their output, until they are archived: 30d, or forever (forever)."
+        ),
+    ] = None,
+    keep_jobs: Annotated[
+        int | None, Parameter(help="How many of them stay at hand, whatever their age; output of the others is kept (10000).")
+    ] = None,
     run_as: Annotated[
         Literal["users", "service"] | None,
         Parameter(help="Whose processes jobs are: their users' accounts, which needs root and is the default there, or the service's."),
@@ -95,8 +105,9 @@ def up(
     if end_by is not None:
         anew["end_by"] = str(rule_of(end_by))
     options = Options(
-        Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, run_as or "", anew
-    )
+        Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, run_as or "", anew,
+        kept_of(keep, keep_jobs),
+    )  # fmt: skip
     options.check()
     if devices is not None and (told := too_many(declared(devices))):
         say(f"warning: {told}")
@@ -177,6 +188,15 @@ def anew_of(
     return {key: value for key, value in found.items() if value is not None}
 
 
+def kept_of(keep: str | None, jobs: int | None) -> dict[str, Any]:
+    """What is said of how long jobs stay at hand, as `Keep` reads it."""
+    age = math.inf if keep == "forever" else time_of(keep, "--keep", above=True)
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"{jobs} is too few", where="--keep-jobs", fix="give at least 1")
+    found: dict[str, Any] = {} if age is None else {"age": None if math.isinf(age) else age}
+    return found | ({} if jobs is None else {"jobs": jobs})
+
+
 def _arguments(options: Options) -> list[str]:
     """The command line that means these options."""
     told = {
@@ -191,6 +211,8 @@ def _arguments(options: Options) -> list[str]:
     found += [f"--name={name}" for name in options.names]
     found += [f"--run-as={options.run_as}"] if options.run_as else []
     found += [f"--{name.replace('_', '-')}={value}" for name, value in options.anew.items()]
+    kept = {"--keep": "forever" if (age := options.keep.get("age", 0)) is None else age or None, "--keep-jobs": options.keep.get("jobs")}
+    found += [f"{name}={value}" for name, value in kept.items() if value is not None]
     return [*found, *(word for key, value in options.settings.items() for word in ("--set", f"{key}={value}"))]
 
 

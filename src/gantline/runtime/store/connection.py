@@ -23,6 +23,7 @@ from gantline.core.errors import RefusedError, UnreachableError, UsageError
 from gantline.runtime.records import UNREADABLE
 
 _ADVISORY = 0x67616E74  # "gant"
+_INCREMENTAL = 2  # SQLite: room is given back when it is asked for
 _HEIRS = 10.0  # seconds for those who have inherited the lock of a killed service to give it up
 
 _URLS = "write sqlite:///FILE or postgresql://USER@HOST/NAME"
@@ -148,6 +149,17 @@ class Connections:
         self._writing_engine.dispose()
         self.writer = self._connect(self._writing_engine)
 
+    def vacuum(self) -> None:
+        """Give room that nothing needs back to the file system; a file of an earlier version is written anew for that, once."""
+        assert self.writer is not None
+        raw = self.writer.connection.driver_connection
+        assert raw is not None
+        if raw.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
+            raw.execute(f"PRAGMA auto_vacuum={_INCREMENTAL}")
+            raw.execute("VACUUM")
+        raw.execute("PRAGMA incremental_vacuum").fetchall()
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def close(self) -> None:
         if self.writer is not None:
             with contextlib.suppress(SQLAlchemyError):
@@ -172,7 +184,13 @@ def _engine(url: URL, *, one: bool = False) -> Engine:
     @event.listens_for(found, "connect")
     def prepare(connection: Any, record: object) -> None:
         connection.isolation_level = None  # transactions begin where we say so
-        for order in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", *(() if one else ("query_only=ON",))):
+        for order in (
+            f"auto_vacuum={_INCREMENTAL}",
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            *(() if one else ("query_only=ON",)),
+        ):
             connection.execute(f"PRAGMA {order}")
 
     @event.listens_for(found, "begin")

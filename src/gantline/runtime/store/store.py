@@ -20,9 +20,10 @@ from gantline.runtime.store import schema as s
 from gantline.runtime.store.connection import Connections, LostStoreError, StoreError, cause, spelled, url_of
 from gantline.runtime.store.migrate import migrate, version_of
 from gantline.runtime.store.rows import QueueRow, TokenRow
-from gantline.runtime.store.writing import Transaction
+from gantline.runtime.store.writing import ARCHIVED, Transaction
 
 _BLOCK = 1000  # rows that are read at a time
+_AT_ONCE = 500  # ids in one question
 _PATIENCE = 30.0  # seconds for a database that went away during a commit to come back
 
 
@@ -139,6 +140,14 @@ class SqlStore:
         with self.transaction() as write:
             write.entries(entries)
 
+    def compact(self) -> None:
+        """Give up the record of decisions that the newest checkpoints do not need, and the room that it took."""
+        with self.transaction() as write:
+            write.trim()
+        if self._connections.sqlite:
+            with self._turn:
+                self._connections.vacuum()
+
     # --- what the scheduler reads -----------------------------------------------------------------------------------------
     def journal(self, after: int = 0, kind: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
         """Numbered lines behind the one of that number, in order; a long journal is read in blocks."""
@@ -168,6 +177,11 @@ class SqlStore:
         rows = self._rows(select(s.checkpoints).order_by(s.checkpoints.c.number))
         return [(row["number"], row["covers"], row["body"]) for row in rows]
 
+    def size(self) -> int | None:
+        """Bytes of the file and its log; None: a database server knows."""
+        base = str(self._connections.url.database) if self._connections.sqlite else ""
+        return sum(file.stat().st_size for name in (base, f"{base}-wal") if (file := Path(name)).is_file()) if base else None
+
     def check(self) -> str:
         """What the database itself finds broken; empty: nothing."""
         if not self._connections.sqlite:
@@ -182,6 +196,22 @@ class SqlStore:
     def jobs(self) -> Iterator[dict[str, Any]]:
         """All jobs in order of submission, as their entries add up."""
         return whole(row["body"] for row in self._rows(select(s.jobs.c.body).order_by(s.jobs.c.number)))
+
+    def archived(self) -> dict[str, Any]:
+        """What the jobs that have left for the archive add up to."""
+        return dict(self.recall(ARCHIVED, {}))
+
+    def some_jobs(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """These jobs in order of submission; an array must be named whole."""
+        rows = self._many(select(s.jobs.c.number, s.jobs.c.body), s.jobs.c.id, ids)
+        return list(whole(row["body"] for row in sorted(rows, key=lambda row: row["number"])))
+
+    def events_of(self, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+        """The events of each of these jobs, in order."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in sorted(self._many(select(s.events), s.events.c.job, ids), key=lambda row: row["number"]):
+            found.setdefault(row["job"], []).append({"number": row["number"], **row["body"]})
+        return found
 
     # --- what the service reads -------------------------------------------------------------------------------------------
     def job(self, id: str) -> dict[str, Any] | None:
@@ -225,6 +255,11 @@ class SqlStore:
         """A value of the store itself."""
         rows = self._rows(select(s.meta.c.value).where(s.meta.c.key == key))
         return rows[0]["value"] if rows else default
+
+    def _many(self, found: Select[Any], column: Any, values: Sequence[str]) -> list[Mapping[str, Any]]:
+        """Rows in which a column has one of many values."""
+        blocks = (values[first : first + _AT_ONCE] for first in range(0, len(values), _AT_ONCE))
+        return [row for block in blocks for row in self._rows(found.where(column.in_(block)))]
 
     def _some(self, found: Select[Any], number: Any, limit: int, newest: bool) -> list[Mapping[str, Any]]:
         rows = self._rows(found.order_by(number.desc() if newest else number).limit(limit))

@@ -14,7 +14,9 @@ from gantline.runtime.store import schema as s
 from gantline.runtime.store.rows import QueueRow, TokenRow
 
 KEPT_CHECKPOINTS = 3
-"""The newest ones; the first is kept as well, so that all of the past can be replayed."""
+"""The newest ones; the first is kept as well, so that all of the past can be replayed, until the store is compacted."""
+ARCHIVED = "archived"
+"""The key of what the jobs that have left add up to."""
 
 # What is said many times a second, and built once: to build it took longer than to carry it out.
 _ADD_LINE, _ADD_EVENT, _ADD_JOB = insert(s.journal), insert(s.events), insert(s.jobs)
@@ -32,6 +34,7 @@ class Transaction:
     def entries(self, entries: Sequence[Entry]) -> None:
         """The scheduler's entries, in order; each kind has a table of its own, so that all of a kind are written at once."""
         lines, events, jobs = list[dict[str, Any]](), list[dict[str, Any]](), dict[str, dict[str, Any]]()
+        gone, totals = list[str](), dict[str, Any]()
         for entry in entries:
             value = entry.value
             if entry.kind == "journal":
@@ -44,6 +47,8 @@ class Transaction:
                 self._set_aside(int(value["number"]), str(value["why"]))
             elif entry.kind == "queue":
                 self.queue(QueueRow(str(value["name"])))
+            elif entry.kind == "archived":
+                gone, totals = [*gone, *value["jobs"]], value["totals"]
             else:  # it covers the lines before it, not those behind it
                 self._many(_ADD_LINE, lines)
                 lines = []
@@ -51,6 +56,8 @@ class Transaction:
         self._many(_ADD_LINE, lines)
         self._many(_ADD_EVENT, events)
         self._jobs(jobs)
+        if gone:
+            self._drop(gone, totals)
 
     def _many(self, order: Insert | Update, rows: list[dict[str, Any]]) -> None:
         if rows:
@@ -70,6 +77,23 @@ class Transaction:
             changed.append({"job": id, **columns}) if id in known else fresh.append({"id": id, **columns})
         self._many(_ADD_JOB, fresh)
         self._many(_CHANGE_JOB, changed)
+
+    def _drop(self, ids: Sequence[str], totals: Mapping[str, Any]) -> None:
+        """Jobs that are in the archive leave, with their events."""
+        for first in range(0, len(ids), _AT_ONCE):
+            some = ids[first : first + _AT_ONCE]
+            self._connection.execute(delete(s.jobs).where(s.jobs.c.id.in_(some)))
+            self._connection.execute(delete(s.events).where(s.events.c.job.in_(some)))
+        self.remember(ARCHIVED, dict(totals))
+
+    def trim(self) -> None:
+        """Checkpoints but the newest, and the lines of the journal that these cover, leave; what was set aside stays."""
+        newest = select(s.checkpoints).order_by(s.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
+        kept = self._connection.execute(newest).all()
+        if kept:
+            self._connection.execute(delete(s.checkpoints).where(s.checkpoints.c.number < kept[-1].number))
+            covered = (s.journal.c.number <= kept[-1].covers) & (s.journal.c.kind != s.ASIDE)
+            self._connection.execute(delete(s.journal).where(covered))
 
     def _set_aside(self, number: int, why: str) -> None:
         """The line stays where it is, with the reason, and counts no more."""

@@ -17,10 +17,11 @@ After = Annotated[int, Query(ge=0, le=2**53)]
 @router.at("GET", "/v1/events", Role.VIEWER)
 def list_events(here: Here, after: After = 0, job: str = "", limit: Limit = 1000) -> dict[str, Any]:
     """Events behind a number in order; without one the newest. Whoever is no operator sees those of his own jobs."""
-    if job:
-        here.job(job)
-    rows = here.service.store.events(after=after, job=job or None, limit=limit, newest=after == 0)
-    seen = here.jobs()
+    if job and here.job(job).is_archived:
+        rows = [row for row in here.service.archive.jobs([job])[job][2] if row["number"] > after][:limit]
+    else:
+        rows = here.service.store.events(after=after, job=job or None, limit=limit, newest=after == 0)
+    seen = {**here.jobs(), **({job: None} if job else {})}
     mine = [row for row in rows if here.caller.may(Role.OPERATOR) or row.get("job") in seen]
     return {"events": [{**row, "time": here.service.wall(row["time"])} for row in mine], "last": rows[-1]["number"] if rows else after}
 

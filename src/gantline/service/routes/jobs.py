@@ -111,6 +111,8 @@ def _resolved(here: Context, name: str) -> str:
     if name in jobs:
         return name
     found = next((id for id, job in reversed(jobs.items()) if job.name == name), None)
+    if found is None and (old := here.archived([name])):
+        here.check_at_hand(old, "after")
     if found is None:  # a job of another user is one that is not there
         raise NotFoundError(f"no job '{name[:64]}'", where="after", fix=near(name[:64], [*jobs][-200:]) if jobs else "")
     return found
@@ -126,13 +128,15 @@ def list_jobs(
     label: Annotated[list[str] | None, Query()] = None,
     limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
     before: Annotated[str, Query(max_length=200)] = "",
+    archived: Annotated[bool, Query(description="Jobs that have left the store instead.")] = False,
 ) -> Response:
     """Jobs that the caller may see, in order of submission; of too many the newest.
 
     A queue means those below it, too; a label is KEY=VALUE, or KEY alone, and all of them must be there. Where there are older ones, `next`
     is what to give as `before` to list these.
     """
-    there = here.named(id) if id else here.listed()
+    there = here.named(id) if id else (here.old(state, user) if archived else here.listed())
+    there = [job for job in there if job.is_archived] if archived else there
     if before:
         last = here.job(before)
         there = there[: next((place for place, job in enumerate(there) if job is last or job.id == last.id), len(there))]
@@ -161,8 +165,10 @@ def _labelled(labels: Mapping[str, str], wanted: list[str] | None) -> bool:
 def get_job(id: str, here: Here) -> dict[str, Any]:
     """One job with its specification, its history and the last lines of its output if it failed."""
     job = here.job(id)
-    stored = here.service.store.job(job.id) or {}
-    history = [{**event, "time": here.service.wall(event["time"])} for event in here.service.store.events(job=job.id)]
+    stored, events = here.service.store.job(job.id) or {}, here.service.store.events(job=job.id)
+    if job.is_archived:
+        _, stored, events = here.service.archive.jobs([job.id])[job.id]
+    history = [{**event, "time": here.service.wall(event["time"])} for event in events]
     return {
         **job_record(here.service, job),
         "held": list(job.held),
@@ -189,6 +195,7 @@ class Changes(BaseModel):
 @router.at("PATCH", "/v1/jobs/{id}", Role.SUBMITTER)
 def change_job(id: str, changes: Changes, here: Here) -> dict[str, Any]:
     """Change the name, priority, time limit or estimate of a job that has not ended, or the queue of one that waits."""
+    here.check_at_hand([here.job(id)], "set")
     change(here.scheduler, here.job(id).id, changes.model_dump(exclude_unset=True), here.caller.user)
     return job_record(here.service, here.job(id))
 
@@ -197,6 +204,7 @@ def change_job(id: str, changes: Changes, here: Here) -> dict[str, Any]:
 def wish(wishes: Wishes, here: Here) -> dict[str, Any]:
     """Cancel, hold, release, requeue or resize jobs; the number of an array means its tasks that have not ended."""
     jobs = here.named(wishes.jobs)
+    here.check_at_hand(jobs, wishes.wish)
     asked, kind = set(wishes.jobs), Wish(wishes.wish)
     if kind is Wish.RESIZE and not wishes.gpus:
         raise UsageError("no number of devices", where="gpus", fix="say how many it shall have")

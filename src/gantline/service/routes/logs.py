@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import Query
 
-from gantline.service.logfile import MOST, broken_before, read_log
+from gantline.core.errors import NotFoundError
+from gantline.service.logfile import MOST, broken_before, epochs_of, read_log
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
@@ -29,6 +30,12 @@ def get_logs(
     Where that is asked for from its beginning, `broke` tells why the incarnation before it ended, if it broke, with its last lines.
     """
     job = here.job(id)
+    if job.is_archived and not epochs_of(here.service.home, job.id):
+        raise NotFoundError(
+            f"the output of job '{job.id}' was removed: it ended longer ago than is kept",
+            where="logs",
+            fix=f"see gantline describe {job.id}",
+        )
     piece = read_log(here.service.home, job.id, epoch=epoch, offset=offset, tail=tail, rank=rank, limit=limit)
     broke = broken_before(here.service.home, job.id) if epoch is None and not offset and tail is None else None
     return {**piece, "broke": broke, "state": job.state, "end": job.finished is not None and piece["next"] >= piece["size"]}

@@ -94,7 +94,7 @@ def what_if(
 @router.at("GET", "/v1/history", Role.VIEWER)
 def history(here: Here) -> dict[str, Any]:
     """The jobs that have succeeded, as rows of a trace, and what such a trace cannot tell."""
-    return {"jobs": history_rows(here.jobs().values()), "cluster": encode_cluster(here.scheduler.runner.cluster), "limits": LIMITS}
+    return {"jobs": history_rows(here.past()), "cluster": encode_cluster(here.scheduler.runner.cluster), "limits": LIMITS}
 
 
 @router.at("GET", "/v1/past", Role.OPERATOR)
@@ -107,7 +107,7 @@ def past_what_if(
 ) -> dict[str, Any]:
     """The jobs that have ended under another policy, with nodes added or lost, and how far the method is from what happened."""
     setup = here.scheduler.setup
-    rows = history_rows(here.scheduler.view().jobs.values())
+    rows = history_rows(here.past())
     cluster = encode_cluster(here.scheduler.runner.cluster)
     question = {"ask": "past", "policy": setup.policy, "settings": dict(setup.settings), "placement": setup.placement, "costs": setup.costs}
     return here.service.asker.ask({**question, "jobs": rows, "cluster": cluster, "replicas": replicas, **_change(other, add, lose)})

@@ -11,6 +11,8 @@ from fastapi import Body, Request
 from fastapi.responses import PlainTextResponse
 
 import gantline
+from gantline.core.errors import RefusedError
+from gantline.runtime.retention import Keep, Retention
 from gantline.service.metrics import CONTENT_TYPE, exposition
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
@@ -37,6 +39,8 @@ def status(here: Here) -> dict[str, Any]:
         "rules": {name: getattr(here.scheduler.setup, name) for name in _RULES},
         "devices": {name: {"count": count, "busy": busy[name]} for name, count in by_type.items()},
         "jobs": dict(Counter(job.state for job in here.jobs().values())),
+        "archived": int(here.scheduler.archived.get("jobs", 0)),
+        "keep": _kept(service.retention),
         "deciding": here.scheduler.alive,
         "created": service.wall(0.0),  # when its clock began; rounds are counted from there
         "started": round(service.started, 3),
@@ -46,6 +50,25 @@ def status(here: Here) -> dict[str, Any]:
         "user": here.caller.user,
         "role": here.caller.role.value,
     }
+
+
+def _kept(retention: Retention | None) -> dict[str, Any]:
+    """How long jobs that have ended stay at hand, and why they could not be archived, if so."""
+    return {
+        **(retention.keep if retention is not None else Keep()).to_json(),
+        "failure": retention.failure if retention is not None else "",
+    }
+
+
+@router.at("POST", "/v1/compact", Role.ADMIN)
+def compact(here: Here) -> dict[str, Any]:
+    """Archive the jobs that are due, and give up what the store holds for replaying decisions before its newest checkpoints."""
+    if here.service.retention is None:
+        raise RefusedError("this service keeps no archive", where="compact")
+    here.note("compact")
+    before = here.service.store.size()
+    gone = here.service.retention.look(compact=True)
+    return {"archived": gone, "before": before, "after": here.service.store.size()}
 
 
 @router.at("POST", "/v1/shutdown", Role.ADMIN, status_code=202)

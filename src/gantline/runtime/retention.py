@@ -1,0 +1,183 @@
+"""How long jobs that have ended stay at hand, and the thread that archives them then.
+
+The store and the service's memory hold what runs and waits, and of what has ended the newest jobs only: a service that has run a hundred
+thousand jobs costs what one that has run ten thousand does. What is older is in the archive (`archive.py`). The order of things makes
+that safe: first the archive is on the disk; then one transaction takes the jobs out of the store, together with a checkpoint that does not
+need them; then memory forgets them; folders go last, by the archive alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from gantline.core.errors import GantlineError
+from gantline.drivers.live import Letter
+from gantline.runtime.answers import settle, wait
+from gantline.runtime.archive import Archive, totals_of
+from gantline.runtime.book import Job
+from gantline.runtime.records import Entry
+from gantline.runtime.scheduler import Scheduler
+from gantline.runtime.setup import checkpoint_of
+from gantline.runtime.store import SqlStore
+
+_LOG = logging.getLogger("gantline.runtime")
+_BLOCK = 2000  # jobs that are archived together
+_MOST, _LEAST = 3600.0, 1.0  # seconds between two looks at ages
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What stays at hand of jobs that have ended: those that ended less than `age` seconds ago, and of them the newest `jobs`."""
+
+    age: float = math.inf
+    jobs: int = 10_000
+
+    def to_json(self) -> dict[str, Any]:
+        return {"age": None if math.isinf(self.age) else self.age, "jobs": self.jobs}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Keep:
+        return Keep(math.inf if value.get("age") is None else float(value["age"]), int(value.get("jobs", Keep.jobs)))
+
+
+class Retention:
+    """Archives jobs of one service, from a thread of its own; `forgotten` hears which are gone."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        store: SqlStore,
+        archive: Archive,
+        keep: Keep,
+        forgotten: Callable[[Sequence[str]], None] = lambda ids: None,
+    ) -> None:
+        self.scheduler, self.store, self.archive, self.keep, self.forgotten = scheduler, store, archive, keep, forgotten
+        self.failure = ""  # why the last attempt came to nothing
+        self._bell, self._turn = threading.Event(), threading.Lock()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self.scheduler.crowded = self._bell.set
+        self._expect(0)
+        self._thread = threading.Thread(target=self._work, name="gantline-retention", daemon=True)
+        self._thread.start()
+
+    def _expect(self, over: int) -> None:
+        """Be told when so many more than may stay have ended that it is worth a look; `over` have, and could not leave."""
+        self.scheduler.crowd = max(self.keep.jobs, over) + max(1, self.keep.jobs // 10)
+
+    def close(self) -> None:
+        self._closing = True
+        self._bell.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        every = min(_MOST, max(_LEAST, self.keep.age / 10)) if math.isfinite(self.keep.age) else None
+        while not self._closing:
+            self._bell.wait(every)
+            self._bell.clear()
+            if self._closing:
+                return
+            try:
+                self.look(compact=math.isfinite(self.keep.age))
+                self.failure = ""
+            except Exception as error:  # a full disk, perhaps: jobs stay where they are, and it is tried again
+                self.failure = error.what if isinstance(error, GantlineError) else f"{type(error).__name__}: {error}"
+                _LOG.warning("jobs could not be archived: %s", self.failure, exc_info=not isinstance(error, GantlineError))
+                self._bell.wait(_LEAST)
+
+    def look(self, *, compact: bool = False) -> int:
+        """Archive what is due; how many jobs that was. `compact`: also give up what of the store nothing needs any more."""
+        with self._turn:
+            due = self.scheduler.ask(self._due)
+            for ids in _blocks(due):
+                self.archive.add(self._records(ids), self.scheduler.born)
+                self._let_go(ids)
+            if math.isfinite(self.keep.age):
+                self._remove_folders()
+            if compact and (due or math.isinf(self.keep.age)):
+                self.store.compact()
+            self._expect(self.scheduler.ask(lambda: self.scheduler.observer.over))
+            return sum(len(unit) for unit in due)
+
+    # --- in the scheduler's thread ----------------------------------------------------------------------------------------
+    def _due(self) -> list[list[str]]:
+        """Jobs that are to leave, the oldest first; those of an array together."""
+        book, now = self.scheduler.book, self.scheduler.clock.now()
+        units = [[job.id] for job in book if not job.launch.array] + [list(ids) for ids in book.arrays.values()]
+        over = [(max(book[id].finished for id in unit), unit) for unit in units if all(book[id].ended for id in unit)]
+        over.sort(key=lambda one: one[0])
+        too_many = sum(len(unit) for _, unit in over) - self.keep.jobs
+        found = []
+        for ended, unit in over:
+            if (too_many > 0 or ended < now - self.keep.age) and all(self._may_leave(book[id]) for id in unit):
+                found.append(unit)
+                too_many -= len(unit)
+        return found
+
+    def _may_leave(self, job: Job) -> bool:
+        """Whether nothing needs it any more: its processes are gone, and no other job waits for it."""
+        book, loop = self.scheduler.book, self.scheduler.loop
+        row = loop.engine.inputs.row_of(job.id)
+        if not job.ended or job.leaving or (row is not None and row in loop.reconciler.live):
+            return False
+        return all(book[other].ended for other in book.waiting_for.get(job.id, ()) if other in book)
+
+    def _let_go(self, ids: Sequence[str]) -> None:
+        """The store and then memory forget them, when the loop is between two steps and a checkpoint can be made."""
+        future: Future[None] = Future()
+
+        def leave() -> None:
+            try:
+                self._leave(ids)
+                settle(future, None, None)
+            except BaseException as error:
+                settle(future, error, None)
+
+        self.scheduler.post(Letter(call=lambda: self.scheduler.when_quiet.append(leave)))
+        wait(future)
+
+    def _leave(self, ids: Sequence[str]) -> None:
+        scheduler = self.scheduler
+        units = dict.fromkeys(scheduler.book[id].launch.array or id for id in ids if id in scheduler.book)
+        members = [scheduler.book.arrays.get(unit, [unit]) for unit in units]
+        gone = [id for unit in members if all(self._may_leave(scheduler.book[id]) for id in unit) for id in unit]  # one may be back
+        totals = totals_of([scheduler.book[id] for id in gone], scheduler.archived) | {"newest": scheduler.book.newest}
+        saved = checkpoint_of(scheduler.loop, scheduler.setup, scheduler.born)
+        scheduler.write([Entry("checkpoint", saved), Entry("archived", {"jobs": gone, "totals": totals})])
+        scheduler.archived, scheduler.lines = totals, 0
+        scheduler.forget(gone)
+        self.forgotten(gone)
+
+    # --- in this thread -----------------------------------------------------------------------------------------------------
+    def _records(self, ids: Sequence[str]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+        events = self.store.events_of(ids)
+        return [(record, events.get(record["id"], [])) for record in self.store.some_jobs(ids)]
+
+    def _remove_folders(self) -> None:
+        """Output and checkpoints of archived jobs go when the jobs ended longer ago than is kept; nothing else in the home is touched."""
+        folder = self.scheduler.runner.home / "jobs"
+        there = {one.name for one in folder.iterdir() if one.is_dir()} if folder.is_dir() else set()
+        there -= set(self.scheduler.book.jobs)
+        if there:
+            for id in there & set(self.archive.ended_before(self.scheduler.wall() - self.keep.age)):
+                shutil.rmtree(folder / id, ignore_errors=True)
+
+
+def _blocks(units: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Ids in blocks; no array is torn apart."""
+    found: list[list[str]] = []
+    for unit in units:
+        if not found or len(found[-1]) + len(unit) > _BLOCK:
+            found.append([])
+        found[-1] += unit
+    return found

@@ -1,0 +1,144 @@
+"""Jobs that have left the store, as users and operators meet them: every command answers, and nobody sees more than before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Cli
+from tests.service.conftest import Running, until
+
+from gantline.service.client import Client
+from gantline.service.home import Home
+from gantline.service.options import Options
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Five jobs and an array have ended; of them only the newest is at hand."""
+    home = Home(tmp_path_factory.mktemp("home") / "gantline")
+    running = Running(Options(home, devices="cpu:4", keep={"jobs": 1})).start()
+    owner, ann = running.client(), running.client("ann")
+    jobs = [*owner.submit(["sh", "-c", "echo first"], name="first", labels={"team": "nlp"}), *ann.submit(["false"], name="anns")]
+    jobs += [*owner.submit(["true"], array="0-1", name="tasks"), *owner.submit(["true"], name="last")]
+    for job in jobs:
+        owner.wait(job)
+    owner.wait(*owner.submit(["true"], name="newest"))
+    owner.compact()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def owner(service: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Client:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GANTLINE_HOME", str(service.home))
+    for name in ("GANTLINE_URL", "GANTLINE_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    return service.client()
+
+
+def test_they_are_listed_apart_with_the_same_filters(cli: Cli, owner: Client) -> None:
+    assert [job["name"] for job in owner.jobs()] == ["newest"]
+    old = owner.jobs(archived=True)
+    assert [job["name"] for job in old] == ["first", "anns", "tasks", "tasks", "last"]
+    assert all(job["archived"] for job in old)
+    assert [job["name"] for job in owner.jobs(archived=True, state=["failed"])] == ["anns"]
+    assert cli("get", "jobs", "--archived", "-l", "team=nlp", "-o", "name").out.split() == ["1"]
+    assert cli("get", "jobs", "--archived", "--user", "ann", "-o", "name").out.split() == ["2"]
+    page = owner.listing(archived=True, limit=2)
+    assert ([job["id"] for job in page["jobs"]], page["total"], page["next"]) == (["3_1", "4"], 5, "3_1")
+    assert [job["id"] for job in owner.listing(archived=True, limit=2, before="3_1")["jobs"]] == ["2", "3_0"]
+    refused = cli("get", "jobs", "--archived", "--watch")
+    assert refused.code == 2
+    assert "do not change" in refused.err
+
+
+def test_commands_that_look_answer_as_before(cli: Cli, owner: Client) -> None:
+    shown = json.loads(cli("describe", "job", "1", "-o", "json").out)
+    assert (shown["state"], shown["archived"], shown["spec"]["name"]) == ("succeeded", True, "first")
+    assert shown["history"][0]["event"] == "submitted"
+    assert cli("logs", "1").out == "first\n"
+    assert "is succeeded" in cli("explain", "1").out
+    assert cli("wait", "1", "3").code == 0
+    assert cli("wait", "2").code == 1
+    assert [one["event"] for one in owner.events(job="2")][0] == "submitted"
+    assert {row["job"] for row in owner.history()["jobs"]} == {"1", "3_0", "3_1", "4", "5"}
+    assert owner.status()["archived"] == 5
+
+
+@pytest.mark.parametrize("line", ["hold 1", "requeue 2", "resize 1 2", "set 1 --priority 3"])
+def test_what_would_change_them_is_refused_in_words(cli: Cli, owner: Client, line: str) -> None:
+    said = cli(*line.split())
+    assert said.code == 4, said.err
+    assert "it is in the archive" in said.err
+
+
+def test_a_cancel_says_that_they_had_ended(cli: Cli, owner: Client) -> None:
+    assert "1 (succeeded) had ended already" in cli("cancel", "1").err
+    assert "no job is left to cancel" in cli("cancel", "3", "--yes").err
+
+
+def test_nothing_can_wait_for_them_and_what_never_was_is_not_found(cli: Cli, owner: Client) -> None:
+    said = cli("submit", "--after", "ok:1", "--", "true")
+    assert said.code == 4
+    assert "it is in the archive" in said.err
+    assert cli("describe", "job", "777").code == 3
+    assert cli("cancel", "3_7").code == 3
+
+
+def test_others_see_their_own(service: Running, owner: Client) -> None:
+    ann = service.client("ann")
+    assert [job["id"] for job in ann.jobs(archived=True)] == ["2"]
+    assert ann.job("2")["state"] == "failed"
+    for secret in ("1", "3_0"):
+        assert _missing(ann, secret)
+
+
+def _missing(client: Client, job: str) -> bool:
+    from gantline.core.errors import NotFoundError
+
+    try:
+        client.job(job)
+    except NotFoundError:
+        return True
+    return False
+
+
+def test_counters_do_not_go_back(owner: Client) -> None:
+    told = dict(line.rsplit(" ", 1) for line in owner.metrics().splitlines() if not line.startswith("#"))
+    assert float(told["gantline_jobs_created_total"]) == 6
+    assert float(told["gantline_jobs_completed_total"]) == 5
+    assert float(told["gantline_jobs_failed_total"]) == 1
+    assert float(told["gantline_job_completion_seconds_count"]) == 6
+    assert float(told["gantline_jobs_archived"]) == 5
+
+
+def test_how_long_they_stay_is_remembered_and_output_goes_by_age(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GANTLINE_HOME", str(tmp_path / "home"))
+    options = Options(Home(tmp_path / "home"), devices="cpu:2", keep={"age": 1e-3})
+    first = Running(options).start()
+    (job,) = first.client().submit(["echo", "out"])
+    first.client().wait(job)
+    until(lambda: not (tmp_path / "home" / "jobs" / job).exists(), "it goes by itself")
+    said = cli("logs", job)
+    assert said.code == 3
+    assert "was removed: it ended longer ago than is kept" in said.err
+    first.stop()
+    again = Running(Options(Home(tmp_path / "home"))).start()
+    assert again.client().status()["keep"] == {"age": 1e-3, "jobs": 10_000, "failure": ""}
+    assert again.client().job(job)["state"] == "succeeded"
+    said = cli("replay", str(tmp_path / "home"))
+    assert said.code == 0, said.err
+    again.stop()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"), [(["--keep", "0"], "a time above zero"), (["--keep-jobs", "0"], "too few"), (["--keep", "x"], "time")]
+)
+def test_what_cannot_be_kept_is_refused(cli: Cli, tmp_path: Path, words: list[str], why: str) -> None:
+    said = cli("up", "--home", str(tmp_path / "home"), *words)
+    assert said.code == 2
+    assert why in said.err
