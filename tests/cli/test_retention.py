@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import Cli
 from tests.service.conftest import Running, until
 
+from gantline.report.rundir import read_run
 from gantline.service.client import Client
 from gantline.service.home import Home
 from gantline.service.options import Options
@@ -64,7 +65,7 @@ def test_commands_that_look_answer_as_before(cli: Cli, owner: Client) -> None:
     assert "is succeeded" in cli("explain", "1").out
     assert cli("wait", "1", "3").code == 0
     assert cli("wait", "2").code == 1
-    assert [one["event"] for one in owner.events(job="2")][0] == "submitted"
+    assert owner.events(job="2")[0]["event"] == "submitted"
     assert {row["job"] for row in owner.history()["jobs"]} == {"1", "3_0", "3_1", "4", "5"}
     assert owner.status()["archived"] == 5
 
@@ -142,3 +143,18 @@ def test_what_cannot_be_kept_is_refused(cli: Cli, tmp_path: Path, words: list[st
     said = cli("up", "--home", str(tmp_path / "home"), *words)
     assert said.code == 2
     assert why in said.err
+
+
+def test_a_report_reads_what_is_at_hand_and_what_is_archived(cli: Cli, service: Running, owner: Client, tmp_path: Path) -> None:
+    said = cli("report", str(service.home), "-o", "past.html")
+    assert said.code == 0, said.err
+    assert "6" in (tmp_path / "past.html").read_text()
+    run = read_run(service.home)
+    assert run.jobs["job"].to_list() == ["1", "2", "3_0", "3_1", "4", "5"]
+    assert run.jobs["state"].to_list() == ["completed", "failed", "completed", "completed", "completed", "completed"]
+    assert set(run.jobs["user"]) == {"ann", owner.status()["user"]}
+    assert run.allocations.height == 6
+    assert run.jobs["gpu_seconds"].min() > 0  # type: ignore[operator]
+    assert run.series["busy_gpus"][-1] == 0
+    assert run.series["queued"][-1] == run.series["running"][-1] == 0
+    assert cli("plot", "gantt", str(service.home), "-o", "past.svg").code == 0

@@ -22,13 +22,14 @@ app = App(
   gantline report runs/fifo runs/srtf -o report.html
   gantline report runs/* -o report.html --warmup 1d --prices v100=0.74,k80=0.135
   gantline report runs/srtf --chrome-trace srtf.json
-  gantline report sweep -o sweep.html""",
+  gantline report sweep -o sweep.html
+  gantline report ~/.gantline -o past.html""",
 )
 
 
 @app.default
 def report(
-    *runs: Annotated[Path, Parameter(name="RUN", help="Directories of stored runs, or the folder of a sweep.")],
+    *runs: Annotated[Path, Parameter(name="RUN", help="Directories of stored runs, the folder of a sweep, or that of a service.")],
     out: Annotated[Path | None, Parameter(name=["--out", "-o"], help="The page, an .html file.")] = None,
     title: Annotated[str, Parameter(help="Its title.")] = "Gantline report",
     track: Annotated[str | None, Parameter(help="Measure jobs LO:HI only; by default those that the run tracked.")] = None,

@@ -33,6 +33,7 @@ import polars.selectors as cs
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.json_text import loads
 from gantline.report.frames import SCHEMAS, RunLike, StoredRun, check_frames
+from gantline.report.service_run import is_service, read_service
 
 FORMAT = "gantline-run"
 VERSION = 2
@@ -72,8 +73,13 @@ def write_run(run: RunLike, path: Path, *, replace: bool = False) -> Path:
 
 
 def read_run(path: Path) -> StoredRun:
-    """Read a run back; refuse what is not a run, is incomplete, or was written by a newer version or one that counted otherwise."""
+    """Read a run back, or the past of a service from its folder.
+
+    Refused is what is not a run, is incomplete, or was written by a newer version or one that counted otherwise.
+    """
     path = Path(path)
+    if is_service(path):
+        return read_service(path)
     head = _read_head(path)
     frames = {}
     for name, schema in SCHEMAS.items():
