@@ -33,6 +33,9 @@ class Spec:
             return [self]
         return [replace(self, way=replace(self.way, array_index=k), count=0) for k in range(self.count)]
 
+    def first(self) -> Spec:
+        return self.expand()[0]
+
     def to_submit(self, id: str, now: float) -> Submit:
         return Submit(now, {"id": id, "gpus": 1, **self.job})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _WATCHED = np.array([c.PHASE, c.REASON, c.EPOCH, c.GPUS, c.HELD])
 _INCIDENTS = 20
 _TERMINAL = [int(phase) for phase in Phase if phase.terminal]
+_WAITS = (int(Phase.PENDING), int(Phase.HELD))
+_QUOTA = (int(Reason.QUOTA), int(Reason.OVER_QUOTA))
 _HOLDERS_OF = 100  # jobs that wait because of a quota and are kept up to date about who holds it
 
 
@@ -41,10 +43,13 @@ class Observer:
         self.version = 0  # of what forecasts depend on
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
 
-    def submitted(self, jobs: Iterable[Job]) -> None:
+    def submitted(self, jobs: Iterable[Job], are_new: bool = False) -> None:
         """Jobs are in the store; their rows come with the next step."""
+        alike: dict[tuple[str, ...], JobView] = {}  # new tasks of an array, by what they wait for
         for job in jobs:
-            self._views[job.id] = waiting_view(job)
+            known = alike.get(tuple(sorted(job.holds))) if are_new else None
+            view = alike[tuple(sorted(job.holds))] = waiting_view(job) if known is None else known.of_task(job.id, -1)
+            self._views[job.id] = view
             row = self.scheduler.loop.engine.inputs.row_of(job.id)
             if row is not None and row < self._rows and row not in self._open:  # it had ended, and comes back
                 self._open = np.append(self._open, row)
@@ -73,14 +78,34 @@ class Observer:
         engine = self.scheduler.loop.engine
         told = [row for row in self._unseen if reason_of(engine, row) != Reason.ARRIVED]
         self.version += int(len(changed) + len(new) > 0)
-        for row in dict.fromkeys((*changed.tolist(), *new.tolist(), *told)):
+        for row in dict.fromkeys((*changed.tolist(), *told)):
             self._changed(row)
+        self._entered(new.tolist())
         if len(changed) or len(new):
             self._name_holders()
         holding = set(self.scheduler.loop.reconciler.live)
         for row in {*self.scheduler.loop.state.running_rows.tolist(), *holding, *self._holding}:
             self._show(row)
         self._holding = holding
+
+    def _entered(self, rows: list[int]) -> None:
+        """New rows; of the tasks of an array that wait alike one is looked at."""
+        t, book, live = self.scheduler.loop.state.tables, self.scheduler.book, self.scheduler.loop.reconciler.live
+        alike: dict[tuple[Any, ...], Job] = {}
+        for row in rows:
+            job, phase, reason = book[t.ids[row]], int(t.I[c.PHASE, row]), int(t.I[c.REASON, row])
+            fresh = job.launch.array and job.ended_epoch < 0 and row not in live and reason not in _QUOTA
+            key = (job.launch.array, phase, reason, tuple(sorted(job.holds))) if fresh and phase in _WAITS else (row,)
+            known = alike.setdefault(key, job)
+            if known is job:
+                self._changed(row)
+                continue
+            before, job.state, job.reason, job.why = job.state, known.state, known.reason, known.why
+            if job.state == "pending" and job.reason == "arrived":
+                self._unseen.add(row)
+            if job.state != before:
+                self._note(job, row)
+            self._views[job.id] = self._views[known.id].of_task(job.id, row)
 
     def _name_holders(self) -> None:
         """Who waits because of a quota says who holds it: others than before, perhaps."""
@@ -134,10 +159,16 @@ class Observer:
         elif before in ENDED and not job.ended:
             job.finished = math.nan
         if job.state != before:
-            scheduler.pending.append(Entry("job", job.record()))
-            told = {"time": now, "job": job.id, "event": "state", "state": job.state, "reason": job.reason, "epoch": int(t.I[c.EPOCH, row])}
-            scheduler.pending.append(Entry("event", {**told, "devices": list(self._where(row))}))
+            self._note(job, row)
         self._show(row)
+
+    def _note(self, job: Job, row: int) -> None:
+        """It is in another state: that is to be written down."""
+        scheduler, state = self.scheduler, self.scheduler.loop.state
+        scheduler.pending.append(Entry("job", job.record()))
+        told = {"time": state.now, "job": job.id, "event": "state", "state": job.state, "reason": job.reason}
+        epoch = int(state.tables.I[c.EPOCH, row])
+        scheduler.pending.append(Entry("event", {**told, "epoch": epoch, "devices": list(self._where(row))}))
 
     def _show(self, row: int) -> None:
         state = self.scheduler.loop.state

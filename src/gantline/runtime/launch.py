@@ -95,8 +95,8 @@ def _plain(value: Any) -> Any:
 class Submittable(Protocol):
     """What the scheduler asks of a specification; `runtime.spec.JobSpec` is one."""
 
-    def expand(self) -> Sequence[Submittable]:
-        """Itself, or the members of its array."""
+    def first(self) -> Submittable:
+        """Itself, or the first job of its array."""
         ...
 
     def to_submit(self, id: str, now: float) -> Submit: ...
@@ -104,7 +104,7 @@ class Submittable(Protocol):
     def launch(self) -> Launch: ...
 
     def launches(self, number: str) -> Sequence[Launch]:
-        """How each of what `expand` gives is run; `number` is that of the array, where it is one."""
+        """How it is run, or each job of its array; `number` is that of the array, where it is one."""
         ...
 
     def to_json(self) -> dict[str, Any]: ...

@@ -47,6 +47,10 @@ class Growing(Generic[Key, Value]):
     def __init__(self, values: Mapping[Key, Value]) -> None:
         self._below, self._above = dict(values), dict[Key, Value]()
 
+    def __getitem__(self, key: Key) -> Value:
+        found = self._above.get(key)
+        return self._below[key] if found is None else found
+
     def __setitem__(self, key: Key, value: Value) -> None:
         self._above[key] = value
 

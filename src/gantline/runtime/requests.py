@@ -63,7 +63,7 @@ class Requests:
             if error is None:
                 for job in entered:
                     self._scheduler.book.enter(job)
-                self._scheduler.observer.submitted(entered)
+                self._scheduler.observer.submitted(entered, are_new=True)
                 self._scheduler.counters["submitted"] += len(entered)
             if not future.done() and (entered or error is not None):
                 settle(future, error, [job.id for job in entered])
@@ -76,7 +76,7 @@ class Requests:
 
         def check() -> None:
             made_for(self._scheduler, str(spec.to_json().get("queue", "")), "", self._scheduler.loop.state.now)
-            self._scheduler.loop.engine.inputs.check(spec.expand()[0].to_submit("-", self._scheduler.loop.state.now))
+            self._scheduler.loop.engine.inputs.check(spec.first().to_submit("-", self._scheduler.loop.state.now))
 
         self._scheduler.ask(check)
 
@@ -87,7 +87,7 @@ class Requests:
         ways = spec.launches(number)
         array = ways[0].array == number
         names = [f"{number}_{way.array_index}" for way in ways] if array else [number]
-        first = spec.expand()[0]
+        first = spec.first()
         shown = first.to_json()
         jobs = [
             Job(name, {**shown, "index": way.array_index} if "index" in shown else shown, way, user, request, at)

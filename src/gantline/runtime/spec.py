@@ -169,6 +169,10 @@ class JobSpec(Part):
             return [self]
         return [self.model_copy(update={"index": index}) for index in self.array.indices]
 
+    def first(self) -> JobSpec:
+        """Itself, or the first task of its array."""
+        return self if self.array is None or self.index is not None else self.model_copy(update={"index": self.array.indices[0]})
+
     def on(self, types: Sequence[str], wall: float) -> JobSpec:
         """The same job for devices of these types, submitted at `wall` (seconds since 1970): nothing in it depends on the day any more."""
         change: dict[str, Any] = {}

@@ -54,6 +54,15 @@ class JobView:
     after: tuple[tuple[str, str], ...] = ()  # jobs that it depends on, and what must become of them
     is_archived: bool = False  # it has left the store
 
+    def of_task(self, id: str, row: int) -> JobView:
+        """The same of another task of its array; thousands are entered at once, and this takes a tenth of making one."""
+        found = object.__new__(JobView)
+        for name in JobView.__slots__:
+            object.__setattr__(found, name, getattr(self, name))
+        object.__setattr__(found, "id", id)
+        object.__setattr__(found, "row", row)
+        return found
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
         return {name: _plain(getattr(self, name)) for name in self.__slots__}

@@ -88,9 +88,13 @@ def _submit(here: Context, body: bytes, dry_run: bool, key: str) -> dict[str, An
 
 def _would_be(here: Context, spec: JobSpec) -> dict[str, Any]:
     """What would become of it: where it would stand, why it would wait, when it would start. Of an array that is its first task."""
-    tasks = spec.expand()
-    submit = here.scheduler.requests.told(tasks[0], here.caller.user)
-    found = {"ids": [], "tasks": len(tasks), "spec": spec.to_json(), "submit": dict(submit.job)}
+    submit = here.scheduler.requests.told(spec.first(), here.caller.user)
+    found = {
+        "ids": [],
+        "tasks": len(spec.array.indices) if spec.array is not None else 1,
+        "spec": spec.to_json(),
+        "submit": dict(submit.job),
+    }
     unmet = [f"it would first wait for job {one.job}" for one in spec.after]
     then = ask_now(here, "submission", job={key: value for key, value in submit.job.items() if key != "id"})
     seen = here.jobs()
