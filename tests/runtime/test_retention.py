@@ -20,7 +20,7 @@ from gantline.core.inputs import Wish
 from gantline.runtime.archive import Archive
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.runner import LocalRunner
-from gantline.runtime.records import MemoryStore
+from gantline.runtime.records import Entry, MemoryStore
 from gantline.runtime.replay import replay_store
 from gantline.runtime.retention import Keep, Retention
 from gantline.runtime.scheduler import Scheduler
@@ -73,7 +73,7 @@ def test_the_oldest_leave_with_their_events_and_the_newest_stay(tmp_path: Path) 
         view, record, history = next(iter(gone.values()))
         assert (view.state, view.exit_code, view.user, view.is_archived) == ("failed", 3, "ann", True)
         assert record["launch"]["command"] == ["echo hello; exit 3"]
-        assert [one["event"] for one in history][0] == "submitted"
+        assert history[0]["event"] == "submitted"
         assert not retention.store.events_of([view.id])
         assert retention.scheduler.archived["states"] == {"failed": 3}
         assert retention.look() == 0, "once is enough"
@@ -115,6 +115,18 @@ def test_a_store_that_was_compacted_replays_from_its_oldest_checkpoint(tmp_path:
     assert replayed.before > 0
     with service(tmp_path) as retention:
         assert {job: view.state for job, view in retention.scheduler.view().jobs.items()} == before
+
+
+def test_compacting_gives_room_back_to_the_file_system(tmp_path: Path) -> None:
+    store = SqlStore.open(tmp_path / FILE)
+    store.append([Entry("event", {"time": 0.0, "job": str(number), "event": "x" * 500}) for number in range(20_000)])
+    before = store.size()
+    store.append([Entry("archived", {"jobs": [str(number) for number in range(20_000)], "totals": {"jobs": 20_000}})])
+    store.compact()
+    assert before is not None
+    assert (store.size() or 0) < before / 10
+    assert store.archived() == {"jobs": 20_000}
+    store.close()
 
 
 def test_an_array_leaves_whole_and_what_others_wait_for_stays(tmp_path: Path) -> None:

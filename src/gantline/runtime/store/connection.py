@@ -24,6 +24,7 @@ from gantline.runtime.records import UNREADABLE
 
 _ADVISORY = 0x67616E74  # "gant"
 _INCREMENTAL = 2  # SQLite: room is given back when it is asked for
+_PAGES = 2000  # that are given back at once
 _HEIRS = 10.0  # seconds for those who have inherited the lock of a killed service to give it up
 
 _URLS = "write sqlite:///FILE or postgresql://USER@HOST/NAME"
@@ -149,16 +150,17 @@ class Connections:
         self._writing_engine.dispose()
         self.writer = self._connect(self._writing_engine)
 
-    def vacuum(self) -> None:
-        """Give room that nothing needs back to the file system; a file of an earlier version is written anew for that, once."""
+    def vacuum(self) -> bool:
+        """Give room that nothing needs back to the file system; whether there is more. An older file is written anew for that, once."""
         assert self.writer is not None
         raw = self.writer.connection.driver_connection
         assert raw is not None
         if raw.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
             raw.execute(f"PRAGMA auto_vacuum={_INCREMENTAL}")
             raw.execute("VACUUM")
-        raw.execute("PRAGMA incremental_vacuum").fetchall()
+        raw.executescript(f"PRAGMA incremental_vacuum({_PAGES})")  # not execute(), which gives back one page
         raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return bool(raw.execute("PRAGMA freelist_count").fetchone()[0])
 
     def close(self) -> None:
         if self.writer is not None:

@@ -144,9 +144,10 @@ class SqlStore:
         """Give up the record of decisions that the newest checkpoints do not need, and the room that it took."""
         with self.transaction() as write:
             write.trim()
-        if self._connections.sqlite:
+        more = self._connections.sqlite
+        while more:  # a piece at a time: others write in between
             with self._turn:
-                self._connections.vacuum()
+                more = self._connections.vacuum()
 
     # --- what the scheduler reads -----------------------------------------------------------------------------------------
     def journal(self, after: int = 0, kind: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
