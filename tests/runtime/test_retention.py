@@ -242,6 +242,7 @@ def test_nothing_in_memory_is_kept_of_jobs_that_have_left(tmp_path: Path) -> Non
         jobs = [scheduler.submit(shell("true"), "ann")[0] for _ in range(20)]
         until(lambda: len(retention.archive) >= 16, "the crowd has left by itself")
         until(lambda: all(view.finished and not view.devices for view in scheduler.view().jobs.values()))
+        retention.close()
         kept = set(scheduler.book.jobs)
         assert kept | set(retention.archive.frame()["id"]) == set(jobs)
         assert set(scheduler.view().jobs) == kept
@@ -249,7 +250,6 @@ def test_nothing_in_memory_is_kept_of_jobs_that_have_left(tmp_path: Path) -> Non
         assert not scheduler.runner._live
         held = (scheduler.observer._sizes, scheduler.endings._limited, scheduler.progress._last, scheduler.book.waiting_for)
         assert not any(held)
-        retention.close()
 
 
 def test_no_question_to_the_store_reads_a_table_from_end_to_end(tmp_path: Path) -> None:

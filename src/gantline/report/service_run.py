@@ -74,7 +74,7 @@ def run_of(past: Past, cluster: Cluster) -> StoredRun:
         jobs.append(_job(record, own))
     allocations = pl.DataFrame(spans, schema=ALLOCATIONS, orient="row").sort("start", maintain_order=True)
     table = pl.DataFrame(jobs, schema=JOBS, orient="row").sort("arrival", maintain_order=True)
-    left = pl.col("state").is_in(["failed", "cancelled"]) & pl.col("first_start").is_nan()  # they waited, and nobody counts them
+    left = pl.col("state").is_in(["failed", "cancelled"]) & ~pl.col("job").is_in(allocations["job"].to_list())  # in vain: not counted
     waits = table.with_columns(state=pl.when(left).then(pl.lit("rejected")).otherwise("state"))
     series = series_of(waits, allocations, cluster.gpus, (), ()).select(list(SERIES))
     times = [float(value) for column in (table["finish"], series["time"]) if (value := column.fill_nan(None).max()) is not None]  # type: ignore[arg-type]

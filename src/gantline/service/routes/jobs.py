@@ -104,7 +104,7 @@ def _would_be(here: Context, spec: JobSpec) -> dict[str, Any]:
         then["waits_for"] = [name for name in then["waits_for"] if name in seen]
         then["lines"] = [line for line in then["lines"] if not line.startswith("it would start when")]
     guessed = []
-    if "estimate" in submit.job and "estimate" not in tasks[0].to_submit("-", 0.0).job:
+    if "estimate" in submit.job and "estimate" not in spec.first().to_submit("-", 0.0).job:
         guessed = [f"note: it has no estimate; {human_seconds(submit.job['estimate'])} is what earlier jobs of its name took"]
     return {**found, "then": {**then, "lines": [*unmet, *then["lines"], *guessed]}}
 
