@@ -68,6 +68,36 @@ class StoreContract:
         assert isinstance(store, SqlStore)
         store.close()
 
+    def test_thousands_at_once_are_read_as_they_were_written_and_leave_together(self, url: str) -> None:
+        store = SqlStore.open(url)
+        names = [str(number) for number in range(1, 1201)]
+        store.append(
+            [*(job(name, user="äna", state="failed", lines=['"', "%s"]) for name in names), *(event(1.0, job=name) for name in names)]
+        )
+        assert [one["id"] for one in store.jobs()] == names
+        assert store.job("700") == {"id": "700", "user": "äna", "state": "failed", "lines": ['"', "%s"]}
+        assert store.counts() == {"failed": 1200}
+        assert [one["id"] for one in store.some_jobs(["7", "600"])] == ["7", "600"]
+        gone = names[:1100]
+        store.append([line(input="a"), Entry("checkpoint", {"now": 1}), Entry("archived", {"jobs": gone, "totals": {"jobs": len(gone)}})])
+        assert [one["id"] for one in store.jobs()] == names[1100:]
+        assert set(store.events_of(names)) == set(names[1100:])
+        assert store.archived() == {"jobs": 1100}
+        store.close()
+
+    def test_compacting_leaves_what_the_newest_checkpoints_need(self, url: str) -> None:
+        store = SqlStore.open(url)
+        store.append([line(input="aside")])
+        store.append([Entry("aside", {"number": 1, "why": "it is odd"})])
+        for now in range(6):
+            store.append([line(input="a"), Entry("checkpoint", {"now": now})])
+        store.append([line(input="b")])
+        store.compact()
+        assert [saved["now"] for _, saved in store.checkpoints()] == [3, 4, 5]
+        assert [number for number, _ in store.journal()] == [6, 7, 8]
+        assert [one["number"] for one in store.aside()] == [1]
+        store.close()
+
     def test_entries_are_written_together_or_not_at_all(self, url: str) -> None:
         store = SqlStore.open(url)
         with pytest.raises(StoreError, match="cannot be written"):
