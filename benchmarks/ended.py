@@ -52,8 +52,8 @@ class Server:
 
     def keepers(self) -> float:
         """CPU seconds of the process that forks keepers, and of all that have ended."""
-        told = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return sum(cpu_seconds(int(pid)) + _of_children(int(pid)) for pid in told)
+        told = [file.read_text().split() for file in Path(f"/proc/{self.process.pid}/task").glob("*/children")]
+        return sum(cpu_seconds(int(pid)) + _of_children(int(pid)) for pids in told for pid in pids)
 
 
 def _of_children(pid: int) -> float:

@@ -15,11 +15,11 @@ from gantline.drivers.live import Live
 from gantline.runtime.archive import Archive
 from gantline.runtime.book import Job
 from gantline.runtime.launch import slots_only
+from gantline.runtime.launches import Launches
 from gantline.runtime.past import Past, told
 from gantline.runtime.records import Entry
 from gantline.runtime.setup import Setup, make_loop
 from gantline.runtime.store import SqlStore, Transaction
-from gantline.runtime.ways import Ways
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class _Repair:
                 readable.append(record)
             except Exception as error:
                 yield Mended(f"job {record.get('id', '?')}", f"its record cannot be read: {told(error)}")
-        ways = Ways(readable, self.archive)
+        ways = Launches(readable, self.archive)
         yield from self._twice()
         loop, after = None, 0
         for number, covers, saved in reversed(self.store.numbered_checkpoints()):
@@ -98,7 +98,7 @@ class _Repair:
         return Mended(f"journal line {number}", why, "set aside")
 
 
-def _loop(saved: Mapping[str, Any], ways: Ways) -> Live:
+def _loop(saved: Mapping[str, Any], ways: Launches) -> Live:
     cluster = decode_cluster(Reader(saved["snapshot"], "checkpoint"))
     loop = make_loop(Setup.from_json(saved["setup"]), saved, cluster, None, _Still())
     t = loop.state.tables

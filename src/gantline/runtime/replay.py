@@ -11,9 +11,9 @@ from gantline.core.json_reader import Reader
 from gantline.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
 from gantline.runtime.archive import Archive
 from gantline.runtime.launch import slots_only
+from gantline.runtime.launches import Launches
 from gantline.runtime.past import Past
 from gantline.runtime.setup import Setup, make_loop
-from gantline.runtime.ways import Ways
 
 
 class KeptPast(Protocol):
@@ -44,7 +44,7 @@ def replay_store(store: KeptPast, archive: Archive | None = None) -> Replayed:
     the record begins with its oldest checkpoint; jobs that have left it are found in the archive.
     """
     kept = list(store.checkpoints())
-    ways, found = Ways(store.jobs(), archive), Replayed(0, before=int(kept[0][1]["snapshot"]["decision"]) if kept else 0)
+    ways, found = Launches(store.jobs(), archive), Replayed(0, before=int(kept[0][1]["snapshot"]["decision"]) if kept else 0)
     for place, (covers, saved) in enumerate(kept):
         end = kept[place + 1][0] if place + 1 < len(kept) else None
         past = Past.read((number, line) for number, line in store.journal(covers) if end is None or number <= end)
@@ -56,7 +56,7 @@ def replay_store(store: KeptPast, archive: Archive | None = None) -> Replayed:
     return found
 
 
-def _stretch(saved: Mapping[str, Any], past: Past, ways: Ways, *, is_last: bool) -> Replayed:
+def _stretch(saved: Mapping[str, Any], past: Past, ways: Launches, *, is_last: bool) -> Replayed:
     snapshot = saved["snapshot"]
     cluster = decode_cluster(Reader(snapshot, "checkpoint"))
     loop = make_loop(Setup.from_json(saved["setup"]), saved, cluster, None, _Stopped(float(snapshot["now"])))

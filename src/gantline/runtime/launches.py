@@ -9,7 +9,7 @@ from gantline.runtime.archive import Archive
 from gantline.runtime.launch import Launch
 
 
-class Ways:
+class Launches:
     """Launches by job."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]], archive: Archive | None = None) -> None:
