@@ -62,6 +62,7 @@ def test_policies_meet_the_workloads_they_are_made_for() -> None:
     }
     slow = benchmark_cases([PolicyChoice(name) for name in SLOW], ["mixed"], suited=True)
     assert [case.setting.seed for case in slow] == [SEEDS[0]] * len(SLOW)
+    assert "carbon" in obstacle("gaia", "steady")
     assert "throughputs" in obstacle("gavel.gandiva", "mixed")
     assert "one" in obstacle("drf-ext", "steady")
     assert "grow" in obstacle("voda.afs_l", "steady")

@@ -62,6 +62,8 @@ def obstacle(policy: str, workload: str) -> str:
         return "it makes no decisions, but follows recorded ones"
     if "pairs" in make_policy(policy).needs:
         return "they need measured throughputs of jobs that share a device: `--throughputs`, with a trace that names rows of it"
+    if "carbon" in make_policy(policy).needs:
+        return "they follow a series of carbon intensity, which no workload has: `gantline simulate --carbon FILE.csv`"
     made = benchmark_traces()[workload]
     family = policy.split(".")[0]
     if policy in TOO_SLOW:

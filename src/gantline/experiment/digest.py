@@ -14,8 +14,8 @@ from typing import Any
 from gantline.core.errors import NotFoundError, UsageError
 
 _BLOCK = 1 << 20
-_DECIDING = ("core", "performance", "solvers", "workload", "policies", "placement", "admission", "engine", "files", "drivers", "imitations",
-             "simulator", "report/metrics")  # fmt: skip
+DECIDING = ("core", "performance", "solvers", "workload", "policies", "placement", "admission", "engine", "files", "assembly", "drivers",
+             "imitations", "simulator", "report/metrics")  # fmt: skip
 
 
 def canonical_text(value: Any) -> str:
@@ -48,7 +48,7 @@ def program_digest() -> str:
     """The SHA-256 of the sources that decide what a run finds; another program may find something else."""
     home = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for room in _DECIDING:
+    for room in DECIDING:
         for file in sorted((home / room).rglob("*.py")):
             digest.update(f"{file.relative_to(home)}\0".encode() + file.read_bytes())
     return digest.hexdigest()
