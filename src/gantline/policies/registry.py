@@ -43,6 +43,7 @@ _KNOWN = {
     "heet-like": "gantline.policies.heet.policy:HeetLike",
     "pollux": "gantline.policies.pollux.policy:Pollux",
     "recorded": "gantline.policies.recorded:Recorded",
+    "synthesizer": "gantline.simulator.synthesizer.policy:Synthesizer",
     "shockwave": "gantline.policies.shockwave.policy:Shockwave",
     "sharing": "gantline.policies.sharing:Sharing",
     "sia": "gantline.policies.sia.policy:Sia",
@@ -83,6 +84,9 @@ _KNOWN = {
 }
 
 
+_ALIASES = {"auto": "synthesizer"}
+
+
 def _installed() -> Iterable[Any]:
     """What installed packages offer."""
     from importlib.metadata import entry_points  # reads the papers of packages with what reads mail
@@ -97,7 +101,7 @@ def policy_names() -> list[str]:
 
 def find_policy(name: str) -> type[Policy]:
     """The class behind a name."""
-    target = _KNOWN.get(name)
+    target = _KNOWN.get(_ALIASES.get(name, name))
     if target is None:
         for point in _installed():
             if point.name == name:

@@ -14,8 +14,8 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.journal import Journal
 from gantline.questions.forecast import Forecast, Setup, forecast
-from gantline.questions.newcomers import like_the_past
 from gantline.questions.stretch import UNSTRETCHED, Stretch, learn
+from gantline.simulator.newcomers import like_the_past
 from gantline.simulator.simulate import simulate
 
 _TIE = 1e-6  # seconds: a start on the very instant of the forecast counts as in time

@@ -18,7 +18,7 @@ from gantline.core.phases import FUTURE
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.futures.case import FutureBounds, case_of
-from gantline.drivers.futures.places import FutureCase
+from gantline.drivers.futures.places import LOAD_LIMIT, FutureCase
 from gantline.drivers.python_keys.read import read_key
 from gantline.files.policies import policy_of
 from gantline.simulator.from_here import FromHere, private_tables
@@ -67,9 +67,23 @@ class Prepared:
         told = snapshot if one.memory is AS_IT_IS else replace(snapshot, memory=one.memory)
         return Prepared(one.name, told, rules, policy, admission.most_gpus(snapshot.cluster.gpus))
 
-    def case(self, bounds: FutureBounds) -> FutureCase | None:
-        """The instant as the counting loop takes it; None: it cannot say this policy, this run or this instant."""
-        policy, limited = self.policy, bounds._replace(load_limit=self.load_limit)
+    def case(self, bounds: FutureBounds, known: dict[Any, FutureCase | None]) -> FutureCase | None:
+        """The instant as the counting loop takes it; None: it cannot say this policy, this run or this instant.
+
+        Candidates that differ by their admission limit alone share what is `known`.
+        """
+        about = (id(self.policy), self.rules.placement.name, id(self.snapshot.memory))
+        if about not in known:
+            known[about] = self._case(bounds)
+        case = known[about]
+        if case is None or self.load_limit == bounds.load_limit:
+            return case
+        amount = case.amount.copy()
+        amount[LOAD_LIMIT] = self.load_limit
+        return case._replace(amount=amount)
+
+    def _case(self, bounds: FutureBounds) -> FutureCase | None:
+        policy = self.policy
         if not isinstance(policy, OrderPolicy):
             return None
         linear: Callable[[], LinearKey | None] = policy.linear
@@ -79,7 +93,7 @@ class Prepared:
             if read is None:
                 return None
             key, numbers = read
-        return case_of(self.snapshot, self.rules, policy, key, numbers, limited)
+        return case_of(self.snapshot, self.rules, policy, key, numbers, bounds)
 
     def _read(self) -> tuple[LinearKey, Floats] | None:
         """A key in Python as if it were declared, read from the jobs as if none had come yet."""

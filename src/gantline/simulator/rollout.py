@@ -103,7 +103,7 @@ def rollout(
     ``draws``          how many futures, each with other amounts of work; 0: one, in which estimates are true. Or the work itself, by
                        (future, job)
     ``until``          the instant, on the clock of the snapshot, at which futures end; else they end when all its jobs have
-    ``newcomers``      called with a source of chance, it gives the jobs that are submitted in one future (`questions.newcomers`)
+    ``newcomers``      called with a source of chance, it gives the jobs that are submitted in one future (`simulator.newcomers`)
     ``seed``           futures of the same seed and number are alike under all policies
     ``uncertainty``    how far work may be from its estimate, where there are draws
     ``placement``      a placement rule, ``costs`` other costs than the snapshot's, ``inputs`` what comes from outside in every future
@@ -120,11 +120,12 @@ def rollout(
     work = _work(snapshot, draws, uncertainty or Uncertainty(), seed)
     coming = [list(newcomers(stream(seed, number, "newcomers"))) if newcomers is not None else [] for number in range(len(work))]
     events = list(inputs)
+    known: dict[Any, Any] = {}
     found = []
     for one in candidates:
         one = one if one.placement else replace(one, placement=placement)
         try:
-            found.append(_futures(snapshot, one, work, coming, events, _Limits(until, costs, tuple(held), seconds)))
+            found.append(_futures(snapshot, one, work, coming, events, _Limits(until, costs, tuple(held), seconds, known)))
         except GantlineError as error:
             if not several:
                 raise
@@ -133,12 +134,25 @@ def rollout(
     return Rollout(snapshot.now, tuple(snapshot.jobs.ids), np.array(snapshot.jobs.arrival), tuple(found))
 
 
+class CpuBudget:
+    """Seconds of CPU time; where there is no bound, no clock is read: a policy that rolls futures forward must not depend on one."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = math.inf if seconds == math.inf else time.process_time() + seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether they have been spent."""
+        return self._end < math.inf and time.process_time() > self._end
+
+
 @dataclass(frozen=True)
 class _Limits:
     until: float
     costs: Costs | None
     held: tuple[int, ...]
     seconds: float
+    known: dict[Any, Any]  # cases that candidates share
 
 
 def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, seed: int) -> Floats:
@@ -161,13 +175,13 @@ def _futures(
     rows = coming_rows(coming) if not events else None
     prepared = Prepared.of(snapshot, one, limits.costs)
     bounds = FutureBounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
-    case = prepared.case(bounds) if rows is not None else None
+    case = prepared.case(bounds, limits.known) if rows is not None else None
     if case is None:
         prepared.check_held(limits.held)
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
     parts: list[Counted] = []
-    began, at, step = time.process_time(), 0, len(work) if limits.seconds == math.inf else _AT_ONCE
-    while at < len(work) and not (parts and time.process_time() - began > limits.seconds):
+    budget, at, step = CpuBudget(limits.seconds), 0, len(work) if limits.seconds == math.inf else _AT_ONCE
+    while at < len(work) and not (parts and budget.over):
         part = slice(at, min(at + step, len(work)))
         parts.append(run_counted(case, work[part], None if rows is None or not rows.sizes else rows.table[part]))
         at = part.stop
@@ -180,9 +194,9 @@ def _futures(
 def _by_engine(prepared: Prepared, work: Floats, inputs: Sequence[list[Input]], limits: _Limits) -> Futures:
     """One future after the other, the engine's own way."""
     rolled: list[Rolled] = []
-    began, here = time.process_time(), prepared.from_here()
+    budget, here = CpuBudget(limits.seconds), prepared.from_here()
     for line, events in zip(work, inputs):
-        if rolled and time.process_time() - began > limits.seconds:
+        if rolled and budget.over:
             break
         rolled.append(here.roll(line, limits.until, events))
     told = dict.fromkeys(incident for one in rolled for incident in one.incidents)

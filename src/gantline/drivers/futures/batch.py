@@ -17,7 +17,7 @@ from gantline.drivers.futures.loop import run_batch
 from gantline.drivers.futures.places import FutureCase
 
 _LARGE = 300_000  # jobs times futures from which on another thread is worth its while
-_beside: list[Callable[..., None]] = []  # the loop, once for each thread
+_beside: list[Callable[..., None]] = []  # the loop, once for each thread; none keeps Python from going on
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,8 @@ def run_counted(case: FutureCase, work: Floats, coming: Floats | None = None) ->
     if coming is None:
         coming = np.zeros((futures, p.COMING, 0))
     start, finish, sums = np.empty((futures, jobs)), np.empty((futures, jobs)), np.empty((futures, p.SUMS))
-    lost = np.zeros(1, dtype=np.int64)
-    if futures * jobs < _LARGE or _cores() < 2:
-        run_batch(case, room_for(case, coming.shape[2]), work, coming, start, finish, sums, lost)
-        return Counted(start, finish, sums, int(lost[0]))
-    while len(_beside) < _cores():
+    threads = 1 if futures * jobs < _LARGE else _cores()
+    while len(_beside) < threads:
         _beside.append(beside(run_batch))
 
     def run(part: slice, loop: Callable[..., None]) -> int:
@@ -48,8 +45,10 @@ def run_counted(case: FutureCase, work: Floats, coming: Floats | None = None) ->
         loop(case, room, work[part], coming[part], start[part], finish[part], sums[part], lost)
         return int(lost[0])
 
-    with ThreadPoolExecutor(_cores()) as pool:
-        return Counted(start, finish, sums, sum(pool.map(run, _parts(futures, _cores()), _beside)))
+    if threads == 1:
+        return Counted(start, finish, sums, run(slice(None), _beside[0]))
+    with ThreadPoolExecutor(threads) as pool:
+        return Counted(start, finish, sums, sum(pool.map(run, _parts(futures, threads), _beside)))
 
 
 def _parts(futures: int, parts: int) -> Iterator[slice]:

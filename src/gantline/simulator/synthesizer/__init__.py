@@ -1,0 +1,1 @@
+"""The scheduler that chooses its scheduler: see `policy`."""

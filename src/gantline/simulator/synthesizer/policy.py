@@ -1,0 +1,213 @@
+"""The policy that chooses its policy: a portfolio is rolled forward from the present, and the best combination is in charge.
+
+After Blox (Agarwal et al., EuroSys 2024, section 4.3 and Figures 14 and 15), which simulates nine combinations at every round.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from gantline.core.arrays import Ints
+from gantline.core.errors import RefusedError, UsageError
+from gantline.core.inputs import Submit
+from gantline.core.objective import Objective
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.core.units import human_seconds
+from gantline.simulator.newcomers import FEWEST, LikeThePast
+from gantline.simulator.rollout import Candidate, Newcomers, rollout
+from gantline.simulator.synthesizer.judging import Verdict, judge, scores
+from gantline.simulator.synthesizer.portfolio import WHERE, Combination, combinations
+from gantline.simulator.synthesizer.remembered import Remembered
+from gantline.simulator.uncertainty import Uncertainty
+
+_SAME_FOR_ALL = ("dollars", "kwh")  # on devices of one kind, work costs the same in any order
+_BLOX = {"portfolio": ("las", "fifo", "srtf"), "admissions": ("accept-all", "load-limit:1.2", "load-limit:1.4")}
+
+
+@dataclass(frozen=True)
+class Synthesizer(Policy):
+    """Rolls its portfolio forward from the present and lets the best combination decide."""
+
+    name: ClassVar[str] = "synthesizer"
+    paper: ClassVar[str] = "Agarwal et al.: Blox, A Modular Toolkit for Deep Learning Schedulers (EuroSys 2024), section 4.3"
+    ties: ClassVar[str] = "equal scores: whoever is in charge stays; at first, the earlier in the portfolio"
+
+    portfolio: tuple[str, ...] = field(
+        default=("fifo", "las", "srtf"), metadata={"help": "policies to choose from, with settings as in las(service=gpu-time)"}
+    )
+    admissions: tuple[str, ...] = field(
+        default=("accept-all",), metadata={"help": "admission rules that each is tried behind: accept-all, load-limit:1.2"}
+    )
+    objective: str = field(default="mean-jct", metadata={"help": "what is to be small: mean-jct, p95-jct, 0.7*mean-jct+0.3*worst-rho ..."})
+    every: int = field(default=10, metadata={"help": "rounds between two choices; where decisions follow events, decisions"})
+    load_change: float = field(
+        default=0.0, metadata={"help": "choose sooner when the devices asked for have changed by this share; 0: never sooner"}
+    )
+    draws: int = field(default=0, metadata={"help": "futures of each combination, with drawn work; 0: one, with estimates as they are"})
+    sigma: float = field(default=0.5, metadata={"help": "width of the log-normal around estimates, where work is drawn"})
+    newcomers: str = field(default="none", metadata={"help": "jobs that may still come in a future: 'none', or 'past' (as others came)"})
+    horizon: float = field(default=math.inf, metadata={"help": "seconds that futures reach; by default until all jobs have ended"})
+    margin: float = field(default=0.02, metadata={"help": "share by which a challenger must be better than the one in charge"})
+    most: float = field(default=0.5, metadata={"help": "share of futures in which it must be"})
+    switch_cost: float = field(default=0.0, metadata={"help": "what a change costs, in the unit of the objective"})
+    compat: str = field(default="", metadata={"help": "'blox': nine combinations, every round, no newcomers, mean JCT, no margin"})
+
+    def __post_init__(self) -> None:
+        if self.compat not in ("", "blox"):
+            raise UsageError(f"compat is '{self.compat}'", where=WHERE, fix="use blox, or leave it out")
+        if self.compat == "blox":
+            usual = Synthesizer()
+            told = [name for name in (*_BLOX, "objective", "newcomers", "margin", "draws") if getattr(self, name) != getattr(usual, name)]
+            if told:
+                raise UsageError(f"compat=blox says what {told[0]} is", where=WHERE, fix=f"leave out compat or {told[0]}")
+            for name, value in {**_BLOX, "every": 1 if self.every == usual.every else self.every, "margin": 0.0}.items():
+                object.__setattr__(self, name, value)
+        if self.newcomers not in ("none", "past"):
+            raise UsageError(f"newcomers is '{self.newcomers}'", where=WHERE, fix="use none or past")
+        if not 0.0 <= self.margin < 1.0:
+            told_why = f"margin is {self.margin:g}: nothing is better than another by its whole value"
+            raise UsageError(told_why, where=WHERE, fix="use a share such as 0.02")
+        for name, least in (("every", 1), ("draws", 0), ("load_change", 0.0), ("switch_cost", 0.0), ("sigma", 0.0)):
+            if not getattr(self, name) >= least:
+                raise UsageError(f"{name} is {getattr(self, name)}", where=WHERE, fix=f"use {least} or more")
+        if not 0.0 <= self.most < 1.0:
+            raise UsageError(f"most is {self.most:g}", where=WHERE, fix="use a share of futures from 0 to below 1")
+        if not self.horizon > 0.0:
+            raise UsageError(f"horizon is {self.horizon:g}", where=WHERE, fix="use seconds above zero")
+        for word in Objective.parse(self.objective, WHERE).words:
+            if word in _SAME_FOR_ALL:
+                raise UsageError(f"'{word}' is the same in every order on these devices", where=WHERE, fix="use mean-jct")
+        self._members()
+
+    def _members(self) -> tuple[Combination, ...]:
+        return combinations(self.portfolio, self.admissions)
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        told = {"remaining"} if len(self._members()) > 1 else set()
+        return frozenset(told).union(*(one.policy.needs for one in self._members()))
+
+    @property
+    def ranks(self) -> bool:  # type: ignore[override]
+        return all(one.policy.ranks for one in self._members())
+
+    @property
+    def shares_devices(self) -> bool:  # type: ignore[override]
+        return all(one.policy.shares_devices for one in self._members())
+
+    @property
+    def keeps_reservations(self) -> bool:  # type: ignore[override]
+        return all(one.policy.keeps_reservations for one in self._members())
+
+    def only_starts(self) -> bool:
+        return all(one.policy.only_starts() for one in self._members())
+
+    def for_regime(self, regime: str) -> Policy:
+        return self
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        mind, notes = Remembered.of(snapshot.memory), []
+        mind.notice(snapshot, self.newcomers == "past")
+        members = self._members()
+        names = [one.name for one in members]
+        present = names.index(mind.chosen) if mind.chosen in names else None
+        if len(members) == 1:
+            present, mind.chosen = 0, names[0]
+        elif self._is_due(snapshot, mind):
+            verdict, told = self._choose(snapshot, mind, present)
+            notes += told
+            if verdict is not None and verdict.best != present:
+                notes.append(self._announce(verdict, names, mind, snapshot.now))
+                present, mind.chosen, mind.since = verdict.best, names[verdict.best], snapshot.now
+        chosen = members[present or 0]
+        mind.chosen = chosen.name
+        return self._carry_out(snapshot, mind, chosen, notes)
+
+    def _is_due(self, snapshot: Snapshot, mind: Remembered) -> bool:
+        """Whether it is time for a choice; while nothing waits, there is nothing to choose."""
+        jobs = snapshot.jobs
+        if not len(jobs) or bool(jobs.running.all()):
+            return False
+        load = float(jobs.gpus.sum())
+        if self.load_change and abs(load - mind.load) > self.load_change * max(mind.load, 1.0):
+            return True
+        if snapshot.round > 0.0:
+            return snapshot.now >= mind.asked_at + self.every * snapshot.round - 1e-6
+        return mind.asked_decision == 0 or snapshot.decision >= mind.asked_decision + self.every
+
+    def _choose(self, snapshot: Snapshot, mind: Remembered, present: int | None) -> tuple[Verdict | None, list[str]]:
+        """Roll everything forward and judge; what is to be said besides."""
+        members = self._members()
+        mind.asked_at, mind.asked_decision, mind.load = snapshot.now, snapshot.decision, float(snapshot.jobs.gpus.sum())
+        held: Ints = (
+            np.flatnonzero(snapshot.jobs.rows > mind.let_in) if any(math.isfinite(one.load_limit) for one in members) else np.zeros(0)
+        )
+        until = snapshot.now + self.horizon
+        candidates = [Candidate(one.policy, one.name, admission=one.admission, memory=mind.members.get(one.member)) for one in members]
+        found = rollout(
+            snapshot, candidates, draws=self.draws, until=until, newcomers=self._newcomers(snapshot, mind), seed=snapshot.seed,
+            uncertainty=Uncertainty(self.sigma), held=held.astype(int).tolist(),
+        )  # fmt: skip
+        notes = [f"synthesizer: {one.policy} is left out of this choice: {one.lost}" for one in found if one.lost]
+        if all(one.lost for one in found):
+            return None, notes[:3]
+        objective = Objective.parse(self.objective, WHERE)
+        try:
+            judged = scores(snapshot, found.futures, objective, until, present or 0)
+        except RefusedError as error:
+            said, mind.said = mind.said, str(error)
+            return None, [] if said == mind.said else [f"synthesizer: no choice is made: {error}"]
+        return judge(judged, present, self.margin, self.most, self.switch_cost), notes[:3]
+
+    def _newcomers(self, snapshot: Snapshot, mind: Remembered) -> Newcomers | None:
+        """As the jobs came that were seen so far; none, before enough have come."""
+        if self.newcomers == "none" or len(mind.past) < FEWEST or not mind.past[-1][0] > mind.past[0][0]:
+            return None
+        jobs = tuple({"arrival": arrival, "gpus": gpus, "duration": work} for arrival, gpus, work in mind.past)
+        span = 2.0 * float(snapshot.jobs.remaining @ snapshot.jobs.gpus) / max(snapshot.cluster.gpus, 1)
+        largest = max((int(node.gpus) for node in snapshot.cluster.description.nodes), default=1)
+        like: LikeThePast = LikeThePast(jobs, snapshot.now, min(span, self.horizon), largest)
+
+        def drawn(random: np.random.Generator) -> list[Submit]:
+            return like(random)
+
+        return drawn
+
+    def _announce(self, verdict: Verdict, names: list[str], mind: Remembered, now: float) -> str:
+        """Who is in charge from now on, and why."""
+        words = Objective.parse(self.objective, WHERE)
+        spelled = (lambda value: f"{value:.3g}") if words.is_sum or words.words[0] in ("worst-rho", "deadlines") else human_seconds
+        if not mind.chosen or math.isnan(verdict.before):
+            return f"synthesizer: {names[verdict.best]} is in charge: {self.objective} {spelled(verdict.score)}, the least of {len(names)}"
+        if not math.isfinite(verdict.before):
+            return f"synthesizer: {names[verdict.best]} is in charge, because {mind.chosen} fails in every future"
+        won = f", better in {100 * verdict.share:.0f} % of {self.draws} futures" if self.draws > 1 else ""
+        return (
+            f"synthesizer: {names[verdict.best]} is in charge after {human_seconds(now - mind.since)} of {mind.chosen}: "
+            f"{self.objective} {spelled(verdict.score)} instead of {spelled(verdict.before)}{won}"
+        )
+
+    def _carry_out(self, snapshot: Snapshot, mind: Remembered, chosen: Combination, notes: list[str]) -> Plan:
+        """The plan of the combination in charge; jobs that its admission rule holds back wait."""
+        held = mind.admit(snapshot, chosen.load_limit * snapshot.cluster.gpus if math.isfinite(chosen.load_limit) else math.inf)
+        policy = chosen.policy.for_regime(snapshot.regime)
+        plan = policy.decide(replace(snapshot, memory=mind.members.get(chosen.member)))
+        if plan.memory is not None:
+            mind.members[chosen.member] = plan.memory
+        if plan.ranking is not None and held.any():
+            key = np.where(held, np.inf, plan.ranking.key)
+            plan = replace(plan, ranking=replace(plan.ranking, key=key))
+        return replace(plan, memory=mind.as_memory(), valid_until=self._valid_until(snapshot, mind, plan), notes=(*plan.notes, *notes[:5]))
+
+    def _valid_until(self, snapshot: Snapshot, mind: Remembered, plan: Plan) -> float | None:
+        """As the plan says, but not beyond the next choice in rounds; on events nothing changes before the next one."""
+        if plan.valid_until is None or len(self._members()) == 1 or not snapshot.round:
+            return plan.valid_until
+        due = mind.asked_at + self.every * snapshot.round
+        return min(plan.valid_until, due) if due > snapshot.now else plan.valid_until

@@ -1,0 +1,70 @@
+"""What the synthesizer chooses from: every policy of its portfolio behind every admission rule."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from gantline.admission.rules import find_admission
+from gantline.core.errors import UsageError
+from gantline.core.policy import Policy
+from gantline.files.policies import load_policy
+
+WHERE = "policy 'synthesizer'"
+ITSELF = ("synthesizer", "auto")
+_ENTRY = re.compile(r"(?P<name>[^()]+?)(?:\((?P<settings>[^()]*)\))?")
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One policy behind one admission rule; `load_limit` is in times the cluster's GPUs."""
+
+    name: str
+    member: str  # the policy as the portfolio writes it: whose memory is kept while it rests
+    policy: Policy
+    admission: str
+    load_limit: float
+
+
+@lru_cache(maxsize=32)
+def combinations(portfolio: tuple[str, ...], admissions: tuple[str, ...]) -> tuple[Combination, ...]:
+    """All of them, in order: the first wins where several are alike."""
+    if not portfolio:
+        raise UsageError("the portfolio is empty", where=WHERE, fix="--set portfolio=fifo,las,srtf")
+    for what, names in (("portfolio", portfolio), ("admissions", admissions)):
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(f"'{name}' stands twice in {what}", where=WHERE, fix="name it once")
+    found = []
+    for member in portfolio:
+        policy = _policy(member)
+        for admission in admissions or ("accept-all",):
+            rule = find_admission(admission)
+            if rule.has_quota:
+                raise UsageError(f"'{admission}' is a quota, which belongs to the run", where=WHERE, fix="use accept-all or load-limit:1.2")
+            if rule.load_limit != float("inf") and not policy.ranks:
+                told = f"'{member}' makes plans for all jobs that it sees, so none can be kept from it by '{admission}'"
+                raise UsageError(told, where=WHERE, fix="use accept-all, or leave the policy out")
+            name = member if admission == "accept-all" else f"{member}+{admission}"
+            found.append(Combination(name, member, policy, admission, rule.load_limit))
+    return tuple(found)
+
+
+def _policy(member: str) -> Policy:
+    """A policy as a portfolio writes it: ``las``, ``las(service=gpu-time)``, ``fifo(backfill=easy)``."""
+    read = _ENTRY.fullmatch(member.strip())
+    if read is None:
+        raise UsageError(f"'{member}' cannot be read", where=WHERE, fix="write a policy as las or las(service=gpu-time)")
+    name, settings = read["name"].strip(), {}
+    if name in ITSELF:
+        raise UsageError("the portfolio holds the synthesizer itself", where=WHERE, fix="name other policies")
+    for part in (read["settings"] or "").split(";"):
+        key, equals, value = part.partition("=")
+        if part.strip():
+            if not equals:
+                raise UsageError(f"'{part}' is no setting", where=WHERE, fix=f"write {name}(parameter=value)")
+            settings[key.strip()] = value.strip()
+    told: dict[str, Any] = settings
+    return load_policy(name, told)

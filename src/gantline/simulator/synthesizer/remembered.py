@@ -1,0 +1,63 @@
+"""What the synthesizer remembers from one decision to the next, as a plain value: it is the memory of its plans."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gantline.core.arrays import Bools
+from gantline.core.snapshot import Snapshot
+
+MOST = 200  # jobs of the past that are kept, to say how others come
+
+
+@dataclass
+class Remembered:
+    """`let_in` is the last row that admission let in, `seen` the last that was noticed; rows are numbered in order of arrival."""
+
+    chosen: str = ""
+    since: float = 0.0
+    asked_at: float = -math.inf  # when the last choice was made
+    asked_decision: int = 0
+    load: float = 0.0  # devices that were asked for then
+    let_in: int = -1
+    seen: int = -1
+    said: str = ""  # why the objective could not be answered
+    members: dict[str, Any] = field(default_factory=dict)
+    past: list[list[float]] = field(default_factory=list)  # arrival, devices, estimate
+
+    @staticmethod
+    def of(memory: Any) -> Remembered:
+        """From the memory of the last plan."""
+        return (
+            Remembered() if memory is None else Remembered(**{**memory, "members": dict(memory["members"]), "past": list(memory["past"])})
+        )
+
+    def as_memory(self) -> dict[str, Any]:
+        """As the memory of the next."""
+        return asdict(self)
+
+    def notice(self, snapshot: Snapshot, keep: bool) -> None:
+        """Jobs that are new belong to the past from which newcomers are drawn."""
+        jobs = snapshot.jobs
+        fresh = np.flatnonzero(jobs.rows > self.seen)
+        if len(fresh):
+            self.seen = int(jobs.rows[fresh].max())
+            if keep:
+                told = zip(jobs.arrival[fresh].tolist(), jobs.gpus[fresh].tolist(), jobs.estimate[fresh].tolist())
+                self.past = [*self.past, *([float(a), int(g), float(e)] for a, g, e in told)][-MOST:]
+
+    def admit(self, snapshot: Snapshot, limit: float) -> Bools:
+        """Which jobs are held back, after as many as the limit (GPUs) allows were let in, in order of arrival, as `engine.advance` does."""
+        jobs = snapshot.jobs
+        outside = jobs.rows > self.let_in
+        demand = float(jobs.gpus[~outside].sum())
+        for place in np.flatnonzero(outside).tolist():
+            if demand > limit:
+                break
+            demand += float(jobs.gpus[place])
+            self.let_in = int(jobs.rows[place])
+        return np.asarray(jobs.rows > self.let_in)

@@ -1,0 +1,181 @@
+"""The policy that chooses its policy: whom it puts in charge, when, and that it is a policy like any other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gantline.conformance.suite import check_policy
+from gantline.core.errors import UsageError
+from gantline.core.memory import plain
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.drivers.journal import Journal
+from gantline.policies.registry import make_policy
+from gantline.simulator.rollout import rollout
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+from gantline.workload.trace import Trace
+
+
+def synthesizer(**settings: Any) -> Any:
+    return make_policy("synthesizer", settings)
+
+
+def trace(seed: int = 0, count: int = 60, gap: float = 120.0, long: float = 6000.0) -> Trace:
+    random = np.random.default_rng(seed)
+    rows = [
+        {"job": f"j{k}", "arrival": gap * k, "gpus": int(random.choice([1, 2, 4])), "duration": float(random.integers(60, int(long)))}
+        for k in range(count)
+    ]
+    return Trace.from_records(rows)
+
+
+def mean_jct(run: Run) -> float:
+    return float((run.jobs["finish"] - run.jobs["arrival"]).mean())
+
+
+QUEUE = {
+    "now": 600,
+    "cluster": "1x4",
+    "jobs": [
+        {"id": "runs", "gpus": 4, "estimate": 500, "devices": [0, 1, 2, 3]},
+        {"id": "long", "gpus": 4, "estimate": 9000, "arrival": 1},
+        *({"id": f"short{k}", "gpus": 1, "estimate": 100, "arrival": 2 + k} for k in range(8)),
+    ],
+}
+
+
+class Told(Journal):
+    """Keeps what was in charge after each decision."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.charge: list[str] = []
+
+    def decided(self, snapshot: Snapshot, plan: Any) -> None:
+        self.charge.append(plan.memory["chosen"])
+
+
+@pytest.mark.parametrize("member", ["srtf", "las", "fifo", "tiresias", "afs", "gavel.max_min_fairness_perf"])
+@pytest.mark.parametrize("options", [{}, {"round": 60.0}], ids=["events", "rounds"])
+def test_a_portfolio_of_one_is_that_policy(member: str, options: dict[str, Any]) -> None:
+    alone = simulate(trace(), "2x4", member, **options)
+    wrapped = simulate(trace(), "2x4", synthesizer(portfolio=(member,)), **options)
+    assert wrapped.summary["log_hash"] == alone.summary["log_hash"]
+
+
+def test_the_best_future_is_in_charge_and_says_why() -> None:
+    snapshot = decode_snapshot(QUEUE)
+    plan = synthesizer(portfolio="fifo,srtf").decide(snapshot)
+    assert plan.memory["chosen"] == "srtf"
+    futures = rollout(snapshot, ["fifo", "srtf"])
+    assert futures.jct("srtf") < futures.jct("fifo")
+    (said,) = plan.notes
+    assert said.startswith("synthesizer: srtf is in charge: mean-jct")
+
+
+def test_a_challenger_must_be_better_by_the_margin() -> None:
+    snapshot = decode_snapshot({**QUEUE, "memory": synthesizer(portfolio="fifo").decide(decode_snapshot(QUEUE)).memory})
+    for margin, chosen in ((0.02, "srtf"), (0.95, "fifo")):
+        assert synthesizer(portfolio="fifo,srtf", margin=margin).decide(snapshot).memory["chosen"] == chosen
+    assert synthesizer(portfolio="fifo,srtf", switch_cost=1e6).decide(snapshot).memory["chosen"] == "fifo"
+    assert synthesizer(portfolio="fifo,srtf", draws=20, most=0.9).decide(snapshot).memory["chosen"] == "srtf"
+
+
+def test_choices_are_made_every_so_many_rounds_or_when_the_load_has_changed() -> None:
+    memory = synthesizer(portfolio="fifo").decide(decode_snapshot({**QUEUE, "round": 60})).memory
+    for later, settings, chosen in ((540, {}, "fifo"), (600, {}, "srtf"), (60, {"load_change": 0.5}, "srtf")):
+        told = {**memory, "asked_at": 600.0, "load": 16.0 if not settings else 4.0}
+        snapshot = decode_snapshot({**QUEUE, "round": 60, "now": 600 + later, "memory": told})
+        assert synthesizer(portfolio="fifo,srtf", **settings).decide(snapshot).memory["chosen"] == chosen, later
+
+
+def test_an_admission_limit_that_is_chosen_holds_jobs_back_as_the_run_would() -> None:
+    behind = simulate(trace(gap=60.0), "2x4", "las", round=60.0, admission="load-limit:1.2")
+    chosen = simulate(trace(gap=60.0), "2x4", synthesizer(portfolio="las", admissions="load-limit:1.2"), round=60.0)
+    assert chosen.summary["log_hash"] == behind.summary["log_hash"]
+
+
+def test_memories_of_policies_that_rest_are_kept() -> None:
+    plan = synthesizer(portfolio="gavel.max_min_fairness_perf").decide(decode_snapshot({**QUEUE, "round": 60}))
+    memory = plain(plan.memory)
+    assert memory["members"]["gavel.max_min_fairness_perf"]
+    later = decode_snapshot({**QUEUE, "round": 60, "memory": {**memory, "chosen": "srtf", "asked_at": 600.0}})
+    again = synthesizer(portfolio="srtf,gavel.max_min_fairness_perf").decide(later)
+    assert again.memory["chosen"] == "srtf"
+    assert plain(again.memory)["members"] == memory["members"]
+
+
+def test_a_run_under_changing_load_matches_the_best_of_its_portfolio() -> None:
+    """Short jobs behind long ones, in waves: whatever is best, the synthesizer is not far behind it."""
+    random = np.random.default_rng(3)
+    rows = []
+    for k in range(120):
+        wave = (k // 30) % 2
+        work = float(random.integers(60, 400)) if wave else float(random.integers(3000, 9000))
+        rows.append({"job": f"j{k}", "arrival": 150.0 * k, "gpus": int(random.choice([1, 2])), "duration": work})
+    jobs = Trace.from_records(rows)
+    fixed = {name: mean_jct(simulate(jobs, "2x4", name, round=60.0)) for name in ("fifo", "las", "srtf")}
+    told = Told()
+    run = simulate(jobs, "2x4", synthesizer(every=1), round=60.0, record=told)
+    assert mean_jct(run) <= 1.03 * min(fixed.values())
+    assert len(set(told.charge)) > 1
+
+
+def test_skipping_rounds_changes_nothing() -> None:
+    policy = synthesizer(every=5, draws=2)
+    skipped, stepped = (simulate(trace(), "2x4", policy, round=60.0, **more) for more in ({}, {"step_all": True}))
+    assert skipped.summary["log_hash"] == stepped.summary["log_hash"]
+
+
+def test_it_keeps_the_rules_of_policies() -> None:
+    assert check_policy(synthesizer(every=1, draws=2, newcomers="past")).passed
+
+
+def test_a_policy_that_fails_in_its_futures_is_left_out_and_reported(tmp_path: Any) -> None:
+    (tmp_path / "bad.py").write_text(
+        "import gantline\n\n\nclass Bad(gantline.OrderPolicy):\n    def key(self, snapshot):\n        raise ValueError('no')\n"
+    )
+    plan = synthesizer(portfolio=(f"{tmp_path}/bad.py:Bad", "srtf")).decide(decode_snapshot(QUEUE))
+    assert plan.memory["chosen"] == "srtf"
+    assert any("left out of this choice" in note and "no" in note for note in plan.notes)
+
+
+def test_an_objective_that_cannot_be_answered_is_said_once() -> None:
+    policy = synthesizer(objective="deadlines", every=1)
+    first = policy.decide(decode_snapshot(QUEUE))
+    assert "no job has a deadline" in first.notes[0]
+    again = policy.decide(decode_snapshot({**QUEUE, "decision": 9, "memory": first.memory}))
+    assert again.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"portfolio": "fifo,synthesizer"}, "holds the synthesizer itself"),
+        ({"portfolio": ""}, "portfolio is empty"),
+        ({"portfolio": "fifo,fifo"}, "stands twice"),
+        ({"portfolio": "las(service)"}, "no setting"),
+        ({"portfolio": "afs", "admissions": "load-limit:1.2"}, "none can be kept from it"),
+        ({"admissions": "quota:user=3"}, "is a quota"),
+        ({"objective": "happiness"}, "no objective 'happiness'"),
+        ({"objective": "dollars"}, "the same in every order"),
+        ({"margin": "1.0"}, "its whole value"),
+        ({"every": "0"}, "every is 0"),
+        ({"newcomers": "some"}, "newcomers is 'some'"),
+        ({"compat": "blox", "portfolio": "fifo"}, "compat=blox says"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        synthesizer(**settings)
+
+
+def test_blox_compatibility_is_nine_combinations_at_every_round() -> None:
+    policy = synthesizer(compat="blox")
+    assert (len(policy._members()), policy.every, policy.margin, policy.newcomers) == (9, 1, 0.0, "none")
+    run = simulate(trace(), "2x4", policy, regime="blox")
+    assert run.summary["completed"] == 60
