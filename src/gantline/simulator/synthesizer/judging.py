@@ -17,7 +17,7 @@ from gantline.simulator.rollout import Futures
 
 @dataclass(frozen=True)
 class Verdict:
-    """The place of the combination that shall be in charge, its score and that of the one that was, and in which share of futures it won."""
+    """The place of the combination that shall be in charge, its score and that of the one that was, and the share of futures it won."""
 
     best: int
     score: float

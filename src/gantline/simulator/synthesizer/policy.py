@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from gantline.core.arrays import Ints
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Submit
 from gantline.core.objective import Objective
@@ -145,14 +144,13 @@ class Synthesizer(Policy):
         """Roll everything forward and judge; what is to be said besides."""
         members = self._members()
         mind.asked_at, mind.asked_decision, mind.load = snapshot.now, snapshot.decision, float(snapshot.jobs.gpus.sum())
-        held: Ints = (
-            np.flatnonzero(snapshot.jobs.rows > mind.let_in) if any(math.isfinite(one.load_limit) for one in members) else np.zeros(0)
-        )
+        limited = any(math.isfinite(one.load_limit) for one in members)
+        held = np.flatnonzero(snapshot.jobs.rows > mind.let_in).tolist() if limited else []
         until = snapshot.now + self.horizon
         candidates = [Candidate(one.policy, one.name, admission=one.admission, memory=mind.members.get(one.member)) for one in members]
         found = rollout(
             snapshot, candidates, draws=self.draws, until=until, newcomers=self._newcomers(snapshot, mind), seed=snapshot.seed,
-            uncertainty=Uncertainty(self.sigma), held=held.astype(int).tolist(),
+            uncertainty=Uncertainty(self.sigma), held=held,
         )  # fmt: skip
         notes = [f"synthesizer: {one.policy} is left out of this choice: {one.lost}" for one in found if one.lost]
         if all(one.lost for one in found):
