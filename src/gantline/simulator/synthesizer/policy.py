@@ -44,7 +44,10 @@ class Synthesizer(Policy):
         default=("accept-all",), metadata={"help": "admission rules that each is tried behind: accept-all, load-limit:1.2"}
     )
     objective: str = field(default="mean-jct", metadata={"help": "what is to be small: mean-jct, p95-jct, 0.7*mean-jct+0.3*worst-rho ..."})
-    every: int = field(default=10, metadata={"help": "rounds between two choices; where decisions follow events, decisions"})
+    every: int = field(
+        default=0,
+        metadata={"help": "rounds between two choices; where decisions follow events, decisions; 0: ten, and one with compat=blox"},
+    )
     load_change: float = field(
         default=0.0, metadata={"help": "choose sooner when the devices asked for have changed by this share; 0: never sooner"}
     )
@@ -62,11 +65,14 @@ class Synthesizer(Policy):
             raise UsageError(f"compat is '{self.compat}'", where=WHERE, fix="use blox, or leave it out")
         if self.compat == "blox":
             usual = Synthesizer()
-            told = [name for name in (*_BLOX, "objective", "newcomers", "margin", "draws") if getattr(self, name) != getattr(usual, name)]
+            bound = (*_BLOX, "objective", "newcomers", "margin", "draws")
+            told = [name for name in bound if getattr(self, name) not in (getattr(usual, name), {**_BLOX, "margin": 0.0}.get(name))]
             if told:
                 raise UsageError(f"compat=blox says what {told[0]} is", where=WHERE, fix=f"leave out compat or {told[0]}")
-            for name, value in {**_BLOX, "every": 1 if self.every == usual.every else self.every, "margin": 0.0}.items():
+            for name, value in {**_BLOX, "margin": 0.0}.items():
                 object.__setattr__(self, name, value)
+        if self.every == 0:
+            object.__setattr__(self, "every", 1 if self.compat else 10)
         if self.newcomers not in ("none", "past"):
             raise UsageError(f"newcomers is '{self.newcomers}'", where=WHERE, fix="use none or past")
         if not 0.0 <= self.margin < 1.0:
