@@ -182,3 +182,19 @@ def test_the_snapshot_is_left_alone_and_policies_share_their_draws() -> None:
     assert (both["sjf"].finish != both[0].finish).any()
     again = rollout(replace(snapshot), "srtf", draws=5, seed=3)
     assert (again[0].finish == both[0].finish).all()
+
+
+def test_policies_in_one_call_are_rolled_forward_as_alone() -> None:
+    snapshot = instant(8)
+    names = [*dict.fromkeys(name.split()[0] for name in ORDERS)]
+    together = rollout(snapshot, names, draws=2)
+    for name in names:
+        assert (together[name].finish == rollout(snapshot, name, draws=2)[0].finish).all(), name
+
+
+def test_without_a_limit_jobs_that_were_held_back_are_let_in_whoever_rolls() -> None:
+    snapshot = instant(8, 3, 6)
+    limited = Candidate(load_policy("afs"), "afs behind a limit", admission="load-limit:1.2")
+    free, refused = rollout(snapshot, [Candidate(load_policy("afs")), limited], held=[7, 8])
+    assert (free.finish == rollout(snapshot, "afs")[0].finish).all()
+    assert "an admission limit needs futures that count devices" in refused.lost

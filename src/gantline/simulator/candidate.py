@@ -55,6 +55,7 @@ class Prepared:
     rules: RunRules
     policy: Policy
     load_limit: float
+    about: tuple[Any, ...]  # what candidates share that differ by their admission limit alone; their objects live as long as they do
 
     @staticmethod
     def of(snapshot: Snapshot, one: Candidate, costs: Costs | None) -> Prepared:
@@ -65,17 +66,17 @@ class Prepared:
             raise RefusedError("quotas belong to the run", where=f"candidate '{one.name}'", fix="use accept-all or load-limit:X")
         policy = rules.policy(one.policy, rules.guard(one.policy))
         told = snapshot if one.memory is AS_IT_IS else replace(snapshot, memory=one.memory)
-        return Prepared(one.name, told, rules, policy, admission.most_gpus(snapshot.cluster.gpus))
+        about = (id(one.policy), rules.placement.name, id(one.memory))
+        return Prepared(one.name, told, rules, policy, admission.most_gpus(snapshot.cluster.gpus), about)
 
     def case(self, bounds: FutureBounds, known: dict[Any, FutureCase | None]) -> FutureCase | None:
         """The instant as the counting loop takes it; None: it cannot say this policy, this run or this instant.
 
         Candidates that differ by their admission limit alone share what is `known`.
         """
-        about = (id(self.policy), self.rules.placement.name, id(self.snapshot.memory))
-        if about not in known:
-            known[about] = self._case(bounds)
-        case = known[about]
+        if self.about not in known:
+            known[self.about] = self._case(bounds)
+        case = known[self.about]
         if case is None or self.load_limit == bounds.load_limit:
             return case
         amount = case.amount.copy()
@@ -102,9 +103,9 @@ class Prepared:
         found = read_key(self.policy, self.rules.state(tables), self.rules.guard(self.policy)).declared
         return None if found is None else (found[0], found[1][instant.jobs.rows])
 
-    def check_held(self, held: tuple[int, ...]) -> None:
-        """Refuse admission limits that only the counting loop knows."""
-        if held or math.isfinite(self.load_limit):
+    def check_limit(self) -> None:
+        """Refuse an admission limit, which only the counting loop knows; without one, jobs that were held back are let in at once."""
+        if math.isfinite(self.load_limit):
             fix = "use an order with a declared key, one device type, and first-free placement; or accept-all"
             raise RefusedError("an admission limit needs futures that count devices", where=f"candidate '{self.name}'", fix=fix)
 

@@ -177,7 +177,7 @@ def _futures(
     bounds = FutureBounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
     case = prepared.case(bounds, limits.known) if rows is not None else None
     if case is None:
-        prepared.check_held(limits.held)
+        prepared.check_limit()
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
     parts: list[Counted] = []
     budget, at, step = CpuBudget(limits.seconds), 0, len(work) if limits.seconds == math.inf else _AT_ONCE
