@@ -8,7 +8,7 @@ Policies that declare a linear key run the same steps inside one compiled functi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -133,6 +133,11 @@ class Simulation:
     # --- the stepping loop ----------------------------------------------------------------------------------------------
     def _run_steps(self, ready: bool = False, answer: tuple[Plan | None, ...] = ()) -> None:
         """`ready`: somebody else has come up to the decision of this instant, or already has an `answer`."""
+        for _ in self.questions(ready, answer):
+            pass
+
+    def questions(self, ready: bool = False, answer: tuple[Plan | None, ...] = ()) -> Iterator[None]:
+        """The run, which pauses before each question to the policy."""
         state, engine = self.state, self.engine
         idle, moved, guard = 0, engine.started + engine.stopped, Standstill(engine)
         while True:
@@ -153,8 +158,11 @@ class Simulation:
             # 5. decide, 6. commit; an order need not be asked while nobody waits
             engine.next_finish = math.nan
             if state.lists.number[ls.WAITING] or engine.asks_always:
-                plan = answer[0] if answer else engine.decide()
-                answer = ()
+                if answer:
+                    plan, answer = answer[0], ()
+                else:
+                    yield
+                    plan = engine.decide()
                 if plan is not None:
                     self._commit(plan)
                     if plan.release:
