@@ -1,0 +1,26 @@
+"""Environments for learned policies: Gymnasium steps that are decisions of the scheduler (extra ``learn``).
+
+The names below are imported when first used: the features that a learned policy reads need no Gymnasium.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_EXPORTS = {
+    "ClusterEnv": "gantline.env.environment",
+    "make_vec": "gantline.env.environment",
+    "JOB_FEATURES": "gantline.env.features",
+    "CLUSTER_FEATURES": "gantline.env.features",
+    "job_features": "gantline.env.features",
+    "cluster_features": "gantline.env.features",
+}
+__all__ = [*_EXPORTS]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'gantline.env' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_EXPORTS[name]), name)
