@@ -27,7 +27,7 @@ _LOST = (int(Phase.FAILED), int(Phase.REJECTED), int(Phase.CANCELLED))
 
 
 @dataclass(frozen=True)
-class Asked(Policy):
+class DecidedOutside(Policy):
     """A policy whose answers come from outside."""
 
     answer: Callable[[Snapshot], Plan] = lambda snapshot: Plan()
@@ -38,7 +38,7 @@ class Asked(Policy):
 
 
 @dataclass(frozen=True)
-class AskedForAnOrder(Asked):
+class OrderedOutside(DecidedOutside):
     """The same, for answers that are orders: not asked while nobody waits."""
 
     ranks: ClassVar[bool] = True
@@ -51,7 +51,7 @@ class Episode:
     """A run that somebody outside decides."""
 
     def __init__(self, trace: Trace, cluster: Cluster, spec: RunSpec, ranks: bool) -> None:
-        policy = (AskedForAnOrder if ranks else Asked)(self._answered)
+        policy = (OrderedOutside if ranks else DecidedOutside)(self._answered)
         self.simulation = _simulation(trace, cluster, spec, policy)
         self._questions = self.simulation.questions()
         self._plan = Plan()
