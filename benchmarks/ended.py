@@ -82,7 +82,7 @@ def tiny_jobs(server: Server, home: Path, jobs: int) -> dict[str, float]:
     for thread in threads:
         thread.join()
     while left():
-        time.sleep(0.05)
+        time.sleep(0.5)
     count, took = jobs // CLIENTS * CLIENTS, time.monotonic() - began
     return {
         "service": 1000 * (cpu_seconds(server.process.pid) - used) / count,

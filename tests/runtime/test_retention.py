@@ -87,6 +87,7 @@ def test_ids_go_on_after_a_restart_and_the_record_replays_with_jobs_from_the_arc
         assert retention.look() == 4
         assert not retention.scheduler.view().jobs
     with service(tmp_path) as retention:
+        assert retention.scheduler.set_aside == []
         assert run(retention.scheduler, 1) == [str(int(last) + 1)]
         assert retention.scheduler.archived["jobs"] == 4
     store = SqlStore.open(tmp_path / FILE, write=False)

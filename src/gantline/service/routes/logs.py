@@ -34,7 +34,7 @@ def get_logs(
         raise NotFoundError(
             f"the output of job '{job.id}' was removed: it ended longer ago than is kept",
             where="logs",
-            fix=f"see gantline describe {job.id}",
+            fix=f"see gantline describe job {job.id}",
         )
     piece = read_log(here.service.home, job.id, epoch=epoch, offset=offset, tail=tail, rank=rank, limit=limit)
     broke = broken_before(here.service.home, job.id) if epoch is None and not offset and tail is None else None

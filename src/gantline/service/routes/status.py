@@ -38,7 +38,7 @@ def status(here: Here) -> dict[str, Any]:
         "settings": dict(view.settings),
         "rules": {name: getattr(here.scheduler.setup, name) for name in _RULES},
         "devices": {name: {"count": count, "busy": busy[name]} for name, count in by_type.items()},
-        "jobs": dict(Counter(job.state for job in here.jobs().values())),
+        "jobs": dict(Counter(job.state for job in here.listed())),
         "archived": int(here.scheduler.archived.get("jobs", 0)),
         "keep": _kept(service.retention),
         "deciding": here.scheduler.alive,
