@@ -1,6 +1,6 @@
 """What a tiny job costs a live service from its submission to its end, with few jobs that have ended and with many.
 
-    python -m benchmarks ended [--ended 100000] [--jobs 300] [--record LABEL]
+    python -m benchmarks ended [--ended 30000] [--jobs 300] [--record LABEL]
 
 A service is started in a process of its own, in a temporary home with eight CPU slots, and `jobs` jobs (``true``) are submitted by four
 clients, each answer awaited. Then its store is filled with `ended` jobs that have ended, it is started again, archives what is not kept at
@@ -141,7 +141,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--ended", type=int, default=100_000)
+    parser.add_argument("--ended", type=int, default=30_000)
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--record")
     main(parser.parse_args())
