@@ -23,7 +23,8 @@ def predict(bundle: Bundle, told: dict[str, Any], policy: str, arrivals: list[fl
     cluster = Cluster(tuple(Node(name, name, int(count)) for name, count in groups))
     setup = setup_of(policy, bundle, "", told["round"])
     model, chosen = ProfiledModel(bundle, added=told["added"]), load_policy(setup.policy, setup.settings)
-    run = simulate(rows, cluster, chosen, performance=model, round=setup.round or None, executor="measured")
+    spared = {name: getattr(setup, name) for name in ("min_run", "grace", "turn")}
+    run = simulate(rows, cluster, chosen, performance=model, round=setup.round or None, executor="measured", **spared)
     done = {str(row["job"]): row["jct"] for row in run.jobs.iter_rows(named=True)}
     return [done[str(place)] for place in range(len(rows))]
 

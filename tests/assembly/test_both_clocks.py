@@ -23,7 +23,7 @@ from gantline.workload.trace import Trace
 CLUSTER = parse_cluster("v100:2x4")
 EVERYTHING: dict[str, Any] = {
     "placement": "consolidated", "admission": "quota:user=3", "regime": "blox", "round": 60.0, "costs": "start=5,resume=30,move=20",
-    "min_run": 120.0, "prices": "v100=0.74", "seed": 7, "queues": "research=4",
+    "min_run": 120.0, "grace": 30.0, "turn": 90.0, "prices": "v100=0.74", "seed": 7, "queues": "research=4",
 }  # fmt: skip
 
 
@@ -58,6 +58,7 @@ def parts(made: tuple[Engine, Any]) -> dict[str, Any]:
         "regime": snapshot.regime,
         "round": snapshot.round,
         "seed": snapshot.seed,
+        "stops": (engine.sparing.grace, engine.sparing.turn),
     }
     return told | {"policy": engine.policy, "way": state.regime, "placement": state.placement, "admission": admission}
 

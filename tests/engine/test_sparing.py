@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from gantline.assembly.load import load_tables
+from gantline.assembly.spec import RunSpec
+from gantline.assembly.stops import stops_of
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
 from gantline.drivers.acknowledged import Acknowledged
@@ -12,6 +15,7 @@ from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
+from gantline.engine.sparing import LIVE_STOPS, StopRules
 from gantline.engine.state import State
 from gantline.placement.rules import find_placement
 from gantline.policies.registry import make_policy
@@ -21,10 +25,83 @@ from gantline.workload.trace import Trace
 GANGS = [{"job": name, "arrival": at, "gpus": 2, "duration": 900.0} for name, at in (("a", 0.0), ("b", 1.0))]
 
 
+def restarts(**more):
+    return simulate(GANGS, "1x2", "las", **more).jobs["restarts"].sum()
+
+
 def test_two_gangs_under_las_leave_each_other_their_minimum_run():
     """With nothing to pay and nothing to wait for, LAS lets them take turns at every look; a minimum run makes turns of it."""
-    restarts = {run: simulate(GANGS, "1x2", "las", min_run=run, executor="measured").jobs["restarts"].sum() for run in (0.0, 300.0)}
-    assert restarts[300.0] <= 6 < restarts[0.0]
+    assert restarts(executor="measured", min_run=300.0) <= 6 < restarts(executor="measured", min_run=0.0)
+
+
+# --- turns of an order that moves by itself ------------------------------------------------------------------------------
+TINY = [{"job": f"t{k}", "arrival": 7.0 * k + 3.0, "gpus": 1, "duration": 1.0} for k in range(120)]  # each is a reason to ask again
+
+
+def switches(executor, **more):
+    """How often each gang was stopped, and at which instants others took its place."""
+    run = simulate([*GANGS, *TINY], "1x3", "las", until=900.0, executor=executor, **more)
+    spans = run.allocations.filter(run.allocations["job"].is_in(["a", "b"]) & (run.allocations["reason"] == "preempted"))
+    return sorted(spans["end"].to_list())
+
+
+@pytest.mark.parametrize("executor", ["instant", "acknowledged", "measured"])
+def test_however_much_happens_a_gang_is_stopped_for_another_at_the_end_of_a_turn_only(executor):
+    assert any(end % 60.0 for end in switches(executor, turn=0.0, min_run=0.0, grace=0.0))
+    stopped = switches(executor, turn=120.0, min_run=0.0, grace=0.0)
+    assert stopped
+    assert not [end for end in stopped if end % 120.0]
+
+
+def test_in_between_jobs_start_where_there_is_room():
+    run = simulate([*GANGS, {"job": "tiny", "arrival": 100.0, "gpus": 1, "duration": 5.0}], "1x3", "las", turn=600.0)
+    assert run.jobs.filter(run.jobs["job"] == "tiny")["first_start"].item() == 100.0
+
+
+def test_in_rounds_a_turn_ends_at_the_next_boundary():
+    ends = switches("instant", turn=100.0, round=70.0)
+    assert ends
+    assert {end % 70.0 for end in ends} == {0.0}
+    assert all(end % 100.0 < 70.0 for end in ends)
+
+
+def test_an_order_that_does_not_move_is_not_held_up():
+    """SRTF stops a long job for a short one when that comes: nothing would turn against the short one later."""
+    jobs = [{"job": "long", "arrival": 0.0, "gpus": 2, "duration": 900.0}, {"job": "short", "arrival": 10.0, "gpus": 2, "duration": 30.0}]
+    run = simulate(jobs, "1x2", "srtf", turn=600.0)
+    assert run.jobs.filter(run.jobs["job"] == "short")["first_start"].item() == 10.0
+
+
+@pytest.mark.parametrize(("policy", "moves"), [("las", 1), ("tiresias", 1), ("fair-share", 1), ("srtf", 0), ("fifo", 0), ("afs", 0)])
+def test_policies_say_whether_their_order_moves_by_itself(policy, moves):
+    assert make_policy(policy).order_moves() == bool(moves)
+
+
+# --- what is usual where real programs run -------------------------------------------------------------------------------
+def test_the_measured_executor_spares_gangs_as_a_service_does():
+    assert stops_of(RunSpec(executor="measured")) == LIVE_STOPS
+    assert stops_of(RunSpec(executor="measured", min_run=0, turn="5m")) == StopRules(0.0, LIVE_STOPS.grace, 300.0)
+    assert stops_of(RunSpec()) == StopRules()
+    explicit = simulate(GANGS, "1x2", "las", executor="measured", min_run=60.0, grace=120.0, turn=60.0)
+    assert simulate(GANGS, "1x2", "las", executor="measured").allocations.equals(explicit.allocations)
+
+
+@pytest.mark.parametrize("executor", ["instant", "measured"])
+def test_a_gang_that_can_save_is_not_stopped_before_it_has(executor):
+    """A save every 40 s: a short job that comes at 10 s waits for the first one, unless nothing is spared."""
+    jobs = [{"job": "long", "arrival": 0.0, "gpus": 1, "duration": 500.0}, {"job": "short", "arrival": 10.0, "gpus": 1, "duration": 5.0}]
+
+    def start(grace):
+        run = simulate(jobs, "1x1", "srtf", executor=executor, costs="checkpoint=40", min_run=0.0, turn=0.0, grace=grace)
+        return run.jobs.filter(run.jobs["job"] == "short")["first_start"].item()
+
+    assert [start(grace) for grace in (0.0, 20.0, 120.0)] == [10.0, 20.0, 40.0]
+
+
+def test_a_gang_that_pays_for_its_start_is_starting():
+    jobs = [{"job": "long", "arrival": 0.0, "gpus": 1, "duration": 500.0}, {"job": "short", "arrival": 10.0, "gpus": 1, "duration": 5.0}]
+    run = simulate(jobs, "1x1", "srtf", costs="start=30", grace=120.0)
+    assert run.jobs.filter(run.jobs["job"] == "short")["first_start"].item() == 30.0
 
 
 def after(grace, starts):

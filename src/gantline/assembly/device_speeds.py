@@ -25,7 +25,7 @@ def use_device_speeds(spec: RunSpec, rules: RunRules, jobs: Trace, tables: Table
         if (tables.options.F[c.O_CPUS] > 0).any() or (tables.options.F[c.O_MEMORY] > 0).any():
             what = f"placement '{rule.name}' picks devices and does not count CPUs and memory, which jobs of this run ask for"
             raise RefusedError(what, where="--placement", fix="use another placement, or a trace without cpus and memory")
-        if spec.min_run > 0 and not rule.name.endswith("-sticky"):
+        if rules.stops.min_run > 0 and not rule.name.endswith("-sticky"):
             what = f"placement '{rule.name}' moves gangs that run, and a minimum run forbids that"
             raise RefusedError(what, where="--min-run", fix=f"use --placement {rule.name}-sticky")
         from gantline.placement.picking import DevicePicker

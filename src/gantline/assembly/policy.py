@@ -26,7 +26,7 @@ def settled(policy: Policy, regime: Regime, guard: Guard[Any] | None = None) -> 
 
     def meet() -> Policy:
         found = policy.for_regime(regime.name)
-        _ = [getattr(found, name) for name in _STATED], found.only_starts()
+        _ = [getattr(found, name) for name in _STATED], found.only_starts(), found.order_moves()
         _check(found)
         return found
 

@@ -18,6 +18,7 @@ from gantline.assembly.load import load_tables
 from gantline.assembly.policy import settled
 from gantline.assembly.provided import FACTUAL, factual_needs
 from gantline.assembly.spec import RunSpec
+from gantline.assembly.stops import stops_of
 from gantline.core.cluster import Cluster
 from gantline.core.costs import Costs
 from gantline.core.facts import NO_FACTS, Facts
@@ -26,6 +27,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime, find_regime
+from gantline.engine.sparing import StopRules
 from gantline.engine.state import State
 from gantline.files.policies import load_policy
 from gantline.performance.estimate_chain import Estimates
@@ -44,15 +46,17 @@ class RunRules:
     facts: Facts = NO_FACTS
     seed: int = 0
     budget: float | None = None  # seconds that one decision may take; None: as usual for this policy
+    stops: StopRules = field(default_factory=StopRules)
 
     @staticmethod
     def of(spec: RunSpec, cluster: Cluster) -> RunRules:
         """What the options mean on this cluster; a name that means nothing is refused."""
         prices, speeds = find(spec, "prices", cluster), find(spec, "device_speeds", cluster)
-        facts = Facts(find(spec, "costs", cluster), spec.min_run, spec.latency, prices, grid_of(spec, cluster), speeds, spec.locality)
+        stops = stops_of(spec)
+        facts = Facts(find(spec, "costs", cluster), stops.min_run, spec.latency, prices, grid_of(spec, cluster), speeds, spec.locality)
         regime = find(spec, "regime", cluster).with_round(spec.round)
         placement, admission, estimates = (find(spec, name, cluster) for name in ("placement", "admission", "estimates"))
-        return RunRules(regime, placement, admission, estimates, facts, spec.seed, spec.budget)
+        return RunRules(regime, placement, admission, estimates, facts, spec.seed, spec.budget, stops)
 
     @staticmethod
     def at(snapshot: Snapshot, placement: PlacementRule | str = "first-free", costs: Costs | None = None) -> RunRules:
@@ -96,5 +100,6 @@ class RunRules:
         make: Callable[[], Engine] = lambda: Engine(state, policy)  # noqa: E731
         engine = asked(policy, guard, make)
         engine.guard = guard
+        engine.sparing.grace, engine.sparing.turn = self.stops.grace, self.stops.turn
         engine.find_policy = lambda use: self.fit(load_policy(use.policy, use.settings))
         return engine

@@ -100,7 +100,9 @@ class RunSpec:
     costs: Costs | str = option(
         "", name_or_none, "Seconds lost: 30, measured, stop-resume, stop-free, or start=30,resume=60,resize=20,checkpoint=600."
     )
-    min_run: float = option(0.0, finite_duration, "How long a gang may run before it can be stopped.")
+    min_run: float | None = option(None, finite_duration, "How long a gang runs before it may be stopped; measured: 60s.")
+    grace: float | None = option(None, finite_duration, "How long a gang that is starting, or has not saved, is spared; measured: 120s.")
+    turn: float | None = option(None, finite_duration, "How often an order that moves by itself may stop gangs; measured: 60s.")
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
     executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, measured, faulty:SEED.")
     seed: int = option(0, seed, "Seed of everything random.")

@@ -46,6 +46,13 @@ class Policy:
         """Whether its plans leave everyone who runs alone, so that it need not be asked while nobody waits."""
         return False
 
+    def order_moves(self) -> bool:
+        """Whether its ranking turns against jobs that run although nothing has happened, as by attained service or usage.
+
+        Where real programs run, such an order stops jobs for others in turns (`up --turn`), not whenever it is asked.
+        """
+        return False
+
     @property
     def promises(self) -> bool:
         """Whether it promises deadlines to those it lets in; a run whose delays its plans cannot know is then refused."""
@@ -109,6 +116,10 @@ class OrderPolicy(Policy):
     def only_starts(self) -> bool:
         """An order says nothing while nobody waits; False: asked all the same, because what it remembers depends on when it is asked."""
         return True
+
+    def order_moves(self) -> bool:
+        key = self.linear()
+        return key is not None and bool(key.attained > 0.0 or key.attained_gpu > 0.0 or key.thresholds)
 
     def valid_until(self, snapshot: Snapshot) -> float | None:
         """When the order might change although nothing happens; None: ask again next round."""

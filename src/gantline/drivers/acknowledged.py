@@ -99,8 +99,6 @@ class Acknowledged(Simulation):
         super().__post_init__()
         self.reconciler = Reconciler(self.state, self.engine.grants, self.executor or Prompt(self.state), apply=self.engine.apply)
         self.engine.inputs.absorb = self.reconciler.absorb
-        if (can := getattr(self.reconciler.executor, "can", None)) is not None:
-            self.engine.sparing.can = can
 
     def run(self) -> None:
         """Run to the end, step by step: executors answer between two decisions."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXECUTORS = {
     "instant": "an order is true at once",
     "acknowledged": "orders go out and reports come in, without any delay: every number is the same as with 'instant'",
-    "measured": "no faults, and stops take the time that the performance model knows of: whoever comes next waits for that",
+    "measured": "as real programs: stops take the time that the performance model knows of, and --min-run, --grace, --turn spare jobs",
     "faulty": "faulty:SEED has messages that are late, lost or doubled, and starts and stops that take time",
 }
 
@@ -29,7 +29,6 @@ def make_driver(executor: str | Executor, engine: Engine, *settings: Any) -> Sim
     from gantline.drivers.acknowledged import Acknowledged
     from gantline.drivers.faulty import FaultyExecutor
     from gantline.drivers.measured import MeasuredExecutor
-    from gantline.engine.sparing import LIVE_GRACE
 
     if not isinstance(executor, str):
         return Acknowledged(engine, *settings, executor=executor)
@@ -40,7 +39,6 @@ def make_driver(executor: str | Executor, engine: Engine, *settings: Any) -> Sim
         if option:
             raise UsageError(f"'{name}' takes no '{option}'", where="--executor", fix=f"write {name}")
         if name == "measured":
-            engine.sparing.grace = LIVE_GRACE  # as where real programs run
             return Acknowledged(engine, *settings, executor=MeasuredExecutor.of(engine.state))
         return (Acknowledged if name == "acknowledged" else Simulation)(engine, *settings)
     if not option.isdigit():

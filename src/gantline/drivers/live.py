@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from gantline.core import columns as c
 from gantline.core.inputs import Input, JobWish, Report, Submit
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.engine.executor import Can, Executor, Order
@@ -96,6 +97,7 @@ class Live(Acknowledged):
         self._count = 0
         self._left_out: list[tuple[Input, Exception]] = []  # inputs of the past that could not be applied
         self.reconciler.apply = self._absorb
+        self.engine.sparing.unsaved = self._has_not_saved
         self.stamped = self.state.now
 
     # --- from any thread ------------------------------------------------------------------------------------------------
@@ -117,6 +119,10 @@ class Live(Acknowledged):
         with self._bell:
             self._stopping = True
             self._bell.notify()
+
+    def _has_not_saved(self, row: int) -> bool:
+        """Whether a job could save while it runs and has not said yet that it did."""
+        return Can.SAVE in self.postbox.can(row) and bool(self.state.tables.F[c.SAFE, row] <= 0.0)
 
     # --- the past -------------------------------------------------------------------------------------------------------
     def fold(self, script: Script, until: float = -math.inf) -> list[tuple[int, Exception]]:

@@ -120,6 +120,7 @@ class Simulation:
         return not (
             self.node_events
             or self.engine.quotas.active
+            or self.engine.sparing.in_force
             or self.estimates.learns
             or self.latency
             or self.engine.recorder

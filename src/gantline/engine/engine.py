@@ -90,6 +90,7 @@ class Engine:
         self.policy = policy
         self.order_only = isinstance(policy, OrderPolicy)
         self._only_starts = policy.only_starts()
+        self.sparing.meet(policy)
 
     def _use(self, value: Use) -> None:
         """Another policy decides from now on: it begins without memory, and is asked although nothing else has happened."""
@@ -175,9 +176,10 @@ class Engine:
         log.reserve(2 * t.D.shape[1] + n + 8, 4 * t.D.shape[1] + 8)
         bounded = self.quotas.active
         if plan.ranking is not None:
+            ranking = self.sparing.in_turn(plan.ranking)
             if self.asked is not None:  # whoever was not shown to the policy does not stand in its order
                 t.F[c.KEY][state.rows] = np.inf
-            (self._walk_within_quotas if bounded else self._walk)(plan.ranking, rows)
+            (self._walk_within_quotas if bounded else self._walk)(ranking, rows)
         elif plan.assignments is not None:
             table = plan.assignments
             if self.inputs.resized:

@@ -40,6 +40,9 @@ class FairShare(Policy):
         if not self.half_life > 0:
             raise UsageError("half_life must be above zero", where="policy 'fair-share'", fix="seconds, or inf")
 
+    def order_moves(self) -> bool:
+        return self.preempt
+
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs = snapshot.jobs
         usage, rows, spent = self._usage(snapshot)

@@ -60,6 +60,9 @@ class Tiresias(OrderPolicy):
     def only_starts(self) -> bool:
         return self.compat != "tiresias"  # whose queues are lists that every event changes, whether somebody waits or not
 
+    def order_moves(self) -> bool:
+        return True
+
     def _imitates(self, snapshot: Snapshot) -> str:
         return snapshot.regime if self.compat == "auto" and snapshot.regime in {"tiresias", "blox"} else self.compat
 

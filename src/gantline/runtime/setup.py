@@ -60,6 +60,7 @@ class Setup:
     costs: str = ""
     min_run: float = 0.0
     grace: float = 0.0  # seconds for which one that starts, or can save and has not yet, is not stopped for others
+    turn: float = 0.0  # seconds between two instants at which an order that moves by itself may stop jobs
     prices: str = ""
     seed: int = 0
     budget: float = 0.0  # seconds that a decision may take; 0: as long as it likes
@@ -72,7 +73,7 @@ class Setup:
 
     def spec(self) -> RunSpec:
         """The options of a run that it has: the same that a simulation would take."""
-        names = ("placement", "admission", "regime", "costs", "min_run", "prices", "seed")
+        names = ("placement", "admission", "regime", "costs", "min_run", "grace", "turn", "prices", "seed")
         return RunSpec(round=self.round or None, **{name: getattr(self, name) for name in names})
 
     def rules(self, cluster: Cluster) -> RunRules:
@@ -121,7 +122,6 @@ def _make_loop(setup: Setup, saved: Mapping[str, Any] | None, cluster: Cluster, 
         _forget_unreadable(engine)
     loop = Live(engine, rules.admission, executor=executor, clock=clock)
     loop.reconciler.orders.patience = setup.patience
-    engine.sparing.grace = setup.grace
     if saved is not None:
         _restore_loop(loop, saved)
     return loop

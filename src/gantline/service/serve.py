@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 
 import uvicorn
@@ -19,7 +20,7 @@ import uvicorn
 import gantline
 from gantline.core.errors import RefusedError
 from gantline.core.queues import Queue, queues_as_text
-from gantline.engine.sparing import LIVE_GRACE, LIVE_MIN_RUN
+from gantline.engine.sparing import LIVE_STOPS
 from gantline.runtime.archive import Archive
 from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.local.accounts import Accounts
@@ -76,7 +77,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     if os.getuid() == 0:
         tell(f"note: {_APART if options.apart else _TOGETHER}")
     known = queues_as_text({one.name: Queue(one.name, one.weight, one.quota, one.borrow) for one in store.queues()}, "queues")
-    setup = Setup(unknown_queues="refuse", min_run=LIVE_MIN_RUN, grace=LIVE_GRACE, queues=known)
+    setup = Setup(unknown_queues="refuse", queues=known, **asdict(LIVE_STOPS))
     scheduler = Scheduler(
         store,
         runner,

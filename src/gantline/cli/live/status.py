@@ -31,5 +31,6 @@ def _for_people(told: dict[str, Any]) -> dict[str, Any]:
     aside = "; ".join(f"journal line {one['number']} {one['why']}" for one in told["set_aside"])
     rules = told["rules"]
     spared = f"a job runs for {rules['min_run']:g} s before it is stopped for others, and up to {rules['grace']:g} s until it has saved"
+    spared += f"; an order that moves by itself stops jobs every {rules['turn']:g} s" if rules["turn"] else ""
     shown |= {"rules": spared, "devices": devices, "jobs": jobs, "deciding": told["deciding"], "incidents": "; ".join(told["incidents"])}
     return {**shown, **({"set aside": aside} if aside else {})}

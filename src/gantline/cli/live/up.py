@@ -51,7 +51,7 @@ def up(
     tls_key: Annotated[Path | None, Parameter(help="Its key (PEM).")] = None,
     store: Annotated[str, Parameter(help="Another database: postgresql://USER@HOST/NAME. By default a file in the home.")] = "",
     round: Annotated[
-        str | None, Parameter(help="Seconds between decisions; 0: on events. By default as last time, as are the next six.")
+        str | None, Parameter(help="Seconds between decisions; 0: on events. By default as last time, as are the next seven.")
     ] = None,
     quantum: Annotated[str | None, Parameter(help="On events: how often an order that moves by itself is looked at (60).")] = None,
     placement: Annotated[str | None, Parameter(help="Which devices: first-free, consolidated[:preferred], ... (first-free).")] = None,
@@ -61,6 +61,9 @@ def up(
     min_run: Annotated[str | None, Parameter(help="Seconds for which a job that was started is not stopped for others (60).")] = None,
     grace: Annotated[
         str | None, Parameter(help="How long at most one that starts, or can save and has not yet, is not stopped for others (120).")
+    ] = None,
+    turn: Annotated[
+        str | None, Parameter(help="How often an order that moves by itself (LAS, fair share) may stop jobs for others; 0: always (60).")
     ] = None,
     budget: Annotated[
         str | None,
@@ -101,6 +104,7 @@ def up(
     where = store or os.environ.get("GANTLINE_STORE", "")
     anew = anew_of(round, quantum, placement, costs, min_run, budget, prices, profiles)
     anew |= {"grace": finite_time_of(grace, "--grace")} if grace is not None else {}
+    anew |= {"turn": finite_time_of(turn, "--turn")} if turn is not None else {}
     anew |= {"unknown_queues": unknown_queues} if unknown_queues is not None else {}
     if end_by is not None:
         anew["end_by"] = str(rule_of(end_by))

@@ -1,0 +1,100 @@
+"""Two gangs of which one can run: after a switch to LAS they do not stop each other again and again, on neither clock."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.runtime.specs import ended, running, shell, state, until
+
+from gantline.core.cluster_spec import parse_cluster
+from gantline.core.inputs import Submit, Use
+from gantline.drivers.faults import Faults
+from gantline.drivers.measured import MeasuredExecutor
+from gantline.engine.executor import Order, Verb
+from gantline.engine.sparing import LIVE_STOPS
+from gantline.runtime.setup import Setup, make_loop
+from gantline.simulator.simulate import simulate
+
+WORKS = "for step in 1 2 3 4 5 6 7 8 9 10; do echo $step >> {file}; sleep 0.15; done"
+
+
+def test_after_a_switch_to_las_two_gangs_run_one_after_the_other(tmp_path: Path) -> None:
+    setup = Setup("fifo", **asdict(LIVE_STOPS))
+    steps = [tmp_path / name for name in "ab"]
+    with running(tmp_path, "cpu:3", setup=setup) as scheduler:
+        gangs = [scheduler.submit(shell(WORKS.format(file=file), gpus=2))[0] for file in steps]
+        until(lambda: state(scheduler, gangs[0]) in ("starting", "running"))
+        scheduler.use("las")  # by which the first one is behind the second from its first second on
+        tiny = []
+        while state(scheduler, gangs[1]) == "pending":  # whatever comes and goes is a reason to ask the policy again
+            tiny += scheduler.submit(shell("true"))
+            ended(scheduler, tiny[-1])
+        assert set(ended(scheduler, *gangs, *tiny)) == {"succeeded"}
+        assert [scheduler.view().jobs[job].epoch for job in gangs] == [1, 1], "none was started a second time"
+        assert scheduler.view().counters["stopped"] == 0
+    assert [file.read_text().split() for file in steps] == [[str(step) for step in range(1, 11)]] * 2, "no step was made twice"
+
+
+class Watched(MeasuredExecutor):
+    """Notes which gang is told to stop, and when."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.stops: list[tuple[int, float]] = []
+
+    def send(self, order: Order, now: float) -> None:
+        if order.verb is Verb.STOP and (not self.stops or self.stops[-1][0] != order.row):
+            self.stops.append((order.row, round(now, 3)))
+        super().send(order, now)
+
+
+class Virtual:
+    """A clock that the story moves."""
+
+    def now(self) -> float:
+        return 0.0
+
+
+def live_stops(rules: dict[str, float], until: float) -> list[tuple[int, float]]:
+    """Which gang a live loop stops when, over machines that take their time in virtual time."""
+    loop = make_loop(Setup("fifo", **rules), None, parse_cluster("1x2"), None, Virtual())
+    machines = loop.postbox.executor = Watched(np.full(2, 900.0), Faults(), leave=lambda row, devices: 2.0)
+    told = [Submit(float(at), {"id": str(at), "gpus": 2, "estimate": 900.0, "checkpoint": "inf"}) for at in range(2)]
+    loop.fold([(float(at), value) for at, value in enumerate(told)], 1.0)
+    loop.fold([(2.0, Use(2.0, "las"))], 2.0)
+    while (at := min(machines.next_time(), loop.agenda.next_look())) < until:
+        loop.fold([], at)
+        now = max(at, loop.state.now)
+        loop.fold([(now, report) for report in machines.receive(now)], now)
+    return machines.stops
+
+
+class Leaves(MeasuredExecutor):
+    """The same machines under a simulation."""
+
+    @classmethod
+    def of(cls, *_: Any) -> Leaves:
+        return cls(np.full(2, 900.0), Faults(), leave=lambda row, devices: 2.0)
+
+
+@pytest.mark.parametrize("rules", [{}, {"min_run": 150.0}, {"turn": 240.0}], ids=["usual", "longer run", "longer turns"])
+def test_both_clocks_stop_the_same_gangs_at_the_same_times(rules: dict[str, float]) -> None:
+    stops = {**asdict(LIVE_STOPS), **rules}
+    found = live_stops(stops, until=1150.0)
+    assert found
+    assert all(at % stops["turn"] == 0.0 for _, at in found)
+    times = [at for _, at in found]
+    assert min((later - earlier for earlier, later in itertools.pairwise(times)), default=math.inf) >= stops["min_run"]
+
+    jobs = [{"job": str(at), "arrival": float(at), "gpus": 2, "duration": 900.0} for at in range(2)]
+    run = simulate(jobs, "1x2", "las", executor=Leaves.of(), until=1150.0, **stops)
+    preempted = run.allocations.filter(run.allocations["reason"] == "preempted")
+    simulated = sorted((float(end), int(job)) for job, end in preempted.select("job", "end").iter_rows())
+    assert [job for _, job in simulated] == [job for job, _ in found]
+    assert [end - 2.0 for end, _ in simulated] == pytest.approx(times, abs=0.01)  # the log says when devices were free
