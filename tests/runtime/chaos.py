@@ -34,6 +34,7 @@ from gantline.service.serve import serve
 
 POLICIES = ("las", "srtf", "afs", "fifo")
 DEVICES = 4
+BRISK = {"min_run": 0.3, "grace": 1.0, "turn": 0.5, "quantum": 0.5}  # jobs of a second stop each other as those of hours do
 _JOB = str(Path(__file__).with_name("chaos_job.py"))
 
 
@@ -61,7 +62,7 @@ class Day:
     def start(self) -> None:
         """Start the service in a process of its own, and wait until it answers."""
         policy = None if self.happened["start"] else self.policy
-        options = Options(self.home, f"cpu:{DEVICES}", policy, store=self.store, wall=self._wall)
+        options = Options(self.home, f"cpu:{DEVICES}", policy, store=self.store, wall=self._wall, anew=BRISK)
         self.happened["start"] += 1
         self.home.address.unlink(missing_ok=True)
         self.service = os.fork()

@@ -23,7 +23,7 @@ def postgres() -> Iterator[Postgres]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     seconds = metafunc.config.getoption("--chaos-seconds")
     stores = ("sqlite", *(("postgresql",) if is_installed() else ()))
-    days = list(itertools.product(POLICIES, stores)) if seconds else [("fifo", "sqlite")]
+    days = list(itertools.product(POLICIES, stores)) if seconds else [("las", "sqlite")]
     each = seconds / len(days) or SHORT
     metafunc.parametrize(("policy", "kind", "seconds"), [(*day, each) for day in days], ids=["-".join(day) for day in days])
 
