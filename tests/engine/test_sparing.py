@@ -65,6 +65,12 @@ def test_in_rounds_a_turn_ends_at_the_next_boundary():
     assert all(end % 100.0 < 70.0 for end in ends)
 
 
+def test_a_strict_regime_waits_for_the_end_of_a_turn_too():
+    ends = switches("instant", regime="blox", round=60.0, turn=240.0)
+    assert ends
+    assert {end % 240.0 for end in ends} == {0.0}
+
+
 def test_an_order_that_does_not_move_is_not_held_up():
     """SRTF stops a long job for a short one when that comes: nothing would turn against the short one later."""
     jobs = [{"job": "long", "arrival": 0.0, "gpus": 2, "duration": 900.0}, {"job": "short", "arrival": 10.0, "gpus": 2, "duration": 30.0}]

@@ -45,6 +45,8 @@ OPTION_VALUES: dict[str, Any] = {
     "costs": "30",
     "end_by": "target:0.5",
     "min_run": 60.0,
+    "grace": 60.0,
+    "turn": 60.0,
     "latency": 5.0,
     "executor": "acknowledged",
     "seed": 3,

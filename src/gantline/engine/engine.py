@@ -84,6 +84,7 @@ class Engine:
         self._last_order: Ints = np.zeros(0, dtype=np.int64)
         self.valid_until: float | None = None
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
+        self._between_turns = False  # whether the order in force may stop no gang now
         self._meet(self.policy)
 
     def _meet(self, policy: Policy) -> None:
@@ -177,6 +178,7 @@ class Engine:
         bounded = self.quotas.active
         if plan.ranking is not None:
             ranking = self.sparing.in_turn(plan.ranking)
+            self._between_turns = ranking is not plan.ranking
             if self.asked is not None:  # whoever was not shown to the policy does not stand in its order
                 t.F[c.KEY][state.rows] = np.inf
             (self._walk_within_quotas if bounded else self._walk)(ranking, rows)
@@ -230,7 +232,7 @@ class Engine:
             self.stopped += self.grants.dissolve()
         asks = self.grants.speeds.about_gangs
         ran = state.running_rows.copy() if asks else state.running_rows
-        strict = state.regime.strict
+        strict = state.regime.strict and not self._between_turns
         key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = 1 if strict else int(ranking.misfit)
