@@ -34,7 +34,7 @@ def _times(
     policy: Policy | str, rows: list[dict[str, object]], added: float = 0.0, executor: str = "instant", **stops: float
 ) -> list[float]:
     model = ProfiledModel(_bundle(**stops), added)
-    run = simulate(rows, parse_cluster("h200:1x1"), policy, performance=model, executor=executor)
+    run = simulate(rows, parse_cluster("h200:1x1"), policy, performance=model, executor=executor, min_run=0.0, grace=0.0, turn=0.0)
     return [row["jct"] for row in run.jobs.sort("job").iter_rows(named=True)]
 
 
@@ -54,6 +54,12 @@ def test_a_resume_costs_what_a_start_from_a_checkpoint_took() -> None:
 def test_who_comes_next_waits_until_the_one_before_has_saved_and_left() -> None:
     rows = _rows(("a", 0.0, 100.0), ("b", 50.0, 10.0))
     assert _times("srtf", rows, executor="measured", leave=2.0) == pytest.approx([50 + 2 + 13 + 5 + 55, 2 + 13.0])
+
+
+def test_by_default_it_has_the_minimum_run_of_a_service_first() -> None:
+    rows, model = _rows(("a", 0.0, 100.0), ("b", 50.0, 10.0)), ProfiledModel(_bundle(leave=2.0))
+    run = simulate(rows, parse_cluster("h200:1x1"), "srtf", performance=model, executor="measured")
+    assert run.jobs.sort("job")["jct"].to_list() == pytest.approx([60 + 2 + 13 + 5 + 45, 10 + 2 + 13.0])
 
 
 def test_who_is_told_to_stop_while_it_starts_hears_of_it_when_that_is_over() -> None:
