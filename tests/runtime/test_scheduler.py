@@ -98,6 +98,21 @@ def test_dependencies_wait_and_fail_with_what_they_wait_for(tmp_path: Path) -> N
         assert scheduler.view().jobs[vain].reason == "dependency-failed"
 
 
+def test_a_job_on_hold_says_so_when_what_it_waited_for_has_ended(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    with running(tmp_path) as scheduler:
+        (first,) = scheduler.submit(shell(f"while [ ! -e {go} ]; do sleep 0.02; done"))
+        (waits,) = scheduler.submit(shell("true", after=((first, "ended"),)))
+        until(lambda: scheduler.view().jobs[waits].reason == "dependency")
+        scheduler.wish([waits], Wish.HOLD)
+        assert scheduler.view().jobs[waits].reason == "dependency"
+        go.touch()
+        ended(scheduler, first)
+        until(lambda: scheduler.view().jobs[waits].reason == "held")
+        scheduler.wish([waits], Wish.RELEASE)
+        assert ended(scheduler, waits) == ["succeeded"]
+
+
 def test_an_array_runs_so_many_at_once(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:4") as scheduler:
         ids = scheduler.submit(shell("echo $ARRAY_INDEX > $GANTLINE_CHECKPOINT/index", count=5, parallel=2))

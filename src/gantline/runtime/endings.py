@@ -136,8 +136,10 @@ class Endings:
                     job.ending, job.why = verdict, self.scheduler.book.in_vain(job)
                     return [JobWish(at, Wish.FAIL, job.id)], [Entry("job", job.record())]
             job.holds.discard(cause)
-            values = [] if job.holds else [JobWish(at, Wish.RELEASE, job.id)]
-            return values, [Entry("job", job.record())]
+            if job.holds:  # something else keeps it out, and it says what
+                self.scheduler.observer.touch(job)
+                return (), [Entry("job", job.record())]
+            return [JobWish(at, Wish.RELEASE, job.id)], [Entry("job", job.record())]
 
         return Letter(open=open_, must=True)
 
