@@ -130,7 +130,9 @@ class Day:
     # --- what breaks ----------------------------------------------------------------------------------------------------
     def set_clock(self) -> None:
         """Forwards or back, by up to a day."""
-        self._clock.write_text(str(self.chance.uniform(-86_400.0, 86_400.0)))
+        fresh = self._clock.with_suffix(".new")
+        fresh.write_text(str(self.chance.uniform(-86_400.0, 86_400.0)))
+        fresh.replace(self._clock)  # at once: the service reads it at any time
 
     def break_keeper(self) -> None:
         """A keeper, the process above it or a rank is killed, or halted for a while."""
