@@ -33,7 +33,7 @@ def test_training_for_seconds_beats_fifo_on_workloads_it_has_not_seen(
     train: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "learned.yaml"
-    train.main(["--generations", "4", "--pairs", "4", "--episodes", "1", "--workers", "1", "--judges", "3", "--out", str(out)])
+    train.main(["--generations", "2", "--pairs", "4", "--episodes", "1", "--workers", "1", "--judges", "3", "--out", str(out)])
     assert "beats fifo by" in capsys.readouterr().out
     assert len(load_policy(str(out)).weights) == 12  # type: ignore[attr-defined]
 
@@ -62,7 +62,7 @@ def test_it_runs_on_both_clocks() -> None:
 
 
 def test_it_conforms() -> None:
-    report = check_policy(load_policy(LEARNED), limit=5.0)
+    report = check_policy(load_policy(LEARNED), limit=2.0)
     assert [finding.told for finding in report.findings if finding.result == "FAILED"] == []
     assert report.passed
 
