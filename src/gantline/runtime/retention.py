@@ -14,12 +14,13 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
 from typing import Any
 
-from gantline.core.errors import GantlineError
+from gantline.core.errors import GantlineError, UnreachableError
 from gantline.drivers.live import Letter
-from gantline.runtime.answers import settle, wait
+from gantline.runtime.answers import Answer, settle
 from gantline.runtime.archive import Archive, totals_of
 from gantline.runtime.book import Job
 from gantline.runtime.records import Entry
@@ -98,7 +99,7 @@ class Retention:
     def look(self, *, compact: bool = False) -> int:
         """Archive what is due; how many jobs that was. `compact`: also give up what of the store nothing needs any more."""
         with self._turn:
-            due = self.scheduler.ask(self._due)
+            due = self._asked(self._due, lambda call: self.scheduler.post(Letter(call=call)))
             for ids in _blocks(due):
                 self.archive.add(self._records(ids), self.scheduler.born)
                 self._let_go(ids)
@@ -106,7 +107,7 @@ class Retention:
                 self._remove_folders()
             if compact and (due or math.isinf(self.keep.age)):
                 self.store.compact()
-            self._expect(self.scheduler.ask(lambda: self.scheduler.observer.over))
+            self._expect(self._asked(lambda: self.scheduler.observer.over, lambda call: self.scheduler.post(Letter(call=call))))
             return sum(len(unit) for unit in due)
 
     # --- in the scheduler's thread ----------------------------------------------------------------------------------------
@@ -134,17 +135,24 @@ class Retention:
 
     def _let_go(self, ids: Sequence[str]) -> None:
         """The store and then memory forget them, when the loop is between two steps and a checkpoint can be made."""
-        future: Future[None] = Future()
+        quiet = self.scheduler.when_quiet
+        self._asked(lambda: self._leave(ids), lambda call: self.scheduler.post(Letter(call=lambda: quiet.append(call))))
 
-        def leave() -> None:
+    def _asked(self, question: Callable[[], Answer], post: Callable[[Callable[[], None]], None]) -> Answer:
+        """The answer from the scheduler's thread; it is not waited for where the service ends meanwhile."""
+        future: Future[Answer] = Future()
+
+        def call() -> None:
             try:
-                self._leave(ids)
-                settle(future, None, None)
+                future.set_result(question())
             except BaseException as error:
                 settle(future, error, None)
 
-        self.scheduler.post(Letter(call=lambda: self.scheduler.when_quiet.append(leave)))
-        wait(future)
+        post(call)
+        while not wait_for([future], _LEAST).done:
+            if self._closing or not self.scheduler.alive:
+                raise UnreachableError("the service ends", where="archive", fix="the next one goes on with it")
+        return future.result()
 
     def _leave(self, ids: Sequence[str]) -> None:
         scheduler = self.scheduler
