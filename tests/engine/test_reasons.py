@@ -114,6 +114,7 @@ HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.LIMIT: lambda: told(ONE, "1x1", None, assigned(Assignment(0, purpose="profile", limit=5.0)), everybody),
     Reason.REQUEUED: lambda: told(ONE, "1x1", "fifo", inputs=[JobWish(5.0, Wish.REQUEUE, "a")]),
     Reason.OVER_QUOTA: lambda: told([{**job("a", 3), "queue": "q"}], "1x4", "fifo", queues="q=2:0"),
+    Reason.WINDOW: lambda: told(ONE, "1x1", "fifo", reserve="nodes=1,from=5,for=60", until=30.0),
     Reason.LOSS: lambda: told(ONE, "1x1", "fifo", inputs=[JobWish(5.0, Wish.FINISH, "a")]),
 }
 

@@ -14,6 +14,7 @@ from gantline.core.costs import Costs
 from gantline.core.ending import find_ending
 from gantline.core.errors import UsageError
 from gantline.core.queues import parse_queues
+from gantline.core.windows import parse_windows
 from gantline.engine.regime import find_regime
 from gantline.files.prices import read_prices
 from gantline.performance.estimate_chain import find_estimates
@@ -86,6 +87,7 @@ FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
     "end_by": lambda text, _: find_ending(text),
     "costs": lambda text, _: Costs.parse(text),
     "node_events": _node_events,
+    "reserve": lambda text, _: parse_windows(text),
     "throughputs": _throughputs,
     "profiles": _profiles,
     "prices": lambda text, _: read_prices(text or None),

@@ -31,6 +31,7 @@ from gantline.core.fields import (
     yes_or_no,
 )
 from gantline.core.queues import queues_as_text
+from gantline.core.windows import AdvanceWindow, windows_as_text
 
 if TYPE_CHECKING:
     from gantline.admission.rules import AdmissionRule
@@ -112,6 +113,9 @@ class RunSpec:
     warmup: float | str = option(0.0, warmup, "Leave out jobs that arrive earlier than this after the first; auto: by MSER-5.")
     until: float = option(math.inf, duration, "Stop at this time.")
     node_events: tuple[NodeEvent, ...] | str = option("", path_or_list, "A CSV file time,node,event: down, up, drain, join.", file="in")
+    reserve: tuple[AdvanceWindow, ...] | str = option(
+        "", windows_as_text, "Devices that are reserved in advance: nodes=2,from=1h,for=4h[,queue=Q][,user=U][,name=N]; several with ';'."
+    )
     throughputs: ThroughputTable | str = option("", path, "Measured speeds of job types on device types (JSON, Gavel's layout).", file="in")
     scaling: str = option("listed", name, "Speeds at other sizes: listed (the truth), learned[:NOISE] from what jobs report.")
     across_nodes: bool = option(False, yes_or_no, "Gangs that span nodes run at the table's speeds for that.")

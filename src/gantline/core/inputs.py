@@ -17,6 +17,7 @@ from gantline.core.cluster_json import decode_node, encode_node
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.node_events import NodeEvent
+from gantline.core.windows import AdvanceWindow, decode_window, encode_window
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,22 @@ class SetQueue:
     drop: bool = False  # there is no such queue any more; its jobs stay
 
 
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Devices are kept free for a window, from now until it ends."""
+
+    time: float
+    window: AdvanceWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Unreserve:
+    """The window of that name is given up, or ended before its time."""
+
+    time: float
+    name: str
+
+
 class News(Enum):
     """What a report says of one grant."""
 
@@ -132,11 +149,11 @@ class Report:
     revision: int = 0  # of the newest order that it knows of
 
 
-Input = Submit | JobWish | SetJob | NodeEvent | Use | SetQueue | Report
+Input = Submit | JobWish | SetJob | NodeEvent | Use | SetQueue | Reserve | Unreserve | Report
 
 _WISHES = {wish.value: wish for wish in Wish}
 _NEWS = {news.value: news for news in News}
-_KINDS = ("submit", *_WISHES, "set", "node", "use", "queue", "report")
+_KINDS = ("submit", *_WISHES, "set", "node", "use", "queue", "reserve", "unreserve", "report")
 
 
 def encode_input(value: Input) -> dict[str, Any]:
@@ -162,6 +179,10 @@ def encode_input(value: Input) -> dict[str, Any]:
     if isinstance(value, SetQueue):
         numbers = {name: json_number(getattr(value, name)) for name in ("weight", "quota", "borrow")}
         return {"input": "queue", **head, "name": value.name, **({"drop": True} if value.drop else numbers)}
+    if isinstance(value, Reserve):
+        return {"input": "reserve", **head, "window": encode_window(value.window)}
+    if isinstance(value, Unreserve):
+        return {"input": "unreserve", **head, "name": value.name}
     found = {"input": "report", **head, "news": value.news.value, "row": value.row, "epoch": value.epoch, "done": json_number(value.done)}
     if not math.isnan(value.total):
         found["total"] = json_number(value.total)
@@ -199,6 +220,12 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         reader.only(("input", "time", "name", "weight", "quota", "borrow", "drop"))
         weight, quota, borrow = (reader.number(name, usual) for name, usual in (("weight", 1.0), ("quota", math.inf), ("borrow", math.inf)))
         return SetQueue(time, reader.text("name"), weight, quota, borrow, reader.flag("drop", False))
+    if kind == "reserve":
+        reader.only(("input", "time", "window"))
+        return Reserve(time, decode_window(Reader(reader.raw("window"), reader.at("window"))))
+    if kind == "unreserve":
+        reader.only(("input", "time", "name"))
+        return Unreserve(time, reader.text("name"))
     if kind == "report":
         reader.only(("input", "time", "news", "row", "epoch", "done", "devices", "total", "metrics", "revision"))
         news = reader.text("news")

@@ -23,6 +23,7 @@ from gantline.core.gather import moving
 from gantline.core.grant import Grant
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
+from gantline.core.windows import AdvanceWindow
 
 #: float columns that say what really will be, or that kernels use as scratch: no policy may read them
 SECRET = frozenset({c.WORK, c.DUE, c.FINISH, c.KEY})
@@ -40,6 +41,7 @@ class Lent(NamedTuple):
     ids: Callable[[Ints], list[str]]
     names: Callable[[str], tuple[str, ...]]  # "users", "queues", "apps", "models"
     queue_tree: Callable[[], Mapping[str, Queue]]
+    windows: Callable[[], tuple[AdvanceWindow, ...]]
     options: Callable[[], OptionTable]
     devices: Callable[[int], tuple[int, ...]]  # of one row
     owned: Callable[[Ints], list[tuple[int, ...]]]  # the devices of its own of each row, in rank order
@@ -67,6 +69,7 @@ class Lender(Protocol):
     NI: Ints
     D: Ints
     queue_tree: dict[str, Queue]
+    windows: dict[str, AdvanceWindow]
     metrics: dict[str, Floats]
     granted: dict[int, Grant]
     listed: Ints | None
@@ -139,6 +142,7 @@ def lend(tables: Lender) -> Lent:
         ids=ids,
         names=names_of,
         queue_tree=lambda: MappingProxyType(tables.queue_tree),
+        windows=lambda: tuple(tables.windows.values()),
         options=lambda: tables.options.frozen(),
         devices=devices,
         owned=lambda rows: chains.read(tables.I, tables.D, tables.granted, rows),

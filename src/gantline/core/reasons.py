@@ -36,6 +36,7 @@ class Reason(IntEnum):
     REQUEUED = 25
     OVER_QUOTA = 26  # larger than its queue may ever hold
     LOSS = 27  # completed before its work was done, because its loss said so
+    WINDOW = 28  # devices are reserved for a window
 
 
 _SENTENCES = {
@@ -67,6 +68,7 @@ _SENTENCES = {
     Reason.REQUEUED: "was put back into the queue",
     Reason.OVER_QUOTA: "asks for more devices than its queue may ever hold",
     Reason.LOSS: "was ended by its loss",
+    Reason.WINDOW: "devices that it would have are reserved for a window",
 }
 
 

@@ -21,6 +21,7 @@ from gantline.core.options import OptionTable
 from gantline.core.plan import Reservation
 from gantline.core.queues import Queue
 from gantline.core.rng import stream
+from gantline.core.windows import AdvanceWindow
 
 __all__ = ["Jobs", "Snapshot"]
 
@@ -95,6 +96,11 @@ class Snapshot:
     def queue_tree(self) -> Mapping[str, Queue]:
         """The queues that the run was told about: weight, quota, parent."""
         return self.lent.queue_tree()
+
+    @property
+    def windows(self) -> tuple[AdvanceWindow, ...]:
+        """Devices that are reserved in advance; the engine keeps plans off them."""
+        return self.lent.windows()
 
     @property
     def apps(self) -> tuple[str, ...]:

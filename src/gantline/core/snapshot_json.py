@@ -28,12 +28,28 @@ from gantline.core.plan_json import decode_plan, decode_reservations, encode_pla
 from gantline.core.queues import Queue
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.tables import Tables
+from gantline.core.windows import decode_window, encode_window
 
 __all__ = ["VERSION", "decode_plan", "decode_snapshot", "encode_plan", "encode_snapshot"]
 
 VERSION = 1
 _HEAD = ("kind", "version", "now", "decision", "seed", "round", "regime", "memory", "learned", "reservations")
-_STATE = ("cluster", "down", "cordoned", "shared", "free", "jobs", "users", "queues", "apps", "models", "queue_tree")
+_STATE = (
+    "cluster",
+    "down",
+    "cordoned",
+    "shared",
+    "free",
+    "jobs",
+    "users",
+    "queues",
+    "apps",
+    "models",
+    "queue_tree",
+    "windows",
+    "kept_free",
+    "unestimated",
+)
 _LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 
 
@@ -55,6 +71,12 @@ def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[
     found |= encode_nodes(tables)
     if tables.queue_tree:
         found["queue_tree"] = [_encode_queue(queue) for queue in tables.queue_tree.values()]
+    if tables.windows:
+        found["windows"] = [encode_window(window) for window in tables.windows.values()]
+    if tables.kept_free:
+        found["kept_free"] = sorted(tables.kept_free)
+    if tables.unestimated and (blind := [tables.ids[row] for row in rows if row in tables.unestimated]):
+        found["unestimated"] = blind
     jobs, packed = [], 0
     for place, row in enumerate(rows):
         job = encode_job(tables, row, snapshot.now, packed) if known is None else known.encode(tables, row, snapshot.now, packed)
@@ -93,6 +115,10 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
         tables.listed[rows] = listed
     _fill_names(reader, jobs, tables, rows)
     tables.queue_tree = {queue.name: queue for queue in (_decode_queue(Reader(q, path)) for q, path in reader.items("queue_tree"))}
+    windows = [decode_window(Reader(item, path)) for item, path in reader.items("windows")]
+    tables.windows, tables.kept_free = {window.name: window for window in windows}, set(reader.wholes("kept_free"))
+    blind = set(reader.texts("unestimated")) if "unestimated" in reader else set()
+    tables.unestimated = {row for row in rows if tables.ids[row] in blind}
     firsts, options = _fill_options(jobs, tables)
     for job, row, first, own in zip(jobs, rows, firsts, options):
         decode_job(job, tables, row, now, own, first)

@@ -16,6 +16,7 @@ from gantline.core.grant import Grant
 from gantline.core.lending import Lent, lend
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
+from gantline.core.windows import AdvanceWindow
 
 
 class Matrices(NamedTuple):
@@ -47,6 +48,9 @@ class Tables:
     apps: list[str] = field(default_factory=lambda: [""])
     models: list[str] = field(default_factory=lambda: [""])
     queue_tree: dict[str, Queue] = field(default_factory=dict)
+    windows: dict[str, AdvanceWindow] = field(default_factory=dict)  # devices that are reserved in advance
+    kept_free: set[int] = field(default_factory=set)  # devices that are cordoned for windows, and for nothing else
+    unestimated: set[int] = field(default_factory=set)  # rows of which nobody knows how long they take: their estimate is a guess
     metrics: dict[str, Floats] = field(default_factory=dict)  # measured values per job, NaN where unknown
     left_out: int = 0  # options that jobs listed and the cluster cannot hold
     granted: dict[int, Grant] = field(default_factory=dict)  # by row: grants that are more than a gang of its own
@@ -127,6 +131,7 @@ class Tables:
         found.ids = list(self.ids)
         found.users, found.queues, found.apps, found.models = [*self.users], [*self.queues], [*self.apps], [*self.models]
         found.queue_tree, found.granted, found.waits_for_turn = dict(self.queue_tree), dict(self.granted), set(self.waits_for_turn)
+        found.windows, found.kept_free, found.unestimated = dict(self.windows), set(self.kept_free), set(self.unestimated)
         found.metrics = {name: column.copy() for name, column in self.metrics.items()}
         found.listed, found.performance, found.steps = self.listed, self.performance, self.steps
         return found

@@ -128,6 +128,7 @@ class Simulation:
             or self.state.regime.tick
             or self.state.memory is not None
             or self.state.tables.cordoned
+            or self.state.tables.windows
             or self.state.placement.picker is not None
         )
 
@@ -215,6 +216,7 @@ class Simulation:
         """Finishes, node changes, arrivals up to now; whether there was any."""
         state = self.state
         changed = self._change_nodes() if self.node_events else False
+        changed |= self.engine.windows.settle() if self.engine.windows else False
         changed |= self._finish_in_order() if self.engine.grants.minds_changes else False
         self._see()
         changed |= self._tidy_finished()

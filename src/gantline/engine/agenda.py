@@ -103,6 +103,8 @@ class Agenda:
         speeds_until = engine.grants.speeds_until
         if speeds_until > now:
             wake = min(wake, speeds_until)
+        if engine.windows:
+            wake = min(wake, engine.windows.next_change(now))
         if not engine.order_only:
             wake = min(wake, max(self._leases_end(), now))
         if state.lists.number[ls.WAITING] or (engine.asks_always and state.lists.number[ls.ACTIVE]):

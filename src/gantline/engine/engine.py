@@ -37,6 +37,7 @@ from gantline.engine.ranks import leave
 from gantline.engine.resizing import within_bounds
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
+from gantline.engine.window_gate import WindowGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ class Engine:
         self.grants = Grants(self.state)
         self.sparing = Sparing(self.state)
         self.quotas = QuotaGate(self.state, self.grants)
-        self.inputs = Inputs(self.state, self.grants, self.quotas)
+        self.windows = WindowGate(self.state, self.grants, self.quotas)
+        self.inputs = Inputs(self.state, self.grants, self.quotas, self.windows)
         self.inputs.use = self._use
         self.decisions = 0
         self.started = 0
@@ -136,6 +138,9 @@ class Engine:
         if self.quotas.active:
             self.stopped += self.quotas.take_back(self.policy.ranks)
             self.asked = None if self.policy.ranks else self.quotas.shown().copy()
+        if self.windows and not self.policy.ranks:
+            shown = state.rows if self.asked is None else self.asked
+            self.asked = shown[~np.isin(shown, self.windows.apart())]
         snapshot = state.snapshot(self.asked)
         try:
             plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
@@ -187,6 +192,9 @@ class Engine:
             if self.inputs.resized:
                 table = within_bounds(state.tables, rows, table, self.inputs.resized)
             table, keeps = self.quotas.cut_assignments(rows, table) if bounded else (table, None)
+            if self.windows:
+                apart = np.setdiff1d(self.windows.apart(), rows)
+                keeps = apart if keeps is None else np.concatenate([keeps, apart])
             commit_assignments(self.grants, rows, table, keeps=keeps)
             moved = self._seat()
             if len(moved):
@@ -194,6 +202,18 @@ class Engine:
             self._count()
         if bounded:
             self.quotas.tell()
+        if self.windows:
+            self._fill_windows(plan)
+
+    def _fill_windows(self, plan: Plan) -> None:
+        """What is reserved and idle is used as long as it can be, by rows in the order of the plan, else of arrival."""
+        order = self.state.waiting_rows.copy() if plan.ranking is not None else self.state.rows.copy()
+        if plan.ranking is not None:
+            order = order[np.isfinite(self.state.tables.F[c.KEY][order])]
+        for _ in self.windows.fill(order, strict=plan.ranking is not None and self.state.SI[s.S_MISFIT] == int(Misfit.STOP)):
+            self._count()
+        self.windows.tell(order)
+        self.next_finish = math.nan
 
     def commit_late(self, plan: Plan, asked: Ints) -> None:
         """Commit a plan that was made for the rows `asked`, some of which may be gone by now; who came meanwhile was not thought of."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.inputs import Input, JobWish, Report, SetJob, SetQueue, Submit, Use, Wish
+from gantline.core.inputs import Input, JobWish, Report, Reserve, SetJob, SetQueue, Submit, Unreserve, Use, Wish
 from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
 from gantline.core.json_reader import Reader
 from gantline.core.node_events import NodeEvent
@@ -27,6 +27,7 @@ from gantline.engine.ranks import leave
 from gantline.engine.resizing import fit_to_bounds
 from gantline.engine.side_demands import check_side_demands
 from gantline.engine.state import State
+from gantline.engine.window_gate import WindowGate
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
 SUBMITTED = frozenset({"id", "options", "metrics", *NAMES, "priority", "weight", "deadline", "estimate", "checkpoint"})
@@ -52,8 +53,8 @@ class RejectedError(RefusedError):
 class Inputs:
     """Applies inputs, one after the other; whether a policy could see a difference comes back."""
 
-    def __init__(self, state: State, grants: Grants, quotas: QuotaGate) -> None:
-        self.state, self.grants, self.quotas = state, grants, quotas
+    def __init__(self, state: State, grants: Grants, quotas: QuotaGate, windows: WindowGate) -> None:
+        self.state, self.grants, self.quotas, self.windows = state, grants, quotas, windows
         self.heard: Callable[[Input], None] | None = None  # told every input: the journal
         self.absorb: Callable[[Report], bool] | None = None  # set by who knows what reports mean
         self.use: Callable[[Use], None] | None = None  # set by who can find policies
@@ -79,6 +80,9 @@ class Inputs:
                 self.use(value)
         elif isinstance(value, SetQueue):
             changed = self._set_queue(value)
+        elif isinstance(value, Reserve | Unreserve):
+            self.windows.apply(value)
+            changed = True
         else:
             changed = self._change_node(value)
         if self.heard is not None:
@@ -106,6 +110,8 @@ class Inputs:
                 self._within_quota(value.job, value.queue, int(self.state.tables.I[c.MIN_GPUS, row] or self.state.tables.I[c.GPUS, row]))
         elif isinstance(value, SetQueue):
             Queue(value.name, value.weight, value.quota, value.borrow)
+        elif isinstance(value, Reserve | Unreserve):
+            self.windows.check(value)
         elif not isinstance(value, Report | Use) and value.kind != "join" and value.device(self.state.tables.cluster) is None:
             value.find(self.state.tables.cluster)
 
@@ -136,6 +142,8 @@ class Inputs:
         t.F[c.WORK, row] = float("inf") if value.work is None else value.work
         if value.work is not None and "estimate" not in reader:
             t.F[c.ESTIMATE, row] = value.work
+        if value.work is None and "estimate" not in reader:
+            t.unestimated.update(range(row, row + len(names)))
         t.repeat(row, len(names) - 1)
         state.make_room()
         return True
@@ -336,7 +344,9 @@ class Inputs:
             return True
         device = value.device(state.tables.cluster)
         if device is not None:
+            state.tables.kept_free.discard(device)  # what it is from now on is not up to a window
             state.tables.cordon(device, closed=value.kind == "drain")
+            self.windows.settle()
             return True
         number = value.find(state.tables.cluster)
         up = state.tables.NI[c.N_UP, number] == 1

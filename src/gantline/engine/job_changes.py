@@ -19,6 +19,7 @@ def set_job(tables: Tables, row: int, value: SetJob) -> bool:
         tables.I[c.QUEUE, row] = code_of(tables.queues, value.queue)
     if value.estimate is not None:
         tables.F[c.ESTIMATE, row] = value.estimate
+        tables.unestimated.discard(row)
         for name in (LOW, HIGH):  # a range around the old one means nothing any more
             if name in tables.metrics:
                 tables.metrics[name][row] = math.nan

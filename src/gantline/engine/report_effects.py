@@ -38,6 +38,7 @@ def note_progress(state: State, row: int, report: Report) -> None:
         t.metric(name)[row] = value
     if report.total > float(t.F[c.DONE, row]):
         t.F[c.ESTIMATE, row] = report.total
+        t.unestimated.discard(row)
         set_due(t.F, row)
 
 

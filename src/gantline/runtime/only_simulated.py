@@ -17,6 +17,7 @@ ONLY_SIMULATED = {
     "track": "a measurement over a finished trace",
     "until": "a service runs until it is told to stop",
     "node_events": "nodes change when they change",
+    "reserve": "reserved while it runs, by gantline reserve",
     "throughputs": "speeds of a trace's job types",
     "scaling": "what jobs show is what is known",
     "across_nodes": "belongs to throughputs",

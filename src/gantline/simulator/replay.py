@@ -73,11 +73,11 @@ def record_lines(run: Run, policy: str, trace: Trace, cluster: Cluster, spec: Ru
 
 
 def _options(spec: RunSpec) -> dict[str, Any]:
-    """Options that are not at their default. Nodes that change are inputs, and an executor is replaced by what was heard of it."""
+    """Options that are not at their default. Nodes that change and windows are inputs, and an executor is replaced by what was heard of it."""
     found = {}
     for name, known in OPTIONS.items():
         value = getattr(spec, name)
-        if value == known.default or known.single or name in ("node_events", "executor"):
+        if value == known.default or known.single or name in ("node_events", "reserve", "executor"):
             continue
         if not isinstance(value, (str, int, float, list, tuple)):
             raise RefusedError(f"'{name}' was given as an object, which no file can hold", where="--record", fix="give it by name")

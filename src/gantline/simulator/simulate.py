@@ -21,7 +21,7 @@ from gantline.core.arrays import Bools
 from gantline.core.cluster import Cluster
 from gantline.core.ending import EndingRule
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.inputs import Input
+from gantline.core.inputs import Input, Reserve
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
@@ -85,7 +85,8 @@ def simulate(
     rules = RunRules.of(spec, place)
     way = rules.regime
     wishes = tuple(inputs)
-    changes = tuple(sorted((*find(spec, "node_events", place), *wishes), key=lambda event: event.time))
+    windows = (Reserve(0.0, window) for window in find(spec, "reserve", place))
+    changes = tuple(sorted((*windows, *find(spec, "node_events", place), *wishes), key=lambda event: event.time))
     if (scope := find_scope(way.name)) is not None:
         beside = {"--record": record is not False, "--verify-skips": step_all, "inputs": bool(wishes)}
         scope.check(way.name, chosen, options_set(spec, place) | {name: name for name, is_set in beside.items() if is_set})

@@ -1,0 +1,102 @@
+"""Windows: devices that are reserved in advance, from one instant to another, for some users and queues or for nobody."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from gantline.core.errors import UsageError
+from gantline.core.json_reader import Reader, json_number
+from gantline.core.queues import ancestors
+from gantline.core.units import human_seconds, seconds
+
+_LISTS = ("places", "users", "queues")
+_WRITE = "write nodes=2,from=1h,for=4h, with on=NODE+NODE or gpus=N in place of nodes, and name=, user= or queue= if you like"
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceWindow:
+    """Devices that are kept free from `start` to `end`: whole `nodes`, single `gpus`, or those at `places` (node0, or node0:3).
+
+    What is only counted is chosen when the window is reserved; from then on `places` names it. Jobs of `users` and of `queues` (with
+    those below them) may use the devices; where neither is named, nothing runs on them.
+    """
+
+    start: float
+    end: float
+    name: str = ""
+    nodes: int = 0
+    gpus: int = 0
+    places: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if sum((self.nodes > 0, self.gpus > 0, bool(self.places))) != 1 or min(self.nodes, self.gpus) < 0:
+            raise UsageError("a window is of so many nodes, of so many devices, or of those that it names", where="reserve", fix="give one")
+        if not (math.isfinite(self.start) and math.isfinite(self.end) and self.start < self.end):
+            raise UsageError(f"a window cannot last from {self.start:g} to {self.end:g} s", where="reserve", fix="give --for, above zero")
+
+    def admits(self, user: str, queue: str) -> bool:
+        """Whether jobs of that user, or of that queue, may use the devices while the window lasts."""
+        return user in self.users or not set(self.queues).isdisjoint(ancestors(queue))
+
+    def overlaps(self, other: AdvanceWindow) -> bool:
+        return self.start < other.end and other.start < self.end
+
+    def when(self, now: float) -> str:
+        """When it is, seen from now."""
+        begins = "from now on" if self.start <= now else f"in {human_seconds(self.start - now)}"
+        return f"{begins} for {human_seconds(self.end - max(self.start, now))}"
+
+
+def encode_window(window: AdvanceWindow) -> dict[str, Any]:
+    """The window as values that JSON can hold."""
+    found: dict[str, Any] = {"name": window.name, "start": json_number(window.start), "end": json_number(window.end)}
+    found |= {key: getattr(window, key) for key in ("nodes", "gpus") if getattr(window, key)}
+    return found | {key: list(getattr(window, key)) for key in _LISTS if getattr(window, key)}
+
+
+def decode_window(reader: Reader) -> AdvanceWindow:
+    """The window that `encode_window` wrote, or a person."""
+    reader.only(("name", "start", "end", "nodes", "gpus", *_LISTS))
+    start, end = reader.number("start", 0.0), reader.number("end", math.inf)
+    lists = (tuple(reader.texts(key)) if key in reader else () for key in _LISTS)
+    return AdvanceWindow(start, end, reader.text("name", ""), reader.whole("nodes", 0), reader.whole("gpus", 0), *lists)
+
+
+def parse_windows(text: str) -> tuple[AdvanceWindow, ...]:
+    """Windows as people write them for a simulation: ``nodes=2,from=1h,for=4h;on=node0+node1,from=0,for=30m,queue=prod``."""
+    return tuple(_parse(part.strip()) for part in text.split(";") if part.strip())
+
+
+def _parse(text: str) -> AdvanceWindow:
+    told: dict[str, str] = {}
+    for part in text.split(","):
+        key, sign, value = (piece.strip() for piece in part.partition("="))
+        if not sign or not value or key not in ("nodes", "gpus", "on", "from", "for", "name", "user", "queue") or key in told:
+            raise UsageError(f"'{part.strip()}' says nothing about a window", where="--reserve", fix=_WRITE)
+        told[key] = value
+    if "for" not in told:
+        raise UsageError(f"'{text}' does not say how long", where="--reserve", fix=_WRITE)
+    counts = {key: told[key] for key in ("nodes", "gpus") if key in told}
+    if not all(value.isdigit() for value in counts.values()):
+        raise UsageError(f"'{text}' has a number that is none", where="--reserve", fix=_WRITE)
+    start = seconds(told.get("from", "0"), "--reserve")
+    names = {key: tuple(told[word].split("+")) for key, word in (("places", "on"), ("users", "user"), ("queues", "queue")) if word in told}
+    sizes = {key: int(value) for key, value in counts.items()}
+    return AdvanceWindow(start, start + seconds(told["for"], "--reserve"), told.get("name", ""), **sizes, **names)
+
+
+def windows_as_text(value: Any, where: str) -> Any:
+    """Windows as a run takes them: a text, or a list of windows."""
+    if isinstance(value, str):
+        parse_windows(value)
+        return value
+    if isinstance(value, AdvanceWindow):
+        return (value,)
+    found = tuple(value)
+    if not all(isinstance(one, AdvanceWindow) for one in found):
+        raise UsageError("is not a list of windows", where=where, fix=_WRITE)
+    return found

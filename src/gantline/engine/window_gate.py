@@ -1,0 +1,203 @@
+"""Windows between a policy and the cluster: they bind whatever the policy answers, because the engine applies them.
+
+From the moment at which a window is reserved its devices are cordoned (`settle`), so that no plan can use them; `fill` then gives what is
+idle of them to jobs that may have it: those that will be over when the window begins, and those for which it was reserved. What else still
+runs there when the window begins is stopped and saved. A policy that assigns is not shown jobs that run on these devices alone
+(`apart`): they are none of its plan. Runs without windows never come here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.errors import NotFoundError, near
+from gantline.core.inputs import Reserve, Unreserve
+from gantline.core.phases import PENDING, RESIZING, RUNNING, STARTING
+from gantline.core.plan import Assignments
+from gantline.core.reasons import Reason
+from gantline.core.windows import AdvanceWindow
+from gantline.engine.commit import commit_assignments
+from gantline.engine.grants import Grants
+from gantline.engine.quota_gate import QuotaGate
+from gantline.engine.state import State
+from gantline.engine.window_choice import devices_of, resolved
+
+_NO_ROOM = (
+    int(Reason.NONE),
+    int(Reason.ARRIVED),
+    int(Reason.RESOURCES),
+    int(Reason.PRIORITY),
+    int(Reason.FRAGMENTED),
+    int(Reason.DEFERRED),
+)
+
+
+class WindowGate:
+    """Applies the windows of one run."""
+
+    def __init__(self, state: State, grants: Grants, quotas: QuotaGate) -> None:
+        self.state, self.grants, self.quotas = state, grants, quotas
+
+    def __bool__(self) -> bool:
+        return bool(self.state.tables.windows)
+
+    # --- what is reserved -----------------------------------------------------------------------------------------------
+    def check(self, value: Reserve | Unreserve) -> AdvanceWindow:
+        """The window that is meant, with the places that it would have; raises where there is none."""
+        known = self.state.tables.windows
+        if isinstance(value, Reserve):
+            return resolved(self.state, value.window, self.over_at)
+        if value.name not in known:
+            raise NotFoundError(f"no window '{value.name}'", where="reserve", fix=near(value.name, known) if known else "none is reserved")
+        return known[value.name]
+
+    def apply(self, value: Reserve | Unreserve) -> None:
+        """There is one more from now on, or one less."""
+        window, known = self.check(value), self.state.tables.windows
+        if isinstance(value, Reserve):
+            known[window.name] = window
+        else:
+            del known[window.name]
+        self.settle()
+
+    def settle(self) -> bool:
+        """Bring the devices to what the windows say by now; whether anything has changed."""
+        t, now = self.state.tables, self.state.now
+        ended = [name for name, window in t.windows.items() if window.end <= now]
+        for name in ended:
+            del t.windows[name]
+        wanted = {device for window in t.windows.values() for device in devices_of(t.cluster, window.places)}
+        opened = t.kept_free - wanted
+        closed = {device for device in wanted if t.D[c.D_CLOSED, device] == 0}
+        for device in opened | closed:
+            t.cordon(device, closed=device in closed)
+        t.kept_free = (t.kept_free - opened) | closed
+        return bool(self._clear()) or bool(ended or opened or closed)
+
+    def next_change(self, since: float) -> float:
+        """The first instant after `since` at which a window begins or ends."""
+        edges = (edge for window in self.state.tables.windows.values() for edge in (window.start, window.end) if edge > since)
+        return min(edges, default=math.inf)
+
+    def _clear(self) -> int:
+        """Stop what runs in a window that has begun and is not for it; how many."""
+        t, I = self.state.tables, self.state.tables.I
+        begun = [(window, devices_of(t.cluster, window.places)) for window in t.windows.values() if window.start <= self.state.now]
+        stopped = 0
+        for row in self.state.running_rows.tolist() if begun else ():
+            if int(I[c.PHASE, row]) not in (STARTING, RUNNING, RESIZING):
+                continue
+            held = self.grants.devices(row)
+            if any(not self._is_for(row, window) and not devices.isdisjoint(held) for window, devices in begun):
+                self.grants.stop(row, Reason.WINDOW)
+                I[c.PREEMPTIONS, row] -= 1  # nothing that ranks higher has come
+                stopped += 1
+        if stopped:
+            self.grants.refresh()
+            self.state.rebuild()
+        return stopped
+
+    # --- who may use the devices ----------------------------------------------------------------------------------------
+    def _is_for(self, row: int, window: AdvanceWindow) -> bool:
+        t = self.state.tables
+        return window.admits(t.users[int(t.I[c.USER, row])], t.queues[int(t.I[c.QUEUE, row])])
+
+    def may_use(self, row: int, window: AdvanceWindow) -> bool:
+        """Whether a row may start on the devices now: the window is for it, or it will be over before it begins."""
+        return self._is_for(row, window) or self.over_at(row) <= window.start
+
+    def over_at(self, row: int) -> float:
+        """When a row will be over if it starts, or goes on, now; infinity: nobody knows."""
+        state, t = self.state, self.state.tables
+        if row in t.unestimated:
+            return math.inf
+        first, count = int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_COUNT, row])
+        rates = t.options.F[c.O_RATE, first : first + count]
+        running = int(t.I[c.PHASE, row]) == RUNNING and t.F[c.RATE, row] > 0.0
+        rate = float(t.F[c.RATE, row]) if running else float(rates[rates > 0.0].min(initial=math.inf))
+        if math.isinf(rate):
+            return math.inf
+        done = float(t.F[c.DONE, row]) + (rate * max(0.0, state.now - float(t.F[c.SINCE, row])) if running else 0.0)
+        costs, gpus = state.costs, int(t.I[c.GPUS, row])
+        begins = 0.0 if running else costs.scaled(costs.resume if t.F[c.SERVICE, row] > 0.0 else costs.start, gpus)
+        return state.now + begins + max(0.0, float(t.F[c.ESTIMATE, row]) - done) / rate
+
+    def apart(self) -> Ints:
+        """Rows that hold kept devices and no others."""
+        kept, rows = self.state.tables.kept_free, self.state.running_rows.tolist()
+        held = {row: self.grants.devices(row) for row in rows} if kept else {}
+        return np.array([row for row, devices in held.items() if devices and kept.issuperset(devices)], dtype=np.int64)
+
+    # --- after an answer ------------------------------------------------------------------------------------------------
+    def fill(self, order: Ints, strict: bool) -> Iterator[None]:
+        """Start rows that wait on idle devices of windows, in this order.
+
+        Where the order is `strict`, none passes a row that may not use them, but for those that the window is for.
+
+        Yields after each, so that it can be counted.
+        """
+        t, I, rows = self.state.tables, self.state.tables.I, self.state.rows.copy()
+        reasons = I[c.REASON][rows].copy()
+        for window in list(t.windows.values()):
+            mine = [device for device in sorted(devices_of(t.cluster, window.places)) if device in t.kept_free]
+            if not any(t.D[c.D_HOLDER, device] == c.DOWN and t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 for device in mine):
+                continue
+            for device in mine:
+                t.cordon(device, closed=False)
+            blocked = False
+            for row in order[I[c.PHASE][order] == PENDING].tolist():
+                if self._is_for(row, window) or (not blocked and self.over_at(row) <= window.start):
+                    for _ in self._start(row):
+                        yield
+                blocked |= strict and int(I[c.PHASE, row]) == PENDING
+            for device in mine:
+                t.cordon(device)
+        waits = I[c.PHASE][rows] == PENDING
+        I[c.REASON, rows[waits]] = reasons[waits]
+
+    def _start(self, row: int) -> Iterator[None]:
+        """Let a row begin in the first of its ways that can be had."""
+        state, t, rows = self.state, self.state.tables, self.state.rows
+        free = np.bincount(t.NI[c.N_TYPE], weights=t.NI[c.N_FREE], minlength=len(t.cluster.types))
+        first, place = int(t.I[c.OPTION_FIRST, row]), int(np.flatnonzero(rows == row)[0])
+        for option in range(int(t.I[c.OPTION_COUNT, row])):
+            size, kind = int(t.options.I[c.O_GPUS, first + option]), int(t.options.I[c.O_TYPE, first + option])
+            if not 0 < size <= free[kind] or not self.quotas.may_grow(row, size):
+                continue
+            state.log.reserve(2 * t.D.shape[1] + len(rows) + 8, 4 * t.D.shape[1] + 8)
+            table = Assignments(np.array([place], dtype=np.int64), option=np.array([option], dtype=np.int64))
+            commit_assignments(self.grants, rows.copy(), table, keeps=state.running_rows.copy())
+            yield
+            if int(t.I[c.PHASE, row]) != PENDING:
+                return
+
+    def tell(self, order: Ints) -> None:
+        """Rows that would have a place were it not for a window say so."""
+        t, I = self.state.tables, self.state.tables.I
+        kept = [device for device in t.kept_free if t.D[c.D_HOLDER, device] == c.DOWN]
+        kinds = t.NI[c.N_TYPE][t.D[c.D_NODE, kept]] if kept else np.zeros(0, dtype=np.int64)
+        idle = np.bincount(kinds, minlength=len(t.cluster.types))
+        left = idle + np.bincount(t.NI[c.N_TYPE], weights=t.NI[c.N_FREE], minlength=len(idle)).astype(np.int64)
+        for row in order[I[c.PHASE][order] == PENDING].tolist():
+            if not (idle > 0).any():
+                return
+            kind = int(t.options.I[c.O_TYPE, I[c.OPTION_FIRST, row]])
+            size = int(I[c.SMALLEST, row])
+            if idle[kind] > 0 and size <= left[kind] and int(I[c.REASON, row]) in _NO_ROOM:
+                I[c.REASON, row] = int(Reason.WINDOW)
+                left[kind] -= size
+                idle[kind] = min(idle[kind], left[kind])
+
+    def words(self, row: int) -> str:
+        """Which window keeps a row waiting, and since when."""
+        windows = [window for window in self.state.tables.windows.values() if not self.may_use(row, window)]
+        if not windows:
+            return "devices that it could have are reserved"
+        told = "; ".join(f"{', '.join(one.places)} reserved as '{one.name}' {one.when(self.state.now)}" for one in windows)
+        why = "nobody knows whether it would be over by then" if row in self.state.tables.unestimated else "it would not be over by then"
+        return f"{told}: {why if any(one.start > self.state.now for one in windows) else 'it may not use them'}"
