@@ -49,7 +49,7 @@ COMMANDS = {
     "status": "Say where the service is, which policy decides, which devices there are.",
     "submit": "Submit a job: a YAML file, or a command after --.",
     "wait": "Wait until jobs have ended.",
-    "get": "List jobs, nodes, queues, events or decisions.",
+    "get": "List jobs, nodes, reservations, queues, events or decisions.",
     "describe": "Show everything about one job.",
     "logs": "Print what a job has printed.",
     "top": "Show which devices are busy and which jobs run.",
@@ -63,6 +63,7 @@ COMMANDS = {
     "resize": "Let a job ask for another number of devices.",
     "set": "Change the priority, queue, name, time limit or estimate of a job.",
     "node": "Cordon, drain or uncordon a node.",
+    "reserve": "Keep devices free for a window of time, for some jobs or for maintenance.",
     "queue": "Set how many devices a queue may have.",
     "token": "Create, list or revoke the tokens of a service.",
     "user": "Say which accounts of this machine users' jobs run as.",
@@ -87,7 +88,7 @@ _LIVE = (
     "set",
 )
 #: commands that do not live in a module of their name
-PLACES = {name: f"gantline.cli.live.{name}:app" for name in (*_LIVE, "node", "queue", "token", "user")}
+PLACES = {name: f"gantline.cli.live.{name}:app" for name in (*_LIVE, "node", "reserve", "queue", "token", "user")}
 PLACES |= {name: f"gantline.cli.live.wishes:{name}" for name in ("cancel", "hold", "release", "requeue", "save", "resize")}
 
 app = App(

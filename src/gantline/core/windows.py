@@ -45,6 +45,10 @@ class AdvanceWindow:
     def overlaps(self, other: AdvanceWindow) -> bool:
         return self.start < other.end and other.start < self.end
 
+    def told(self, now: float) -> str:
+        """What is reserved, and when."""
+        return f"{', '.join(self.places)} reserved as '{self.name}' {self.when(now)}"
+
     def when(self, now: float) -> str:
         """When it is, seen from now."""
         begins = "from now on" if self.start <= now else f"in {human_seconds(self.start - now)}"

@@ -138,9 +138,8 @@ class Engine:
         if self.quotas.active:
             self.stopped += self.quotas.take_back(self.policy.ranks)
             self.asked = None if self.policy.ranks else self.quotas.shown().copy()
-        if self.windows and not self.policy.ranks:
-            shown = state.rows if self.asked is None else self.asked
-            self.asked = shown[~np.isin(shown, self.windows.apart())]
+        if self.windows:
+            self.windows.lock()
         snapshot = state.snapshot(self.asked)
         try:
             plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
@@ -156,6 +155,7 @@ class Engine:
         return plan
 
     def _lost(self, what: str, *, late: bool = False) -> None:
+        self.windows.unlock()
         self.incidents.append(Incident(self.state.now, self.state.decision, f"{what}; its turn is lost, the last valid plan stands"))
         self.turns.lose(self.incidents[-1], late)
         self.valid_until = None
@@ -192,9 +192,6 @@ class Engine:
             if self.inputs.resized:
                 table = within_bounds(state.tables, rows, table, self.inputs.resized)
             table, keeps = self.quotas.cut_assignments(rows, table) if bounded else (table, None)
-            if self.windows:
-                apart = np.setdiff1d(self.windows.apart(), rows)
-                keeps = apart if keeps is None else np.concatenate([keeps, apart])
             commit_assignments(self.grants, rows, table, keeps=keeps)
             moved = self._seat()
             if len(moved):
@@ -202,6 +199,7 @@ class Engine:
             self._count()
         if bounded:
             self.quotas.tell()
+        self.windows.unlock()
         if self.windows:
             self._fill_windows(plan)
 

@@ -28,15 +28,15 @@ def devices_of(cluster: Cluster, places: Iterable[str]) -> set[int]:
     return found
 
 
-def resolved(state: State, window: AdvanceWindow, over_at: Callable[[int], float]) -> AdvanceWindow:
-    """The window with a name and with the places that it gets; refused where there are none."""
+def resolved(state: State, window: AdvanceWindow, now: float, over_at: Callable[[int], float]) -> AdvanceWindow:
+    """The window with a name and with the places that it gets if it is reserved now; refused where there are none."""
     t, known = state.tables, state.tables.windows
     name = window.name or next(name for name in (f"window-{number}" for number in range(1, len(known) + 2)) if name not in known)
     if name in known:
         raise RefusedError(f"there is a window '{name}' already", where="reserve", fix="cancel it first, or use another name")
-    if window.end <= state.now:
+    if window.end <= now:
         raise RefusedError(f"window '{name}' would be over already", where="reserve", fix="let it begin later, or last longer")
-    window = replace(window, name=name, start=max(window.start, state.now))
+    window = replace(window, name=name, start=max(window.start, now))
     taken = {device: one.name for one in known.values() if one.overlaps(window) for device in devices_of(t.cluster, one.places)}
     if window.places:
         twice = next((taken[device] for device in sorted(devices_of(t.cluster, window.places)) if device in taken), None)

@@ -2,14 +2,15 @@
 
 From the moment at which a window is reserved its devices are cordoned (`settle`), so that no plan can use them; `fill` then gives what is
 idle of them to jobs that may have it: those that will be over when the window begins, and those for which it was reserved. What else still
-runs there when the window begins is stopped and saved. A policy that assigns is not shown jobs that run on these devices alone
-(`apart`): they are none of its plan. Runs without windows never come here.
+runs there when the window begins is stopped and saved. Jobs that run on these devices alone are locked while a policy decides (`lock`):
+it can neither move nor resize them. Runs without windows never come here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class WindowGate:
 
     def __init__(self, state: State, grants: Grants, quotas: QuotaGate) -> None:
         self.state, self.grants, self.quotas = state, grants, quotas
+        self._locked: list[int] = []  # rows, while a decision is made
 
     def __bool__(self) -> bool:
         return bool(self.state.tables.windows)
@@ -51,7 +53,7 @@ class WindowGate:
         """The window that is meant, with the places that it would have; raises where there is none."""
         known = self.state.tables.windows
         if isinstance(value, Reserve):
-            return resolved(self.state, value.window, self.over_at)
+            return resolved(self.state, value.window, value.time, self.over_at)
         if value.name not in known:
             raise NotFoundError(f"no window '{value.name}'", where="reserve", fix=near(value.name, known) if known else "none is reserved")
         return known[value.name]
@@ -127,38 +129,64 @@ class WindowGate:
         begins = 0.0 if running else costs.scaled(costs.resume if t.F[c.SERVICE, row] > 0.0 else costs.start, gpus)
         return state.now + begins + max(0.0, float(t.F[c.ESTIMATE, row]) - done) / rate
 
-    def apart(self) -> Ints:
-        """Rows that hold kept devices and no others."""
-        kept, rows = self.state.tables.kept_free, self.state.running_rows.tolist()
-        held = {row: self.grants.devices(row) for row in rows} if kept else {}
-        return np.array([row for row, devices in held.items() if devices and kept.issuperset(devices)], dtype=np.int64)
+    def lock(self) -> None:
+        """What runs on kept devices, and on no others, stays as it is through the decision that follows."""
+        t = self.state.tables
+        held = {row: self.grants.devices(row) for row in self.state.running_rows.tolist() if t.I[c.LOCKED, row] == 0}
+        self._locked = [row for row, devices in held.items() if devices and t.kept_free.issuperset(devices)]
+        t.I[c.LOCKED, self._locked] = 1
+
+    def unlock(self) -> None:
+        """The decision has been made."""
+        if self._locked:
+            self.state.tables.I[c.LOCKED, self._locked] = 0
+            self._locked = []
 
     # --- after an answer ------------------------------------------------------------------------------------------------
     def fill(self, order: Ints, strict: bool) -> Iterator[None]:
-        """Start rows that wait on idle devices of windows, in this order.
+        """Start rows that wait on idle devices of windows, in this order; yields after each, so that it can be counted.
 
         Where the order is `strict`, none passes a row that may not use them, but for those that the window is for.
-
-        Yields after each, so that it can be counted.
         """
         t, I, rows = self.state.tables, self.state.tables.I, self.state.rows.copy()
         reasons = I[c.REASON][rows].copy()
         for window in list(t.windows.values()):
-            mine = [device for device in sorted(devices_of(t.cluster, window.places)) if device in t.kept_free]
-            if not any(t.D[c.D_HOLDER, device] == c.DOWN and t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1 for device in mine):
-                continue
-            for device in mine:
-                t.cordon(device, closed=False)
-            blocked = False
-            for row in order[I[c.PHASE][order] == PENDING].tolist():
-                if self._is_for(row, window) or (not blocked and self.over_at(row) <= window.start):
-                    for _ in self._start(row):
-                        yield
-                blocked |= strict and int(I[c.PHASE, row]) == PENDING
-            for device in mine:
-                t.cordon(device)
+            kept = [device for device in sorted(devices_of(t.cluster, window.places)) if device in t.kept_free]
+            able = self._able(window, order, strict) if any(self._is_idle(device) for device in kept) else []
+            free = np.flatnonzero(t.D[c.D_HOLDER] == c.FREE).tolist()
+            for beside in ([], free) if able else ():  # its own devices first; with others only where these do not suffice
+                with self._cordoned(set(free) - set(beside), opened=kept):
+                    for row in able:
+                        if int(I[c.PHASE, row]) == PENDING:
+                            yield from self._start(row)
         waits = I[c.PHASE][rows] == PENDING
         I[c.REASON, rows[waits]] = reasons[waits]
+
+    def _able(self, window: AdvanceWindow, order: Ints, strict: bool) -> list[int]:
+        """Rows that wait and may start on the devices of a window now."""
+        found, blocked = [], False
+        for row in order[self.state.tables.I[c.PHASE][order] == PENDING].tolist():
+            if self._is_for(row, window) or (not blocked and self.over_at(row) <= window.start):
+                found.append(row)
+            else:
+                blocked = strict
+        return found
+
+    def _is_idle(self, device: int) -> bool:
+        t = self.state.tables
+        return bool(t.D[c.D_HOLDER, device] == c.DOWN and t.NI[c.N_UP, t.D[c.D_NODE, device]] == 1)
+
+    @contextmanager
+    def _cordoned(self, closed: set[int], opened: Sequence[int]) -> Iterator[None]:
+        """For a moment nobody may have these devices, and anybody those."""
+        t = self.state.tables
+        for device in (*closed, *opened):
+            t.cordon(device, closed=device in closed)
+        try:
+            yield
+        finally:
+            for device in (*closed, *opened):
+                t.cordon(device, closed=device not in closed)
 
     def _start(self, row: int) -> Iterator[None]:
         """Let a row begin in the first of its ways that can be had."""
@@ -193,11 +221,16 @@ class WindowGate:
                 left[kind] -= size
                 idle[kind] = min(idle[kind], left[kind])
 
-    def words(self, row: int) -> str:
-        """Which window keeps a row waiting, and since when."""
+    def words(self, row: int, moment: Callable[[float], str] | None = None) -> str:
+        """Which windows keep a row waiting; `moment` says an instant as people do, else it is said from now on."""
+        now = self.state.now
+
+        def when(one: AdvanceWindow) -> str:
+            return one.when(now) if moment is None else f"from {moment(one.start)} to {moment(one.end)}"
+
         windows = [window for window in self.state.tables.windows.values() if not self.may_use(row, window)]
         if not windows:
             return "devices that it could have are reserved"
-        told = "; ".join(f"{', '.join(one.places)} reserved as '{one.name}' {one.when(self.state.now)}" for one in windows)
+        told = "; ".join(f"{', '.join(one.places)} reserved as '{one.name}' {when(one)}" for one in windows)
         why = "nobody knows whether it would be over by then" if row in self.state.tables.unestimated else "it would not be over by then"
-        return f"{told}: {why if any(one.start > self.state.now for one in windows) else 'it may not use them'}"
+        return f"{told}: {why if any(one.start > now for one in windows) else 'it may not use them'}"

@@ -57,6 +57,7 @@ class WhatIf:
     differences: tuple[Contrast, ...]
     open: int = 0
     later: tuple[str, ...] = ()  # jobs that end later in the median
+    windows: tuple[str, ...] = ()  # what is reserved, in both futures
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -69,6 +70,7 @@ class WhatIf:
         if self.later:
             more = f" and {len(self.later) - 5} more" if len(self.later) > 5 else ""
             told.append(f"would end later: {', '.join(self.later[:5])}{more}")
+        told += [f"note: {window}" for window in self.windows]
         if self.open:
             told.append(f"note: {self.open} jobs had not ended at the horizon in some draw; their times count up to it")
         return told
@@ -115,7 +117,8 @@ def _compare(snapshot: Snapshot, here: list[Rolled], there: list[Rolled], now_ca
     slower = np.median(after, axis=0) > np.median(before, axis=0) + 1e-6 if len(ids) else np.zeros(0, dtype=bool)
     unended = np.array([~np.isfinite(one.finish) for one in (*here, *there)]).reshape(len(here) + len(there), len(ids)).any(axis=0)
     later = tuple(ids[k] for k in np.flatnonzero(slower))
-    return WhatIf(now_called, called, len(ids), len(here), setup.over, tuple(differences), int(unended.sum()), later)
+    kept = tuple(window.told(snapshot.now) for window in snapshot.windows)
+    return WhatIf(now_called, called, len(ids), len(here), setup.over, tuple(differences), int(unended.sum()), later, kept)
 
 
 def _metric(metric: str, snapshot: Snapshot, runs: list[Rolled], end: float) -> Floats:

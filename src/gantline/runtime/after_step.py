@@ -12,6 +12,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
+from gantline.engine.window_choice import devices_of
 from gantline.runtime.book import ENDED, Job
 from gantline.runtime.layers import Growing
 from gantline.runtime.queue_now import reason_of, standing_of
@@ -136,6 +137,8 @@ class Observer:
         (self._unseen.add if job.state == "pending" and job.reason == "arrived" else self._unseen.discard)(row)
         if phase is Phase.PENDING and int(t.I[c.REASON, row]) in (Reason.QUOTA, Reason.OVER_QUOTA):
             job.why = scheduler.loop.engine.quotas.words(row)
+        elif phase is Phase.PENDING and int(t.I[c.REASON, row]) == Reason.WINDOW:
+            job.why = scheduler.loop.engine.windows.words(row, scheduler.clock.day_and_time)
         live = scheduler.loop.reconciler.live.get(row)
         if phase is Phase.PENDING and live is not None and live.rest:
             job.state, job.reason, job.why = "suspended", "turn", "stands still until its turn comes again"
@@ -192,12 +195,14 @@ class Observer:
         state, t = loop.state, loop.state.tables
         devices = []
         occupants = loop.reconciler.reality.occupants
+        reserved = {window.name: devices_of(t.cluster, window.places) for window in t.windows.values()}
         for device in range(t.D.shape[1]):
             node = int(t.D[c.D_NODE, device])
             jobs = tuple(sorted(t.ids[row] for row in occupants.get(device, ())))
             name = t.cluster.nodes[node].name
-            up = bool(t.NI[c.N_UP, node] == 1 and t.D[c.D_CLOSED, device] == 0)
-            devices.append(DeviceView(self._name(device), t.cluster.nodes[node].type, name, up, jobs))
+            up = bool(t.NI[c.N_UP, node] == 1 and (t.D[c.D_CLOSED, device] == 0 or device in t.kept_free))
+            kept = tuple(window for window, places in reserved.items() if device in places)
+            devices.append(DeviceView(self._name(device), t.cluster.nodes[node].type, name, up, jobs, kept))
         counters = {
             **scheduler.counters,
             **scheduler.thinking.counters(),
@@ -217,4 +222,5 @@ class Observer:
             counters,
             told,
             standing_of(loop.engine, self.version),
+            tuple(t.windows.values()),
         )

@@ -19,11 +19,12 @@ from typing import Any
 
 from gantline.core import columns as c
 from gantline.core.errors import UnreachableError
-from gantline.core.inputs import Input, Report, SetQueue, Use, Wish, encode_input
+from gantline.core.inputs import Input, Report, Reserve, SetQueue, Unreserve, Use, Wish, encode_input
 from gantline.core.known_rows import KnownRows
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
+from gantline.core.windows import AdvanceWindow
 from gantline.drivers.journal import Journal
 from gantline.drivers.live import Letter, Live
 from gantline.engine.lost_turns import OverBudgetError
@@ -42,6 +43,7 @@ from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
 from gantline.runtime.recovering import is_long_over, meet_machine, recover
 from gantline.runtime.requests import Requests
+from gantline.runtime.reserving import take_in
 from gantline.runtime.setup import Setup, checkpoint_of
 from gantline.runtime.thinking import Thinking
 from gantline.runtime.view import View
@@ -169,6 +171,14 @@ class Scheduler:
     def drop_queue(self, name: str) -> None:
         """From now on there is no such queue; its jobs stay, and nothing bounds them."""
         self.send([SetQueue(0.0, name, drop=True)])
+
+    def reserve(self, window: AdvanceWindow) -> AdvanceWindow:
+        """Keep devices free for a window; it comes back with its name and the places that it has."""
+        return take_in(self, Reserve(0.0, window))
+
+    def unreserve(self, name: str) -> None:
+        """Give a window up, or end it before its time."""
+        take_in(self, Unreserve(0.0, name))
 
     def use(self, policy: str, settings: Mapping[str, Any] | None = None) -> None:
         """Another policy decides from now on."""

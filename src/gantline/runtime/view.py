@@ -12,6 +12,7 @@ from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, sentence, slug
 from gantline.core.tables import Tables
+from gantline.core.windows import AdvanceWindow
 from gantline.runtime.book import ENDS, HOLDS, MUST, STATES, Job
 from gantline.runtime.queue_now import QueueNow
 
@@ -77,6 +78,7 @@ class DeviceView:
     node: str
     up: bool
     jobs: tuple[str, ...]
+    windows: tuple[str, ...] = ()  # names of those for which it is kept free
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class View:
     counters: Mapping[str, float] = field(default_factory=dict)
     incidents: tuple[str, ...] = ()  # the newest last
     standing: QueueNow = field(default_factory=QueueNow)
+    windows: tuple[AdvanceWindow, ...] = ()
 
 
 def _plain(value: Any) -> Any:

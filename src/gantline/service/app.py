@@ -17,9 +17,24 @@ from gantline.core.errors import GantlineError, NotFoundError, UsageError
 from gantline.service.context import Service
 from gantline.service.failures import answer_of
 from gantline.service.guard import Guard, log
-from gantline.service.routes import events, jobs, logs, nodes, policy, progress, questions, queues, snapshot, status, tokens, users
+from gantline.service.routes import (
+    events,
+    jobs,
+    logs,
+    nodes,
+    policy,
+    progress,
+    questions,
+    queues,
+    reservations,
+    snapshot,
+    status,
+    tokens,
+    users,
+)
 
-ROUTERS = tuple(noun.router for noun in (status, jobs, logs, progress, nodes, queues, events, tokens, users, policy, snapshot, questions))
+_NOUNS = (status, jobs, logs, progress, nodes, reservations, queues, events, tokens, users, policy, snapshot, questions)
+ROUTERS = tuple(noun.router for noun in _NOUNS)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 

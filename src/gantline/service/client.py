@@ -260,6 +260,21 @@ class Client:
     def drop_queue(self, name: str) -> dict[str, Any]:
         return self._send("DELETE", f"/v1/queues/{quote(name)}")
 
+    def reservations(self) -> list[dict[str, Any]]:
+        """Windows that have not ended."""
+        return list(self._get("/v1/reservations")["reservations"])
+
+    def reserve(
+        self, seconds: float, *, start: float | None = None, nodes: int | None = None, gpus: int | None = None,
+        places: Sequence[str] = (), name: str | None = None, users: Sequence[str] = (), queues: Sequence[str] = (),
+    ) -> dict[str, Any]:  # fmt: skip
+        """Keep so many nodes, so many devices or those at `places` free from `start` (seconds since 1970; None: now) for so long."""
+        asked = {"name": name, "nodes": nodes, "gpus": gpus, "start": start, "seconds": seconds}
+        return self._send("POST", "/v1/reservations", {**asked, "places": list(places), "users": list(users), "queues": list(queues)})
+
+    def cancel_reservation(self, name: str) -> dict[str, Any]:
+        return self._send("DELETE", f"/v1/reservations/{_part(name)}")
+
     def events(self, *, after: int = 0, job: str = "", limit: int = 1000) -> list[dict[str, Any]]:
         return list(self._get("/v1/events", after=after, job=job, limit=limit)["events"])
 

@@ -47,6 +47,8 @@ def carry_out_on(copy: Snapshot, plan: Plan, placement: PlacementRule | str = "f
     check_plan(copy, plan)
     before = [copy.jobs.devices(place) for place in range(len(rows))]
     ran = copy.jobs.running.copy()
+    if engine.windows:
+        engine.windows.settle()
     engine.commit(plan)
     return [_outcome(engine, plan, place, int(row), before[place], bool(ran[place])) for place, row in enumerate(rows)]
 
@@ -58,6 +60,7 @@ def _outcome(engine: Engine, plan: Plan, place: int, row: int, before: tuple[int
     if not Phase(int(tables.I[c.PHASE, row])).holds_devices:
         reason = _why_it_waits(engine, plan, place, row) if reason in (Reason.NONE, Reason.ARRIVED) else reason
         why = engine.quotas.words(row) if reason in (Reason.QUOTA, Reason.OVER_QUOTA) else sentence(reason)
+        why = engine.windows.words(row) if reason == Reason.WINDOW else why
         return JobOutcome(name, "is stopped" if ran else "waits", (), why)
     if not ran:
         return JobOutcome(name, "starts", held)

@@ -73,7 +73,7 @@ def record_lines(run: Run, policy: str, trace: Trace, cluster: Cluster, spec: Ru
 
 
 def _options(spec: RunSpec) -> dict[str, Any]:
-    """Options that are not at their default. Nodes that change and windows are inputs, and an executor is replaced by what was heard of it."""
+    """Options that are not at their default. Changes of nodes and windows are inputs; an executor is replaced by what was heard of it."""
     found = {}
     for name, known in OPTIONS.items():
         value = getattr(spec, name)

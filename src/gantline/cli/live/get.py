@@ -1,4 +1,4 @@
-"""``gantline get``: lists of jobs, nodes, queues, events, decisions."""
+"""``gantline get``: lists of jobs, nodes, reservations, queues, events, decisions."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ app = App(
   gantline get jobs -l team=nlp --watch
   gantline get jobs -o json
   gantline get nodes
+  gantline get reservations
   gantline get decisions --limit 10""",
 )
 STATES = ("held", "pending", "starting", "running", "resizing", "preempting", "suspended", "succeeded", "failed", "cancelled", "timeout")
@@ -75,7 +76,17 @@ def jobs(
 def nodes(*, home: HomeOption = None, output: WideForm = "table") -> None:
     """List nodes, their devices, those of them that are cordoned, and the jobs on them."""
     with connect(home) as client:
-        show_rows(client.nodes(), output, "name", ("name", "type", "state", "gpus", "busy", "cordoned", "jobs"))
+        show_rows(client.nodes(), output, "name", ("name", "type", "state", "gpus", "busy", "cordoned", "reserved", "jobs"))
+
+
+@app.command
+def reservations(*, home: HomeOption = None, output: WideForm = "table") -> None:
+    """List windows: devices that are reserved in advance, from when to when, and for whom."""
+    with connect(home) as client:
+        rows = client.reservations()
+    if output in ("table", "wide"):
+        rows = [{**row, "start": moment(row["start"]), "end": moment(row["end"])} for row in rows]
+    show_rows(rows, output, "name", ("name", "state", "start", "end", "places", "users", "queues"))
 
 
 @app.command

@@ -23,7 +23,10 @@ def list_nodes(here: Here) -> dict[str, Any]:
 
 
 def nodes_of(here: Context) -> dict[str, dict[str, Any]]:
-    """Nodes by name; one is cordoned when none of its devices may be used, else `cordoned` names those that may not."""
+    """Nodes by name; one is cordoned when none of its devices may be used, else `cordoned` names those that may not.
+
+    `reserved` names the windows that have some of its devices.
+    """
     seen, found = here.jobs(), dict[str, dict[str, Any]]()
     for device in here.scheduler.view().devices:
         blank = {
@@ -33,6 +36,7 @@ def nodes_of(here: Context) -> dict[str, dict[str, Any]]:
             "gpus": 0,
             "busy": 0,
             "cordoned": [],
+            "reserved": [],
             "jobs": [],
             "devices": [],
         }
@@ -42,8 +46,10 @@ def nodes_of(here: Context) -> dict[str, dict[str, Any]]:
         node["gpus"] += 1
         node["busy"] += bool(device.jobs)
         node["cordoned"] += [] if device.up else [device.name]
+        node["reserved"] = sorted({*node["reserved"], *device.windows})
         node["jobs"] = sorted({*node["jobs"], *names})
-        node["devices"].append({"name": device.name, "state": "up" if device.up else "cordoned", "jobs": names})
+        state = "cordoned" if not device.up else "reserved" if device.windows else "up"
+        node["devices"].append({"name": device.name, "state": state, "jobs": names})
     return found
 
 
