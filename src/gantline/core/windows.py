@@ -84,13 +84,13 @@ def _parse(text: str) -> AdvanceWindow:
         told[key] = value
     if "for" not in told:
         raise UsageError(f"'{text}' does not say how long", where="--reserve", fix=_WRITE)
-    counts = {key: told[key] for key in ("nodes", "gpus") if key in told}
-    if not all(value.isdigit() for value in counts.values()):
+    counts = [told.get(key, "0") for key in ("nodes", "gpus")]
+    if not all(value.isdigit() for value in counts):
         raise UsageError(f"'{text}' has a number that is none", where="--reserve", fix=_WRITE)
     start = seconds(told.get("from", "0"), "--reserve")
-    names = {key: tuple(told[word].split("+")) for key, word in (("places", "on"), ("users", "user"), ("queues", "queue")) if word in told}
-    sizes = {key: int(value) for key, value in counts.items()}
-    return AdvanceWindow(start, start + seconds(told["for"], "--reserve"), told.get("name", ""), **sizes, **names)
+    places, users, queues = (tuple(told[word].split("+")) if word in told else () for word in ("on", "user", "queue"))
+    end = start + seconds(told["for"], "--reserve")
+    return AdvanceWindow(start, end, told.get("name", ""), int(counts[0]), int(counts[1]), places, users, queues)
 
 
 def windows_as_text(value: Any, where: str) -> Any:
