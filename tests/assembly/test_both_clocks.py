@@ -25,6 +25,7 @@ EVERYTHING: dict[str, Any] = {
     "placement": "consolidated", "admission": "quota:user=3", "regime": "blox", "round": 60.0, "costs": "start=5,resume=30,move=20",
     "min_run": 120.0, "grace": 30.0, "turn": 90.0, "prices": "v100=0.74", "seed": 7, "queues": "research=4",
 }  # fmt: skip
+FOR_ORDERS: dict[str, Any] = {"victims": "least-lost"}  # refused with policies that assign, and with regimes that say what is stopped
 
 
 class Knows(PerformanceModel):
@@ -83,14 +84,20 @@ def test_both_clocks_assemble_the_same_for_every_policy(policy: str, options: di
 @pytest.mark.parametrize("name", [name for name in OPTIONS if name not in ONLY_SIMULATED])
 def test_every_option_acts_on_both_clocks(name: str) -> None:
     """One that a live scheduler took and ignored would leave it as it is without."""
-    options = {name: EVERYTHING[name]}
-    assert parts(live("elasticflow", options)) == parts(simulated("elasticflow", options))
-    assert parts(live("elasticflow", options)) != parts(live("elasticflow", {}))
+    options, policy = {name: (EVERYTHING | FOR_ORDERS)[name]}, "las" if name in FOR_ORDERS else "elasticflow"
+    assert parts(live(policy, options)) == parts(simulated(policy, options))
+    assert parts(live(policy, options)) != parts(live(policy, {}))
 
 
 def test_an_option_is_one_of_both_clocks_or_it_is_said_why_not() -> None:
-    assert {item.name for item in fields(Setup)} & (OPTIONS.keys() - ONLY_SIMULATED.keys()) == set(EVERYTHING)
-    assert OPTIONS.keys() == EVERYTHING.keys() | ONLY_SIMULATED.keys()
+    assert {item.name for item in fields(Setup)} & (OPTIONS.keys() - ONLY_SIMULATED.keys()) == set(EVERYTHING | FOR_ORDERS)
+    assert OPTIONS.keys() == EVERYTHING.keys() | FOR_ORDERS.keys() | ONLY_SIMULATED.keys()
+
+
+@pytest.mark.parametrize("make", [simulated, live], ids=["simulated", "live"])
+def test_victims_are_chosen_only_where_there_is_a_choice(make: Any) -> None:
+    assert refusal(make, "las", FOR_ORDERS) == ""
+    assert "leave no choice" in refusal(make, "elasticflow", FOR_ORDERS)
 
 
 @pytest.mark.parametrize("policy", ["tiresias", "elasticflow", "gavel.max_sum_throughput_normalized_by_cost_perf"])

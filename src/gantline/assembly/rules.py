@@ -53,7 +53,8 @@ class RunRules:
         """What the options mean on this cluster; a name that means nothing is refused."""
         prices, speeds = find(spec, "prices", cluster), find(spec, "device_speeds", cluster)
         stops = stops_of(spec)
-        facts = Facts(find(spec, "costs", cluster), stops.min_run, spec.latency, prices, grid_of(spec, cluster), speeds, spec.locality)
+        costs, grid = find(spec, "costs", cluster), grid_of(spec, cluster)
+        facts = Facts(costs, stops.min_run, spec.latency, prices, grid, speeds, spec.locality, spec.victims)
         regime = find(spec, "regime", cluster).with_round(spec.round)
         placement, admission, estimates = (find(spec, name, cluster) for name in ("placement", "admission", "estimates"))
         return RunRules(regime, placement, admission, estimates, facts, spec.seed, spec.budget, stops)

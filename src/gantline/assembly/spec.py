@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gantline.core.errors import UsageError, near
+from gantline.core.facts import victims_of
 from gantline.core.fields import (
     amounts,
     duration,
@@ -104,6 +105,7 @@ class RunSpec:
     min_run: float | None = option(None, finite_duration, "How long a gang runs before it may be stopped; measured: 60s.")
     grace: float | None = option(None, finite_duration, "How long a gang that is starting, or has not saved, is spared; measured: 120s.")
     turn: float | None = option(None, finite_duration, "How often an order that moves by itself may stop gangs; measured: 60s.")
+    victims: str = option("order", victims_of, "Who is stopped for a job that ranks higher: order (the lowest rank), least-lost.")
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
     executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, measured, faulty:SEED.")
     seed: int = option(0, seed, "Seed of everything random.")

@@ -8,10 +8,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gantline.core.costs import Costs
+from gantline.core.errors import NotFoundError, near
 from gantline.core.grid import NO_GRID, PowerGrid
 
 if TYPE_CHECKING:
     from gantline.core.device_speeds import DeviceSpeeds
+
+
+VICTIMS = ("order", "least-lost")
+"""Who is stopped when something must be, where an order leaves a choice."""
+
+
+def victims_of(value: object, where: str) -> str:
+    """One of the rules for victims."""
+    if value not in VICTIMS:
+        raise NotFoundError(f"no rule '{value}'", where=where, fix=near(str(value), VICTIMS))
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,9 @@ class Facts:
     """How much slower each device is than the usual one of its type; None: they are all alike."""
     locality: float = 1.0
     """How many times longer a gang's steps take when it spans nodes, where `device_speeds` are given."""
+
+    victims: str = "order"
+    """Who is stopped for a job that ranks higher: those that rank lowest, or of all that rank lower those that lose least."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prices", MappingProxyType(dict(self.prices)))

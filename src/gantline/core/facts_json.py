@@ -8,11 +8,11 @@ from typing import Any
 
 from gantline.core.costs import Costs
 from gantline.core.errors import UsageError
-from gantline.core.facts import NO_FACTS, Facts
+from gantline.core.facts import NO_FACTS, Facts, victims_of
 from gantline.core.grid_json import GRID, decode_grid, encode_grid
 from gantline.core.json_reader import Reader, as_number, json_number
 
-FACTS = ("costs", "min_run", "latency", "prices", *GRID)
+FACTS = ("costs", "min_run", "latency", "prices", "victims", *GRID)
 _COSTS = tuple(item.name for item in fields(Costs))
 
 
@@ -25,6 +25,8 @@ def encode_facts(facts: Facts) -> dict[str, Any]:
     found |= {name: json_number(value) for name, value in (("min_run", facts.min_run), ("latency", facts.latency)) if value}
     if facts.prices:
         found["prices"] = {name: json_number(price) for name, price in facts.prices.items()}
+    if facts.victims != NO_FACTS.victims:
+        found["victims"] = facts.victims
     return found | encode_grid(facts.grid)
 
 
@@ -38,7 +40,9 @@ def decode_facts(reader: Reader) -> Facts:
     prices = reader.raw("prices", {})
     Reader(prices, reader.at("prices"))
     money = {str(name): as_number(price, f"{reader.at('prices')}.{name}") for name, price in prices.items()}
-    return Facts(Costs(**seconds), _from_zero(reader, "min_run"), _from_zero(reader, "latency"), money, decode_grid(reader))
+    victims = victims_of(reader.text("victims", NO_FACTS.victims), reader.at("victims"))
+    bounds = _from_zero(reader, "min_run"), _from_zero(reader, "latency")
+    return Facts(Costs(**seconds), *bounds, money, decode_grid(reader), victims=victims)
 
 
 def _from_zero(reader: Reader, name: str) -> float:

@@ -29,6 +29,7 @@ from gantline.engine.blocked import name_blocked
 from gantline.engine.commit import commit_assignments
 from gantline.engine.grants import Grants
 from gantline.engine.inputs import Inputs
+from gantline.engine.least_lost import check_choice, order_victims
 from gantline.engine.lost_turns import Incident, LostTurns, OverBudgetError, told
 from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
@@ -90,6 +91,7 @@ class Engine:
         self._meet(self.policy)
 
     def _meet(self, policy: Policy) -> None:
+        check_choice(self.state, policy)
         self.policy = policy
         self.order_only = isinstance(policy, OrderPolicy)
         self._only_starts = policy.only_starts()
@@ -254,6 +256,8 @@ class Engine:
         key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = 1 if strict else int(ranking.misfit)
+        if state.SI[s.S_LEAST_LOST]:
+            order_victims(state, key, rows)
         self.next_finish = rank_and_walk(
             state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out
         )

@@ -13,6 +13,7 @@ from gantline.engine import walk_notes as w
 from gantline.engine.find_place import find_place
 from gantline.engine.gang import give_back
 from gantline.engine.lists import Lists
+from gantline.engine.ranks import before
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk_notes import Notes
 from gantline.placement.few_nodes import largest_node
@@ -131,24 +132,48 @@ def count_reclaim(t: Matrices, lists: Lists, notes: Notes, now: float, min_run: 
 
 
 @kernel
-def node_to_clear(t: Matrices, lists: Lists, notes: Notes, kind: int, need: int, now: float, min_run: float) -> int:
-    """The node on which stopping the lowest-ranked gangs first makes room for `need` devices; -1: none.
+def _first_candidate(rules: EngineRules, notes: Notes) -> int:
+    """Where the search for victims ends: ranks above were walked already. Those that lose most may be of any rank."""
+    return 0 if rules.switch[s.S_LEAST_LOST] == 1 else int(notes.number[w.AT_RUNNING])
+
+
+@kernel
+def _candidate(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, k: int, row: int) -> int:
+    """The gang at place `k` of the search, which goes from the last to the first; -1: it does not give way to the row."""
+    if rules.switch[s.S_LEAST_LOST] == 0:
+        return int(lists.running[k])
+    other = notes.order[k]
+    return int(other) if before(t.F, row, other) and not _was_spared(t.F, t.I, row, other) else -1
+
+
+@kernel
+def _was_spared(F: Floats, I: Ints, row: int, other: int) -> bool:
+    """Whether the row was stopped because the other one would have lost more: then it does not stop it in turn."""
+    if I[c.FLAGS, row] != 0:  # in this very walk
+        return True
+    return bool(I[c.PREEMPTIONS, row] > 0 and F[c.LAST_START, other] < F[c.SINCE, row])
+
+
+@kernel
+def node_to_clear(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: int, kind: int, need: int, now: float) -> int:
+    """The node on which stopping the lowest-ranked gangs first (or those that lose least) makes room for `need` devices; -1: none.
 
     It is the node that stopping gangs from the back, one after the other, would clear first; finding it before anybody is stopped
     spares all those whose devices would not have helped.
     """
+    min_run = rules.amount[s.S_MIN_RUN]
     I, NI, D, gain = t.I, t.NI, t.D, notes.gain
     for node in range(NI.shape[1]):
         gain[node] = 0
-    for k in range(lists.number[ls.RUNNING] - 1, notes.number[w.AT_RUNNING] - 1, -1):
-        row = lists.running[k]
-        if I[c.FLAGS, row] != 0 or not movable(t.F, I, row, now, min_run):
+    for k in range(lists.number[ls.RUNNING] - 1, _first_candidate(rules, notes) - 1, -1):
+        other = _candidate(t, lists, rules, notes, k, row)
+        if other < 0 or I[c.FLAGS, other] != 0 or not movable(t.F, I, other, now, min_run):
             continue
-        device = I[c.HEAD, row]
-        alone = I[c.SPREAD, row] == 1 and NI[c.N_CLOSED, D[c.D_NODE, device]] == 0  # no need to go through its devices
+        device = I[c.HEAD, other]
+        alone = I[c.SPREAD, other] == 1 and NI[c.N_CLOSED, D[c.D_NODE, device]] == 0  # no need to go through its devices
         while device >= 0:
             node = D[c.D_NODE, device]
-            gain[node] += I[c.HELD, row] if alone else 1 - D[c.D_CLOSED, device]
+            gain[node] += I[c.HELD, other] if alone else 1 - D[c.D_CLOSED, device]
             if NI[c.N_FREE, node] + gain[node] >= need and NI[c.N_TYPE, node] == kind and NI[c.N_UP, node] == 1:
                 return int(node)
             device = -1 if alone else D[c.D_NEXT, device]
@@ -187,7 +212,7 @@ def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: 
         return 0
     target = -1
     if plain and not keep and rules.switch[s.S_RULE] == CONSOLIDATED and need <= largest_node(t.NI, kind):
-        target = node_to_clear(t, lists, notes, kind, need, now, min_run)
+        target = node_to_clear(t, lists, rules, notes, row, kind, need, now)
         if target < 0:
             return 0
     elif not keep and need > 0:
@@ -195,7 +220,7 @@ def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: 
             count_reclaim(t, lists, notes, now, min_run)
         if find_place(t, rules, row, option, True, notes.nodes, notes.counts) == 0:
             return 0
-    if number[w.TYPES] > 1 or target >= 0 or number[w.CLEARED] == 1:
+    if number[w.TYPES] > 1 or target >= 0 or number[w.CLEARED] == 1 or rules.switch[s.S_LEAST_LOST] == 1:
         number[w.BACK] = lists.number[ls.RUNNING] - 1  # some were passed over before and are candidates again
     number[w.CLEARED] = int(target >= 0)
     back, victims = number[w.BACK], number[w.VICTIMS]
@@ -211,13 +236,15 @@ def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: 
 
 @kernel
 def _stop_until_it_fits(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: int, option: int, target: int, now: float) -> int:
-    """Take away devices, from the lowest rank up, until the gang has a place; on one node, where a target is given."""
+    """Take away devices, from the last candidate on, until the gang has a place; on one node, where a target is given."""
     I, number, kind, need = t.I, notes.number, t.OI[c.O_TYPE, option], t.OI[c.O_GPUS, option]
     keep, min_run = rules.switch[s.S_KEEP_EVICTIONS] == 1, rules.amount[s.S_MIN_RUN]
     used = 0
-    while used == 0 and number[w.BACK] >= number[w.AT_RUNNING]:
-        other = lists.running[number[w.BACK]]
+    while used == 0 and number[w.BACK] >= _first_candidate(rules, notes):
+        other = _candidate(t, lists, rules, notes, number[w.BACK], row)
         number[w.BACK] -= 1
+        if other < 0:
+            continue
         if I[c.FLAGS, other] != 0 or not movable(t.F, I, other, now, min_run):
             continue
         if not keep and t.OI[c.O_TYPE, I[c.OPTION, other]] != kind:

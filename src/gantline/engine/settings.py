@@ -12,6 +12,7 @@ S_WHOLE: Final = 1  # gangs larger than a node take whole idle nodes
 S_PREEMPT: Final = 2
 S_MISFIT: Final = 3
 S_KEEP_EVICTIONS: Final = 4  # Blox: victims of a job that then does not fit stay stopped
+S_LEAST_LOST: Final = 5  # victims are those that lose least, in place of those that rank lowest
 S_SEED: Final = 6
 S_BOUNDARY: Final = 7  # finishes are seen at round boundaries only
 SI_COUNT: Final = 8

@@ -63,6 +63,7 @@ class State:
         self.SI[s.S_WHOLE] = int(self.placement.whole)
         self.SI[s.S_KEEP_EVICTIONS] = int(regime.keep_evictions)
         self.SI[s.S_BOUNDARY] = int(regime.finish_at_boundary)
+        self.SI[s.S_LEAST_LOST] = int(self.facts.victims == "least-lost")
         self.SI[s.S_SEED] = self.seed
         self.SF[s.S_START] = self.costs.start
         self.SF[s.S_RESUME] = self.costs.resume

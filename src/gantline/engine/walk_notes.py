@@ -8,7 +8,8 @@ from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
 
 #: rows of the scratch matrix, in the order of the fields of `Notes`
-SCRATCH_ROWS: Final = 15
+SCRATCH_ROWS: Final = 16
+ORDER: Final = 15  # that of `Notes.order`
 
 # what `Notes.number` holds
 AT_RUNNING: Final = 0  # how far the walk has come among those that run
@@ -45,6 +46,7 @@ class Notes(NamedTuple):
     gain: Ints  # by node
     ahead: Ints  # by size of the smallest option: those whose turn has not come
     number: Ints
+    order: Ints  # rows that run, those first that would lose most; filled only where victims are chosen by what they lose
 
 
 @kernel
@@ -52,7 +54,7 @@ def notes_on(scratch: Ints) -> Notes:
     """The rows of the scratch matrix under their names."""
     return Notes(
         scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6],
-        scratch[7], scratch[8], scratch[9], scratch[10], scratch[11], scratch[12], scratch[13], scratch[14],
+        scratch[7], scratch[8], scratch[9], scratch[10], scratch[11], scratch[12], scratch[13], scratch[14], scratch[15],
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from gantline.core.snapshot_json import encode_snapshot
 from gantline.core.windows import AdvanceWindow
 from gantline.drivers.journal import Journal
 from gantline.drivers.live import Letter, Live
+from gantline.engine.least_lost import check_choice
 from gantline.engine.lost_turns import OverBudgetError
 from gantline.files.policies import load_policy
 from gantline.runtime.after_step import Observer
@@ -197,7 +198,7 @@ class Scheduler:
     def _use_letter(self, value: Use, future: Future[None]) -> Letter:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             assert self.loop.engine.find_policy is not None
-            self.loop.engine.find_policy(value)  # raises if there is no such policy
+            check_choice(self.loop.state, self.loop.engine.find_policy(value))  # raises if there is no such policy, or it may not decide
             return [value], [Entry("event", {"time": at, "event": "policy", "why": value.policy})]
 
         def done(error: BaseException | None) -> None:

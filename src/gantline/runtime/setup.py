@@ -59,6 +59,7 @@ class Setup:
     admission: str = "accept-all"
     costs: str = ""
     min_run: float = 0.0
+    victims: str = "order"  # who is stopped for a job that ranks higher, see `Facts`
     grace: float = 0.0  # seconds for which one that starts, or can save and has not yet, is not stopped for others
     turn: float = 0.0  # seconds between two instants at which an order that moves by itself may stop jobs
     prices: str = ""
@@ -73,7 +74,7 @@ class Setup:
 
     def spec(self) -> RunSpec:
         """The options of a run that it has: the same that a simulation would take."""
-        names = ("placement", "admission", "regime", "costs", "min_run", "grace", "turn", "prices", "seed")
+        names = ("placement", "admission", "regime", "costs", "min_run", "grace", "turn", "victims", "prices", "seed")
         return RunSpec(round=self.round or None, **{name: getattr(self, name) for name in names})
 
     def rules(self, cluster: Cluster) -> RunRules:

@@ -65,6 +65,10 @@ def up(
     turn: Annotated[
         str | None, Parameter(help="How often an order that moves by itself (LAS, fair share) may stop jobs for others; 0: always (60).")
     ] = None,
+    victims: Annotated[
+        Literal["order", "least-lost"] | None,
+        Parameter(help="Which jobs are stopped for one that ranks higher: the lowest in the order, or those that lose least (order)."),
+    ] = None,
     budget: Annotated[
         str | None,
         Parameter(help="Seconds that a decision may take: a later one is not waited for, and the last plan stands. 0: no bound (0)."),
@@ -105,6 +109,7 @@ def up(
     anew = anew_of(round, quantum, placement, costs, min_run, budget, prices, profiles)
     anew |= {"grace": finite_time_of(grace, "--grace")} if grace is not None else {}
     anew |= {"turn": finite_time_of(turn, "--turn")} if turn is not None else {}
+    anew |= {"victims": victims} if victims is not None else {}
     anew |= {"unknown_queues": unknown_queues} if unknown_queues is not None else {}
     if end_by is not None:
         anew["end_by"] = str(rule_of(end_by))
