@@ -62,6 +62,8 @@ OPTION_VALUES: dict[str, Any] = {
     "resume": "run.npz",
     "locality": 1.5,
     "queues": "a=1",
+    "reserve": "nodes=1,from=5,for=9",
+    "victims": "least-lost",
 }
 FILES = {
     "throughputs": "nowhere.json", "profiles": "nowhere", "carbon": "nowhere.csv", "electricity": "nowhere.csv", "power": "nowhere.csv",

@@ -20,13 +20,13 @@ def asleep(estimate: float) -> Spec:
 @pytest.mark.parametrize(("victims", "left_out"), [("order", 0), ("least-lost", 1)])
 def test_the_job_that_loses_least_is_stopped(tmp_path: Path, victims: str, left_out: int) -> None:
     with running(tmp_path, "cpu:2", "srtf", setup=Setup(victims=victims)) as scheduler:
-        jobs = []
-        for estimate in (9000.0, 5000.0):  # the second has less to do, and has done less
-            jobs += scheduler.submit(asleep(estimate))
-            until(lambda: state(scheduler, jobs[-1]) == "running")
-        jobs += scheduler.submit(asleep(50.0))
-        until(lambda: state(scheduler, jobs[2]) == "running")
-        assert [state(scheduler, job) for job in jobs[:2]].index("pending") == left_out
+        (first,) = scheduler.submit(asleep(9000.0))
+        until(lambda: state(scheduler, first) == "running")
+        (second,) = scheduler.submit(asleep(5000.0))  # it has less to do, and has done less
+        until(lambda: state(scheduler, second) == "running")
+        (urgent,) = scheduler.submit(asleep(50.0))
+        until(lambda: state(scheduler, urgent) == "running")
+        assert [state(scheduler, job) for job in (first, second)].index("pending") == left_out
         if victims == "least-lost":
             with pytest.raises(RefusedError, match="'afs' assigns devices"):
                 scheduler.use("afs")

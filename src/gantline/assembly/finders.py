@@ -14,7 +14,6 @@ from gantline.core.costs import Costs
 from gantline.core.ending import find_ending
 from gantline.core.errors import UsageError
 from gantline.core.queues import parse_queues
-from gantline.core.windows import parse_windows
 from gantline.engine.regime import find_regime
 from gantline.files.prices import read_prices
 from gantline.performance.estimate_chain import find_estimates
@@ -27,6 +26,14 @@ def _node_events(path: str, cluster: Cluster) -> Any:
     from gantline.files.node_events import read_node_events
 
     return read_node_events(Path(path), cluster)
+
+
+def _windows(text: str, cluster: Cluster) -> Any:
+    if not text:
+        return ()
+    from gantline.core.windows import parse_windows
+
+    return parse_windows(text)
 
 
 def _throughputs(path: str, cluster: Cluster) -> Any:
@@ -87,7 +94,7 @@ FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
     "end_by": lambda text, _: find_ending(text),
     "costs": lambda text, _: Costs.parse(text),
     "node_events": _node_events,
-    "reserve": lambda text, _: parse_windows(text),
+    "reserve": _windows,
     "throughputs": _throughputs,
     "profiles": _profiles,
     "prices": lambda text, _: read_prices(text or None),

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gantline.core.errors import UsageError, near
-from gantline.core.facts import victims_of
 from gantline.core.fields import (
     amounts,
     duration,
@@ -28,17 +27,19 @@ from gantline.core.fields import (
     round_of_time,
     seed,
     track,
+    victims_rule,
     warmup,
+    windows,
     yes_or_no,
 )
 from gantline.core.queues import queues_as_text
-from gantline.core.windows import AdvanceWindow, windows_as_text
 
 if TYPE_CHECKING:
     from gantline.admission.rules import AdmissionRule
     from gantline.core.costs import Costs
     from gantline.core.ending import EndingRule
     from gantline.core.node_events import NodeEvent
+    from gantline.core.windows import AdvanceWindow
     from gantline.engine.executor import Executor
     from gantline.engine.regime import Regime
     from gantline.performance.estimate_chain import Estimates
@@ -105,7 +106,7 @@ class RunSpec:
     min_run: float | None = option(None, finite_duration, "How long a gang runs before it may be stopped; measured: 60s.")
     grace: float | None = option(None, finite_duration, "How long a gang that is starting, or has not saved, is spared; measured: 120s.")
     turn: float | None = option(None, finite_duration, "How often an order that moves by itself may stop gangs; measured: 60s.")
-    victims: str = option("order", victims_of, "Who is stopped for a job that ranks higher: order (the lowest rank), least-lost.")
+    victims: str = option("order", victims_rule, "Who is stopped for a job that ranks higher: order (the lowest rank), least-lost.")
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
     executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, measured, faulty:SEED.")
     seed: int = option(0, seed, "Seed of everything random.")
@@ -116,7 +117,7 @@ class RunSpec:
     until: float = option(math.inf, duration, "Stop at this time.")
     node_events: tuple[NodeEvent, ...] | str = option("", path_or_list, "A CSV file time,node,event: down, up, drain, join.", file="in")
     reserve: tuple[AdvanceWindow, ...] | str = option(
-        "", windows_as_text, "Devices that are reserved in advance: nodes=2,from=1h,for=4h[,queue=Q][,user=U][,name=N]; several with ';'."
+        "", windows, "Devices that are reserved in advance: nodes=2,from=1h,for=4h[,queue=Q][,user=U][,name=N]; several with ';'."
     )
     throughputs: ThroughputTable | str = option("", path, "Measured speeds of job types on device types (JSON, Gavel's layout).", file="in")
     scaling: str = option("listed", name, "Speeds at other sizes: listed (the truth), learned[:NOISE] from what jobs report.")

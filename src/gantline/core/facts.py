@@ -8,22 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gantline.core.costs import Costs
-from gantline.core.errors import NotFoundError, near
 from gantline.core.grid import NO_GRID, PowerGrid
 
 if TYPE_CHECKING:
     from gantline.core.device_speeds import DeviceSpeeds
-
-
-VICTIMS = ("order", "least-lost")
-"""Who is stopped when something must be, where an order leaves a choice."""
-
-
-def victims_of(value: object, where: str) -> str:
-    """One of the rules for victims."""
-    if value not in VICTIMS:
-        raise NotFoundError(f"no rule '{value}'", where=where, fix=near(str(value), VICTIMS))
-    return str(value)
 
 
 @dataclass(frozen=True, slots=True)

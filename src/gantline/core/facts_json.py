@@ -8,7 +8,8 @@ from typing import Any
 
 from gantline.core.costs import Costs
 from gantline.core.errors import UsageError
-from gantline.core.facts import NO_FACTS, Facts, victims_of
+from gantline.core.facts import NO_FACTS, Facts
+from gantline.core.fields import victims_rule
 from gantline.core.grid_json import GRID, decode_grid, encode_grid
 from gantline.core.json_reader import Reader, as_number, json_number
 
@@ -40,7 +41,7 @@ def decode_facts(reader: Reader) -> Facts:
     prices = reader.raw("prices", {})
     Reader(prices, reader.at("prices"))
     money = {str(name): as_number(price, f"{reader.at('prices')}.{name}") for name, price in prices.items()}
-    victims = victims_of(reader.text("victims", NO_FACTS.victims), reader.at("victims"))
+    victims = victims_rule(reader.text("victims", NO_FACTS.victims), reader.at("victims"))
     bounds = _from_zero(reader, "min_run"), _from_zero(reader, "latency")
     return Facts(Costs(**seconds), *bounds, money, decode_grid(reader), victims=victims)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gantline.core.errors import UsageError
+from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.units import LONGEST, SHORTEST_STEP, seconds
 
 _PLAIN = (str, bool, int, float, list, tuple, dict)
@@ -193,3 +193,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def windows(value: Any, where: str) -> Any:
+    """Windows that are reserved in advance: a text, or a list of them."""
+    from gantline.core.windows import windows_as_text  # few runs have any
+
+    return windows_as_text(value, where)
+
+
+VICTIMS = ("order", "least-lost")
+"""Who is stopped when something must be, where an order leaves a choice: the lowest rank, or what loses least."""
+
+
+def victims_rule(value: Any, where: str) -> str:
+    """One of the rules for victims."""
+    if value not in VICTIMS:
+        raise NotFoundError(f"no rule '{value}'", where=where, fix=near(str(value), VICTIMS))
+    return str(value)

@@ -10,14 +10,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gantline.core import memory as memories
 from gantline.core.cluster_json import decode_node, encode_node
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.node_events import NodeEvent
-from gantline.core.windows import AdvanceWindow, decode_window, encode_window
+
+if TYPE_CHECKING:
+    from gantline.core.windows import AdvanceWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,8 @@ def encode_input(value: Input) -> dict[str, Any]:
         numbers = {name: json_number(getattr(value, name)) for name in ("weight", "quota", "borrow")}
         return {"input": "queue", **head, "name": value.name, **({"drop": True} if value.drop else numbers)}
     if isinstance(value, Reserve):
+        from gantline.core.windows import encode_window
+
         return {"input": "reserve", **head, "window": encode_window(value.window)}
     if isinstance(value, Unreserve):
         return {"input": "unreserve", **head, "name": value.name}
@@ -221,6 +225,8 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         weight, quota, borrow = (reader.number(name, usual) for name, usual in (("weight", 1.0), ("quota", math.inf), ("borrow", math.inf)))
         return SetQueue(time, reader.text("name"), weight, quota, borrow, reader.flag("drop", False))
     if kind == "reserve":
+        from gantline.core.windows import decode_window
+
         reader.only(("input", "time", "window"))
         return Reserve(time, decode_window(Reader(reader.raw("window"), reader.at("window"))))
     if kind == "unreserve":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,13 @@ from gantline.core.gather import moving
 from gantline.core.grant import Grant
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
-from gantline.core.windows import AdvanceWindow
 
 #: float columns that say what really will be, or that kernels use as scratch: no policy may read them
 SECRET = frozenset({c.WORK, c.DUE, c.FINISH, c.KEY})
 _SECRET = sorted(SECRET)
+if TYPE_CHECKING:
+    from gantline.core.windows import AdvanceWindow
+
 INSIDER = object()  # opens the tables themselves, see `core.insiders`
 
 

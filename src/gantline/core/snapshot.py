@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from gantline.core.options import OptionTable
 from gantline.core.plan import Reservation
 from gantline.core.queues import Queue
 from gantline.core.rng import stream
-from gantline.core.windows import AdvanceWindow
+
+if TYPE_CHECKING:
+    from gantline.core.windows import AdvanceWindow
 
 __all__ = ["Jobs", "Snapshot"]
 

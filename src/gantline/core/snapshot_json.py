@@ -28,7 +28,6 @@ from gantline.core.plan_json import decode_plan, decode_reservations, encode_pla
 from gantline.core.queues import Queue
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.tables import Tables
-from gantline.core.windows import decode_window, encode_window
 
 __all__ = ["VERSION", "decode_plan", "decode_snapshot", "encode_plan", "encode_snapshot"]
 
@@ -72,6 +71,8 @@ def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[
     if tables.queue_tree:
         found["queue_tree"] = [_encode_queue(queue) for queue in tables.queue_tree.values()]
     if tables.windows:
+        from gantline.core.windows import encode_window
+
         found["windows"] = [encode_window(window) for window in tables.windows.values()]
     if tables.kept_free:
         found["kept_free"] = sorted(tables.kept_free)
@@ -115,8 +116,11 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
         tables.listed[rows] = listed
     _fill_names(reader, jobs, tables, rows)
     tables.queue_tree = {queue.name: queue for queue in (_decode_queue(Reader(q, path)) for q, path in reader.items("queue_tree"))}
-    windows = [decode_window(Reader(item, path)) for item, path in reader.items("windows")]
-    tables.windows, tables.kept_free = {window.name: window for window in windows}, set(reader.wholes("kept_free"))
+    if "windows" in reader:
+        from gantline.core.windows import decode_window  # most snapshots have none
+
+        windows = [decode_window(Reader(item, path)) for item, path in reader.items("windows")]
+        tables.windows, tables.kept_free = {window.name: window for window in windows}, set(reader.wholes("kept_free"))
     blind = set(reader.texts("unestimated")) if "unestimated" in reader else set()
     tables.unestimated = {row for row in rows if tables.ids[row] in blind}
     firsts, options = _fill_options(jobs, tables)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from gantline.core.grant import Grant
 from gantline.core.lending import Lent, lend
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
-from gantline.core.windows import AdvanceWindow
+
+if TYPE_CHECKING:
+    from gantline.core.windows import AdvanceWindow
 
 
 class Matrices(NamedTuple):

@@ -217,7 +217,7 @@ class Simulation:
         """Finishes, node changes, arrivals up to now; whether there was any."""
         state = self.state
         changed = self._change_nodes() if self.node_events else False
-        changed |= self.engine.windows.settle() if self.engine.windows else False
+        changed |= self.engine.windows.settle() if self.state.tables.windows else False
         changed |= self._finish_in_order() if self.engine.grants.minds_changes else False
         self._see()
         changed |= self._tidy_finished()

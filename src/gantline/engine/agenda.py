@@ -103,7 +103,7 @@ class Agenda:
         speeds_until = engine.grants.speeds_until
         if speeds_until > now:
             wake = min(wake, speeds_until)
-        if engine.windows:
+        if state.tables.windows:
             wake = min(wake, engine.windows.next_change(now))
         if not engine.order_only:
             wake = min(wake, max(self._leases_end(), now))

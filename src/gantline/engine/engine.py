@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from gantline.engine.blocked import name_blocked
 from gantline.engine.commit import commit_assignments
 from gantline.engine.grants import Grants
 from gantline.engine.inputs import Inputs
-from gantline.engine.least_lost import check_choice, order_victims
 from gantline.engine.lost_turns import Incident, LostTurns, OverBudgetError, told
 from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
@@ -38,7 +37,9 @@ from gantline.engine.ranks import leave
 from gantline.engine.resizing import within_bounds
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
-from gantline.engine.window_gate import WindowGate
+
+if TYPE_CHECKING:
+    from gantline.engine.window_gate import WindowGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,7 @@ class Engine:
         self.grants = Grants(self.state)
         self.sparing = Sparing(self.state)
         self.quotas = QuotaGate(self.state, self.grants)
-        self.windows = WindowGate(self.state, self.grants, self.quotas)
-        self.inputs = Inputs(self.state, self.grants, self.quotas, self.windows)
+        self.inputs = Inputs(self.state, self.grants, self.quotas)
         self.inputs.use = self._use
         self.decisions = 0
         self.started = 0
@@ -91,7 +91,10 @@ class Engine:
         self._meet(self.policy)
 
     def _meet(self, policy: Policy) -> None:
-        check_choice(self.state, policy)
+        if self.state.SI[s.S_LEAST_LOST]:
+            from gantline.engine.least_lost import check_choice
+
+            check_choice(self.state, policy)
         self.policy = policy
         self.order_only = isinstance(policy, OrderPolicy)
         self._only_starts = policy.only_starts()
@@ -117,6 +120,11 @@ class Engine:
                 self.guard = guard
 
     @property
+    def windows(self) -> WindowGate:
+        """What keeps devices free for windows; ask only where there are any."""
+        return self.inputs.windows
+
+    @property
     def asks_always(self) -> bool:
         """Whether the policy is asked although nobody waits; it may have something to say about those who run."""
         return bool(self.inputs.to_fit) or not (self._only_starts and (self.order_only or not self.grants))
@@ -140,7 +148,7 @@ class Engine:
         if self.quotas.active:
             self.stopped += self.quotas.take_back(self.policy.ranks)
             self.asked = None if self.policy.ranks else self.quotas.shown().copy()
-        if self.windows:
+        if state.tables.windows:
             self.windows.lock()
         snapshot = state.snapshot(self.asked)
         try:
@@ -157,7 +165,8 @@ class Engine:
         return plan
 
     def _lost(self, what: str, *, late: bool = False) -> None:
-        self.windows.unlock()
+        if self.state.tables.windows:
+            self.windows.unlock()
         self.incidents.append(Incident(self.state.now, self.state.decision, f"{what}; its turn is lost, the last valid plan stands"))
         self.turns.lose(self.incidents[-1], late)
         self.valid_until = None
@@ -201,8 +210,8 @@ class Engine:
             self._count()
         if bounded:
             self.quotas.tell()
-        self.windows.unlock()
-        if self.windows:
+        if state.tables.windows:
+            self.windows.unlock()
             self._fill_windows(plan)
 
     def _fill_windows(self, plan: Plan) -> None:
@@ -257,6 +266,8 @@ class Engine:
         state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
         state.SI[s.S_MISFIT] = 1 if strict else int(ranking.misfit)
         if state.SI[s.S_LEAST_LOST]:
+            from gantline.engine.least_lost import order_victims  # few runs choose victims that way
+
             order_victims(state, key, rows)
         self.next_finish = rank_and_walk(
             state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out

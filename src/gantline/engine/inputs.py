@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
@@ -27,7 +29,9 @@ from gantline.engine.ranks import leave
 from gantline.engine.resizing import fit_to_bounds
 from gantline.engine.side_demands import check_side_demands
 from gantline.engine.state import State
-from gantline.engine.window_gate import WindowGate
+
+if TYPE_CHECKING:
+    from gantline.engine.window_gate import WindowGate
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
 SUBMITTED = frozenset({"id", "options", "metrics", *NAMES, "priority", "weight", "deadline", "estimate", "checkpoint"})
@@ -53,8 +57,8 @@ class RejectedError(RefusedError):
 class Inputs:
     """Applies inputs, one after the other; whether a policy could see a difference comes back."""
 
-    def __init__(self, state: State, grants: Grants, quotas: QuotaGate, windows: WindowGate) -> None:
-        self.state, self.grants, self.quotas, self.windows = state, grants, quotas, windows
+    def __init__(self, state: State, grants: Grants, quotas: QuotaGate) -> None:
+        self.state, self.grants, self.quotas = state, grants, quotas
         self.heard: Callable[[Input], None] | None = None  # told every input: the journal
         self.absorb: Callable[[Report], bool] | None = None  # set by who knows what reports mean
         self.use: Callable[[Use], None] | None = None  # set by who can find policies
@@ -62,6 +66,13 @@ class Inputs:
         self.to_fit: set[int] = set()  # rows that are to change their size as soon as they can
         self._rows: dict[str, int] = {}
         self._counted = 0  # rows that are in it
+
+    @cached_property
+    def windows(self) -> WindowGate:
+        """What applies windows; few runs have any."""
+        from gantline.engine.window_gate import WindowGate
+
+        return WindowGate(self.state, self.grants, self.quotas)
 
     def apply(self, value: Input) -> bool:
         """Take in one input, now."""
@@ -346,7 +357,8 @@ class Inputs:
         if device is not None:
             state.tables.kept_free.discard(device)  # what it is from now on is not up to a window
             state.tables.cordon(device, closed=value.kind == "drain")
-            self.windows.settle()
+            if state.tables.windows:
+                self.windows.settle()
             return True
         number = value.find(state.tables.cluster)
         up = state.tables.NI[c.N_UP, number] == 1

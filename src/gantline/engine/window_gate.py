@@ -45,9 +45,6 @@ class WindowGate:
         self.state, self.grants, self.quotas = state, grants, quotas
         self._locked: list[int] = []  # rows, while a decision is made
 
-    def __bool__(self) -> bool:
-        return bool(self.state.tables.windows)
-
     # --- what is reserved -----------------------------------------------------------------------------------------------
     def check(self, value: Reserve | Unreserve) -> AdvanceWindow:
         """The window that is meant, with the places that it would have; raises where there is none."""
@@ -79,6 +76,8 @@ class WindowGate:
         for device in opened | closed:
             t.cordon(device, closed=device in closed)
         t.kept_free = (t.kept_free - opened) | closed
+        if not t.windows:
+            self.unlock()  # the last one may end while a decision is made
         return bool(self._clear()) or bool(ended or opened or closed)
 
     def next_change(self, since: float) -> float:

@@ -47,7 +47,7 @@ def carry_out_on(copy: Snapshot, plan: Plan, placement: PlacementRule | str = "f
     check_plan(copy, plan)
     before = [copy.jobs.devices(place) for place in range(len(rows))]
     ran = copy.jobs.running.copy()
-    if engine.windows:
+    if tables.windows:
         engine.windows.settle()
     engine.commit(plan)
     return [_outcome(engine, plan, place, int(row), before[place], bool(ran[place])) for place, row in enumerate(rows)]
