@@ -18,7 +18,8 @@ from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
 _SHOWN = 20  # lines of the journal that were set aside, the newest
-_RULES = ("round", "quantum", "min_run", "grace", "turn", "victims", "placement", "costs", "unknown_queues", "end_by")  # by which it decides
+# the rules by which it decides
+_RULES = ("round", "quantum", "min_run", "grace", "turn", "victims", "placement", "costs", "unknown_queues", "end_by")
 router = Router(tags=["service"])
 
 
