@@ -34,7 +34,7 @@ class WallClock:
 
     def day_and_time(self, at: float) -> str:
         """The same for people."""
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.wall(at)))
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(round(self.wall(at))))
 
     def jump(self) -> float:
         """Seconds by which the wall clock has been set forward (or back, below zero) since the start."""

@@ -40,7 +40,10 @@ from gantline.service.jobs_folder import JobsFolder
 from gantline.service.options import Options
 
 _EVERYWHERE = ("0.0.0.0", "::")
-_APART = "jobs of other users run as their own accounts (see gantline user); GPUs of others are hidden from them, not closed to them"
+_APART = "jobs of other users run as their own accounts (see gantline user)"
+_NOT_CLOSED = (
+    "; GPUs of others are hidden from them, not closed to them, where the permissions of their device files let every account open them"
+)
 _TOGETHER = "jobs of all users run as root: whoever may submit may do everything on this machine (--run-as users keeps them apart)"
 
 
@@ -75,7 +78,8 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     runner.url = url
     runner.accounts = Accounts(options.apart, _owner(), lambda: store.recall("accounts", {}))
     if os.getuid() == 0:
-        tell(f"note: {_APART if options.apart else _TOGETHER}")
+        hidden = _NOT_CLOSED if any(kind != "cpu" for kind in runner.cluster.types) else ""
+        tell(f"note: {_APART + hidden if options.apart else _TOGETHER}")
     known = queues_as_text({one.name: Queue(one.name, one.weight, one.quota, one.borrow) for one in store.queues()}, "queues")
     setup = Setup(unknown_queues="refuse", queues=known, **asdict(LIVE_STOPS))
     scheduler = Scheduler(

@@ -79,4 +79,4 @@ def progress_of(progress: Mapping[str, Any]) -> str:
 
 def moment(wall: float | None) -> str:
     """A time of day, as the machine's owner reads it, to the second."""
-    return "" if wall is None else datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "" if wall is None else datetime.fromtimestamp(round(wall), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
