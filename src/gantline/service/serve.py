@@ -41,9 +41,7 @@ from gantline.service.options import Options
 
 _EVERYWHERE = ("0.0.0.0", "::")
 _APART = "jobs of other users run as their own accounts (see gantline user)"
-_NOT_CLOSED = (
-    "; GPUs of others are hidden from them, not closed to them, where the permissions of their device files let every account open them"
-)
+_NOT_CLOSED = "; GPUs of others are hidden from them, not closed to them, where their device files are open to every account"
 _TOGETHER = "jobs of all users run as root: whoever may submit may do everything on this machine (--run-as users keeps them apart)"
 
 

@@ -158,8 +158,8 @@ def _detach(options: Options) -> int:
                 time.sleep(0.05)
                 continue
             for line in (home.path / "start.log").read_text(encoding="utf-8").splitlines():
-                if said := re.search(r"(?:warning|note): (?!serving from).*", line):
-                    say(said[0])
+                if notice := re.search(r"(?:warning|note): (?!serving from).*", line):
+                    say(notice[0])
             print(told["url"])
             say(f"note: process {told['pid']} serves from {home.path}")
             return 0
