@@ -119,7 +119,7 @@ class OrderPolicy(Policy):
 
     def order_moves(self) -> bool:
         key = self.linear()
-        return key is not None and bool(key.attained > 0.0 or key.attained_gpu > 0.0 or key.thresholds)
+        return isinstance(key, LinearKey) and bool(key.attained > 0.0 or key.attained_gpu > 0.0 or key.thresholds)
 
     def valid_until(self, snapshot: Snapshot) -> float | None:
         """When the order might change although nothing happens; None: ask again next round."""

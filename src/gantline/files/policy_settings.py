@@ -1,8 +1,8 @@
 """A policy with its settings in a file, as `gantline tune` writes it: wherever a policy is named, ``best.yaml`` means both::
 
-    policy: las
-    settings:
-      threshold: 7200
+policy: las
+settings:
+  threshold: 7200
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ class Observer:
         self._views = Growing[str, JobView]({job.id: old_view(job) for job in scheduler.book})
         self._sizes: dict[int, int] = {}  # by row: how many devices it last ran on
         self._unseen: set[int] = set()  # rows that wait for a first decision, as far as others know
+        self._new: set[str] = set()  # jobs that were just submitted, and have no row yet
         self.version = 0  # of what forecasts depend on
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
 
@@ -51,6 +52,8 @@ class Observer:
             known = alike.get(tuple(sorted(job.holds))) if are_new else None
             view = alike[tuple(sorted(job.holds))] = waiting_view(job) if known is None else known.of_task(job.id, -1)
             self._views[job.id] = view
+            if are_new:
+                self._new.add(job.id)
             row = self.scheduler.loop.engine.inputs.row_of(job.id)
             if row is not None and row < self._rows and row not in self._open:  # it had ended, and comes back
                 self._open = np.append(self._open, row)
@@ -90,13 +93,15 @@ class Observer:
         self._holding = holding
 
     def _entered(self, rows: list[int]) -> None:
-        """New rows; of the tasks of an array that wait alike one is looked at."""
+        """New rows; of the tasks of an array that were just submitted and wait alike one is looked at."""
         t, book, live = self.scheduler.loop.state.tables, self.scheduler.book, self.scheduler.loop.reconciler.live
         alike: dict[tuple[Any, ...], Job] = {}
         for row in rows:
             job, phase, reason = book[t.ids[row]], int(t.I[c.PHASE, row]), int(t.I[c.REASON, row])
-            fresh = job.launch.array and job.ended_epoch < 0 and row not in live and reason not in _QUOTA
-            key = (job.launch.array, phase, reason, tuple(sorted(job.holds))) if fresh and phase in _WAITS else (row,)
+            fresh = job.launch.array and job.id in self._new and row not in live and reason not in _QUOTA
+            alike_in = (job.launch.array, phase, reason, tuple(sorted(job.holds)), int(t.I[c.GPUS, row]), _as_asked(job))
+            key = alike_in if fresh and phase in _WAITS else (row,)
+            self._new.discard(job.id)
             known = alike.setdefault(key, job)
             if known is job:
                 self._changed(row)
@@ -224,3 +229,8 @@ class Observer:
             standing_of(loop.engine, self.version),
             tuple(t.windows.values()),
         )
+
+
+def _as_asked(job: Job) -> tuple[Any, ...]:
+    """What people may have changed about one task of an array since it was submitted."""
+    return (job.spec.get("name"), job.spec.get("queue"), job.launch.time_limit, *sorted(job.asked.items()))
