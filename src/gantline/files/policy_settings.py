@@ -1,8 +1,6 @@
-"""A policy with its settings in a file, as `gantline tune` writes it: wherever a policy is named, ``best.yaml`` means both::
+"""A policy with its settings in a file, as `gantline tune` writes it: wherever a policy is named, ``best.yaml`` means both.
 
-policy: las
-settings:
-  threshold: 7200
+Such a file has the keys ``policy`` and ``settings``: ``policy: las`` and below it ``settings: {threshold: 7200}``.
 """
 
 from __future__ import annotations
