@@ -25,7 +25,7 @@ def test_reserved_devices_are_named_by_nodes_jobs_and_questions(owner: Client) -
     (wide,) = owner.submit(SLEEP, resources={"gpus": 3})
     job = until(lambda: (job := owner.job(wide))["reason"] == "window" and job)
     assert "cpu:2, cpu:3 reserved as 'maint' from 20" in job["why"]
-    assert "nobody knows whether it would be over by then" in job["why"]
+    assert "its length is not known, so that it might not be over by then" in job["why"]
     assert "reserved as 'maint'" in owner.get(f"/v1/jobs/{wide}/explain")["lines"][0]
     owner.set(wide, estimate="10m")
     until(lambda: owner.job(wide)["state"] == "running")

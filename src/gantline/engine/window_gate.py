@@ -231,5 +231,9 @@ class WindowGate:
         if not windows:
             return "devices that it could have are reserved"
         told = "; ".join(f"{', '.join(one.places)} reserved as '{one.name}' {when(one)}" for one in windows)
-        why = "nobody knows whether it would be over by then" if row in self.state.tables.unestimated else "it would not be over by then"
+        why = (
+            "its length is not known, so that it might not be over by then"
+            if row in self.state.tables.unestimated
+            else "it would not be over by then"
+        )
         return f"{told}: {why if any(one.start > now for one in windows) else 'it may not use them'}"

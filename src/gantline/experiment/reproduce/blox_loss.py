@@ -29,7 +29,7 @@ class BloxLoss(Study):
     what: ClassVar[str] = (
         "FIFO on the workload of Figure 6 at 1 to 9 jobs/h, with jobs that train to their end and with the rule plateau:0.1%@5. Neither "
         "the paper's loss curves nor its program are published. Assumed instead: the loss of 75 % of the jobs is within 0.1 % of its "
-        "lowest value after 40 % of their work (Jeon et al., USENIX ATC 2019, section 4), that of the others falls to the end. This was "
+        "lowest value after 40 % of their work, that of the others falls to the end. This was "
         "chosen with the published 44 % in view and nearly fixes it: only the rule's delay and the queue are found by running. Saturation "
         "is at 7.6 jobs/h without the rule."
     )
