@@ -10,9 +10,15 @@ import pytest
 from gantline.core.errors import UsageError
 from gantline.core.memory import plain
 from gantline.core.snapshot import Snapshot
-from gantline.core.snapshot_json import decode_snapshot
+from gantline.core.snapshot_json import decode_plan, decode_snapshot, encode_plan
 from gantline.drivers.journal import Journal
 from gantline.policies.registry import make_policy
+from gantline.questions.explain import explain
+from gantline.questions.forecast import Setup
+from gantline.report.figures import gantt
+from gantline.report.html import render_report
+from gantline.report.in_charge import who_decided
+from gantline.report.rundir import read_run, write_run
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -72,8 +78,32 @@ def test_the_best_future_is_in_charge_and_says_why() -> None:
     assert plan.memory["chosen"] == "srtf"
     futures = rollout(snapshot, ["fifo", "srtf"])
     assert futures.jct("srtf") < futures.jct("fifo")
-    (said,) = plan.notes
-    assert said.startswith("synthesizer: srtf is in charge: mean-jct")
+    assert str(plan.in_charge).startswith("srtf is in charge: mean-jct")
+    assert plan.notes == ()
+    lines = explain(snapshot, synthesizer(portfolio="fifo,srtf"), "long", Setup(samples=1)).lines()
+    assert str(plan.in_charge) in lines
+
+
+def test_a_run_says_which_policy_was_in_charge_when_and_why(tmp_path: Any) -> None:
+    """In its summary, its record, its report and its picture; replayed, stored and read again."""
+    policy = synthesizer(every=1, portfolio="fifo,srtf")
+    run = simulate(trace(gap=90.0, count=24), "1x4", policy, round=60.0, record=True)
+    told = run.summary["in_charge"]
+    assert [name for _, name, _ in told][:2] == ["fifo", "srtf"]
+    assert "instead of" in told[1][2]
+    assert "under fifo" in told[1][2]
+    decisions = [line for line in run.journal.lines if "decision" in line]
+    assert {line["in_charge"] for line in decisions} == {name for _, name, _ in told}
+    assert [line["why"] for line in decisions if "why" in line] == [why for _, _, why in told]
+    assert decode_plan(encode_plan(policy.decide(decode_snapshot(QUEUE)))).in_charge == policy.decide(decode_snapshot(QUEUE)).in_charge
+    read = read_run(write_run(run, tmp_path / "run"))
+    assert who_decided(read) == who_decided(run)
+    assert who_decided(read) in render_report([read])
+    strip, devices = gantt(read).panels
+    assert [name for name, _ in strip.layers[0].legend] == list(dict.fromkeys(name for _, name, _ in told))
+    shade = dict(strip.layers[0].legend)["fifo"]
+    assert tuple(strip.layers[0].pixels[0, 0][:3]) == shade
+    assert devices.x == strip.x
 
 
 def test_a_challenger_must_be_better_by_the_margin() -> None:

@@ -46,6 +46,10 @@ def tell(run: Run, bounded: bool) -> int:
     for said in (free_stops, wholes_for_parts, ways_left_out):
         if told := said(run.summary):
             note(told)
+    if "in_charge" in run.summary:
+        from gantline.report.in_charge import who_decided
+
+        note(who_decided(run))
     if code == 0 and no_contest(run.summary):
         note(no_contest(run.summary))
     if code == 0 and not is_watched():  # a person finds it in the summary

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gantline.core.errors import UsageError
+from gantline.core.in_charge import InCharge
 
 
 class Misfit(IntEnum):
@@ -265,6 +266,7 @@ class Plan:
     ``valid_until``    when the answer would change although nothing happens; None: ask again next round
     ``memory``         a plain value (numbers, texts, lists, dictionaries) that the next snapshot carries
     ``notes``          sentences for people: a deadline that cannot be met, a fallback that was taken
+    ``in_charge``      which policy made the plan and why, where one chooses among several; explanations and figures show it
     =================  ===============================================================================================
     """
 
@@ -276,6 +278,7 @@ class Plan:
     valid_until: float | None = None
     memory: Any = None
     notes: tuple[str, ...] = ()
+    in_charge: InCharge | None = None
 
     @staticmethod
     def rank(

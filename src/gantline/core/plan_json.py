@@ -11,11 +11,12 @@ import numpy as np
 
 from gantline.core import memory as memories
 from gantline.core.errors import UsageError, near
+from gantline.core.in_charge import InCharge
 from gantline.core.json_reader import Reader, as_number, as_whole, check_head, json_number
 from gantline.core.plan import Assignment, Assignments, Misfit, Mode, Part, Plan, Ranking, Refusal, Reservation
 
 VERSION = 1
-_KEYS = ("kind", "version", "ranking", "assignments", "reservations", "refusals", "release", "valid_until", "memory", "notes")
+_KEYS = ("kind", "version", "ranking", "assignments", "reservations", "refusals", "release", "valid_until", "memory", "notes", "in_charge")
 _COLUMNS = {item.name: item.default for item in fields(Assignment)}
 _LISTS = ("devices", "nodes")
 _TEXTS = ("within", "purpose")
@@ -45,6 +46,9 @@ def encode_plan(plan: Plan) -> dict[str, Any]:
         found["memory"] = memories.plain(plan.memory)
     if plan.notes:
         found["notes"] = list(plan.notes)
+    if plan.in_charge is not None:
+        one = plan.in_charge
+        found["in_charge"] = {"policy": one.policy, "since": json_number(one.since), "why": one.why}
     return found
 
 
@@ -62,6 +66,7 @@ def decode_plan(value: Mapping[str, Any]) -> Plan:
         valid_until=reader.number("valid_until", 0.0) if "valid_until" in reader else None,
         memory=memories.restore(reader.raw("memory")),
         notes=tuple(reader.texts("notes")),
+        in_charge=_decode_in_charge(Reader(reader.raw("in_charge"), reader.at("in_charge"))) if "in_charge" in reader else None,
     )
 
 
@@ -103,6 +108,11 @@ def _decode_refusal(reader: Reader) -> Refusal:
     reader.only(("job", "why", "offer"))
     offer = Reader(reader.raw("offer", {}), reader.at("offer"))
     return Refusal(reader.whole("job"), reader.text("why"), {key: offer.number(key, 0.0) for key in reader.raw("offer", {})})
+
+
+def _decode_in_charge(reader: Reader) -> InCharge:
+    reader.only(("policy", "since", "why"))
+    return InCharge(reader.text("policy"), reader.number("since", 0.0), reader.text("why", ""))
 
 
 def _decode_ranking(reader: Reader) -> Ranking | None:

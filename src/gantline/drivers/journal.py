@@ -49,6 +49,10 @@ class Journal:
         """The policy has answered."""
         self.decisions += 1
         line: dict[str, Any] = {"decision": int(snapshot.decision), "now": float(snapshot.now), "hash": plan_hash(plan)}
+        if (chosen := plan.in_charge) is not None:
+            line["in_charge"] = chosen.policy
+            if chosen.why and chosen.since == snapshot.now:
+                line["why"] = chosen.why
         if self.whole and is_whole(self.decisions):
             line |= {"snapshot": encode_snapshot(snapshot), "plan": encode_plan(plan)}
         self.lines.append(line)
@@ -71,5 +75,7 @@ def plan_hash(plan: Plan) -> str:
             digest.update(np.ascontiguousarray(column).tobytes() if isinstance(column, np.ndarray) else repr(column).encode())
     rest = (plan.reservations, plan.refusals, plan.release, plan.valid_until, plan.notes)
     digest.update(repr(rest).encode())
+    if plan.in_charge is not None:
+        digest.update(repr(plan.in_charge).encode())
     digest.update(memories.encode(plan.memory).encode())
     return digest.hexdigest()

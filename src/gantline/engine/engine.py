@@ -17,6 +17,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.errors import RefusedError
+from gantline.core.in_charge import InCharge
 from gantline.core.inputs import Input, Use
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, Misfit, Plan, Ranking, Refusal
@@ -66,6 +67,7 @@ class Engine:
     recorder: Callable[[Snapshot, Plan], None] | None = None
     incidents: list[Incident] = field(default_factory=list)
     notices: list[Incident] = field(default_factory=list)  # what the policy's plans say to people
+    in_charge: list[InCharge] = field(default_factory=list)  # policies that made plans, one after the other, where one chooses
     refusals: list[Refused] = field(default_factory=list)
     turns: LostTurns = field(default_factory=LostTurns)
     find_policy: Callable[[Use], Policy] | None = None  # what a change of the policy means
@@ -180,6 +182,8 @@ class Engine:
         state.memory = plan.memory
         self.valid_until, self.decided_at, self.ranks = plan.valid_until, state.now, plan.ranking is not None
         self.notices += [Incident(state.now, state.decision, note) for note in plan.notes]
+        if plan.in_charge is not None and (not self.in_charge or self.in_charge[-1].policy != plan.in_charge.policy):
+            self.in_charge.append(plan.in_charge)
         if rows is None:
             rows = state.rows if self.asked is None else self.asked
         if plan.reservations or state.reservations:

@@ -44,6 +44,7 @@ class Explanation:
     changes: tuple[StepChange, ...] = ()  # each would start it now
     waits_for: tuple[str, ...] = ()  # jobs whose end makes room for it, by the estimates
     expected: Forecast | None = None
+    in_charge: str = ""  # which policy decides and why, where one chooses among several
     notes: tuple[str, ...] = field(default=())
 
     def lines(self) -> list[str]:
@@ -65,7 +66,7 @@ class Explanation:
         told += self.prospects()
         if self.expected is not None:
             told.append(_expected(self.expected, self.act in RUNS))
-        return [*told, *self.notes]
+        return [*told, *([self.in_charge] if self.in_charge else []), *self.notes]
 
     def prospects(self) -> list[str]:
         """What would start it, in words."""
@@ -85,14 +86,14 @@ def explain(snapshot: Snapshot, policy: Policy, job: str, setup: Setup | None = 
     place = ids.index(job)
     plan = policy.decide(snapshot)
     outcomes = carry_out(snapshot, plan, setup.placement)
-    own = outcomes[place]
+    own, chosen = outcomes[place], "" if plan.in_charge is None else str(plan.in_charge)
     expected = forecast(snapshot, policy, [job], setup)[0] if setup.samples else None
     if own.act in RUNS:
-        return Explanation(job, own.act, own.why, own.devices, expected=expected)
+        return Explanation(job, own.act, own.why, own.devices, expected=expected, in_charge=chosen)
     rank = plan.ranking.key if plan.ranking is not None else None
     ahead = tuple(_ahead(snapshot, outcomes, place, rank))
     changes = tuple(step_changes(snapshot, policy, place, setup.placement))
-    return Explanation(job, own.act, own.why, (), ahead, changes, _makes_room(snapshot, policy, place, setup), expected)
+    return Explanation(job, own.act, own.why, (), ahead, changes, _makes_room(snapshot, policy, place, setup), expected, chosen)
 
 
 def _ahead(snapshot: Snapshot, outcomes: list[JobOutcome], place: int, rank: Any) -> Iterator[Ahead]:

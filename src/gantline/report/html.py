@@ -24,6 +24,7 @@ from gantline.report.figures import DARK, LIGHT, Chart
 from gantline.report.figures.palette import faded
 from gantline.report.figures.with_plotly import figure
 from gantline.report.frames import RunLike, settled
+from gantline.report.in_charge import who_decided
 from gantline.report.metrics import Measuring, steadiness
 from gantline.report.names import names_of
 from gantline.report.page.figures import MOST_DRAWN, choose_figures
@@ -166,6 +167,7 @@ def _warnings(names: Sequence[str], runs: Sequence[RunLike], doubts: Sequence[Se
     found = [f'<p class="warning">{whose[one]}{escape(one)}</p>' for one in said]
     remarks = (free_stops, wholes_for_parts, ways_left_out, turned_away, no_contest)
     free = [(name, said(run.summary)) for said in remarks for name, run in zip(names, runs)]
+    free += [(name, who_decided(run)) for name, run in zip(names, runs)]
     lines = [f"{name}: {told}" if len(runs) > 1 else told for name, told in free if told]
     return [*found, *(f'<p class="note">{escape(line)}.</p>' for line in lines)]
 

@@ -49,10 +49,19 @@ def read_service(home: Path) -> StoredRun:
             raise RefusedError("nothing has happened there yet", where=str(home), fix="submit jobs first")
         cluster, setup = decode_cluster(Reader(saved[1]["snapshot"], "checkpoint")), saved[1]["setup"]
         run = run_of(_past(store, Archive(home / _ARCHIVE)), cluster)
+        chosen = _in_charge(store.events_of([""]).get("", []))
     finally:
         store.close()
     told = {key: setup[key] for key in ("policy", "settings", "regime", "round", "placement", "admission", "seed")}
-    return StoredRun(run.jobs, run.allocations, run.events, run.series, {"name": f"live {setup['policy']}", **told, **run.summary})
+    about = {"name": f"live {setup['policy']}", **told, **run.summary, **chosen}
+    return StoredRun(run.jobs, run.allocations, run.events, run.series, about)
+
+
+def _in_charge(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Which policies decided, one after the other, where one chose among several."""
+    told = [(float(one["time"]), str(one["policy"]), str(one["because"])) for one in events if one["event"] == "in-charge"]
+    found = [one for place, one in enumerate(told) if place == 0 or told[place - 1][1] != one[1]]
+    return {"in_charge": found} if found else {}
 
 
 def _past(store: SqlStore, archive: Archive) -> Past:

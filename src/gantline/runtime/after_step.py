@@ -228,6 +228,7 @@ class Observer:
             told,
             standing_of(loop.engine, self.version),
             tuple(t.windows.values()),
+            str(loop.engine.in_charge[-1]) if loop.engine.in_charge else "",
         )
 
 

@@ -40,6 +40,7 @@ from gantline.runtime.launch import Submittable
 from gantline.runtime.local.orders import Task
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.only_simulated import without_simulated_options
+from gantline.runtime.policy_words import PolicyWords
 from gantline.runtime.progress import Progress
 from gantline.runtime.records import Entry, Store
 from gantline.runtime.recovering import is_long_over, meet_machine, recover
@@ -100,6 +101,7 @@ class Scheduler:
         self.journal = Journal(whole=False)
         loop.engine.recorder = self.journal.decided
         loop.engine.guard = self._timed
+        self.said = PolicyWords(loop.engine)
         loop.on_mail, loop.on_idle = self._write_down, self._idle
         meet_machine(self)
         self.runner.roll_call(lambda job: is_long_over(self, job))
@@ -289,10 +291,11 @@ class Scheduler:
         self.lines += sum(1 for entry in everything if entry.kind == "journal")
 
     def _collect(self) -> None:
-        """Decisions since the last time are to be written down, too."""
+        """Decisions since the last time are to be written down, too, and what the policy said."""
         if self.journal.lines:
             self.pending += [Entry("journal", line) for line in self.journal.lines]
             self.journal.lines = []
+        self.pending += self.said.events()
 
     def _idle(self) -> None:
         """Between two steps: see what has changed, show it, write it down; now and then a checkpoint."""

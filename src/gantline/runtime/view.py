@@ -94,6 +94,7 @@ class View:
     incidents: tuple[str, ...] = ()  # the newest last
     standing: QueueNow = field(default_factory=QueueNow)
     windows: tuple[AdvanceWindow, ...] = ()
+    in_charge: str = ""  # which policy decides and why, where one chooses among several
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,7 @@ def explain_now(here: Context, job: JobView) -> dict[str, Any]:
     found: dict[str, Any] = {
         "job": job.id, "state": job.state, "act": "waits" if job.state == "pending" else "runs" if job.state in _RUNS else job.state,
         "reason": job.reason, "why": job.why, "needs": job.gpus, "free": dict(standing.free), "devices": list(job.devices),
-        "after": waits_for, "version": standing.version,
+        "after": waits_for, "version": standing.version, "in_charge": view.in_charge,
     }  # fmt: skip
     ahead = standing.ahead(job.row) if job.state == "pending" else None
     if ahead is not None:
@@ -59,7 +59,7 @@ def _lines(job: JobView, found: dict[str, Any]) -> list[str]:
         told.append("devices are with " + _listed([_holder(one) for one in holders], len(holders), "; "))
     if waiting:
         told.append(f"ahead of it: {_listed(waiting, found['ahead_waiting'], ', ')}")
-    return told
+    return [*told, *([found["in_charge"]] if found["in_charge"] else [])]
 
 
 def _listed(names: list[str], count: int, between: str) -> str:

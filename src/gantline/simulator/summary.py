@@ -107,6 +107,7 @@ def summarise(
         "lost_turns": engine.turns.total,
         "incidents": len(engine.incidents),
         "notices": len(engine.notices),
+        **({"in_charge": [(one.since, one.policy, one.why) for one in engine.in_charge]} if engine.in_charge else {}),
         "end": end,
         "trace": trace.source,
         "trace_hash": trace.hash,

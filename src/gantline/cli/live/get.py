@@ -116,7 +116,12 @@ def decisions(*, home: HomeOption = None, after: After = 0, limit: Limit = 20, o
     with connect(home) as client:
         rows = client.decisions(after=after, limit=limit)
     if output in ("table", "wide"):
-        rows = [{"number": row["number"], "time": row.get("time", row.get("now")), "decision": _short(row)} for row in rows]
+        chosen = ("in_charge", "why") if any("in_charge" in row for row in rows) else ()  # of policies that choose among several
+        rows = [
+            {"number": row["number"], "time": row.get("time", row.get("now")), "decision": _short(row)}
+            | {name: row.get(name, "") for name in chosen}
+            for row in rows
+        ]
     show_rows(rows, output, "number")
 
 
@@ -139,5 +144,5 @@ def show_events(rows: list[dict[str, Any]], form: str) -> None:
 
 
 def _short(row: dict[str, Any]) -> str:
-    told = json.dumps({key: value for key, value in row.items() if key not in ("number", "time")}, ensure_ascii=False)
+    told = json.dumps({key: value for key, value in row.items() if key not in ("number", "time", "in_charge", "why")}, ensure_ascii=False)
     return told if len(told) <= 100 else told[:97] + "..."

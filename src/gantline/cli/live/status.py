@@ -33,4 +33,5 @@ def _for_people(told: dict[str, Any]) -> dict[str, Any]:
     spared = f"a job runs for {rules['min_run']:g} s before it is stopped for others, and up to {rules['grace']:g} s until it has saved"
     spared += f"; an order that moves by itself stops jobs every {rules['turn']:g} s" if rules["turn"] else ""
     shown |= {"rules": spared, "devices": devices, "jobs": jobs, "deciding": told["deciding"], "incidents": "; ".join(told["incidents"])}
-    return {**shown, **({"set aside": aside} if aside else {})}
+    chosen = {"in charge": told["in_charge"]} if told["in_charge"] else {}
+    return {**shown, **chosen, **({"set aside": aside} if aside else {})}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gantline.core.errors import UsageError
 from gantline.report.figures.chart import Axis, Chart, Panel, Raster, brief
 from gantline.report.figures.durations import unit_for
+from gantline.report.figures.in_charge import strip
 from gantline.report.figures.palette import RASTER, rgb
 from gantline.report.figures.raster import draw_intervals
 from gantline.report.frames import RunLike, node_gpus_of, settled, span_of
@@ -50,14 +51,18 @@ def gantt(run: RunLike, colour_by: Literal["job", "user"] = "job", width: int = 
     notes = [f"Each colour is a {colour_by}." if colour_by == "user" else "Neighbouring colours are different jobs."]
     if device_count > rows:
         notes.append(f"{device_count:,} devices in {rows:,} rows of the picture.")
+    time = Axis("time since the first arrival", unit.name, low=0.0, high=span)
+    above = strip(run, time, unit.seconds)
+    if above:
+        notes.append("The strip shows which policy was in charge.")
     panel = Panel(
-        Axis("time since the first arrival", unit.name, low=0.0, high=span),
+        time,
         _devices(run, device_count),
         (picture,),
         legend="above" if legend else "none",
         height=1.2,
     )
-    return Chart("gantt", f"Devices over time, coloured by {colour_by}", (panel,), tuple(notes))
+    return Chart("gantt", f"Devices over time, coloured by {colour_by}", (*above, panel), tuple(notes))
 
 
 def _devices(run: RunLike, count: int) -> Axis:

@@ -22,7 +22,7 @@ TOLD_ELSEWHERE = frozenset({
     *("completed", "completed_tracked", "average_jct", "median_jct", "p95_jct", "p99_jct", "max_jct", "makespan"),
     *("average_queueing", "average_responsiveness", "utilization", "gpu_hours", "work_lost", "preemptions", "restarts"),
     *("cost", "node_gpus", "node_types", "resizes", "migrations", "time_lost", "cross_node_jobs"),
-    *("node_racks", "cross_rack_jobs", "deadline_satisfaction"),
+    *("node_racks", "cross_rack_jobs", "deadline_satisfaction", "in_charge"),
 })  # fmt: skip
 """What the summary says that stands in the tables above, or follows from the cluster."""
 GROUP_COLUMNS = (

@@ -37,6 +37,7 @@ def status(here: Here) -> dict[str, Any]:
         "store": service.store_url,
         "policy": view.policy,
         "settings": dict(view.settings),
+        "in_charge": view.in_charge,
         "rules": {name: getattr(here.scheduler.setup, name) for name in _RULES},
         "devices": {name: {"count": count, "busy": busy[name]} for name, count in by_type.items()},
         "jobs": dict(Counter(job.state for job in here.listed())),

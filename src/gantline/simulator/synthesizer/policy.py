@@ -12,8 +12,9 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.in_charge import InCharge
 from gantline.core.inputs import Submit
-from gantline.core.objective import Objective
+from gantline.core.objective import WORDS, Objective
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -128,10 +129,11 @@ class Synthesizer(Policy):
             verdict, told = self._choose(snapshot, mind, present)
             notes += told
             if verdict is not None and verdict.best != present:
-                notes.append(self._announce(verdict, names, mind, snapshot.now))
+                mind.why = self._why(verdict, names, mind, snapshot.now)
                 present, mind.chosen, mind.since = verdict.best, names[verdict.best], snapshot.now
         chosen = members[present or 0]
-        mind.chosen = chosen.name
+        if mind.chosen != chosen.name:
+            mind.chosen, mind.since, mind.why = chosen.name, snapshot.now, "the first of the portfolio, before there is anything to choose"
         return self._carry_out(snapshot, mind, chosen, notes)
 
     def _is_due(self, snapshot: Snapshot, mind: Remembered) -> bool:
@@ -183,19 +185,17 @@ class Synthesizer(Policy):
 
         return drawn
 
-    def _announce(self, verdict: Verdict, names: list[str], mind: Remembered, now: float) -> str:
-        """Who is in charge from now on, and why."""
+    def _why(self, verdict: Verdict, names: list[str], mind: Remembered, now: float) -> str:
+        """Why another combination is in charge from now on."""
         words = Objective.parse(self.objective, WHERE)
-        spelled = (lambda value: f"{value:.3g}") if words.is_sum or words.words[0] in ("worst-rho", "deadlines") else human_seconds
+        spelled = (lambda value: f"{value:.3g}") if words.is_sum or WORDS[words.words[0]].unit != "s" else human_seconds
         if not mind.chosen or math.isnan(verdict.before):
-            return f"synthesizer: {names[verdict.best]} is in charge: {self.objective} {spelled(verdict.score)}, the least of {len(names)}"
+            return f"{self.objective} {spelled(verdict.score)}, the least of {len(names)}"
+        before = f"{mind.chosen}, in charge for {human_seconds(now - mind.since)} until now"
         if not math.isfinite(verdict.before):
-            return f"synthesizer: {names[verdict.best]} is in charge, because {mind.chosen} fails in every future"
+            return f"{before}, fails in every future"
         won = f", better in {100 * verdict.share:.0f} % of {self.draws} futures" if self.draws > 1 else ""
-        return (
-            f"synthesizer: {names[verdict.best]} is in charge after {human_seconds(now - mind.since)} of {mind.chosen}: "
-            f"{self.objective} {spelled(verdict.score)} instead of {spelled(verdict.before)}{won}"
-        )
+        return f"{self.objective} {spelled(verdict.score)} instead of {spelled(verdict.before)} under {before}{won}"
 
     def _carry_out(self, snapshot: Snapshot, mind: Remembered, chosen: Combination, notes: list[str]) -> Plan:
         """The plan of the combination in charge; jobs that its admission rule holds back wait."""
@@ -207,7 +207,9 @@ class Synthesizer(Policy):
         if plan.ranking is not None and held.any():
             key = np.where(held, np.inf, plan.ranking.key)
             plan = replace(plan, ranking=replace(plan.ranking, key=key))
-        return replace(plan, memory=mind.as_memory(), valid_until=self._valid_until(snapshot, mind, plan), notes=(*plan.notes, *notes[:5]))
+        told = InCharge(chosen.name, mind.since, mind.why) if len(self._members()) > 1 else None
+        until = self._valid_until(snapshot, mind, plan)
+        return replace(plan, memory=mind.as_memory(), valid_until=until, notes=(*plan.notes, *notes[:5]), in_charge=told)
 
     def _valid_until(self, snapshot: Snapshot, mind: Remembered, plan: Plan) -> float | None:
         """As the plan says, but not beyond the next choice in rounds; on events nothing changes before the next one."""

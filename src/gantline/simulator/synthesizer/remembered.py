@@ -20,6 +20,7 @@ class Remembered:
 
     chosen: str = ""
     since: float = 0.0
+    why: str = ""  # it was chosen
     asked_at: float = -math.inf  # when the last choice was made
     asked_decision: int = 0
     load: float = 0.0  # devices that were asked for then

@@ -1,0 +1,30 @@
+"""What a policy says to people, as events: which one of its portfolio is in charge from now on and why, and what its plans note."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gantline.core.in_charge import InCharge
+from gantline.engine.engine import Engine
+from gantline.runtime.records import Entry
+
+
+class PolicyWords:
+    """Looks at an engine from now on; what it said before is in the store already."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._charges, self._notices = len(engine.in_charge), len(engine.notices)
+
+    def events(self) -> list[Entry]:
+        """What was said since the last time."""
+        charges, notices = self._engine.in_charge[self._charges :], self._engine.notices[self._notices :]
+        self._charges, self._notices = len(self._engine.in_charge), len(self._engine.notices)
+        return [
+            *(Entry("event", _change(one)) for one in charges),
+            *(Entry("event", {"time": one.time, "event": "notice", "why": one.what}) for one in notices),
+        ]
+
+
+def _change(one: InCharge) -> dict[str, Any]:
+    return {"time": one.since, "event": "in-charge", "policy": one.policy, "because": one.why, "why": str(one)}
