@@ -21,7 +21,8 @@ from gantline.imitations.sia.jobs import Charges, Request, SiaJob
 from gantline.imitations.sia.measured_types import MeasuredType
 from gantline.imitations.sia.rounds import SiaGrant
 from gantline.performance.goodput.measured import Application, StepTimes, Training
-from gantline.policies.sia.configurations import Configurations, node_classes
+from gantline.policies.node_classes import node_classes
+from gantline.policies.sia.configurations import Configurations
 from gantline.simulator.simulate import simulate
 from gantline.workload.importers.registry import import_trace
 

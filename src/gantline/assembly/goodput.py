@@ -13,7 +13,7 @@ from gantline.core.policy import Policy
 from gantline.performance.goodput.measured import Application, Profiles
 from gantline.performance.goodput.online import OnlineGoodput, OnlineJob
 from gantline.performance.goodput.pipeline import Pipeline
-from gantline.policies.sia.configurations import node_classes
+from gantline.policies.node_classes import node_classes
 from gantline.workload.options import WrittenOption, format_options
 from gantline.workload.trace import Trace
 

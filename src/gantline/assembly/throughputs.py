@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,6 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.options import OptionTable
-from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.performance.gavel_model import GavelModel
 from gantline.performance.throughput_table import ThroughputTable
@@ -44,23 +42,6 @@ def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, acr
     tables.I[c.OPTION_FIRST] = np.cumsum(counts) - counts
     tables.I[c.SMALLEST] = smallest_options(tables)
     return model
-
-
-def estimation_summary(policy: Policy, model: Any, seed: int) -> dict[str, Any]:
-    """What a run tells of the speeds of pairs that its policy estimated."""
-    if not isinstance(model, GavelModel):
-        return {}
-    from gantline.policies.gavel.packing import PackingPolicy
-
-    error = policy.estimation_error(model, seed) if isinstance(policy, PackingPolicy) else None
-    if error is None:
-        return {}
-    return {
-        "estimation_error": error.mean,
-        "estimation_error_rms": error.root_mean_square,
-        "pairs_taken_for_impossible": error.mistaken_as_impossible,
-        "pairs_taken_for_possible": error.mistaken_as_possible,
-    }
 
 
 def _speeds(tables: Tables, model: GavelModel, trace: Trace, names: list[tuple[str, int]], owner: Ints) -> tuple[Floats, Floats]:

@@ -18,17 +18,17 @@ from gantline.workload.trace import Trace
 
 Imitation = Callable[[Simulation, Trace], dict[str, Any] | None]
 
-#: regime -> package here, the module of its loop, and the function
+#: regime -> its loop, and what that reads of a run
 _KNOWN = {
-    "gavel": ("gavel", "rounds", "run_in_rounds"),
-    "elasticflow": ("elasticflow", "drive", "drive"),
-    "irfsim": ("irfsim", "drive", "drive"),
-    "irfsim-known": ("irfsim", "drive", "drive"),
-    "shockwave": ("shockwave", "drive", "drive"),
-    "sia": ("sia", "drive", "drive"),
-    "pollux": ("pollux", "drive", "drive"),
-    "pal": ("pal", "drive", "drive"),
-    "gaia": ("gaia", "drive", "drive"),
+    "gavel": ("gantline.imitations.gavel.rounds:run_in_rounds", "gantline.imitations.gavel.scope:SCOPE"),
+    "elasticflow": ("gantline.imitations.elasticflow.drive:drive", "gantline.imitations.elasticflow.scope:SCOPE"),
+    "irfsim": ("gantline.imitations.irfsim.drive:drive", "gantline.imitations.irfsim.scope:SCOPE"),
+    "irfsim-known": ("gantline.imitations.irfsim.drive:drive", "gantline.imitations.irfsim.scope:SCOPE"),
+    "shockwave": ("gantline.imitations.shockwave.drive:drive", "gantline.imitations.shockwave.scope:SCOPE"),
+    "sia": ("gantline.imitations.sia.drive:drive", "gantline.imitations.sia.scope:SCOPE"),
+    "pollux": ("gantline.imitations.pollux.drive:drive", "gantline.imitations.pollux.scope:SCOPE"),
+    "pal": ("gantline.imitations.pal.drive:drive", "gantline.imitations.pal.scope:SCOPE"),
+    "gaia": ("gantline.imitations.gaia.drive:drive", "gantline.imitations.gaia.scope:SCOPE"),
 }
 
 
@@ -41,8 +41,7 @@ def find_imitation(regime: str) -> Imitation | None:
     """The loop of that regime; None: the engine runs it."""
     if regime not in _KNOWN:
         return None
-    package, module, function = _KNOWN[regime]
-    found: Imitation = getattr(import_module(f"gantline.imitations.{package}.{module}"), function)
+    found: Imitation = _load(_KNOWN[regime][0])
     return found
 
 
@@ -64,5 +63,10 @@ def find_scope(regime: str) -> Scope | None:
     """What the imitation of that regime reads of a run; None: the engine runs it."""
     if regime not in _KNOWN:
         return None
-    found: Scope = import_module(f"gantline.imitations.{_KNOWN[regime][0]}.scope").SCOPE
+    found: Scope = _load(_KNOWN[regime][1])
     return found
+
+
+def _load(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)

@@ -191,10 +191,9 @@ def _check_model(scope: Scope, regime: str, performance: Any) -> None:
 
 def _told_by_models(policy: Policy, model: Any, learned: Any, seed: int) -> dict[str, Any]:
     """What models add to the summary: how far off the policy's estimates of pairs were, and its beliefs about goodput."""
-    from gantline.assembly.throughputs import estimation_summary
     from gantline.performance.goodput.online import OnlineGoodput
 
-    found = estimation_summary(policy, model, seed)
+    found = policy.summary_of(model, seed)
     if isinstance(model, OnlineGoodput) and model.learns:
         found |= model.belief_errors(learned)
     return found

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gantline.core.cluster_spec import parse_cluster
-from gantline.policies.sia.configurations import Configurations, NodeClass, node_classes
+from gantline.policies.node_classes import NodeClass, node_classes
+from gantline.policies.sia.configurations import Configurations
 from gantline.policies.sia.placement import Parts, PlacementWish, place_fast, place_sticky, shape_of
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from gantline.core.arrays import Floats, Ints
-from gantline.policies.sia.configurations import Configurations, NodeClass
+from gantline.policies.node_classes import NodeClass
+from gantline.policies.sia.configurations import Configurations
 from gantline.policies.sia.program import choose_configurations
 from gantline.solvers.multiple_choice import solve_choices
 

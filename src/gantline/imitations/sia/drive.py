@@ -24,10 +24,11 @@ from gantline.imitations.sia.rounds import RoundScheduler, SiaRounds
 from gantline.imitations.sia.tuned import ShockwaveScheduler, ThemisScheduler
 from gantline.policies.gavel.finish_policies import FinishTimeFairness
 from gantline.policies.gavel.sum_policies import MaxSumThroughputPerf
+from gantline.policies.node_classes import NodeClass
 from gantline.policies.pollux.policy import Pollux
 from gantline.policies.recorded import Recorded
 from gantline.policies.shockwave.policy import Shockwave
-from gantline.policies.sia.configurations import Configurations, NodeClass
+from gantline.policies.sia.configurations import Configurations
 from gantline.policies.sia.policy import FITS, Sia
 from gantline.workload.trace import Trace
 

@@ -18,7 +18,7 @@ from gantline.core.arrays import Floats
 from gantline.imitations.sia.goodputs import measured_speed
 from gantline.imitations.sia.jobs import SiaJob
 from gantline.imitations.sia.rounds import SiaGrant
-from gantline.policies.sia.configurations import NodeClass
+from gantline.policies.node_classes import NodeClass
 from gantline.solvers.linear_programs import LinearProgram, solve
 
 

@@ -17,7 +17,7 @@ from gantline.core.rng import stream
 from gantline.imitations.sia.jobs import SiaJob
 from gantline.imitations.sia.rounds import SiaGrant
 from gantline.performance.goodput.batch import GOODPUT, choose_batch
-from gantline.policies.sia.configurations import NodeClass
+from gantline.policies.node_classes import NodeClass
 from gantline.solvers.allocation_search.search import Demand, search
 
 _VIRTUAL = 4  # GPUs of a node as Pollux sees it

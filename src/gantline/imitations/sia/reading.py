@@ -12,7 +12,7 @@ from gantline.imitations.sia.charges import charges_of
 from gantline.imitations.sia.jobs import Kind, Request, SiaJob
 from gantline.imitations.sia.measured_types import MeasuredType
 from gantline.performance.goodput.measured import Application, Profiles
-from gantline.policies.sia.configurations import NodeClass, node_classes
+from gantline.policies.node_classes import NodeClass, node_classes
 from gantline.workload.trace import Trace
 
 #: Batches that the artifact gives an application whatever the workload says, unless all jobs are tuned.

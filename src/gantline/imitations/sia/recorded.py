@@ -11,7 +11,7 @@ from pathlib import Path
 from gantline.core.errors import TraceError, UsageError, near
 from gantline.imitations.sia.jobs import SiaJob
 from gantline.imitations.sia.rounds import SiaGrant
-from gantline.policies.sia.configurations import NodeClass
+from gantline.policies.node_classes import NodeClass
 from gantline.workload.unpack import read_text
 
 _COLUMNS = ("t_s", "name", "gpu_type", "nodes", "gpus")

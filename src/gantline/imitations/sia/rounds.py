@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from gantline.imitations.sia.jobs import SiaJob
-from gantline.policies.sia.configurations import NodeClass
+from gantline.policies.node_classes import NodeClass
 from gantline.policies.sia.placement import Parts, PlacementWish, place_fast, place_sticky, shape_of
 
 

@@ -23,9 +23,9 @@ from gantline.imitations.sia.rounds import SiaGrant
 from gantline.performance.goodput.batch import ACCUMULATION, LOCAL, split
 from gantline.performance.goodput.efficiency import gain
 from gantline.performance.goodput.measured import packed_shape
+from gantline.policies.node_classes import NodeClass
 from gantline.policies.shockwave.policy import Shockwave
 from gantline.policies.shockwave.window import PlanningWindow, fair_window, plan_and_tell, priorities
-from gantline.policies.sia.configurations import NodeClass
 
 
 @dataclass(frozen=True)

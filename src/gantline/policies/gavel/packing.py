@@ -7,7 +7,7 @@ a pair really does is known once it has run (Gavel, OSDI 2020, section 6).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
@@ -48,6 +48,17 @@ class PackingPolicy(GavelPolicy):
     def estimation_error(self, model: GavelModel, seed: int) -> EstimationError | None:
         """How far those speeds are from the measured ones; None if nothing is estimated."""
         return model.estimation_error(self._profiling(model), seed) if self.estimates else None
+
+    def summary_of(self, model: Any, seed: int) -> dict[str, Any]:
+        error = self.estimation_error(model, seed) if isinstance(model, GavelModel) else None
+        if error is None:
+            return {}
+        return {
+            "estimation_error": error.mean,
+            "estimation_error_rms": error.root_mean_square,
+            "pairs_taken_for_impossible": error.mistaken_as_impossible,
+            "pairs_taken_for_possible": error.mistaken_as_possible,
+        }
 
     def _profiling(self, model: GavelModel) -> Profiling:
         return Profiling(self.profiling, self.references or len(model.table.keys))

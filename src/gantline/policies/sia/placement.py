@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gantline.policies.sia.configurations import NodeClass
+from gantline.policies.node_classes import NodeClass
 
 Parts = tuple[tuple[int, int], ...]  # (node of the class, GPUs)
 

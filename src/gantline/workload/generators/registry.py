@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 100_000_000
 """More is a slip of the finger, and fits into no memory."""
-_HERE = "gantline.workload.generators"
+_HOME = "gantline.workload.generators"
 _GENERATORS: dict[str, tuple[str, str]] = {
-    "generic": ("generic:generic", "no preset; load, sizes, durations, arrivals and people as you set them"),
-    "philly": ("philly:philly", "like Microsoft's Philly cluster (ATC 2019): small jobs, heavy tails, bursts"),
-    "helios": ("helios:helios", "like SenseTime's Helios (SC 2021): short jobs, large gangs, day and night"),
-    "pai": ("pai:pai", "like Alibaba's PAI (NSDI 2022): many short jobs, few heavy users"),
-    "day": ("day:day", "a day of 600 jobs from three teams on 64 GPUs; the demonstration"),
-    "gavel": ("gavel:simulator", "Gavel's continuous traces (OSDI 2020), the same jobs for the same seed"),
-    "gavel-script": ("gavel:script", "Gavel's small static traces, jobs of one to four hours"),
-    "blox": ("blox:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
-    "elasticflow": ("elasticflow:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
-    "elastic": ("elastic:elastic", "jobs that grow and shrink, with scaling curves or batch sizes of their own"),
-    "pollux": ("pollux:pollux", "Pollux' workloads (OSDI 2021), the same jobs for the same seed and list of Philly's jobs"),
-    "hybrid": ("hybrid:hybrid", "jobs for a GPU or a CPU node, like those of AlloX' simulator (EuroSys 2020)"),
-    "steady": ("benchmark:steady", "benchmark: Philly's jobs, Poisson arrivals, 128 GPUs"),
-    "bursty": ("benchmark:bursty", "benchmark: day, night and bursts, 128 GPUs"),
-    "gangs": ("benchmark:gangs", "benchmark: large gangs with a long tail, 256 GPUs"),
-    "swarm": ("benchmark:swarm", "benchmark: thousands of small, short jobs, 64 GPUs"),
-    "mixed": ("benchmark:mixed", "benchmark: three device types, deadlines, elastic jobs, 128 GPUs"),
+    "generic": (f"{_HOME}.generic:generic", "no preset; load, sizes, durations, arrivals and people as you set them"),
+    "philly": (f"{_HOME}.philly:philly", "like Microsoft's Philly cluster (ATC 2019): small jobs, heavy tails, bursts"),
+    "helios": (f"{_HOME}.helios:helios", "like SenseTime's Helios (SC 2021): short jobs, large gangs, day and night"),
+    "pai": (f"{_HOME}.pai:pai", "like Alibaba's PAI (NSDI 2022): many short jobs, few heavy users"),
+    "day": (f"{_HOME}.day:day", "a day of 600 jobs from three teams on 64 GPUs; the demonstration"),
+    "gavel": (f"{_HOME}.gavel:simulator", "Gavel's continuous traces (OSDI 2020), the same jobs for the same seed"),
+    "gavel-script": (f"{_HOME}.gavel:script", "Gavel's small static traces, jobs of one to four hours"),
+    "blox": (f"{_HOME}.blox:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
+    "elasticflow": (f"{_HOME}.elasticflow:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
+    "elastic": (f"{_HOME}.elastic:elastic", "jobs that grow and shrink, with scaling curves or batch sizes of their own"),
+    "pollux": (f"{_HOME}.pollux:pollux", "Pollux' workloads (OSDI 2021), the same jobs for the same seed and list of Philly's jobs"),
+    "hybrid": (f"{_HOME}.hybrid:hybrid", "jobs for a GPU or a CPU node, like those of AlloX' simulator (EuroSys 2020)"),
+    "steady": (f"{_HOME}.benchmark:steady", "benchmark: Philly's jobs, Poisson arrivals, 128 GPUs"),
+    "bursty": (f"{_HOME}.benchmark:bursty", "benchmark: day, night and bursts, 128 GPUs"),
+    "gangs": (f"{_HOME}.benchmark:gangs", "benchmark: large gangs with a long tail, 256 GPUs"),
+    "swarm": (f"{_HOME}.benchmark:swarm", "benchmark: thousands of small, short jobs, 64 GPUs"),
+    "mixed": (f"{_HOME}.benchmark:mixed", "benchmark: three device types, deadlines, elastic jobs, 128 GPUs"),
 }
 
 
@@ -60,7 +60,7 @@ def load_of_every_seed(name: str, settings: Mapping[str, object]) -> float | Non
 
 def _function(name: str) -> Any:
     module, _, function = _GENERATORS[name][0].partition(":")
-    return getattr(import_module(f"{_HERE}.{module}"), function)
+    return getattr(import_module(module), function)
 
 
 def generate_as_set(name: str, seed: int, settings: Mapping[str, Any]) -> Trace:
