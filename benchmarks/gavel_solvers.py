@@ -15,20 +15,20 @@ from time import process_time
 
 import numpy as np
 
-from gantline.policies.gavel.allocation import Allocation
-from gantline.policies.gavel.finish_time_fairness import finish_time_fairness
-from gantline.policies.gavel.instance import Instance
-from gantline.policies.gavel.kinds import apart, kinds
-from gantline.policies.gavel.makespan import makespan
-from gantline.policies.gavel.max_min_fairness import max_min_fairness, normaliser
-from gantline.policies.gavel.partition import solve_in_parts
-from gantline.policies.gavel.program import constraints
-from gantline.policies.gavel.shares import isolated_throughput
-from gantline.policies.gavel.solving import level_program
-from gantline.policies.gavel.strategy_proof import strategy_proof
-from gantline.policies.gavel.throughput_sum import max_sum_throughput
-from gantline.policies.gavel.water_filling import water_filling
 from gantline.solvers.linear_programs import solve
+from gantline.systems.gavel.policies.allocation import Allocation
+from gantline.systems.gavel.policies.finish_time_fairness import finish_time_fairness
+from gantline.systems.gavel.policies.instance import Instance
+from gantline.systems.gavel.policies.kinds import apart, kinds
+from gantline.systems.gavel.policies.makespan import makespan
+from gantline.systems.gavel.policies.max_min_fairness import max_min_fairness, normaliser
+from gantline.systems.gavel.policies.partition import solve_in_parts
+from gantline.systems.gavel.policies.program import constraints
+from gantline.systems.gavel.policies.shares import isolated_throughput
+from gantline.systems.gavel.policies.solving import level_program
+from gantline.systems.gavel.policies.strategy_proof import strategy_proof
+from gantline.systems.gavel.policies.throughput_sum import max_sum_throughput
+from gantline.systems.gavel.policies.water_filling import water_filling
 
 MODELS, TYPES = 26, 3
 Stream = Callable[[int], Instance]

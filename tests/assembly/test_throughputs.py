@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.policies.gavel.tiny_world import table, trace
+from tests.systems.gavel.tiny_world import table, trace
 
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError
 from gantline.simulator.simulate import simulate

@@ -11,7 +11,7 @@ from gantline.policies.registry import policy_names
 
 LONG = ("pollux", "adaptdl", "shockwave")
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
-    # gavel: tests/policies/gavel; recorded decides nothing; some search long, see below
+    # gavel: tests/systems/gavel; recorded decides nothing; some search long, see below
     *((name, {}) for name in policy_names() if not name.startswith("gavel.") and name not in ("recorded", *LONG)),
     ("fifo", {"backfill": "skip"}),
     ("fifo", {"backfill": "easy"}),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.policies.gavel.tiny_world import table, trace
 from tests.simulator.workloads import Workload, workloads
+from tests.systems.gavel.tiny_world import table, trace
 
 from gantline.conformance.scenarios import CARBON, some_jobs
 from gantline.core.cluster import Node

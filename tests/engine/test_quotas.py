@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.policies.gavel.tiny_world import table, trace
+from tests.systems.gavel.tiny_world import table, trace
 
 from gantline.core.queues import ancestors
 from gantline.core.reasons import Reason

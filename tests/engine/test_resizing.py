@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.policies.gavel.tiny_world import table, trace
+from tests.systems.gavel.tiny_world import table, trace
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import JobWish, Wish

@@ -10,7 +10,7 @@ from tests.imitations.shockwave.test_shockwave_run import SPEEDS
 from tests.imitations.shockwave.test_shockwave_run import job as shockwave_job
 from tests.imitations.sia import worlds as sia
 from tests.policies.allox.hybrid import some_jobs
-from tests.policies.gavel import tiny_world as gavel
+from tests.systems.gavel import tiny_world as gavel
 
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import NotFoundError, UsageError
+from gantline.systems.gavel.generator_models import TEMPLATES, throughput_key
 from gantline.workload.generators import generate
-from gantline.workload.generators.gavel_models import TEMPLATES, throughput_key
 from gantline.workload.loss_curves import losses_of
 from gantline.workload.options import parse_options
 from gantline.workload.stats import stats

@@ -45,7 +45,7 @@ _KNOWN = {
     "default": "gantline.engine.regimes.default:REGIME",
     "blox": "gantline.engine.regimes.blox:REGIME",
     "tiresias": "gantline.engine.regimes.tiresias:REGIME",
-    "gavel": "gantline.engine.regimes.gavel:REGIME",
+    "gavel": "gantline.systems.gavel.regime:REGIME",
     "elasticflow": "gantline.engine.regimes.elasticflow:REGIME",
     "irfsim": "gantline.engine.regimes.irfsim:REGIME",
     "irfsim-known": "gantline.engine.regimes.irfsim_known:REGIME",

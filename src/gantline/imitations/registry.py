@@ -20,7 +20,7 @@ Imitation = Callable[[Simulation, Trace], dict[str, Any] | None]
 
 #: regime -> its loop, and what that reads of a run
 _KNOWN = {
-    "gavel": ("gantline.imitations.gavel.rounds:run_in_rounds", "gantline.imitations.gavel.scope:SCOPE"),
+    "gavel": ("gantline.systems.gavel.imitation.rounds:run_in_rounds", "gantline.systems.gavel.imitation.scope:SCOPE"),
     "elasticflow": ("gantline.imitations.elasticflow.drive:drive", "gantline.imitations.elasticflow.scope:SCOPE"),
     "irfsim": ("gantline.imitations.irfsim.drive:drive", "gantline.imitations.irfsim.scope:SCOPE"),
     "irfsim-known": ("gantline.imitations.irfsim.drive:drive", "gantline.imitations.irfsim.scope:SCOPE"),

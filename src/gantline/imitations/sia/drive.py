@@ -22,14 +22,14 @@ from gantline.imitations.sia.recorded import RecordedScheduler
 from gantline.imitations.sia.result import write_result
 from gantline.imitations.sia.rounds import RoundScheduler, SiaRounds
 from gantline.imitations.sia.tuned import ShockwaveScheduler, ThemisScheduler
-from gantline.policies.gavel.finish_policies import FinishTimeFairness
-from gantline.policies.gavel.sum_policies import MaxSumThroughputPerf
 from gantline.policies.node_classes import NodeClass
 from gantline.policies.pollux.policy import Pollux
 from gantline.policies.recorded import Recorded
 from gantline.policies.shockwave.policy import Shockwave
 from gantline.policies.sia.configurations import Configurations
 from gantline.policies.sia.policy import FITS, Sia
+from gantline.systems.gavel.policies.finish_policies import FinishTimeFairness
+from gantline.systems.gavel.policies.sum_policies import MaxSumThroughputPerf
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime sia"

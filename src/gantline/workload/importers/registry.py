@@ -24,7 +24,7 @@ IMPORTERS: Mapping[str, tuple[str, str]] = {
     "blox": (f"{_HOME}.blox:read", "Blox workload: job_index, arrival_s, total_iterations, ... (CSV)"),
     "elasticflow": (f"{_HOME}.elasticflow:read", "ElasticFlow traces, raw or generated, with its table of speeds (CSV)"),
     "gaia": (f"{_HOME}.gaia:read", "GAIA's batch jobs on CPUs: arrival_time, length, cpus (CSV)"),
-    "gavel": (f"{_HOME}.gavel:read", "Gavel and Shockwave traces: 10, 12 or 7 fields, tab separated"),
+    "gavel": ("gantline.systems.gavel.importer:read", "Gavel and Shockwave traces: 10, 12 or 7 fields, tab separated"),
     "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log, and Lucid's logs (CSV)"),
     "irfsim": (f"{_HOME}.irfsim:read", "IRFsim / AlloX jobs: four lines a job, or the same as CSV"),
     "openb": (f"{_HOME}.openb:read", "Alibaba 2023 openb_pod_list (CSV)"),

@@ -1,0 +1,1 @@
+"""Published systems, one folder each: policies, imitation, regime, importer, generator and studies, named in one manifest."""

@@ -1,0 +1,192 @@
+"""The regime ``gavel``: rounds as Gavel's simulator counts them (OSDI 2020, section 5, and its artifact).
+
+A job does whole steps, a round ends with its last task, a finish inside a round is exact but frees nothing before the
+round ends, arrivals wait for it, and nothing costs time. Policies of the family answer shares; `turns` makes rounds of
+them. With ``compat=gavel`` also the artifact's slips are kept:
+
+* a task is credited the time since the end of the previous round, an idle gap included;
+* a job that came after the last computation of shares may hold a place, but is not run in it;
+* a gang with fewer steps left than workers fails, and after five failures in a row it is dropped.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Ints
+from gantline.core.reasons import Reason
+from gantline.drivers.virtual import Simulation
+from gantline.engine.gang import close_interval
+from gantline.engine.lost_turns import Incident
+from gantline.systems.gavel.imitation import tables as t
+from gantline.systems.gavel.imitation.checkpoint import resume_rounds, save_rounds
+from gantline.systems.gavel.imitation.ideal import run_ideally
+from gantline.systems.gavel.imitation.loop import ASK, DONE, ROOM, STALLED, run_rounds
+from gantline.systems.gavel.imitation.setup import GavelSetup, set_up
+from gantline.systems.gavel.policies.allocation import Allocation, remarks
+from gantline.systems.gavel.policies.instance import Instance
+from gantline.workload.trace import Trace
+
+_ORDERS = 4096  # random orders of types drawn at a time
+_ROOM = 65536  # intervals of the log made room for at a time
+
+
+def run_in_rounds(simulation: Simulation, trace: Trace) -> dict[str, Any]:
+    """Run a simulation to its end; what this regime counts beyond the usual comes back."""
+    return GavelRun(simulation, set_up(simulation)).run()
+
+
+class GavelRun:
+    """One run: the loop, and shares whenever it asks for them."""
+
+    def __init__(self, simulation: Simulation, setup: GavelSetup) -> None:
+        self.simulation = simulation
+        self.setup = setup
+        self.memory: Any = None
+        self.calls = 0
+        self.late: tuple[str, ...] = ()
+        self.clock = np.zeros(t.CLOCK_COUNT)
+        self.count = np.zeros(t.COUNT_COUNT, dtype=np.int64)
+        policy, regime = setup.policy, simulation.state.regime
+        self.clock[t.LENGTH], self.clock[t.SPACING], self.clock[t.UNTIL] = regime.round, policy.least_spacing, simulation.until
+        self.count[t.LEFT] = setup.rules.high - setup.rules.low
+        largest = int(setup.jobs.I[c.GPUS].max(initial=1))
+        self.tasks = t.new_tasks(4096 if setup.rules.packs else 256, len(setup.types), largest)
+        self.draws = Random(simulation.state.seed + 5)  # the artifact's offset for this stream
+        self.orders = self._orders()
+
+    def run(self) -> dict[str, Any]:
+        state, setup = self.simulation.state, self.setup
+        devices = len(setup.devices.taken)
+        if setup.policy.ideal:
+            accounts = self.simulation.engine.grants.fluid
+            state.now, used = run_ideally(setup, self._ask, self.simulation.until, state.log, accounts)
+        else:
+            self._loop()
+            state.now, used = float(self.clock[t.NOW]), float(setup.devices.held.sum())
+        self._settle()
+        count = self.count
+        extendable = int(count[t.EXTENDABLE])
+        return {
+            "rounds": int(count[t.ROUNDS]),
+            "gpu_rounds": int(count[t.GPU_ROUNDS]),
+            "lease_extensions": int(count[t.EXTENDED]),
+            "lease_extension_opportunities": extendable,
+            "lease_extension_percent": 100.0 * int(count[t.EXTENDED]) / extendable if extendable else None,
+            "allocation_calls": self.calls,
+            "most_active_jobs": int(count[t.MOST]),
+            "credited_utilization": used / (state.now * devices) if state.now > 0 else None,
+            "device_seconds": dict(zip(setup.types, map(float, setup.devices.held))),
+            "paid_device_seconds": self._paid(),
+            "slo_violations": self._late_jobs(),
+        }
+
+    def _paid(self) -> dict[str, float]:
+        """Device-seconds of every type that somebody pays; with the artifact both members of a pair pay."""
+        devices = self.setup.devices
+        return dict(zip(self.setup.types, map(float, devices.paid if self.setup.rules.artifact else devices.held)))
+
+    def _late_jobs(self) -> int:
+        """Tracked jobs past their deadline; the artifact compares the time a job took with an instant."""
+        F, rules = self.setup.jobs.F, self.setup.rules
+        took = F[c.FINISH] - F[c.ARRIVAL] if rules.artifact else F[c.FINISH]
+        return int((took > F[c.DEADLINE])[rules.low : rules.high].sum())
+
+    def _loop(self) -> None:
+        setup, log, keep = self.setup, self.simulation.state.log, self.simulation.checkpoints
+        if keep.resume is not None:
+            resume_rounds(self, keep.resume)
+        saved = self.clock[t.NOW]
+        while True:
+            columns = log.columns
+            code = run_rounds(setup.rules, self.clock, self.count, setup.jobs, setup.pairs, self.tasks, setup.devices, self.orders, columns)
+            if code == ASK:
+                self._renew()
+                if keep.save is not None and self.clock[t.NOW] - saved >= keep.every:
+                    save_rounds(self, keep.save)
+                    saved = self.clock[t.NOW]
+            elif code == ROOM:
+                self._make_room()
+            else:
+                break
+        if keep.save is not None:
+            save_rounds(self, keep.save)
+        if code == DONE and self._due():
+            self.calls += 1  # the artifact asks once more when the last job has gone
+        elif code == STALLED:
+            waiting = int(self.count[t.ACTIVE])
+            what = f"{waiting} jobs wait, but nothing runs, nothing will arrive and shares would not change: given up"
+            self.simulation.engine.incidents.append(Incident(float(self.clock[t.NOW]), self.calls, what))
+
+    def _due(self) -> bool:
+        """Whether shares would be computed now."""
+        clock = self.clock
+        stale = self.count[t.STALE] == 1
+        return bool(stale and (clock[t.NOW] - clock[t.LAST_RESET] >= clock[t.SPACING] or clock[t.LAST_RESET] == 0.0))
+
+    def _renew(self) -> None:
+        """New shares; what was owed under the old ones is carried along as deficits."""
+        tasks, n, clock = self.tasks, int(self.count[t.TASKS]), self.clock
+        half = clock[t.LENGTH] / 2.0
+        elapsed = clock[t.NOW] - clock[t.LAST_RESET]
+        share, time = tasks.share[:n], tasks.time[:n]
+        tasks.deficit[:n] += share * elapsed - (time - half)
+        time[:] = half
+        self.setup.devices.total[:] = n * half
+        clock[t.LAST_RESET] = clock[t.NOW]
+        self.count[t.STALE] = 0
+        alone = tasks.second[:n] < 0
+        _, allocation = self._ask(tasks.first[:n][alone], float(clock[t.NOW]))
+        share[alone] = allocation.share
+        paired = np.flatnonzero(~alone)
+        if len(paired):
+            share[paired[np.lexsort((tasks.second[paired], tasks.first[paired]))]] = allocation.paired
+        tasks.known[:n] = 1
+
+    def _ask(self, rows: Ints, now: float) -> tuple[Instance, Allocation]:
+        """The policy's shares for these jobs."""
+        simulation = self.simulation
+        self.calls += 1
+        simulation.engine.decisions += 1
+        instance = self.setup.instance(rows, now)
+        allocation, self.memory = self.setup.policy.shares(instance, self.memory, simulation.state.seed)
+        late = tuple(simulation.state.tables.ids[int(str(row))] for row in allocation.missing)
+        simulation.engine.notices += [Incident(now, self.calls, said) for said in remarks(allocation.status, late, self.late)]
+        self.late = late
+        if simulation.on_progress is not None:
+            simulation.on_progress(now, int(self.count[t.NEXT]), len(rows))
+        return instance, allocation
+
+    def _make_room(self) -> None:
+        log = self.simulation.state.log
+        log.reserve(_ROOM, 2 * _ROOM)
+        if self.count[t.TASKS] + self.count[t.ACTIVE] + 1 > len(self.tasks.first):
+            self.tasks = t.more_room(self.tasks)
+        if self.count[t.ORDER] >= len(self.orders):
+            self.orders = self._orders()
+            self.count[t.ORDER] = 0
+
+    def _orders(self) -> Ints:
+        """Orders in which types are filled: one for all rounds, or a random one for each."""
+        if self.setup.policy.aware:
+            return self.setup.order[None, :]
+        drawn = []
+        for _ in range(_ORDERS):
+            order = self.setup.order.tolist()
+            self.draws.shuffle(order)
+            drawn.append(order)
+        return np.array(drawn, dtype=np.int64)
+
+    def _settle(self) -> None:
+        """Work done, in the engine's unit, and open intervals."""
+        jobs, state = self.setup.jobs, self.simulation.state
+        F, I = jobs.F, jobs.I
+        F[c.DONE] = F[c.WORK] * np.minimum(jobs.done / np.where(jobs.steps > 0, jobs.steps, 1.0), 1.0)
+        arrived = np.flatnonzero(~np.isnan(F[c.ADMITTED]) & np.isnan(F[c.FINISH]))
+        state.lists.active[: len(arrived)] = arrived
+        for row in arrived[I[c.INTERVAL, arrived] >= 0]:
+            close_interval(I, int(row), state.now, int(Reason.END), state.log.columns)
