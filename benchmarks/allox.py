@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from gantline.simulator.simulate import simulate
+from gantline.systems.allox.importer import read
 from gantline.workload.generators import generate
-from gantline.workload.importers.irfsim import read
 from gantline.workload.trace import Trace
 
 RUNS: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats, Ints
-from gantline.policies.allox.matching import match
+from gantline.systems.allox.policies.matching import match
 
 Instance = tuple[Floats, Ints, Floats]
 

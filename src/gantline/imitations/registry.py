@@ -22,8 +22,8 @@ Imitation = Callable[[Simulation, Trace], dict[str, Any] | None]
 _KNOWN = {
     "gavel": ("gantline.systems.gavel.imitation.rounds:run_in_rounds", "gantline.systems.gavel.imitation.scope:SCOPE"),
     "elasticflow": ("gantline.imitations.elasticflow.drive:drive", "gantline.imitations.elasticflow.scope:SCOPE"),
-    "irfsim": ("gantline.imitations.irfsim.drive:drive", "gantline.imitations.irfsim.scope:SCOPE"),
-    "irfsim-known": ("gantline.imitations.irfsim.drive:drive", "gantline.imitations.irfsim.scope:SCOPE"),
+    "irfsim": ("gantline.systems.allox.imitation.drive:drive", "gantline.systems.allox.imitation.scope:SCOPE"),
+    "irfsim-known": ("gantline.systems.allox.imitation.drive:drive", "gantline.systems.allox.imitation.scope:SCOPE"),
     "shockwave": ("gantline.imitations.shockwave.drive:drive", "gantline.imitations.shockwave.scope:SCOPE"),
     "sia": ("gantline.imitations.sia.drive:drive", "gantline.imitations.sia.scope:SCOPE"),
     "pollux": ("gantline.imitations.pollux.drive:drive", "gantline.imitations.pollux.scope:SCOPE"),

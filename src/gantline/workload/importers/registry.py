@@ -26,7 +26,7 @@ IMPORTERS: Mapping[str, tuple[str, str]] = {
     "gaia": (f"{_HOME}.gaia:read", "GAIA's batch jobs on CPUs: arrival_time, length, cpus (CSV)"),
     "gavel": ("gantline.systems.gavel.importer:read", "Gavel and Shockwave traces: 10, 12 or 7 fields, tab separated"),
     "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log, and Lucid's logs (CSV)"),
-    "irfsim": (f"{_HOME}.irfsim:read", "IRFsim / AlloX jobs: four lines a job, or the same as CSV"),
+    "irfsim": ("gantline.systems.allox.importer:read", "IRFsim / AlloX jobs: four lines a job, or the same as CSV"),
     "openb": (f"{_HOME}.openb:read", "Alibaba 2023 openb_pod_list (CSV)"),
     "pai": (f"{_HOME}.pai:read", "Alibaba PAI 2020 pai_task_table, with pai_job_table (CSV without header)"),
     "pal": (f"{_HOME}.pal:read", "PAL's workloads: job, gpus, submit_s, iterations, model (CSV)"),

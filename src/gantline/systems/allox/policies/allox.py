@@ -1,0 +1,151 @@
+"""AlloX as one pure function: waiting jobs, machines and users in, starts out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.fresh import flags, floats, ints
+from gantline.core.jit import compiled_from_zero as compiled
+from gantline.systems.allox.policies.ageing import check_age
+from gantline.systems.allox.policies.event import decide_columns
+from gantline.systems.allox.policies.fill import fits
+from gantline.systems.allox.policies.state import State, pack, recall, remember, unpack
+from gantline.systems.allox.policies.ticks import TICKS, to_ticks
+from gantline.systems.allox.policies.users import check_alpha
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The waiting jobs, in order of arrival; types that a job cannot use have an infinite time."""
+
+    name: Ints  # a number that stays with the job
+    owner: Ints
+    arrival: Floats
+    time: Floats  # per type, estimated seconds
+    gain: Floats  # per type, what it adds to its owner's score (see `users.progress_gains`)
+    need: Floats  # per type and further resource, such as memory
+    width: Ints  # per type, how many machines it takes at once
+
+    @staticmethod
+    def single(owner: Ints, arrival: Floats, time: Floats, gain: Floats | None = None, need: Floats | None = None) -> Waiting:
+        """Jobs that take one machine each, with no further resources unless given."""
+        jobs, types = time.shape
+        return Waiting(
+            np.arange(jobs),
+            owner,
+            arrival,
+            time,
+            np.zeros((jobs, types)) if gain is None else gain,
+            np.zeros((jobs, types, 0)) if need is None else need,
+            np.ones((jobs, types), dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Single devices (or CPU nodes): their type, when each is expected to be free, and whether it is free now."""
+
+    kind: Ints
+    release: Floats
+    idle: npt.NDArray[np.bool_]
+    free: Floats  # of the further resources, in all
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The jobs that start and their types, and the users' scores afterwards."""
+
+    jobs: Ints
+    kinds: Ints
+    score: Floats
+    matchings: int
+
+
+def decide(
+    waiting: Waiting,
+    machines: Machines,
+    score: Floats,
+    weight: Floats,
+    *,
+    now: float,
+    alpha: float = 1.0,
+    age: float | Floats = inf,
+    state: State | None = None,
+) -> tuple[Decision, State]:
+    """Start what AlloX would start now.
+
+    Gangs (``width`` above one), which the original cannot run, are matched as one job of their whole area (time x
+    width), start when they head an idle machine's list and enough machines of its type are idle, and reserve machines
+    once they are older than ``age`` (a number, or one for each job). The state makes the next call quick and never changes the answer.
+    """
+    check_alpha(alpha)
+    check_age(float(np.min(age, initial=inf)))
+    times, release = to_ticks(waiting.time, machines.release)
+    price, depth, place = recall(*unpack(state, waiting.time.shape[1]), waiting.name)
+    started, scored, matchings = decide_columns(
+        round(now * TICKS),
+        waiting.owner,
+        times,
+        np.ascontiguousarray(waiting.width.T),
+        waiting.need,
+        waiting.gain,
+        score,
+        weight,
+        alpha,
+        np.flatnonzero(now - waiting.arrival >= age),
+        machines.kind,
+        release,
+        machines.idle,
+        machines.free,
+        price,
+        depth,
+        place,
+    )
+    jobs = np.flatnonzero(started >= 0)
+    return Decision(jobs, started[jobs], scored, matchings), pack(remember(waiting.name, price, depth, place))
+
+
+def nothing_hangs(waiting: Waiting, machines: Machines, decision: Decision) -> bool:
+    """Whether the decision stands until something arrives or ends.
+
+    Idle machines grow dearer against busy ones as time passes, so a job that prefers to wait goes on to prefer it. Only a job
+    that heads an idle machine's list and yet cannot start, a gang or one that lacks memory, may later be put elsewhere and
+    make room for another.
+    """
+    return stands(
+        waiting.time,
+        waiting.width,
+        waiting.need,
+        machines.kind,
+        machines.idle,
+        machines.free,
+        decision.jobs,
+        decision.kinds,
+    )
+
+
+@compiled
+def stands(time: Floats, width: Ints, need: Floats, kind: Ints, idle: npt.NDArray[np.bool_], free: Floats, jobs: Ints, kinds: Ints) -> bool:
+    """The same over columns: whether no job that is left could use idle machines and yet is too wide or lacks something."""
+    left, rest, started = ints(time.shape[1], 0), floats(free.size, 0.0), flags(time.shape[0])
+    for r in range(free.size):
+        rest[r] = free[r]
+    for m in range(kind.size):
+        left[kind[m]] += idle[m]
+    for i in range(jobs.size):
+        left[kinds[i]] -= width[jobs[i], kinds[i]]
+        for r in range(free.size):
+            rest[r] -= need[jobs[i], kinds[i], r]
+        started[jobs[i]] = True
+    for k in range(left.size):
+        if left[k] <= 0:
+            continue
+        for j in range(started.size):
+            if not started[j] and np.isfinite(time[j, k]) and (width[j, k] > 1 or not fits(need[j, k], rest)):
+                return False
+    return True

@@ -1,0 +1,287 @@
+"""One event of AlloX: who starts where, when something arrived or ended (AlloX, EuroSys 2020, Algorithm 1).
+
+1. Aged jobs, if ageing is on, start or reserve (``ageing.py``).
+2. The users with the lowest scores are let in (``users.py``), and their jobs are matched to machines (``flow.py``).
+3. A job that heads the list of an idle machine starts. When all users compete, all heads start; else the one of the
+   user with the lowest score, since its start changes whose turn it is.
+4. If nothing could start, alpha is doubled for the rest of the event, until all users compete.
+5. A job that heads the list of an idle machine and yet cannot start, a gang or one that lacks memory, is left out of this
+   event and the others are matched once more: nothing stays idle that someone's matching would use.
+"""
+
+from __future__ import annotations
+
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.fresh import flags, int_table, ints
+from gantline.core.jit import compiled_from_zero as compiled
+from gantline.core.jit import kernel_from_zero as kernel
+from gantline.core.stable_order import stable_order
+from gantline.solvers.slot_flow import FORBIDDEN, solve_slots
+from gantline.solvers.slot_ties import settle
+from gantline.systems.allox.policies.ageing import serve_aged
+from gantline.systems.allox.policies.fill import fits, take
+from gantline.systems.allox.policies.sequence import sequence
+from gantline.systems.allox.policies.users import let_in
+
+
+@compiled
+def decide_columns(
+    now: int,
+    owner: Ints,
+    times: Ints,
+    width: Ints,
+    need: Floats,
+    gain: Floats,
+    score: Floats,
+    weight: Floats,
+    alpha: float,
+    aged: Ints,
+    machine_kind: Ints,
+    release: Ints,
+    idle: Bools,
+    free: Floats,
+    price: Ints,
+    depth: Ints,
+    place: Ints,
+) -> tuple[Ints, Floats, int]:
+    """The whole event: per job the type on which it starts (below 0: none), the scores afterwards, matchings solved.
+
+    Rows are waiting jobs in order of arrival; ``aged`` lists those that go first. Machines are known to be idle or else
+    are free at ``release``, or now if that is past. Only the solver's price, depth and place are changed.
+    """
+    score, idle, free, release = score.copy(), idle.copy(), free.copy(), release.copy()
+    for m in range(release.size):
+        if idle[m] or release[m] < now:
+            release[m] = now
+    started = ints(owner.size, -1)
+    for j in range(owner.size):
+        if not has_way(times, j):
+            started[j] = -2  # all its ways were found to have no node; a matching with it has no answer
+    serve_aged(aged, times, width, need, machine_kind, release, idle, free, started)
+    for j in aged:
+        if started[j] >= 0:
+            score[owner[j]] += gain[j, started[j]]
+        else:
+            started[j] = -2  # waits for what is reserved
+    solved = start_matched(
+        now, owner, times, width, need, gain, score, weight, alpha, machine_kind, release, idle, free, started, price,
+        depth, place,
+    )  # fmt: skip
+    return started, score, solved
+
+
+@compiled
+def start_matched(
+    now: int,
+    owner: Ints,
+    times: Ints,
+    width: Ints,
+    need: Floats,
+    gain: Floats,
+    score: Floats,
+    weight: Floats,
+    alpha: float,
+    machine_kind: Ints,
+    release: Ints,
+    idle: Bools,
+    free: Floats,
+    started: Ints,
+    price: Ints,
+    depth: Ints,
+    place: Ints,
+) -> int:
+    """Match and start until nothing more can; ``started[j]`` becomes the type on which job j starts.
+
+    Rows are waiting jobs in order of arrival; rows with ``started[j] != -1`` take no part. Changes ``score``,
+    ``release``, ``idle``, ``free``, and the solver's ``price``, ``depth`` and ``place``. Returns how many it solved.
+    """
+    active = flags(score.size)
+    for j in range(owner.size):
+        if started[j] == -1:
+            active[owner[j]] = True
+    tried, blocked = flags(score.size), flags(owner.size)
+    failed = False
+    solved = 0
+    while any_set(idle):
+        chosen = let_in(score, weight, active, alpha)
+        everyone = same(chosen, active)
+        if not (failed and same(chosen, tried)):
+            rows = rows_of(chosen, owner, started)
+            if rows.size > 0:
+                solved += 1
+                count = start_heads(
+                    now, rows, everyone, owner, times, width, need, gain, score, weight, machine_kind, release, idle,
+                    free, started, price, depth, place, blocked,
+                )  # fmt: skip
+                if count > 0 and not everyone:
+                    failed = False
+                    continue
+                if everyone and leave_out(rows, blocked, started) > 0:
+                    failed = False
+                    continue
+            failed, tried = True, chosen
+        if everyone:
+            break
+        alpha *= 2.0
+    return solved
+
+
+@kernel
+def has_way(times: Ints, j: int) -> bool:
+    """Whether a job could run on something."""
+    ways = 0
+    for kind in range(times.shape[0]):
+        ways += times[kind, j] != FORBIDDEN
+    return ways > 0
+
+
+@kernel
+def leave_out(rows: Ints, blocked: Bools, started: Ints) -> int:
+    """Take the rows that could not start out of this event; how many there are."""
+    count = 0
+    for j in rows:
+        if blocked[j] and started[j] == -1:
+            started[j] = -2
+            count += 1
+    return count
+
+
+@kernel
+def any_set(flags: Bools) -> bool:
+    """Whether one of them is set; written out, as are the next two, because this compiles in a fraction of the time."""
+    count = 0
+    for flag in flags:
+        count += flag
+    return count > 0
+
+
+@kernel
+def same(one: Bools, other: Bools) -> bool:
+    """Whether the same flags are set."""
+    differing = 0
+    for i in range(one.size):
+        differing += one[i] != other[i]
+    return differing == 0
+
+
+@compiled
+def rows_of(chosen: Bools, owner: Ints, started: Ints) -> Ints:
+    """The jobs of the chosen users that take part."""
+    rows, count = ints(owner.size, 0), 0
+    for j in range(owner.size):
+        if started[j] == -1 and chosen[owner[j]]:
+            rows[count] = j
+            count += 1
+    return rows[:count]
+
+
+@compiled
+def start_heads(
+    now: int,
+    rows: Ints,
+    all_heads: bool,
+    owner: Ints,
+    times: Ints,
+    width: Ints,
+    need: Floats,
+    gain: Floats,
+    score: Floats,
+    weight: Floats,
+    machine_kind: Ints,
+    release: Ints,
+    idle: Bools,
+    free: Floats,
+    started: Ints,
+    price: Ints,
+    depth: Ints,
+    place: Ints,
+    blocked: Bools,
+) -> int:
+    """Match some rows and start heads of idle machines: all, or the one of the user with the lowest score.
+
+    ``blocked[j]`` is set for heads that found too few idle machines or too little of something else.
+    """
+    types = times.shape[0]
+    by_release, offset = sort_machines(machine_kind, release, idle, types)
+    weighed = int_table(types, rows.size, 0)
+    for i in range(rows.size):
+        for t in range(types):
+            time = times[t, rows[i]]
+            weighed[t, i] = FORBIDDEN if time == FORBIDDEN else time * width[t, rows[i]]
+    mine, free_at = ints(rows.size, 0), ints(release.size, 0)
+    for i in range(rows.size):
+        mine[i], blocked[rows[i]] = place[rows[i]], False
+    for i in range(release.size):
+        free_at[i] = release[by_release[i]]
+    if solve_slots(weighed, free_at, offset, price, depth, mine) < 0:
+        return 0
+    settle(weighed, free_at, offset, price, depth, mine)
+    for i in range(rows.size):
+        place[rows[i]] = mine[i]
+    slot, begin = sequence(weighed, free_at, offset, price.shape[1], mine)
+    count = 0
+    while True:
+        best = -1
+        for i in range(rows.size):
+            j, m = rows[i], by_release[slot[i]]
+            kind = machine_kind[m]
+            if started[j] != -1 or not idle[m] or begin[i] != release[m]:
+                continue
+            narrow = width[kind, j] == 1 or idle_machines(machine_kind, idle, kind) >= width[kind, j]
+            blocked[j] = not narrow or not fits(need[j, kind], free)
+            if blocked[j]:
+                continue
+            if best < 0 or score[owner[j]] / weight[owner[j]] < score[owner[rows[best]]] / weight[owner[rows[best]]]:
+                best = i
+        if best < 0:
+            return count
+        j, m = rows[best], by_release[slot[best]]
+        kind = machine_kind[m]
+        started[j] = kind
+        score[owner[j]] += gain[j, kind]
+        take(need[j, kind], free)
+        occupy(m, kind, width[kind, j], now + times[kind, j], machine_kind, release, idle)
+        count += 1
+        if not all_heads:
+            return count
+
+
+@compiled
+def sort_machines(machine_kind: Ints, release: Ints, idle: Bools, types: int) -> tuple[Ints, Ints]:
+    """Machines by type, then release time, then idle ones before those overdue, then number; and where each type begins."""
+    key, order, by_release = ints(release.size, 0), ints(release.size, 0), ints(release.size, 0)
+    for m in range(release.size):
+        key[m] = 2 * release[m] + (not idle[m])
+    stable_order(key, 0, key.size, order, by_release)
+    offset = ints(types + 1, 0)
+    for kind in machine_kind:
+        offset[kind + 1] += 1
+    for kind in range(types):
+        offset[kind + 1] += offset[kind]
+    end = offset.copy()
+    for m in order:
+        by_release[end[machine_kind[m]]] = m
+        end[machine_kind[m]] += 1
+    return by_release, offset
+
+
+@kernel
+def idle_machines(machine_kind: Ints, idle: Bools, kind: int) -> int:
+    """How many machines of a type are idle."""
+    count = 0
+    for m in range(idle.size):
+        count += idle[m] and machine_kind[m] == kind
+    return count
+
+
+@kernel
+def occupy(m: int, kind: int, width: int, until: int, machine_kind: Ints, release: Ints, idle: Bools) -> None:
+    """Take machine m, and for a gang further idle machines of its type, the last ones first."""
+    release[m], idle[m] = until, False
+    left = width - 1
+    for other in range(machine_kind.size - 1, -1, -1):
+        if left == 0:
+            return
+        if idle[other] and machine_kind[other] == kind:
+            release[other], idle[other] = until, False
+            left -= 1

@@ -1,0 +1,114 @@
+"""`allox`: who runs where, by a least-cost matching of jobs to machines and positions (AlloX, EuroSys 2020)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gantline.core.arrays import Ints
+from gantline.core.phases import PENDING
+from gantline.core.plan import Assignments, Plan
+from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
+from gantline.systems.allox.policies.ageing import check_age, next_ageing
+from gantline.systems.allox.policies.allox import decide, nothing_hangs
+from gantline.systems.allox.policies.at_once import Answer, answer_at_once
+from gantline.systems.allox.policies.behind import behind_gangs
+from gantline.systems.allox.policies.instant import Instant
+from gantline.systems.allox.policies.profiling import Samples, check_profile
+from gantline.systems.allox.policies.users import check_alpha, read_weights, weights_of
+from gantline.systems.allox.policies.ways import Ways
+
+PAPER = "Le, Sun, Chowdhury, Liu: AlloX: Compute Allocation in Hybrid Clusters (EuroSys 2020)"
+
+#: From so many waiting jobs on, what one matching leaves makes the next one quicker than keeping it costs.
+_WORTH_KEEPING = 64
+
+
+@dataclass(frozen=True)
+class AlloX(Policy):
+    """Jobs that may run on several device types go where a min-cost matching puts them; users with least progress are let in first."""
+
+    name: ClassVar[str] = "allox"
+    paper: ClassVar[str] = PAPER
+    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+
+    alpha: float = field(
+        default=0.5,
+        metadata={"help": "part of the users let in, least progress first: near 0 is fair, 1 is shortest mean time"},
+    )
+    weights: tuple[str, ...] = field(default=(), metadata={"help": "how much users count: alice=2,bob=1 (else the weight of their jobs)"})
+    preemptive: bool = field(default=False, metadata={"help": "whether jobs that run are matched again, and moved or stopped"})
+    age: float = field(
+        default=math.inf, metadata={"help": "seconds of waiting after which a job goes before all others, so that none starves"}
+    )
+
+    patience: float = field(
+        default=1800.0, metadata={"help": "the same for gangs, which small jobs would overtake for ever; the original has none"}
+    )
+    fill: bool = field(
+        default=True, metadata={"help": "whether others use the machines that a gang waits for, as long as it does not start later"}
+    )
+    profile: bool = field(default=False, metadata={"help": "whether jobs make two short runs on each device before they are matched"})
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        check_age(self.age)
+        check_age(self.patience)
+        read_weights(self.weights)
+        check_profile(self.profile, self.preemptive)
+
+    def only_starts(self) -> bool:
+        return not (self.preemptive or self.profile)
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        if not (self.preemptive or self.profile):
+            weight = weights_of(snapshot.users, read_weights(self.weights))
+            found = answer_at_once(snapshot, weight, self.alpha, self.age, self.patience, self.fill, snapshot.memory)
+            if found is not None:
+                return self._plan(snapshot, found)
+        return self._step_by_step(snapshot)
+
+    def _plan(self, snapshot: Snapshot, found: Answer) -> Plan:
+        waiting = snapshot.jobs.arrival[snapshot.jobs.phase == PENDING] if self.age < math.inf else np.empty(0)
+        until = next_ageing(waiting, snapshot.now, self.age) if found.steady else None
+        memory = found.state if found.competing >= _WORTH_KEEPING else None
+        return Plan.assign(Assignments(found.job, option=found.option), valid_until=until, memory=memory)
+
+    def _step_by_step(self, snapshot: Snapshot) -> Plan:
+        """The same for jobs and settings of every kind."""
+        memory, samples = snapshot.memory, None
+        if self.profile:
+            samples, memory = Samples.after(snapshot), (snapshot.memory or {}).get("state")
+        instant = Instant(snapshot, read_weights(self.weights), everyone=self.preemptive, samples=samples)
+        chosen, state, steady = instant.ways.job[:0], None, True
+        if len(instant.competing):
+            chosen, state, steady = self._match(instant, memory)
+        if samples is not None:
+            state = {"samples": samples.made, "state": state}
+        until = next_ageing(instant.arrival, snapshot.now, self.age) if steady and not self.preemptive else None
+        return instant.plan(chosen, valid_until=until, memory=state)
+
+    def _match(self, instant: Instant, memory: Any) -> tuple[Ints, Any, bool]:
+        """The ways that start, what makes the next matching quick, and whether the answer holds while nothing happens."""
+        state, tries, steady = None, 0, True
+
+        def match(ways: Ways) -> Ints:
+            nonlocal state, tries, steady
+            waiting, machines, score, way = instant.matching(ways)
+            weight = instant.pool.weight
+            age = np.where(waiting.width.max(axis=1) > 1, min(self.age, self.patience), self.age)
+            found, state = decide(waiting, machines, score, weight, now=instant.now, alpha=self.alpha, age=age, state=memory)
+            tries += 1
+            steady = nothing_hangs(waiting, machines, found)
+            jobs, kinds = found.jobs, found.kinds
+            if self.fill and not steady:
+                more = behind_gangs(waiting, machines, found, instant.now)
+                jobs, kinds = np.concatenate((jobs, more[0])), np.concatenate((kinds, more[1]))
+            return way[jobs, kinds]
+
+        chosen = instant.seat(match)
+        return chosen, state if len(instant.competing) >= _WORTH_KEEPING else None, steady and tries == 1

@@ -1,0 +1,126 @@
+"""IRFsim's rules, one by one: the sort whose comparisons matter, the solver whose ties do, the matching that would hang."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles import irfsim_allox
+from tests.oracles.java_sort import java_sorted
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.errors import RefusedError
+from gantline.simulator.simulate import simulate
+from gantline.systems.allox.imitation.clock import advance
+from gantline.systems.allox.imitation.event import choose_jobs, match_event, poorest_first
+from gantline.systems.allox.imitation.reading import IrfsimJobs, IrfsimPool, build_world
+from gantline.systems.allox.imitation.solver import match_slots
+from gantline.systems.allox.imitation.sort import BROKEN, FINE, java_sort, scratch
+from gantline.systems.allox.imitation.world import CPU, GPU, World
+
+AGE = 500.0
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 15, 16, 17, 33, 64, 150, 400])
+def test_pairs_are_sorted_by_the_comparisons_that_java_makes(size: int) -> None:
+    rng = np.random.default_rng(size)
+    for spread in (3.0, 40.0, 4000.0):
+        arrival = np.sort(rng.uniform(0.0, 1000.0, size))
+        reported = rng.uniform(1.0, 1.0 + spread, (size, 2))
+        reported[: size // 3].sort(axis=0)
+        order = np.arange(2 * size)
+
+        def compare(a: int, b: int, arrival: Floats = arrival, reported: Floats = reported) -> int:
+            old, other = 1200.0 - arrival[a // 2] >= AGE, 1200.0 - arrival[b // 2] >= AGE
+            if old != other:
+                return -1 if old else 1
+            return int(reported[a // 2, a % 2] - reported[b // 2, b % 2])
+
+        old = np.repeat(1200.0 - arrival >= AGE, 2).astype(np.float64)
+        code = java_sort(order, reported.reshape(-1), old, np.empty(2 * size, dtype=np.int64), scratch())
+        try:
+            expected = java_sorted(np.arange(2 * size).tolist(), compare)
+        except ValueError:  # where Java notices that the comparison contradicts itself
+            assert code == BROKEN
+        else:
+            assert code == FINE
+            assert order.tolist() == expected
+
+
+def test_java_order_of_a_consistent_comparison_is_any_stable_order() -> None:
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 2, 31, 32, 33, 64, 200, 700):
+        for values in (3, 40, 10_000):
+            items = [(int(value), place) for place, value in enumerate(rng.integers(0, values, size))]
+            items[: size // 2] = sorted(items[: size // 2])
+            assert java_sorted(items, lambda a, b: a[0] - b[0]) == sorted(items, key=lambda item: item[0])
+
+
+def slots(avail: Floats, kind: Ints, arrival: Floats, time: Floats) -> Floats:
+    """Every slot as a row, as the original writes the problem down."""
+    base = avail[:, None] - arrival
+    return np.concatenate([base + k * time[kind] for k in range(1, len(arrival) + 1)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10**9),
+    jobs=st.integers(1, 9),
+    machines=st.integers(1, 7),
+    even=st.booleans(),
+    busy=st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_the_solver_makes_the_choices_of_the_square_matrix(seed: int, jobs: int, machines: int, even: bool, busy: float) -> None:
+    rng = np.random.default_rng(seed)
+    kind = (rng.random(machines) < 0.5).astype(np.int64)
+    avail = np.where(rng.random(machines) < busy, 100.0 + rng.integers(1, 60, machines) * rng.choice([1.0, 1.1]), 100.0)
+    arrival = np.sort(rng.integers(0, 90, jobs).astype(float))
+    time = rng.integers(1, 5 if even else 400, (2, jobs)) * (1.0 if even else 1.0 + rng.normal(0.0, 0.1, (2, jobs)))
+    time = np.maximum(time, 0.01)
+    expected = irfsim_allox.match(slots(avail, kind, arrival, time))
+    assert match_slots(avail, kind, arrival, time).tolist() == [expected.index(job) for job in range(jobs)]
+
+
+def test_the_solver_makes_the_same_choices_with_fifty_jobs() -> None:
+    rng = np.random.default_rng(5)
+    kind = np.array([GPU] * 6 + [CPU] * 6)
+    avail = np.where(rng.random(12) < 0.7, 1000.0 + rng.exponential(100.0, 12), 1000.0)
+    arrival = np.sort(rng.uniform(0.0, 1000.0, 50).round())
+    time = np.stack((rng.integers(40, 400, 50), rng.integers(10, 90, 50))) * (1.0 + rng.normal(0.0, 0.1, (2, 50)))
+    expected = irfsim_allox.match(slots(avail, kind, arrival, time))
+    assert match_slots(avail, kind, arrival, time).tolist() == [expected.index(job) for job in range(50)]
+
+
+def waiting_jobs(count: int, on_cpu: Floats, on_gpu: Floats, memory: float) -> World:
+    """Jobs of one user on one GPU and one CPU node with 64 GB each, all of them queued."""
+    both = np.stack((on_cpu, on_gpu), axis=1)
+    jobs = IrfsimJobs(np.arange(count), np.ones((count, 2)), np.full((count, 2), memory), both, both)
+    world = build_world(jobs, np.zeros(count, dtype=np.int64), np.zeros(count), 1, IrfsimPool("gpu", "cpu", 1, 1, 1.0, 128.0, 64.0), False)
+    advance(world)
+    return world
+
+
+def test_a_job_that_lacks_memory_is_refused_where_the_original_hangs() -> None:
+    world = waiting_jobs(1, np.array([9.0]), np.array([5.0]), 129.0)
+    assert match_event(world, np.arange(1), np.array([GPU, CPU]), 1.0) == 0
+    large = {"job": "large", "arrival": 0.0, "gpus": 1, "duration": 5.0, "options": "gpu:1/0/90=5|cpu:0/20/1=900"}
+    other = {"job": "other", "arrival": 0.0, "gpus": 1, "duration": 9.0, "options": "gpu:1/0/90=9|cpu:0/20/1=900"}
+    with pytest.raises(RefusedError, match="lacks memory, and the original would try it for ever"):
+        simulate([large, other], "gpu:2x1/0c/64g,cpu:1x0/20c/1g", "allox", regime="irfsim-known")
+
+
+def test_the_size_limit_takes_the_shortest_on_either_device() -> None:
+    count = 80
+    world = waiting_jobs(count, np.arange(count, 0, -1.0), np.arange(1.0, count + 1), 1.0)
+    chosen = np.empty(52, dtype=np.int64)
+    found = choose_jobs(world, np.array([0]), np.arange(count), chosen)
+    assert sorted(chosen[:found].tolist()) == [*range(25), *range(count - 25, count)]
+
+
+def test_a_user_who_catches_up_stays_behind_those_it_was_sorted_behind() -> None:
+    active = np.array([0, 1, 2])
+    poorest_first(np.array([0.5, 0.1, 0.5]), active)
+    assert active.tolist() == [1, 0, 2]  # at first equal ones go by name
+    poorest_first(np.array([0.5, 0.5, 0.5]), active)
+    assert active.tolist() == [1, 0, 2]  # the sort is in place: user 1 is not put behind user 0 again
