@@ -11,12 +11,12 @@ import pytest
 
 from gantline.cli.main import main
 from gantline.core.errors import NotFoundError
-from gantline.experiment.reproduce.blox_workload import LOAD, blox_setting
 from gantline.experiment.reproduce.page import markdown_table, section
 from gantline.experiment.reproduce.registry import find_study, study_names
 from gantline.experiment.reproduce.study import Claim, Study, judge, verdict_of
 from gantline.experiment.setting import run_setting
 from gantline.experiment.sweep import run_sweep
+from gantline.systems.blox.studies.workload import LOAD, blox_setting
 
 #: claims about shape that do not hold at small scale, and are shown so
 NOT_FOUND = {"lyra-loans": {"calling back the cheapest servers stops fewer jobs than the other rules"}}

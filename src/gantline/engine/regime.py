@@ -43,7 +43,7 @@ class Regime:
 #: name -> where its value stands, imported when it is asked for
 _KNOWN = {
     "default": "gantline.engine.regimes.default:REGIME",
-    "blox": "gantline.engine.regimes.blox:REGIME",
+    "blox": "gantline.systems.blox.regime:REGIME",
     "tiresias": "gantline.engine.regimes.tiresias:REGIME",
     "gavel": "gantline.systems.gavel.regime:REGIME",
     "elasticflow": "gantline.engine.regimes.elasticflow:REGIME",

@@ -10,9 +10,9 @@ from gantline.experiment.reproduce.study import Study
 
 _HOME = "gantline.experiment.reproduce"
 _STUDIES = {
-    "blox-fig6": f"{_HOME}.blox_fig6:BloxFigure6",
-    "blox-fig12": f"{_HOME}.blox_fig12:BloxFigure12",
-    "blox-loss": f"{_HOME}.blox_loss:BloxLoss",
+    "blox-fig6": "gantline.systems.blox.studies.figure6:BloxFigure6",
+    "blox-fig12": "gantline.systems.blox.studies.figure12:BloxFigure12",
+    "blox-loss": "gantline.systems.blox.studies.loss:BloxLoss",
     "tiresias-comparison": f"{_HOME}.tiresias_comparison:TiresiasComparison",
     "allox-alpha": "gantline.systems.allox.studies.alpha:AlloXAlpha",
     "allox-baselines": "gantline.systems.allox.studies.baselines:AlloXBaselines",

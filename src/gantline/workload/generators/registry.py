@@ -25,7 +25,7 @@ _GENERATORS: dict[str, tuple[str, str]] = {
     "day": (f"{_HOME}.day:day", "a day of 600 jobs from three teams on 64 GPUs; the demonstration"),
     "gavel": ("gantline.systems.gavel.generator:simulator", "Gavel's continuous traces (OSDI 2020), the same jobs for the same seed"),
     "gavel-script": ("gantline.systems.gavel.generator:script", "Gavel's small static traces, jobs of one to four hours"),
-    "blox": (f"{_HOME}.blox:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
+    "blox": ("gantline.systems.blox.generator:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
     "elasticflow": (f"{_HOME}.elasticflow:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
     "elastic": (f"{_HOME}.elastic:elastic", "jobs that grow and shrink, with scaling curves or batch sizes of their own"),
     "pollux": (f"{_HOME}.pollux:pollux", "Pollux' workloads (OSDI 2021), the same jobs for the same seed and list of Philly's jobs"),

@@ -10,10 +10,10 @@ import polars as pl
 
 from gantline.experiment.charts import points_against
 from gantline.experiment.grid import Case, Grid, PolicyChoice
-from gantline.experiment.reproduce.blox_workload import LOAD, blox_setting, figure_table
 from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.sweep import Sweep
 from gantline.report.figures import Chart, jct_against_load
+from gantline.systems.blox.studies.workload import LOAD, blox_setting, figure_table
 
 _RULE = "plateau:0.1%@5"
 _EARLY = 0.75  # of all jobs

@@ -1,0 +1,1 @@
+"""Blox (EuroSys 2024): its clock, its workload and its figures."""
