@@ -73,7 +73,7 @@ MUTANTS = [
         ('number(raw, "Restarts") + 1', 'number(raw, "Restarts")'),
         ('if name.endswith("GRES") else size', 'if name.endswith("TRES") else size'),
     ),
-    *_of("tiresias", "policies/tiresias.py", "tests/policies/test_tiresias.py",
+    *_of("tiresias", "systems/tiresias/policies/tiresias.py", "tests/systems/tiresias/test_tiresias.py",
         ('self._service(snapshot), side="right")', 'self._service(snapshot), side="left")'),
         ("_NEVER + snapshot.jobs.arrival, first", "snapshot.jobs.arrival, first"),
         ("self.promote * ran if", "self.promote + ran if"),

@@ -44,7 +44,7 @@ class Regime:
 _KNOWN = {
     "default": "gantline.engine.regimes.default:REGIME",
     "blox": "gantline.systems.blox.regime:REGIME",
-    "tiresias": "gantline.engine.regimes.tiresias:REGIME",
+    "tiresias": "gantline.systems.tiresias.regime:REGIME",
     "gavel": "gantline.systems.gavel.regime:REGIME",
     "elasticflow": "gantline.engine.regimes.elasticflow:REGIME",
     "irfsim": "gantline.systems.allox.regime:REGIME",

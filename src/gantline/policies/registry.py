@@ -16,7 +16,7 @@ _KNOWN = {
     "srsf": "gantline.policies.order:ShortestRemainingServiceFirst",
     "smallest": "gantline.policies.order:SmallestFirst",
     "las": "gantline.policies.las:LeastAttainedService",
-    "tiresias": "gantline.policies.tiresias:Tiresias",
+    "tiresias": "gantline.systems.tiresias.policies.tiresias:Tiresias",
     "afs": "gantline.policies.elastic.policies:Afs",
     "adaptdl": "gantline.policies.pollux.adaptdl:AdaptDL",
     "allox": "gantline.systems.allox.policies.policy:AlloX",

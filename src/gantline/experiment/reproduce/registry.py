@@ -13,7 +13,7 @@ _STUDIES = {
     "blox-fig6": "gantline.systems.blox.studies.figure6:BloxFigure6",
     "blox-fig12": "gantline.systems.blox.studies.figure12:BloxFigure12",
     "blox-loss": "gantline.systems.blox.studies.loss:BloxLoss",
-    "tiresias-comparison": f"{_HOME}.tiresias_comparison:TiresiasComparison",
+    "tiresias-comparison": "gantline.systems.tiresias.studies.comparison:TiresiasComparison",
     "allox-alpha": "gantline.systems.allox.studies.alpha:AlloXAlpha",
     "allox-baselines": "gantline.systems.allox.studies.baselines:AlloXBaselines",
     "elasticflow-ablation": f"{_HOME}.elasticflow_ablation:ElasticFlowAblation",

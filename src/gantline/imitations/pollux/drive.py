@@ -21,7 +21,7 @@ from gantline.imitations.pollux.tiresias import LIMIT, TiresiasInPollux
 from gantline.imitations.profiles import profiles_of, told_of
 from gantline.policies.optimus.policy import Optimus
 from gantline.policies.pollux.policy import Pollux
-from gantline.policies.tiresias import Tiresias
+from gantline.systems.tiresias.policies.tiresias import Tiresias
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime pollux"

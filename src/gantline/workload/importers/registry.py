@@ -36,7 +36,7 @@ IMPORTERS: Mapping[str, tuple[str, str]] = {
     "sacct": (f"{_HOME}.sacct:read", "Slurm accounting: sacct --parsable2"),
     "spot": (f"{_HOME}.spot:read", "Alibaba 2026 job_info_df of the spot GPU cluster (CSV)"),
     "swf": (f"{_HOME}.swf:read", "Standard Workload Format: 18 fields"),
-    "tiresias": (f"{_HOME}.tiresias:read", "Tiresias traces in seconds, Muri traces in milliseconds (CSV)"),
+    "tiresias": ("gantline.systems.tiresias.importer:read", "Tiresias traces in seconds, Muri traces in milliseconds (CSV)"),
 }
 
 #: what people call a format -> its name here

@@ -15,7 +15,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey, OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.interference import INTERFERENCE, check_interference
-from gantline.policies.tiresias_artifact import LIMITS, artifact_plan, gittins_table
+from gantline.systems.tiresias.policies.artifact import LIMITS, artifact_plan, gittins_table
 
 _LEVEL, _NEVER = 1e12, 1e11  # a queue outweighs any start time; who never started stands behind those who did
 

@@ -1,0 +1,1 @@
+"""Tiresias (NSDI 2019): queues by attained service."""
