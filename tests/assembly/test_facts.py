@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.policies.elasticflow.workloads import some_jobs
+from tests.systems.elasticflow.workloads import some_jobs
 
 from gantline import Policy, simulate
 from gantline.assembly.submissions import submissions

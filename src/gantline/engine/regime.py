@@ -46,7 +46,7 @@ _KNOWN = {
     "blox": "gantline.systems.blox.regime:REGIME",
     "tiresias": "gantline.systems.tiresias.regime:REGIME",
     "gavel": "gantline.systems.gavel.regime:REGIME",
-    "elasticflow": "gantline.engine.regimes.elasticflow:REGIME",
+    "elasticflow": "gantline.systems.elasticflow.regime:REGIME",
     "irfsim": "gantline.systems.allox.regime:REGIME",
     "irfsim-known": "gantline.systems.allox.regime_known:REGIME",
     "shockwave": "gantline.engine.regimes.shockwave:REGIME",

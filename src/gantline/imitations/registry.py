@@ -21,7 +21,7 @@ Imitation = Callable[[Simulation, Trace], dict[str, Any] | None]
 #: regime -> its loop, and what that reads of a run
 _KNOWN = {
     "gavel": ("gantline.systems.gavel.imitation.rounds:run_in_rounds", "gantline.systems.gavel.imitation.scope:SCOPE"),
-    "elasticflow": ("gantline.imitations.elasticflow.drive:drive", "gantline.imitations.elasticflow.scope:SCOPE"),
+    "elasticflow": ("gantline.systems.elasticflow.imitation.drive:drive", "gantline.systems.elasticflow.imitation.scope:SCOPE"),
     "irfsim": ("gantline.systems.allox.imitation.drive:drive", "gantline.systems.allox.imitation.scope:SCOPE"),
     "irfsim-known": ("gantline.systems.allox.imitation.drive:drive", "gantline.systems.allox.imitation.scope:SCOPE"),
     "shockwave": ("gantline.imitations.shockwave.drive:drive", "gantline.imitations.shockwave.scope:SCOPE"),

@@ -26,7 +26,7 @@ _GENERATORS: dict[str, tuple[str, str]] = {
     "gavel": ("gantline.systems.gavel.generator:simulator", "Gavel's continuous traces (OSDI 2020), the same jobs for the same seed"),
     "gavel-script": ("gantline.systems.gavel.generator:script", "Gavel's small static traces, jobs of one to four hours"),
     "blox": ("gantline.systems.blox.generator:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
-    "elasticflow": (f"{_HOME}.elasticflow:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
+    "elasticflow": ("gantline.systems.elasticflow.generator:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
     "elastic": (f"{_HOME}.elastic:elastic", "jobs that grow and shrink, with scaling curves or batch sizes of their own"),
     "pollux": (f"{_HOME}.pollux:pollux", "Pollux' workloads (OSDI 2021), the same jobs for the same seed and list of Philly's jobs"),
     "hybrid": ("gantline.systems.allox.generator:hybrid", "jobs for a GPU or a CPU node, like those of AlloX' simulator (EuroSys 2020)"),

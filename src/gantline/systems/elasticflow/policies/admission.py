@@ -6,7 +6,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled, kernel
-from gantline.policies.elasticflow.booking import CLOSE, FULL, Book, boundary, hold, keep, least, open_map, walk
+from gantline.systems.elasticflow.policies.booking import CLOSE, FULL, Book, boundary, hold, keep, least, open_map, walk
 
 #: Plans that one decision may make to find earlier deadlines to offer; then offers are what is left beside the plans that stand.
 _SEARCH = 40_000

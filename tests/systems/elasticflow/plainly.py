@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from tests.imitations.elasticflow.plain_jobs import Job, Map, canonical, value_at
+from tests.systems.elasticflow.plain_jobs import Job, Map, canonical, value_at
 
 
 class Plainly:

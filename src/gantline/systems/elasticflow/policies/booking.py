@@ -14,7 +14,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import compiled, kernel
-from gantline.policies.elasticflow.free import canonical, put
+from gantline.systems.elasticflow.policies.free import canonical, put
 
 FULL = -1  # no room left for plans: make it larger and ask again
 CLOSE = 1e-6  # seconds that arithmetic may be off

@@ -13,8 +13,8 @@ from gantline.core.plan import Plan, Refusal, Reservation
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import TypeLayout
 from gantline.policies.elastic.pools import Pool, SeatsOf, plan_of, pools
-from gantline.policies.elasticflow.desk import AdmissionDesk, Decided, plain, restored
-from gantline.policies.elasticflow.settings import DeadlinePolicy
+from gantline.systems.elasticflow.policies.desk import AdmissionDesk, Decided, plain, restored
+from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
 
 _WHY = "its deadline cannot be met beside those that were promised"
 

@@ -8,12 +8,12 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from tests.imitations.elasticflow.test_reference import histories, names_of, records, simulated, whole
 from tests.simulator.references import reference
+from tests.systems.elasticflow.test_reference import histories, names_of, records, simulated, whole
 
 from gantline import simulate
 from gantline.core.errors import GantlineError
-from gantline.imitations.elasticflow.themis import fairest
+from gantline.systems.elasticflow.imitation.themis import fairest
 
 SCHEDULES = {"dlas-gpu": "tiresias", "gandiva": "gandiva", "themis": "themis"}
 

@@ -8,7 +8,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.snapshot import Snapshot
 from gantline.performance.model import Act, Gangs, overrides
 from gantline.policies.elastic.pools import Pool
-from gantline.policies.elasticflow.settings import DeadlinePolicy
+from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
 
 
 def charges(rules: DeadlinePolicy, pool: Pool) -> tuple[Floats, Floats, Floats]:

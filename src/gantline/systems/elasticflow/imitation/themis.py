@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.imitations.elasticflow.rigid import RigidJobs, RigidRun
+from gantline.systems.elasticflow.imitation.rigid import RigidJobs, RigidRun
 
 
 class ThemisRun(RigidRun):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.policies.elasticflow.workloads import some_jobs
+from tests.systems.elasticflow.workloads import some_jobs
 
 from gantline import simulate
 from gantline.core.errors import GantlineError
@@ -79,7 +79,7 @@ def test_the_least_size_that_is_in_time_is_reserved() -> None:
         without = make_policy("elasticflow", {"spare_order": "least_added"})
         assert without.decide(snapshot).memory["plans"]["0"] == first
         from gantline.policies.elastic.pools import pools
-        from gantline.policies.elasticflow.desk import AdmissionDesk
+        from gantline.systems.elasticflow.policies.desk import AdmissionDesk
 
         desk = AdmissionDesk(next(iter(pools(snapshot))), make_policy("elasticflow").settled(), [0], {})  # type: ignore[attr-defined]
         desk._replan(np.array([0]))
@@ -173,7 +173,7 @@ def test_edf_with_admission_keeps_its_promises_and_elasticflow_lets_more_in() ->
 
 def test_a_plan_that_cannot_be_made_anew_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """When planning from nothing would leave somebody late, the plans of the last decision go on."""
-    from gantline.policies.elasticflow import desk
+    from gantline.systems.elasticflow.policies import desk
 
     kept = 0
     fresh = desk.AdmissionDesk._replan

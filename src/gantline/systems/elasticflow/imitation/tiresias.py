@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from gantline.imitations.elasticflow.patience import Patience
-from gantline.imitations.elasticflow.rigid import RigidJobs, RigidRun
+from gantline.systems.elasticflow.imitation.patience import Patience
+from gantline.systems.elasticflow.imitation.rigid import RigidJobs, RigidRun
 
 LIMITS = (3250.0, 7200.0)  # GPU-seconds after which a job goes one queue down
 

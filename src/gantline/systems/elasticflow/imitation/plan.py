@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
-from gantline.policies.elasticflow.free import canonical, ceiling, in_force, put, up
+from gantline.systems.elasticflow.policies.free import canonical, ceiling, in_force, put, up
 
 NONE = -1  # no forced level
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import compiled, kernel
-from gantline.policies.elasticflow.booking import CLOSE, FULL, Book, boundary, fits, keep, least, split
-from gantline.policies.elasticflow.free import give_back, gpu_seconds
+from gantline.systems.elasticflow.policies.booking import CLOSE, FULL, Book, boundary, fits, keep, least, split
+from gantline.systems.elasticflow.policies.free import give_back, gpu_seconds
 
 
 @compiled

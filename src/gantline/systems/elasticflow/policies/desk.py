@@ -12,11 +12,11 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.policies.elastic.pools import Pool
-from gantline.policies.elasticflow.admission import admit_each
-from gantline.policies.elasticflow.booking import CLOSE, FULL, Book, begin_anew, book_all, book_more, boundary, earliest_end, follow
-from gantline.policies.elasticflow.charges import charges, delays
-from gantline.policies.elasticflow.settings import DeadlinePolicy
-from gantline.policies.elasticflow.spare import share_spare
+from gantline.systems.elasticflow.policies.admission import admit_each
+from gantline.systems.elasticflow.policies.booking import CLOSE, FULL, Book, begin_anew, book_all, book_more, boundary, earliest_end, follow
+from gantline.systems.elasticflow.policies.charges import charges, delays
+from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
+from gantline.systems.elasticflow.policies.spare import share_spare
 
 #: A job that outlived its estimate is given so many seconds more, on its smallest size.
 _GRACE = 60.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.imitations.elasticflow.outcome import ElasticFlowOutcome, Span
+from gantline.systems.elasticflow.imitation.outcome import ElasticFlowOutcome, Span
 
 
 @dataclass(frozen=True)

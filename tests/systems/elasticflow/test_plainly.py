@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.imitations.elasticflow.plain_jobs import Job
-from tests.imitations.elasticflow.plainly import Plainly
-from tests.imitations.elasticflow.test_reference import SCHEDULES, histories, whole
+from tests.systems.elasticflow.plain_jobs import Job
+from tests.systems.elasticflow.plainly import Plainly
+from tests.systems.elasticflow.test_reference import SCHEDULES, histories, whole
 
 from gantline import simulate
 

@@ -11,8 +11,8 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.imitations.elasticflow.outcome import ElasticFlowOutcome, Span
 from gantline.imitations.intervals import DeviceSeats, write_log
+from gantline.systems.elasticflow.imitation.outcome import ElasticFlowOutcome, Span
 
 
 def write_result(simulation: Simulation, found: ElasticFlowOutcome, exact: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.policies.elasticflow.workloads import some_jobs
+from tests.systems.elasticflow.workloads import some_jobs
 
 from gantline import simulate
 from gantline.core.errors import RefusedError
@@ -20,10 +20,10 @@ from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
 from gantline.performance.model import Gangs, PerformanceModel
 from gantline.policies.elastic.pools import pools
-from gantline.policies.elasticflow.booking import book_more
-from gantline.policies.elasticflow.desk import AdmissionDesk
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
+from gantline.systems.elasticflow.policies.booking import book_more
+from gantline.systems.elasticflow.policies.desk import AdmissionDesk
 
 
 def late(run: Run) -> list[str]:

@@ -12,13 +12,13 @@ from gantline.core import columns as c
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.tables import Tables
 from gantline.drivers.virtual import Simulation
-from gantline.imitations.elasticflow.clock import ElasticFlowClock, ElasticFlowJobs, ElasticFlowRules
-from gantline.imitations.elasticflow.gandiva import CLASSES, GandivaRun
-from gantline.imitations.elasticflow.result import write_result
-from gantline.imitations.elasticflow.rigid import RigidJobs
-from gantline.imitations.elasticflow.themis import ThemisRun
-from gantline.imitations.elasticflow.tiresias import TiresiasRun
-from gantline.policies.elasticflow.settings import DeadlinePolicy
+from gantline.systems.elasticflow.imitation.clock import ElasticFlowClock, ElasticFlowJobs, ElasticFlowRules
+from gantline.systems.elasticflow.imitation.gandiva import CLASSES, GandivaRun
+from gantline.systems.elasticflow.imitation.result import write_result
+from gantline.systems.elasticflow.imitation.rigid import RigidJobs
+from gantline.systems.elasticflow.imitation.themis import ThemisRun
+from gantline.systems.elasticflow.imitation.tiresias import TiresiasRun
+from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
 from gantline.workload.trace import Trace
 
 _RIGID: dict[str, Callable[..., TiresiasRun | GandivaRun | ThemisRun]] = {

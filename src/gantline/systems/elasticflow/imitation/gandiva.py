@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from gantline.imitations.elasticflow.rigid import RigidJobs, RigidRun
+from gantline.systems.elasticflow.imitation.rigid import RigidJobs, RigidRun
 
 CLASSES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 88, 128, 256)  # sizes of gangs that it knows
 _TURN = 60  # jobs change turns in rounds at whole minutes

@@ -8,8 +8,8 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled, kernel
-from gantline.imitations.elasticflow.plan import NONE, plan_one
-from gantline.policies.elasticflow.free import give_back, gpu_seconds
+from gantline.systems.elasticflow.imitation.plan import NONE, plan_one
+from gantline.systems.elasticflow.policies.free import give_back, gpu_seconds
 
 FULL, MISSED, IN_TIME = -1, 0, 1  # what planning answers: no room left for plans, somebody is late, everybody is in time
 # rows of `known` and `times`

@@ -8,11 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.imitations.elasticflow.calendar import Calendar
-from gantline.imitations.elasticflow.edf import plan_by_deadline
-from gantline.imitations.elasticflow.outcome import ElasticFlowOutcome, Span
-from gantline.imitations.elasticflow.patience import Patience
-from gantline.imitations.elasticflow.share import FULL, IN_TIME, P_COUNT, P_END, P_EXACT, P_FIRST, P_GPUS, Board, plan_all, share_spare
+from gantline.systems.elasticflow.imitation.calendar import Calendar
+from gantline.systems.elasticflow.imitation.edf import plan_by_deadline
+from gantline.systems.elasticflow.imitation.outcome import ElasticFlowOutcome, Span
+from gantline.systems.elasticflow.imitation.patience import Patience
+from gantline.systems.elasticflow.imitation.share import (
+    FULL,
+    IN_TIME,
+    P_COUNT,
+    P_END,
+    P_EXACT,
+    P_FIRST,
+    P_GPUS,
+    Board,
+    plan_all,
+    share_spare,
+)
 
 
 @dataclass(frozen=True)

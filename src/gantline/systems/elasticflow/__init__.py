@@ -1,0 +1,1 @@
+"""ElasticFlow (ASPLOS 2023): elastic jobs with deadlines."""
