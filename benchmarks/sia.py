@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 
 from gantline.core.cluster_spec import parse_cluster
-from gantline.imitations.sia.beliefs import Fitter
-from gantline.imitations.sia.deciding import SiaScheduler
-from gantline.imitations.sia.jobs import Charges, Request, SiaJob
-from gantline.imitations.sia.measured_types import MeasuredType
-from gantline.imitations.sia.rounds import SiaGrant
 from gantline.performance.goodput.measured import Application, StepTimes, Training
 from gantline.policies.node_classes import node_classes
-from gantline.policies.sia.configurations import Configurations
 from gantline.simulator.simulate import simulate
+from gantline.systems.sia.imitation.beliefs import Fitter
+from gantline.systems.sia.imitation.deciding import SiaScheduler
+from gantline.systems.sia.imitation.jobs import Charges, Request, SiaJob
+from gantline.systems.sia.imitation.measured_types import MeasuredType
+from gantline.systems.sia.imitation.rounds import SiaGrant
+from gantline.systems.sia.policies.configurations import Configurations
 from gantline.workload.importers.registry import import_trace
 
 SIZES = ((64, 20), (256, 80), (1024, 320), (2048, 640))

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.imitations.sia.worlds import job as sia_job
-from tests.imitations.sia.worlds import run as sia_run
 from tests.oracles.held_time import assert_accounts_agree, held_time
 from tests.systems.gavel.tiny_world import table as speeds
 from tests.systems.gavel.tiny_world import trace as gavel_trace
+from tests.systems.sia.worlds import job as sia_job
+from tests.systems.sia.worlds import run as sia_run
 
 from gantline import Node, NodeEvent, simulate
 from gantline.core.plan import Assignment, Mode, Plan

@@ -50,7 +50,7 @@ _KNOWN = {
     "irfsim": "gantline.systems.allox.regime:REGIME",
     "irfsim-known": "gantline.systems.allox.regime_known:REGIME",
     "shockwave": "gantline.engine.regimes.shockwave:REGIME",
-    "sia": "gantline.engine.regimes.sia:REGIME",
+    "sia": "gantline.systems.sia.regime:REGIME",
     "pollux": "gantline.engine.regimes.pollux:REGIME",
     "pal": "gantline.engine.regimes.pal:REGIME",
     "gaia": "gantline.engine.regimes.gaia:REGIME",

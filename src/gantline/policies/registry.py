@@ -46,7 +46,7 @@ _KNOWN = {
     "synthesizer": "gantline.simulator.synthesizer.policy:Synthesizer",
     "shockwave": "gantline.policies.shockwave.policy:Shockwave",
     "sharing": "gantline.policies.sharing:Sharing",
-    "sia": "gantline.policies.sia.policy:Sia",
+    "sia": "gantline.systems.sia.policies.policy:Sia",
     "themis": "gantline.policies.themis.policy:Themis",
     "gavel.allox": "gantline.systems.gavel.policies.plain_policies:GavelAlloX",
     "gavel.fifo": "gantline.systems.gavel.policies.plain_policies:GavelFifo",

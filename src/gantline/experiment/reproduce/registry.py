@@ -33,8 +33,8 @@ _STUDIES = {
     "gavel-estimation": "gantline.systems.gavel.studies.estimation:GavelEstimation",
     "gavel-rounds": "gantline.systems.gavel.studies.rounds:GavelRounds",
     "pollux-load": f"{_HOME}.pollux_load:PolluxLoad",
-    "sia-heterogeneous": f"{_HOME}.sia_tables:SiaHeterogeneous",
-    "sia-homogeneous": f"{_HOME}.sia_tables:SiaHomogeneous",
+    "sia-heterogeneous": "gantline.systems.sia.studies.tables:SiaHeterogeneous",
+    "sia-homogeneous": "gantline.systems.sia.studies.tables:SiaHomogeneous",
     "shockwave-table": f"{_HOME}.shockwave_table:ShockwaveTable",
     "themis-fairness": f"{_HOME}.themis_fairness:ThemisFairness",
 }

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gantline.core.errors import TraceError, UsageError, near
-from gantline.imitations.sia.jobs import SiaJob
-from gantline.imitations.sia.rounds import SiaGrant
 from gantline.policies.node_classes import NodeClass
+from gantline.systems.sia.imitation.jobs import SiaJob
+from gantline.systems.sia.imitation.rounds import SiaGrant
 from gantline.workload.unpack import read_text
 
 _COLUMNS = ("t_s", "name", "gpu_type", "nodes", "gpus")

@@ -11,25 +11,25 @@ from gantline.core.policy import Policy
 from gantline.drivers.virtual import Simulation
 from gantline.engine.lost_turns import Incident
 from gantline.imitations.profiles import profiles_of, told_of
-from gantline.imitations.sia.beliefs import Fitter
-from gantline.imitations.sia.deciding import SiaScheduler
-from gantline.imitations.sia.gavel import GavelScheduler
-from gantline.imitations.sia.goodputs import Assumptions
-from gantline.imitations.sia.jobs import SiaJob
-from gantline.imitations.sia.pollux_unaware import PolluxScheduler
-from gantline.imitations.sia.reading import classes_of, read_jobs
-from gantline.imitations.sia.recorded import RecordedScheduler
-from gantline.imitations.sia.result import write_result
-from gantline.imitations.sia.rounds import RoundScheduler, SiaRounds
-from gantline.imitations.sia.tuned import ShockwaveScheduler, ThemisScheduler
 from gantline.policies.node_classes import NodeClass
 from gantline.policies.pollux.policy import Pollux
 from gantline.policies.recorded import Recorded
 from gantline.policies.shockwave.policy import Shockwave
-from gantline.policies.sia.configurations import Configurations
-from gantline.policies.sia.policy import FITS, Sia
 from gantline.systems.gavel.policies.finish_policies import FinishTimeFairness
 from gantline.systems.gavel.policies.sum_policies import MaxSumThroughputPerf
+from gantline.systems.sia.imitation.beliefs import Fitter
+from gantline.systems.sia.imitation.deciding import SiaScheduler
+from gantline.systems.sia.imitation.gavel import GavelScheduler
+from gantline.systems.sia.imitation.goodputs import Assumptions
+from gantline.systems.sia.imitation.jobs import SiaJob
+from gantline.systems.sia.imitation.pollux_unaware import PolluxScheduler
+from gantline.systems.sia.imitation.reading import classes_of, read_jobs
+from gantline.systems.sia.imitation.recorded import RecordedScheduler
+from gantline.systems.sia.imitation.result import write_result
+from gantline.systems.sia.imitation.rounds import RoundScheduler, SiaRounds
+from gantline.systems.sia.imitation.tuned import ShockwaveScheduler, ThemisScheduler
+from gantline.systems.sia.policies.configurations import Configurations
+from gantline.systems.sia.policies.policy import FITS, Sia
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime sia"

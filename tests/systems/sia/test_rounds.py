@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.imitations.sia.worlds import held, job, profiles, run
+from tests.systems.sia.worlds import held, job, profiles, run
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
-from gantline.imitations.sia.beliefs import Fitter
-from gantline.imitations.sia.reading import classes_of, read_jobs
-from gantline.imitations.sia.rounds import SiaRounds
 from gantline.performance.goodput.measured import Application, Profiles, StepTimes, Training
 from gantline.simulator.simulate import simulate
+from gantline.systems.sia.imitation.beliefs import Fitter
+from gantline.systems.sia.imitation.reading import classes_of, read_jobs
+from gantline.systems.sia.imitation.rounds import SiaRounds
 from gantline.workload.trace import Trace
 
 

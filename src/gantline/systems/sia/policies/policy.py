@@ -12,8 +12,8 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import LAYOUT, MOVE_COST, check_layout
-from gantline.policies.sia.by_options import decide
-from gantline.policies.sia.matrix import check_power
+from gantline.systems.sia.policies.by_options import decide
+from gantline.systems.sia.policies.matrix import check_power
 
 FITS = ("artifact", "compiled")
 PLACEMENTS = ("sticky", "fast")

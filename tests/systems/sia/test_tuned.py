@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.imitations.sia.worlds import held, job, profiles, run
+from tests.systems.sia.worlds import held, job, profiles, run
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import RefusedError
-from gantline.imitations.sia.beliefs import Fitter
-from gantline.imitations.sia.reading import classes_of, read_jobs
-from gantline.imitations.sia.tuned import EpochTimes
+from gantline.systems.sia.imitation.beliefs import Fitter
+from gantline.systems.sia.imitation.reading import classes_of, read_jobs
+from gantline.systems.sia.imitation.tuned import EpochTimes
 from gantline.workload.trace import Trace
 
 POLICIES = ("gavel.finish_time_fairness", "shockwave")

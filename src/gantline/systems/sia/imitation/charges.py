@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gantline.imitations.sia.jobs import Charges
+from gantline.systems.sia.imitation.jobs import Charges
 
 _OTHER = Charges(restart=30.0, assumed=30.0, slowdown=1.0)
 

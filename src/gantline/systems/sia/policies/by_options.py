@@ -11,9 +11,9 @@ from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.performance.model import overrides
 from gantline.policies.elastic.layouts import NamedDevices, TypeLayout
-from gantline.policies.sia.configurations import Configurations
-from gantline.policies.sia.matrix import costs, normalised, restart_factor
-from gantline.policies.sia.program import choose_configurations
+from gantline.systems.sia.policies.configurations import Configurations
+from gantline.systems.sia.policies.matrix import costs, normalised, restart_factor
+from gantline.systems.sia.policies.program import choose_configurations
 
 
 def decide(

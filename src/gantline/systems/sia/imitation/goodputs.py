@@ -14,12 +14,12 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
-from gantline.imitations.sia.jobs import SiaJob
-from gantline.imitations.sia.measured_types import MeasuredType
 from gantline.performance.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, split
 from gantline.performance.goodput.efficiency import gain
 from gantline.performance.goodput.speed_model import step_time
-from gantline.policies.sia.configurations import Configurations
+from gantline.systems.sia.imitation.jobs import SiaJob
+from gantline.systems.sia.imitation.measured_types import MeasuredType
+from gantline.systems.sia.policies.configurations import Configurations
 
 
 @dataclass(frozen=True, slots=True)

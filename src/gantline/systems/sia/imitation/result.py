@@ -9,7 +9,7 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.intervals import DeviceSeats, write_log
-from gantline.imitations.sia.rounds import SiaRounds
+from gantline.systems.sia.imitation.rounds import SiaRounds
 
 
 def write_result(simulation: Simulation, rounds: SiaRounds) -> None:

@@ -15,11 +15,11 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Floats
-from gantline.imitations.sia.goodputs import measured_speed
-from gantline.imitations.sia.jobs import SiaJob
-from gantline.imitations.sia.rounds import SiaGrant
 from gantline.policies.node_classes import NodeClass
 from gantline.solvers.linear_programs import LinearProgram, solve
+from gantline.systems.sia.imitation.goodputs import measured_speed
+from gantline.systems.sia.imitation.jobs import SiaJob
+from gantline.systems.sia.imitation.rounds import SiaGrant
 
 
 class GavelScheduler:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.imitations.sia.goodputs import Assumptions, GoodputMatrix
-from gantline.imitations.sia.jobs import SiaJob
-from gantline.imitations.sia.rounds import SiaGrant
-from gantline.policies.sia.configurations import Configurations
-from gantline.policies.sia.matrix import costs, normalised, restart_factor
-from gantline.policies.sia.program import choose_configurations
+from gantline.systems.sia.imitation.goodputs import Assumptions, GoodputMatrix
+from gantline.systems.sia.imitation.jobs import SiaJob
+from gantline.systems.sia.imitation.rounds import SiaGrant
+from gantline.systems.sia.policies.configurations import Configurations
+from gantline.systems.sia.policies.matrix import costs, normalised, restart_factor
+from gantline.systems.sia.policies.program import choose_configurations
 
 
 @dataclass

@@ -14,11 +14,11 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.rng import stream
-from gantline.imitations.sia.jobs import SiaJob
-from gantline.imitations.sia.rounds import SiaGrant
 from gantline.performance.goodput.batch import GOODPUT, choose_batch
 from gantline.policies.node_classes import NodeClass
 from gantline.solvers.allocation_search.search import Demand, search
+from gantline.systems.sia.imitation.jobs import SiaJob
+from gantline.systems.sia.imitation.rounds import SiaGrant
 
 _VIRTUAL = 4  # GPUs of a node as Pollux sees it
 _MOST_NODES = 16

@@ -12,9 +12,9 @@ from scipy import optimize
 
 from gantline.core.arrays import Floats, Ints
 from gantline.policies.node_classes import NodeClass
-from gantline.policies.sia.configurations import Configurations
-from gantline.policies.sia.program import choose_configurations
 from gantline.solvers.multiple_choice import solve_choices
+from gantline.systems.sia.policies.configurations import Configurations
+from gantline.systems.sia.policies.program import choose_configurations
 
 IDLE = 1.1
 

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.imitations.sia.beliefs import Fitter, SiaBelief
-from gantline.imitations.sia.measured_types import MeasuredType
 from gantline.performance.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, split
 from gantline.performance.goodput.efficiency import gain
 from gantline.performance.goodput.measured import Application, Shape, Training
+from gantline.systems.sia.imitation.beliefs import Fitter, SiaBelief
+from gantline.systems.sia.imitation.measured_types import MeasuredType
 
 Kind = Literal["adaptive", "strong-scaling", "rigid", "hybrid"]
 _OUT = np.zeros(3)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from gantline.imitations.sia.jobs import SiaJob
 from gantline.policies.node_classes import NodeClass
-from gantline.policies.sia.placement import Parts, PlacementWish, place_fast, place_sticky, shape_of
+from gantline.systems.sia.imitation.jobs import SiaJob
+from gantline.systems.sia.policies.placement import Parts, PlacementWish, place_fast, place_sticky, shape_of
 
 
 class SiaGrant(NamedTuple):

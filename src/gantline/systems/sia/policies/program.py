@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.policies.sia.configurations import Configurations
 from gantline.solvers.multiple_choice import solve_choices
+from gantline.systems.sia.policies.configurations import Configurations
 
 TIE = 1e-3  # what all ties together may add, about; far below the 0.01 to which costs are rounded
 EXACT_TIES = 100

@@ -1,0 +1,1 @@
+"""Sia (SOSP 2023): goodput on several device types."""
