@@ -21,7 +21,7 @@ from gantline.performance.goodput.observations import Observations
 from gantline.performance.goodput.speed_model import SpeedModel
 from gantline.simulator.simulate import simulate
 from gantline.solvers.allocation_search.search import Demand, search
-from gantline.workload.importers.pollux import read
+from gantline.systems.pollux.importer import read
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

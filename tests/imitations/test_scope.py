@@ -19,10 +19,10 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.imitations import registry
 from gantline.imitations.scope import ALWAYS, Scope
-from gantline.policies.pollux.policy import Pollux
 from gantline.policies.registry import find_policy, make_policy, policy_names
 from gantline.simulator.run import Run
 from gantline.systems.gavel.policies.policy import GavelPolicy
+from gantline.systems.pollux.policies.policy import Pollux
 
 WORLDS = registry.imitated_regimes()
 #: words of parameters; numbers and flags are changed as their type allows

@@ -51,7 +51,7 @@ _KNOWN = {
     "irfsim-known": "gantline.systems.allox.regime_known:REGIME",
     "shockwave": "gantline.engine.regimes.shockwave:REGIME",
     "sia": "gantline.systems.sia.regime:REGIME",
-    "pollux": "gantline.engine.regimes.pollux:REGIME",
+    "pollux": "gantline.systems.pollux.regime:REGIME",
     "pal": "gantline.engine.regimes.pal:REGIME",
     "gaia": "gantline.engine.regimes.gaia:REGIME",
 }

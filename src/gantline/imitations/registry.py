@@ -26,7 +26,7 @@ _KNOWN = {
     "irfsim-known": ("gantline.systems.allox.imitation.drive:drive", "gantline.systems.allox.imitation.scope:SCOPE"),
     "shockwave": ("gantline.imitations.shockwave.drive:drive", "gantline.imitations.shockwave.scope:SCOPE"),
     "sia": ("gantline.systems.sia.imitation.drive:drive", "gantline.systems.sia.imitation.scope:SCOPE"),
-    "pollux": ("gantline.imitations.pollux.drive:drive", "gantline.imitations.pollux.scope:SCOPE"),
+    "pollux": ("gantline.systems.pollux.imitation.drive:drive", "gantline.systems.pollux.imitation.scope:SCOPE"),
     "pal": ("gantline.imitations.pal.drive:drive", "gantline.imitations.pal.scope:SCOPE"),
     "gaia": ("gantline.imitations.gaia.drive:drive", "gantline.imitations.gaia.scope:SCOPE"),
 }

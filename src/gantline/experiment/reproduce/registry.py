@@ -32,7 +32,7 @@ _STUDIES = {
     "gavel-cost": "gantline.systems.gavel.studies.cost:GavelCost",
     "gavel-estimation": "gantline.systems.gavel.studies.estimation:GavelEstimation",
     "gavel-rounds": "gantline.systems.gavel.studies.rounds:GavelRounds",
-    "pollux-load": f"{_HOME}.pollux_load:PolluxLoad",
+    "pollux-load": "gantline.systems.pollux.studies.load:PolluxLoad",
     "sia-heterogeneous": "gantline.systems.sia.studies.tables:SiaHeterogeneous",
     "sia-homogeneous": "gantline.systems.sia.studies.tables:SiaHomogeneous",
     "shockwave-table": f"{_HOME}.shockwave_table:ShockwaveTable",

@@ -28,7 +28,10 @@ _GENERATORS: dict[str, tuple[str, str]] = {
     "blox": ("gantline.systems.blox.generator:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
     "elasticflow": ("gantline.systems.elasticflow.generator:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
     "elastic": (f"{_HOME}.elastic:elastic", "jobs that grow and shrink, with scaling curves or batch sizes of their own"),
-    "pollux": (f"{_HOME}.pollux:pollux", "Pollux' workloads (OSDI 2021), the same jobs for the same seed and list of Philly's jobs"),
+    "pollux": (
+        "gantline.systems.pollux.generator:pollux",
+        "Pollux' workloads (OSDI 2021), the same jobs for the same seed and list of Philly's jobs",
+    ),
     "hybrid": ("gantline.systems.allox.generator:hybrid", "jobs for a GPU or a CPU node, like those of AlloX' simulator (EuroSys 2020)"),
     "steady": (f"{_HOME}.benchmark:steady", "benchmark: Philly's jobs, Poisson arrivals, 128 GPUs"),
     "bursty": (f"{_HOME}.benchmark:bursty", "benchmark: day, night and bursts, 128 GPUs"),

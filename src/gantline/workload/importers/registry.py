@@ -32,7 +32,7 @@ IMPORTERS: Mapping[str, tuple[str, str]] = {
     "pal": (f"{_HOME}.pal:read", "PAL's workloads: job, gpus, submit_s, iterations, model (CSV)"),
     "philly": (f"{_HOME}.philly:read", "Microsoft Philly cluster_job_log (JSON)"),
     "philly-list": (f"{_HOME}.philly_list:read", "Plain list: timestamp, duration, num_gpus, gpu_time, cluster (CSV)"),
-    "pollux": (f"{_HOME}.pollux:read", "Pollux and Sia workloads: name, time, application, num_replicas, batch_size"),
+    "pollux": ("gantline.systems.pollux.importer:read", "Pollux and Sia workloads: name, time, application, num_replicas, batch_size"),
     "sacct": (f"{_HOME}.sacct:read", "Slurm accounting: sacct --parsable2"),
     "spot": (f"{_HOME}.spot:read", "Alibaba 2026 job_info_df of the spot GPU cluster (CSV)"),
     "swf": (f"{_HOME}.swf:read", "Standard Workload Format: 18 fields"),

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gantline.imitations.pollux.placing import Nodes, free_devices, take
+from gantline.systems.pollux.imitation.placing import Nodes, free_devices, take
 
 
 @dataclass

@@ -10,7 +10,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.interference import INTERFERENCE, check_interference
-from gantline.policies.pollux.by_options import decide
+from gantline.systems.pollux.policies.by_options import decide
 
 FITS = ("compiled", "artifact")
 

@@ -15,8 +15,8 @@ from gantline.files.profiles import read_profiles
 from gantline.performance.goodput.measured import Profiles
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.workload.generators.pollux import PolluxSettings, draw, read_rows
-from gantline.workload.importers.pollux import read
+from gantline.systems.pollux.generator import PolluxSettings, draw, read_rows
+from gantline.systems.pollux.importer import read
 
 FOLDERS = {"0.5": "workloads-0.5", "1.0": "workloads", "1.5": "workloads-1.5", "2.0": "workloads-2.0"}
 JOBS = {"workloads-0.5": 80, "workloads": 160, "workloads-1.5": 240, "workloads-2.0": 320, "workloads-realistic": 160}

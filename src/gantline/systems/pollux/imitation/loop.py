@@ -10,11 +10,11 @@ from typing import Protocol
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.imitations.pollux import clock as k
-from gantline.imitations.pollux.applications import Applications
-from gantline.imitations.pollux.placing import Nodes, shape_of
 from gantline.performance.goodput.fit import WORK, fit_like_artifact, fit_rows
 from gantline.performance.goodput.observations import Observations
+from gantline.systems.pollux.imitation import clock as k
+from gantline.systems.pollux.imitation.applications import Applications
+from gantline.systems.pollux.imitation.placing import Nodes, shape_of
 
 _PATIENCE = 200  # intervals in which jobs are there and nobody gets on, after which a run is given up
 

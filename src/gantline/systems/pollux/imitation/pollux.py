@@ -9,9 +9,9 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.rng import stream
-from gantline.imitations.pollux.clock import MOST, RESTART, RESTARTS, SERVICE, SUBMIT, PolluxJobs
-from gantline.imitations.pollux.placing import Nodes
 from gantline.solvers.allocation_search.search import Demand, Found, Workspace, search
+from gantline.systems.pollux.imitation.clock import MOST, RESTART, RESTARTS, SERVICE, SUBMIT, PolluxJobs
+from gantline.systems.pollux.imitation.placing import Nodes
 
 MOST_DEVICES = 64  # of one job, whatever the cluster
 MOST_NODES = 16

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gantline.core.arrays import Ints
-from gantline.imitations.pollux.placing import Nodes, free_devices, take
+from gantline.systems.pollux.imitation.placing import Nodes, free_devices, take
 
 LIMIT = 57600.0  # GPU-seconds in the first queue: sixteen GPU-hours
 

@@ -10,17 +10,17 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError, UsageError
 from gantline.drivers.virtual import Simulation
 from gantline.engine.lost_turns import Incident
-from gantline.imitations.pollux import clock as k
-from gantline.imitations.pollux.loop import Decider, Loop
-from gantline.imitations.pollux.optimus import OptimusInPollux
-from gantline.imitations.pollux.pollux import PolluxInItsSimulator
-from gantline.imitations.pollux.reading import Asked, make_jobs, node_sizes, read_asked
-from gantline.imitations.pollux.result import belief_errors, write_result
-from gantline.imitations.pollux.speedups import Beliefs
-from gantline.imitations.pollux.tiresias import LIMIT, TiresiasInPollux
 from gantline.imitations.profiles import profiles_of, told_of
 from gantline.policies.optimus.policy import Optimus
-from gantline.policies.pollux.policy import Pollux
+from gantline.systems.pollux.imitation import clock as k
+from gantline.systems.pollux.imitation.loop import Decider, Loop
+from gantline.systems.pollux.imitation.optimus import OptimusInPollux
+from gantline.systems.pollux.imitation.pollux import PolluxInItsSimulator
+from gantline.systems.pollux.imitation.reading import Asked, make_jobs, node_sizes, read_asked
+from gantline.systems.pollux.imitation.result import belief_errors, write_result
+from gantline.systems.pollux.imitation.speedups import Beliefs
+from gantline.systems.pollux.imitation.tiresias import LIMIT, TiresiasInPollux
+from gantline.systems.pollux.policies.policy import Pollux
 from gantline.systems.tiresias.policies.tiresias import Tiresias
 from gantline.workload.trace import Trace
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
-from gantline.imitations.pollux.applications import Courses
-from gantline.imitations.pollux.clock import APP, MODEL, SEEN, SQUARE, VARIANCE, PolluxJobs
 from gantline.performance.goodput.batch import GOODPUT, choose_batch
+from gantline.systems.pollux.imitation.applications import Courses
+from gantline.systems.pollux.imitation.clock import APP, MODEL, SEEN, SQUARE, VARIANCE, PolluxJobs
 
 # what a job's goodputs were computed for
 _ROWS, _SQUARE, _VARIANCE, _DEVICES = range(4)

@@ -14,13 +14,13 @@ import pytest
 from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
 from gantline.files.profiles import read_profiles
-from gantline.imitations.pollux.placing import Nodes
-from gantline.imitations.pollux.reading import read_asked
 from gantline.performance.goodput.batch import BatchLimits, split_batch
 from gantline.performance.goodput.efficiency import gain
 from gantline.performance.goodput.measured import Application, packed_shape
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
+from gantline.systems.pollux.imitation.placing import Nodes
+from gantline.systems.pollux.imitation.reading import read_asked
 from gantline.workload.trace import Trace
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -170,7 +170,7 @@ class Mover:
 
 
 def test_a_run_in_which_nobody_gets_on_is_given_up_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gantline.imitations.pollux.drive._decider", lambda *_: Mover())
+    monkeypatch.setattr("gantline.systems.pollux.imitation.drive._decider", lambda *_: Mover())
     assert run([job("a", 0.0, 1)], round=60.0).summary["completed"] == 1
     found = run([job("a", 0.0, 1), job("b", 99.0, 1)], round=30.0)  # no longer than a start takes
     assert found.summary["completed"] == 0

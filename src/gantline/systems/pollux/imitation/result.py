@@ -11,11 +11,11 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.intervals import DeviceSeats, write_log
-from gantline.imitations.pollux import clock as k
-from gantline.imitations.pollux.loop import Loop, PolluxSpan
 from gantline.performance.goodput.measured import packed_shape
 from gantline.performance.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS
 from gantline.performance.goodput.speed_model import step_time
+from gantline.systems.pollux.imitation import clock as k
+from gantline.systems.pollux.imitation.loop import Loop, PolluxSpan
 
 _ELSEWHERE = (1, 2, 4, 8, 16)  # devices at which beliefs are compared with the truth
 

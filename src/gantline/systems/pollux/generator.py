@@ -17,10 +17,10 @@ import polars as pl
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError
+from gantline.systems.pollux.importer import GPU_SECONDS
 from gantline.workload.generators.given import Reader, read_given
 from gantline.workload.generators.quantities import fault, truth, whole, word
 from gantline.workload.generators.table import as_trace
-from gantline.workload.importers.pollux import GPU_SECONDS
 from gantline.workload.trace import Trace
 from gantline.workload.unpack import unpack
 

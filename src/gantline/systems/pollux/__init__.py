@@ -1,0 +1,1 @@
+"""Pollux (OSDI 2021): goodput, with batch sizes that adapt."""
