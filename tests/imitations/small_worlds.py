@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.imitations.shockwave.test_shockwave_run import SPEEDS
-from tests.imitations.shockwave.test_shockwave_run import job as shockwave_job
 from tests.systems.allox.hybrid import some_jobs
 from tests.systems.gavel import tiny_world as gavel
+from tests.systems.shockwave.test_shockwave_run import SPEEDS
+from tests.systems.shockwave.test_shockwave_run import job as shockwave_job
 from tests.systems.sia import worlds as sia
 
 from gantline.simulator.run import Run

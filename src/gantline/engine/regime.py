@@ -49,7 +49,7 @@ _KNOWN = {
     "elasticflow": "gantline.systems.elasticflow.regime:REGIME",
     "irfsim": "gantline.systems.allox.regime:REGIME",
     "irfsim-known": "gantline.systems.allox.regime_known:REGIME",
-    "shockwave": "gantline.engine.regimes.shockwave:REGIME",
+    "shockwave": "gantline.systems.shockwave.regime:REGIME",
     "sia": "gantline.systems.sia.regime:REGIME",
     "pollux": "gantline.systems.pollux.regime:REGIME",
     "pal": "gantline.engine.regimes.pal:REGIME",

@@ -24,7 +24,7 @@ _KNOWN = {
     "elasticflow": ("gantline.systems.elasticflow.imitation.drive:drive", "gantline.systems.elasticflow.imitation.scope:SCOPE"),
     "irfsim": ("gantline.systems.allox.imitation.drive:drive", "gantline.systems.allox.imitation.scope:SCOPE"),
     "irfsim-known": ("gantline.systems.allox.imitation.drive:drive", "gantline.systems.allox.imitation.scope:SCOPE"),
-    "shockwave": ("gantline.imitations.shockwave.drive:drive", "gantline.imitations.shockwave.scope:SCOPE"),
+    "shockwave": ("gantline.systems.shockwave.imitation.drive:drive", "gantline.systems.shockwave.imitation.scope:SCOPE"),
     "sia": ("gantline.systems.sia.imitation.drive:drive", "gantline.systems.sia.imitation.scope:SCOPE"),
     "pollux": ("gantline.systems.pollux.imitation.drive:drive", "gantline.systems.pollux.imitation.scope:SCOPE"),
     "pal": ("gantline.imitations.pal.drive:drive", "gantline.imitations.pal.scope:SCOPE"),

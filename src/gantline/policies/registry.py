@@ -44,7 +44,7 @@ _KNOWN = {
     "pollux": "gantline.systems.pollux.policies.policy:Pollux",
     "recorded": "gantline.policies.recorded:Recorded",
     "synthesizer": "gantline.simulator.synthesizer.policy:Synthesizer",
-    "shockwave": "gantline.policies.shockwave.policy:Shockwave",
+    "shockwave": "gantline.systems.shockwave.policies.policy:Shockwave",
     "sharing": "gantline.policies.sharing:Sharing",
     "sia": "gantline.systems.sia.policies.policy:Sia",
     "themis": "gantline.policies.themis.policy:Themis",

@@ -35,7 +35,7 @@ _STUDIES = {
     "pollux-load": "gantline.systems.pollux.studies.load:PolluxLoad",
     "sia-heterogeneous": "gantline.systems.sia.studies.tables:SiaHeterogeneous",
     "sia-homogeneous": "gantline.systems.sia.studies.tables:SiaHomogeneous",
-    "shockwave-table": f"{_HOME}.shockwave_table:ShockwaveTable",
+    "shockwave-table": "gantline.systems.shockwave.studies.table:ShockwaveTable",
     "themis-fairness": f"{_HOME}.themis_fairness:ThemisFairness",
 }
 

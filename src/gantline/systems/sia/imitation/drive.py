@@ -13,10 +13,10 @@ from gantline.engine.lost_turns import Incident
 from gantline.imitations.profiles import profiles_of, told_of
 from gantline.policies.node_classes import NodeClass
 from gantline.policies.recorded import Recorded
-from gantline.policies.shockwave.policy import Shockwave
 from gantline.systems.gavel.policies.finish_policies import FinishTimeFairness
 from gantline.systems.gavel.policies.sum_policies import MaxSumThroughputPerf
 from gantline.systems.pollux.policies.policy import Pollux
+from gantline.systems.shockwave.policies.policy import Shockwave
 from gantline.systems.sia.imitation.beliefs import Fitter
 from gantline.systems.sia.imitation.deciding import SiaScheduler
 from gantline.systems.sia.imitation.gavel import GavelScheduler

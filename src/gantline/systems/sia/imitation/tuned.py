@@ -16,13 +16,13 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats
 from gantline.core.errors import RefusedError
-from gantline.imitations.shockwave.shares import Memory, finish_time_fairness
 from gantline.performance.goodput.batch import ACCUMULATION, LOCAL, split
 from gantline.performance.goodput.efficiency import gain
 from gantline.performance.goodput.measured import packed_shape
 from gantline.policies.node_classes import NodeClass
-from gantline.policies.shockwave.policy import Shockwave
-from gantline.policies.shockwave.window import PlanningWindow, fair_window, plan_and_tell, priorities
+from gantline.systems.shockwave.imitation.shares import Memory, finish_time_fairness
+from gantline.systems.shockwave.policies.policy import Shockwave
+from gantline.systems.shockwave.policies.window import PlanningWindow, fair_window, plan_and_tell, priorities
 from gantline.systems.sia.imitation.gavel import GavelScheduler
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.imitation.rounds import SiaGrant

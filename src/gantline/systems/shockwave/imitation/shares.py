@@ -14,8 +14,8 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats
-from gantline.imitations.shockwave.jobs import ShockwaveJob
 from gantline.solvers.embedded import feasible_point
+from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 
 Shares = dict[int, float]  # by job
 _HALVINGS = 60  # of an interval no longer than twice its lower end: more than a float can tell apart

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gantline.imitations.shockwave.jobs import ShockwaveJob
-from gantline.imitations.shockwave.loop import ShockwaveRounds
-from gantline.imitations.shockwave.shares import Memory, Rule
+from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
+from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
+from gantline.systems.shockwave.imitation.shares import Memory, Rule
 
 _BETWEEN_RESETS = 1000.0
 

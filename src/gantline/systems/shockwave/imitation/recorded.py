@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gantline.core.errors import TraceError, UsageError
-from gantline.imitations.shockwave.jobs import ShockwaveJob
-from gantline.imitations.shockwave.loop import ShockwaveRounds
+from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
+from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
 from gantline.workload.unpack import read_text
 
 

@@ -16,14 +16,14 @@ from tests.simulator.references import reference
 
 from gantline.core.arrays import Bools, Floats
 from gantline.files.throughputs import read_throughputs
-from gantline.imitations.shockwave.jobs import ShockwaveJob, fairness, mean_contention
-from gantline.imitations.shockwave.loop import ShockwaveRounds
-from gantline.imitations.shockwave.models import profile, steps_per_epoch
-from gantline.imitations.shockwave.planner import Planner
-from gantline.imitations.shockwave.shares import RULES
-from gantline.imitations.shockwave.turns import Turns
-from gantline.policies.shockwave.window import PlanningWindow, plan_counts, plan_window
 from gantline.simulator.simulate import simulate
+from gantline.systems.shockwave.imitation.jobs import ShockwaveJob, fairness, mean_contention
+from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
+from gantline.systems.shockwave.imitation.models import profile, steps_per_epoch
+from gantline.systems.shockwave.imitation.planner import Planner
+from gantline.systems.shockwave.imitation.shares import RULES
+from gantline.systems.shockwave.imitation.turns import Turns
+from gantline.systems.shockwave.policies.window import PlanningWindow, plan_counts, plan_window
 from gantline.workload.importers.registry import import_trace
 
 PUBLISHED = [

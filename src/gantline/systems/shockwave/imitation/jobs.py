@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, isnan, nan
 
-from gantline.imitations.shockwave.models import LARGEST, SAMPLES, accordion_batch, gns_batch, profile, steps_per_epoch
+from gantline.systems.shockwave.imitation.models import LARGEST, SAMPLES, accordion_batch, gns_batch, profile, steps_per_epoch
 
 Speed = Callable[[str, int, int], float]  # model, batch size, gang -> steps per second of the gang; NaN: not measured
 

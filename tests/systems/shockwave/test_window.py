@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gantline.policies.shockwave.learning import Learner
-from gantline.policies.shockwave.prediction import Predictor
-from gantline.policies.shockwave.window import (
+from gantline.systems.shockwave.policies.learning import Learner
+from gantline.systems.shockwave.policies.prediction import Predictor
+from gantline.systems.shockwave.policies.window import (
     PlanningWindow,
     fair_window,
     fill_idle,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Protocol
 
-from gantline.imitations.shockwave.jobs import ShockwaveJob
+from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 
 _RESUME = 20.0  # seconds that a job loses which did not run in the round before
 _NEARLY = 5.0  # tasks that are shorter than a round by more than this are never charged

@@ -13,7 +13,7 @@ from gantline.core.errors import UsageError, near
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.shockwave.window import PlanningWindow, plan_window, priorities
+from gantline.systems.shockwave.policies.window import PlanningWindow, plan_window, priorities
 
 FUTURES = ("learned", "told")
 _EPOCHS = 20.0  # parts in which the work of a job without epochs is counted

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats
-from gantline.imitations.shockwave.jobs import ShockwaveJob
-from gantline.imitations.shockwave.loop import ShockwaveRounds
-from gantline.imitations.shockwave.models import SAMPLES, steps_per_epoch
-from gantline.policies.shockwave.learning import Learner
-from gantline.policies.shockwave.prediction import Predictor
-from gantline.policies.shockwave.window import PlanningWindow, fair_window, plan_and_tell, priorities
+from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
+from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
+from gantline.systems.shockwave.imitation.models import SAMPLES, steps_per_epoch
+from gantline.systems.shockwave.policies.learning import Learner
+from gantline.systems.shockwave.policies.prediction import Predictor
+from gantline.systems.shockwave.policies.window import PlanningWindow, fair_window, plan_and_tell, priorities
 
 _SETTLE = 20  # calls of the calibration before a plan's inputs are read
 

@@ -13,15 +13,15 @@ from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.intervals import GpuSpell, write_spells
-from gantline.imitations.shockwave.jobs import ShockwaveJob, fairness, mean_contention
-from gantline.imitations.shockwave.loop import Chooser, ShockwaveRounds, ShockwaveTask
-from gantline.imitations.shockwave.planner import Planner
-from gantline.imitations.shockwave.reading import read_jobs
-from gantline.imitations.shockwave.recorded import RecordedRounds
-from gantline.imitations.shockwave.shares import RULES
-from gantline.imitations.shockwave.turns import Turns
 from gantline.policies.recorded import Recorded
-from gantline.policies.shockwave.policy import Shockwave
+from gantline.systems.shockwave.imitation.jobs import ShockwaveJob, fairness, mean_contention
+from gantline.systems.shockwave.imitation.loop import Chooser, ShockwaveRounds, ShockwaveTask
+from gantline.systems.shockwave.imitation.planner import Planner
+from gantline.systems.shockwave.imitation.reading import read_jobs
+from gantline.systems.shockwave.imitation.recorded import RecordedRounds
+from gantline.systems.shockwave.imitation.shares import RULES
+from gantline.systems.shockwave.imitation.turns import Turns
+from gantline.systems.shockwave.policies.policy import Shockwave
 from gantline.workload.trace import Trace
 
 _BASELINES = {f"gavel.{name}": rule for name, rule in RULES.items()}

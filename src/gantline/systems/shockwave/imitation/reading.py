@@ -6,9 +6,9 @@ from math import nan
 
 from gantline.core.errors import RefusedError, TraceError, UsageError, near
 from gantline.core.tables import Tables
-from gantline.imitations.shockwave.jobs import ShockwaveJob
-from gantline.imitations.shockwave.models import SAMPLES
 from gantline.performance.gavel_model import GavelModel
+from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
+from gantline.systems.shockwave.imitation.models import SAMPLES
 from gantline.workload.trace import Trace
 
 _WHERE = "--regime shockwave"

@@ -1,0 +1,1 @@
+"""Shockwave (NSDI 2023): a market over a window of rounds."""
