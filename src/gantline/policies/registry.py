@@ -47,7 +47,7 @@ _KNOWN = {
     "shockwave": "gantline.systems.shockwave.policies.policy:Shockwave",
     "sharing": "gantline.policies.sharing:Sharing",
     "sia": "gantline.systems.sia.policies.policy:Sia",
-    "themis": "gantline.policies.themis.policy:Themis",
+    "themis": "gantline.systems.themis.policies.policy:Themis",
     "gavel.allox": "gantline.systems.gavel.policies.plain_policies:GavelAlloX",
     "gavel.fifo": "gantline.systems.gavel.policies.plain_policies:GavelFifo",
     "gavel.fifo_packed": "gantline.systems.gavel.policies.plain_policies:FifoPacked",

@@ -36,7 +36,7 @@ _STUDIES = {
     "sia-heterogeneous": "gantline.systems.sia.studies.tables:SiaHeterogeneous",
     "sia-homogeneous": "gantline.systems.sia.studies.tables:SiaHomogeneous",
     "shockwave-table": "gantline.systems.shockwave.studies.table:ShockwaveTable",
-    "themis-fairness": f"{_HOME}.themis_fairness:ThemisFairness",
+    "themis-fairness": "gantline.systems.themis.studies.fairness:ThemisFairness",
 }
 
 

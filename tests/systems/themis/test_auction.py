@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gantline.policies.themis.auction import Bid, fair_split, partial_allocation
+from gantline.systems.themis.policies.auction import Bid, fair_split, partial_allocation
 
 MACHINES = 2
 offers = st.lists(st.integers(0, 4), min_size=MACHINES, max_size=MACHINES).map(np.array)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.policies.themis.auction import Bid
-from gantline.policies.themis.standing import Standing
+from gantline.systems.themis.policies.auction import Bid
+from gantline.systems.themis.policies.standing import Standing
 
 Nodes = dict[int, int]  # node -> devices there
 Bundle = dict[int, Nodes]  # job of the pool -> its devices

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gantline.policies.themis.bids import Nodes, Offer, asked_size, placements, sizes_of
-from gantline.policies.themis.standing import Standing
+from gantline.systems.themis.policies.bids import Nodes, Offer, asked_size, placements, sizes_of
+from gantline.systems.themis.policies.standing import Standing
 
 
 @dataclass

@@ -15,10 +15,10 @@ from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.pools import Pool, pools, rooms
-from gantline.policies.themis.auction import partial_allocation
-from gantline.policies.themis.bids import Bundle, Offer, app_rho, bid_table, sizes_of
-from gantline.policies.themis.leftovers import Leftovers, hand_out
-from gantline.policies.themis.standing import Standing, standing
+from gantline.systems.themis.policies.auction import partial_allocation
+from gantline.systems.themis.policies.bids import Bundle, Offer, app_rho, bid_table, sizes_of
+from gantline.systems.themis.policies.leftovers import Leftovers, hand_out
+from gantline.systems.themis.policies.standing import Standing, standing
 
 _PAYMENTS = ("lottery", "floor", "none")
 _OF_APP = ("mean", "best")

@@ -1,0 +1,1 @@
+"""Themis (NSDI 2020): auctions for finish-time fairness."""
