@@ -36,7 +36,7 @@ _KNOWN = {
     "fair-share": "gantline.policies.fair_share:FairShare",
     "gaia": "gantline.policies.gaia.policy:Gaia",
     "gandiva": "gantline.policies.gandiva:Gandiva",
-    "ffdl": "gantline.policies.elastic.ffdl:Ffdl",
+    "ffdl": "gantline.systems.ffdl.policies.policy:Ffdl",
     "lyra": "gantline.policies.lyra.policy:Lyra",
     "optimus": "gantline.policies.optimus.policy:Optimus",
     "optimus.drf": "gantline.policies.optimus.policy:OptimusDrf",

@@ -16,9 +16,9 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.elastic.afs import apathetic_shares
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.pools import pools
+from gantline.policies.elastic.sharing import grow_in_turns, in_order
 from gantline.policies.registry import make_policy
-from gantline.policies.voda.ffdl import best_sum
-from gantline.policies.voda.sharing import grow_in_turns, in_order
+from gantline.systems.ffdl.policies.optimizer import best_sum
 
 EIGHT = ("fifo", "elastic_fifo", "srjf", "elastic_srjf", "tiresias", "elastic_tiresias", "ffdl", "afs_l")
 Job = dict[str, Any]

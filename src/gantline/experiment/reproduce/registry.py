@@ -21,7 +21,7 @@ _STUDIES = {
     "afs-sharing": f"{_HOME}.afs_sharing:AfsSharing",
     "afs-clusters": f"{_HOME}.afs_clusters:AfsClusters",
     "elastic-tiresias": f"{_HOME}.elastic_tiresias:ElasticTiresiasStudy",
-    "ffdl-batch": f"{_HOME}.ffdl_batch:FfdlBatch",
+    "ffdl-batch": "gantline.systems.ffdl.studies.batch:FfdlBatch",
     "optimus-drf": f"{_HOME}.optimus_drf:OptimusDrfStudy",
     "lyra-loans": f"{_HOME}.lyra_loans:LyraLoans",
     "gavel-single": "gantline.systems.gavel.studies.continuous:GavelSingle",

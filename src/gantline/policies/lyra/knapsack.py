@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.policies.voda.ffdl import fill_choices
+from gantline.systems.ffdl.policies.optimizer import fill_choices
 
 
 def best_extras(first: Ints, extra: Ints, worth: Floats, capacity: int) -> Ints:

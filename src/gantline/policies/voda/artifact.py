@@ -15,8 +15,8 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled
 from gantline.policies.elastic.pools import Pool
-from gantline.policies.voda.ffdl import relax
-from gantline.policies.voda.sharing import CROWD, in_order, order_by
+from gantline.policies.elastic.sharing import CROWD, in_order, order_by
+from gantline.systems.ffdl.policies.optimizer import relax
 
 Singles = NDArray[np.float32]
 

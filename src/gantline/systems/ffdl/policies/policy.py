@@ -17,8 +17,8 @@ from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
 from gantline.policies.elastic.lays_out import LaysOut
 from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
-from gantline.policies.voda.ffdl import best_sum
-from gantline.policies.voda.sharing import in_order
+from gantline.policies.elastic.sharing import in_order
+from gantline.systems.ffdl.policies.optimizer import best_sum
 
 
 @dataclass(frozen=True)
