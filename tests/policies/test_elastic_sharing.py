@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.policies.voda.test_sharing import curves_of, some_jobs
+from tests.systems.voda.test_sharing import curves_of, some_jobs
 
 from gantline import simulate
 from gantline.core.errors import GantlineError

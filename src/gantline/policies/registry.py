@@ -73,14 +73,14 @@ _KNOWN = {
     "gavel.min_total_duration_packed": "gantline.systems.gavel.policies.finish_policies:MinTotalDurationPacked",
     "gavel.min_total_duration_perf": "gantline.systems.gavel.policies.finish_policies:MinTotalDurationPerf",
     "gavel.proportional": "gantline.systems.gavel.policies.plain_policies:Proportional",
-    "voda.fifo": "gantline.policies.voda.policies:VodaFifo",
-    "voda.elastic_fifo": "gantline.policies.voda.policies:ElasticFifo",
-    "voda.srjf": "gantline.policies.voda.policies:Srjf",
-    "voda.elastic_srjf": "gantline.policies.voda.policies:ElasticSrjf",
-    "voda.tiresias": "gantline.policies.voda.policies:VodaTiresias",
-    "voda.elastic_tiresias": "gantline.policies.voda.policies:ElasticTiresias",
-    "voda.ffdl": "gantline.policies.voda.policies:FfdlOptimizer",
-    "voda.afs_l": "gantline.policies.voda.policies:AfsL",
+    "voda.fifo": "gantline.systems.voda.policies.policies:VodaFifo",
+    "voda.elastic_fifo": "gantline.systems.voda.policies.policies:ElasticFifo",
+    "voda.srjf": "gantline.systems.voda.policies.policies:Srjf",
+    "voda.elastic_srjf": "gantline.systems.voda.policies.policies:ElasticSrjf",
+    "voda.tiresias": "gantline.systems.voda.policies.policies:VodaTiresias",
+    "voda.elastic_tiresias": "gantline.systems.voda.policies.policies:ElasticTiresias",
+    "voda.ffdl": "gantline.systems.voda.policies.policies:FfdlOptimizer",
+    "voda.afs_l": "gantline.systems.voda.policies.policies:AfsL",
 }
 
 

@@ -20,7 +20,7 @@ _STUDIES = {
     "elasticflow-clusters": "gantline.systems.elasticflow.studies.clusters:ElasticFlowClusters",
     "afs-sharing": f"{_HOME}.afs_sharing:AfsSharing",
     "afs-clusters": f"{_HOME}.afs_clusters:AfsClusters",
-    "elastic-tiresias": f"{_HOME}.elastic_tiresias:ElasticTiresiasStudy",
+    "elastic-tiresias": "gantline.systems.voda.studies.elastic_tiresias:ElasticTiresiasStudy",
     "ffdl-batch": "gantline.systems.ffdl.studies.batch:FfdlBatch",
     "optimus-drf": f"{_HOME}.optimus_drf:OptimusDrfStudy",
     "lyra-loans": f"{_HOME}.lyra_loans:LyraLoans",

@@ -17,9 +17,9 @@ from gantline.policies.elastic.hysteresis import worth_it
 from gantline.policies.elastic.lays_out import LaysOut
 from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
 from gantline.policies.elastic.sharing import compact, grow_by_gain, grow_in_turns, in_order, order_by
-from gantline.policies.voda.artifact import by_the_letter
-from gantline.policies.voda.queues import Queues, read_queues
 from gantline.systems.ffdl.policies.optimizer import best_sum
+from gantline.systems.voda.policies.artifact import by_the_letter
+from gantline.systems.voda.policies.queues import Queues, read_queues
 
 PAPER = "Hsieh, Lee: Voda: A GPU Scheduling Platform for Elastic Deep Learning in Kubernetes Clusters (IC2E 2023)"
 

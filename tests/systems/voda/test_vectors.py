@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.conftest import Cli, cli, folder  # noqa: F401
-from tests.policies.voda.vectors import NAMES, grants_of, snapshot_of, vectors
+from tests.systems.voda.vectors import NAMES, grants_of, snapshot_of, vectors
 
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.policies.registry import make_policy

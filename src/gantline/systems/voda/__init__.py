@@ -1,0 +1,1 @@
+"""Voda's elastic schedulers (IC2E 2023)."""
