@@ -37,7 +37,7 @@ _KNOWN = {
     "gaia": "gantline.policies.gaia.policy:Gaia",
     "gandiva": "gantline.policies.gandiva:Gandiva",
     "ffdl": "gantline.systems.ffdl.policies.policy:Ffdl",
-    "lyra": "gantline.policies.lyra.policy:Lyra",
+    "lyra": "gantline.systems.lyra.policies.policy:Lyra",
     "optimus": "gantline.policies.optimus.policy:Optimus",
     "optimus.drf": "gantline.policies.optimus.policy:OptimusDrf",
     "heet-like": "gantline.policies.heet.policy:HeetLike",

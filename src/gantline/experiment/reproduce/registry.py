@@ -23,7 +23,7 @@ _STUDIES = {
     "elastic-tiresias": "gantline.systems.voda.studies.elastic_tiresias:ElasticTiresiasStudy",
     "ffdl-batch": "gantline.systems.ffdl.studies.batch:FfdlBatch",
     "optimus-drf": f"{_HOME}.optimus_drf:OptimusDrfStudy",
-    "lyra-loans": f"{_HOME}.lyra_loans:LyraLoans",
+    "lyra-loans": "gantline.systems.lyra.studies.loans:LyraLoans",
     "gavel-single": "gantline.systems.gavel.studies.continuous:GavelSingle",
     "gavel-multi": "gantline.systems.gavel.studies.continuous:GavelMulti",
     "gavel-finish-time": "gantline.systems.gavel.studies.finish_time:GavelFinishTime",

@@ -10,16 +10,16 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.policies.lyra.slow_seating import SlowSeating
+from tests.systems.lyra.slow_seating import SlowSeating
 
 from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.core.node_events import NodeEvent
-from gantline.policies.lyra.knapsack import best_extras
-from gantline.policies.lyra.loans import DayAndNight, Schedule
-from gantline.policies.lyra.reclaim import cheapest, consequences, fewest_jobs
-from gantline.policies.lyra.seating import LyraSeating
 from gantline.policies.registry import make_policy
+from gantline.systems.lyra.policies.knapsack import best_extras
+from gantline.systems.lyra.policies.loans import DayAndNight, Schedule
+from gantline.systems.lyra.policies.reclaim import cheapest, consequences, fewest_jobs
+from gantline.systems.lyra.policies.seating import LyraSeating
 
 TWO_POOLS = "gpu:1x4,gpu:3x4@inference"
 

@@ -1,4 +1,4 @@
-"""Seats found by looking at all servers each time: the slow, obvious form of `gantline.policies.lyra.seating`."""
+"""Seats found by looking at all servers each time: the slow, obvious form of `gantline.systems.lyra.policies.seating`."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.pools import Pool, pools
-from gantline.policies.lyra.knapsack import best_extras
-from gantline.policies.lyra.loans import DayAndNight, Schedule
-from gantline.policies.lyra.reclaim import at_random, cheapest, fewest_jobs
-from gantline.policies.lyra.seating import LyraSeating
+from gantline.systems.lyra.policies.knapsack import best_extras
+from gantline.systems.lyra.policies.loans import DayAndNight, Schedule
+from gantline.systems.lyra.policies.reclaim import at_random, cheapest, fewest_jobs
+from gantline.systems.lyra.policies.seating import LyraSeating
 
 _RECLAIM = ("cheapest", "fewest", "random")
 Seat = list[Any]  # position of the job, device type, devices: a plain value that can be remembered

@@ -1,0 +1,1 @@
+"""Lyra (EuroSys 2023): inference machines lent to training."""
