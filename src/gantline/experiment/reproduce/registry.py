@@ -22,7 +22,7 @@ _STUDIES = {
     "afs-clusters": f"{_HOME}.afs_clusters:AfsClusters",
     "elastic-tiresias": "gantline.systems.voda.studies.elastic_tiresias:ElasticTiresiasStudy",
     "ffdl-batch": "gantline.systems.ffdl.studies.batch:FfdlBatch",
-    "optimus-drf": f"{_HOME}.optimus_drf:OptimusDrfStudy",
+    "optimus-drf": "gantline.systems.optimus.studies.drf:OptimusDrfStudy",
     "lyra-loans": "gantline.systems.lyra.studies.loans:LyraLoans",
     "gavel-single": "gantline.systems.gavel.studies.continuous:GavelSingle",
     "gavel-multi": "gantline.systems.gavel.studies.continuous:GavelMulti",

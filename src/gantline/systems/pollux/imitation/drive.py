@@ -11,7 +11,7 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.drivers.virtual import Simulation
 from gantline.engine.lost_turns import Incident
 from gantline.imitations.profiles import profiles_of, told_of
-from gantline.policies.optimus.policy import Optimus
+from gantline.systems.optimus.policies.policy import Optimus
 from gantline.systems.pollux.imitation import clock as k
 from gantline.systems.pollux.imitation.loop import Decider, Loop
 from gantline.systems.pollux.imitation.optimus import OptimusInPollux

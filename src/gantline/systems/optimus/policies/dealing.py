@@ -12,7 +12,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.policies.elastic.pools import Pool
-from gantline.policies.optimus.jointly import JointDemand, JointTask
+from gantline.systems.optimus.policies.jointly import JointDemand, JointTask
 
 
 class Seats(NamedTuple):

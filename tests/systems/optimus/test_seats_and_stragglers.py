@@ -12,9 +12,9 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
 from gantline.performance.parameter_servers import ServerJob
 from gantline.performance.server_seats import Seated, Straggling, left_of
-from gantline.policies.optimus.dealing import Room, balance, deal
-from gantline.policies.optimus.jointly import JointDemand, JointTask
 from gantline.policies.registry import make_policy
+from gantline.systems.optimus.policies.dealing import Room, balance, deal
+from gantline.systems.optimus.policies.jointly import JointDemand, JointTask
 
 SYNC = "sync=1/0.5/4/0/0;batch=8;epochs=40;loss=0.3/1/0.2"
 LINKS = "links:10/2/0.5"

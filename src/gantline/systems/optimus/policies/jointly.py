@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.pools import Pool
-from gantline.policies.optimus.beliefs import Belief
+from gantline.systems.optimus.policies.beliefs import Belief
 
 Amounts = tuple[float, float, float]  # GPUs, CPUs, GB
 

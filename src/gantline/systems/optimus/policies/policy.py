@@ -16,10 +16,10 @@ from gantline.performance.server_seats import SERVER, WORKER
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.elastic.pools import Pool, plan_of, pools, settled_until
 from gantline.policies.interference import INTERFERENCE, check_interference
-from gantline.policies.optimus.beliefs import read_beliefs, slow_nodes
-from gantline.policies.optimus.by_size import marginal_gains
-from gantline.policies.optimus.dealing import Seats, balance, deal, free_room
-from gantline.policies.optimus.jointly import JointDemand, JointTask, by_gain, by_share
+from gantline.systems.optimus.policies.beliefs import read_beliefs, slow_nodes
+from gantline.systems.optimus.policies.by_size import marginal_gains
+from gantline.systems.optimus.policies.dealing import Seats, balance, deal, free_room
+from gantline.systems.optimus.policies.jointly import JointDemand, JointTask, by_gain, by_share
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Optimus (EuroSys 2018): parameter servers and workers by marginal gain."""
