@@ -35,7 +35,7 @@ _KNOWN = {
     "elasticflow": "gantline.systems.elasticflow.policies.policy:ElasticFlow",
     "fair-share": "gantline.policies.fair_share:FairShare",
     "gaia": "gantline.policies.gaia.policy:Gaia",
-    "gandiva": "gantline.policies.gandiva:Gandiva",
+    "gandiva": "gantline.systems.gandiva.policies.gandiva:Gandiva",
     "ffdl": "gantline.systems.ffdl.policies.policy:Ffdl",
     "lyra": "gantline.systems.lyra.policies.policy:Lyra",
     "optimus": "gantline.systems.optimus.policies.policy:Optimus",
