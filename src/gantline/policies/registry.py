@@ -40,7 +40,7 @@ _KNOWN = {
     "lyra": "gantline.systems.lyra.policies.policy:Lyra",
     "optimus": "gantline.systems.optimus.policies.policy:Optimus",
     "optimus.drf": "gantline.systems.optimus.policies.policy:OptimusDrf",
-    "heet-like": "gantline.policies.heet.policy:HeetLike",
+    "heet-like": "gantline.systems.heet.policies.policy:HeetLike",
     "pollux": "gantline.systems.pollux.policies.policy:Pollux",
     "recorded": "gantline.policies.recorded:Recorded",
     "synthesizer": "gantline.simulator.synthesizer.policy:Synthesizer",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gantline.policies.heet.ways import HeetWays, Way
+from gantline.systems.heet.policies.ways import HeetWays, Way
 
 _LEAST = 1e-6
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from gantline.policies.heet.prices import Prices
-from gantline.policies.heet.ways import Way
+from gantline.systems.heet.policies.prices import Prices
+from gantline.systems.heet.policies.ways import Way
 
 _SLOT = 8
 _NEVER = 1e15

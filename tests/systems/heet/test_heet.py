@@ -10,11 +10,11 @@ import pytest
 from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.policies.heet.matching import match
-from gantline.policies.heet.prices import Prices, price_all
-from gantline.policies.heet.trading import trade
-from gantline.policies.heet.ways import HeetWays, Way, read_ways
 from gantline.policies.registry import make_policy
+from gantline.systems.heet.policies.matching import match
+from gantline.systems.heet.policies.prices import Prices, price_all
+from gantline.systems.heet.policies.trading import trade
+from gantline.systems.heet.policies.ways import HeetWays, Way, read_ways
 
 SPEED = {"slow": 1.0, "mid": 2.0, "fast": 4.0}
 CLUSTER = "slow:1x8,mid:1x8,fast:1x8"

@@ -15,8 +15,8 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.snapshot import Snapshot
-from gantline.performance.elastic_filter import ElasticFilter
 from gantline.policies.elastic.curves import read_curves
+from gantline.systems.heet.policies.elastic_filter import ElasticFilter
 
 Way = tuple[int, int]  # device type, devices
 _REMEMBERED = 100  # jobs that have left

@@ -13,10 +13,10 @@ from gantline.core.phases import CHECKPOINTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.policies.heet.matching import match
-from gantline.policies.heet.prices import price_all
-from gantline.policies.heet.trading import trade
-from gantline.policies.heet.ways import Way, put_to_the_test, read_ways
+from gantline.systems.heet.policies.matching import match
+from gantline.systems.heet.policies.prices import price_all
+from gantline.systems.heet.policies.trading import trade
+from gantline.systems.heet.policies.ways import Way, put_to_the_test, read_ways
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gantline.policies.heet.matching import best_way
-from gantline.policies.heet.prices import Prices
-from gantline.policies.heet.ways import Way
+from gantline.systems.heet.policies.matching import best_way
+from gantline.systems.heet.policies.prices import Prices
+from gantline.systems.heet.policies.ways import Way
 
 Trade = tuple[float, dict[int, Way]]  # gain, new ways
 
