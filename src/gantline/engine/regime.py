@@ -53,7 +53,7 @@ _KNOWN = {
     "sia": "gantline.systems.sia.regime:REGIME",
     "pollux": "gantline.systems.pollux.regime:REGIME",
     "pal": "gantline.engine.regimes.pal:REGIME",
-    "gaia": "gantline.engine.regimes.gaia:REGIME",
+    "gaia": "gantline.systems.gaia.regime:REGIME",
 }
 
 

@@ -28,7 +28,7 @@ _KNOWN = {
     "sia": ("gantline.systems.sia.imitation.drive:drive", "gantline.systems.sia.imitation.scope:SCOPE"),
     "pollux": ("gantline.systems.pollux.imitation.drive:drive", "gantline.systems.pollux.imitation.scope:SCOPE"),
     "pal": ("gantline.imitations.pal.drive:drive", "gantline.imitations.pal.scope:SCOPE"),
-    "gaia": ("gantline.imitations.gaia.drive:drive", "gantline.imitations.gaia.scope:SCOPE"),
+    "gaia": ("gantline.systems.gaia.imitation.drive:drive", "gantline.systems.gaia.imitation.scope:SCOPE"),
 }
 
 

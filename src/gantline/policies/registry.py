@@ -34,7 +34,7 @@ _KNOWN = {
     "edf": "gantline.systems.elasticflow.policies.policy:EarliestDeadlineFirst",
     "elasticflow": "gantline.systems.elasticflow.policies.policy:ElasticFlow",
     "fair-share": "gantline.policies.fair_share:FairShare",
-    "gaia": "gantline.policies.gaia.policy:Gaia",
+    "gaia": "gantline.systems.gaia.policies.policy:Gaia",
     "gandiva": "gantline.systems.gandiva.policies.gandiva:Gandiva",
     "ffdl": "gantline.systems.ffdl.policies.policy:Ffdl",
     "lyra": "gantline.systems.lyra.policies.policy:Lyra",

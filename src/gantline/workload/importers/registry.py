@@ -23,7 +23,7 @@ IMPORTERS: Mapping[str, tuple[str, str]] = {
     "acme": (f"{_HOME}.acme:read", "Shanghai AI Laboratory's Acme: Seren and Kalos, language models (CSV)"),
     "blox": ("gantline.systems.blox.importer:read", "Blox workload: job_index, arrival_s, total_iterations, ... (CSV)"),
     "elasticflow": ("gantline.systems.elasticflow.importer:read", "ElasticFlow traces, raw or generated, with its table of speeds (CSV)"),
-    "gaia": (f"{_HOME}.gaia:read", "GAIA's batch jobs on CPUs: arrival_time, length, cpus (CSV)"),
+    "gaia": ("gantline.systems.gaia.importer:read", "GAIA's batch jobs on CPUs: arrival_time, length, cpus (CSV)"),
     "gavel": ("gantline.systems.gavel.importer:read", "Gavel and Shockwave traces: 10, 12 or 7 fields, tab separated"),
     "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log, and Lucid's logs (CSV)"),
     "irfsim": ("gantline.systems.allox.importer:read", "IRFsim / AlloX jobs: four lines a job, or the same as CSV"),

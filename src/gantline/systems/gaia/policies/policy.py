@@ -14,8 +14,8 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.signal import Signal
 from gantline.core.snapshot import Snapshot
-from gantline.policies.gaia import clean_times as clean
-from gantline.policies.gaia.settings import GaiaSettings
+from gantline.systems.gaia.policies import clean_times as clean
+from gantline.systems.gaia.policies.settings import GaiaSettings
 
 _TWO_HOURS = 7200.0
 

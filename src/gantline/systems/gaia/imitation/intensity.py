@@ -7,7 +7,7 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.errors import RefusedError
 from gantline.core.signal import Signal
-from gantline.imitations.gaia.jobs import HOUR, SPAN
+from gantline.systems.gaia.imitation.jobs import HOUR, SPAN
 
 _HOURS = SPAN // HOUR
 

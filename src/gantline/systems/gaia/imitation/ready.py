@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.imitations.gaia.intensity import Intensity
-from gantline.imitations.gaia.jobs import HOUR, SPAN, GaiaQueue
+from gantline.systems.gaia.imitation.intensity import Intensity
+from gantline.systems.gaia.imitation.jobs import HOUR, SPAN, GaiaQueue
 
 
 class Piece(NamedTuple):

@@ -9,11 +9,11 @@ import numpy as np
 
 from gantline.core.errors import RefusedError
 from gantline.drivers.virtual import Simulation
-from gantline.imitations.gaia import clock, ready
-from gantline.imitations.gaia.intensity import Intensity
-from gantline.imitations.gaia.jobs import HOUR, GaiaJobs, GaiaQueues
-from gantline.imitations.gaia.result import GaiaRows, write_result
-from gantline.policies.gaia.policy import Gaia
+from gantline.systems.gaia.imitation import clock, ready
+from gantline.systems.gaia.imitation.intensity import Intensity
+from gantline.systems.gaia.imitation.jobs import HOUR, GaiaJobs, GaiaQueues
+from gantline.systems.gaia.imitation.result import GaiaRows, write_result
+from gantline.systems.gaia.policies.policy import Gaia
 from gantline.workload.trace import Trace
 
 _FIRST_HOUR = 7000

@@ -1,7 +1,7 @@
 """When the grid is clean: from a job's length and patience to the times in which it should run.
 
 As the paper means it, for clusters of any kind: candidates are the instants at which the signal changes (and now), ties go to the
-earlier one, and nothing is planned that would break the job's patience. GAIA's own way of counting is in `imitations/gaia`.
+earlier one, and nothing is planned that would break the job's patience. GAIA's own way of counting is in `systems/gaia/imitation`.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
-from gantline.imitations.gaia import clock
-from gantline.imitations.gaia.intensity import Intensity
-from gantline.imitations.gaia.jobs import HOUR, TICK, GaiaJobs
 from gantline.imitations.intervals import write_log
+from gantline.systems.gaia.imitation import clock
+from gantline.systems.gaia.imitation.intensity import Intensity
+from gantline.systems.gaia.imitation.jobs import HOUR, TICK, GaiaJobs
 
 ON_DEMAND_PRICE = 0.0624
 """Money per CPU-hour."""

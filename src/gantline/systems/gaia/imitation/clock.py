@@ -13,7 +13,7 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import kernel
-from gantline.imitations.gaia.jobs import SPAN
+from gantline.systems.gaia.imitation.jobs import SPAN
 
 ON_DEMAND, RESERVED, SPOT, NEVER = 0, 1, 2, 3
 

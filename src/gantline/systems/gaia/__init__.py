@@ -1,0 +1,1 @@
+"""GAIA (ASPLOS 2024): jobs wait for a clean grid."""
