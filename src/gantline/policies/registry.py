@@ -28,7 +28,7 @@ _KNOWN = {
     "drf-fifo": "gantline.systems.allox.policies.drf:FirstComeDRF",
     "drf-sjf": "gantline.systems.allox.policies.drf:ShortestFirstDRF",
     "equal-share": "gantline.policies.elastic.policies:EqualShare",
-    "carbonscaler": "gantline.policies.carbonscaler.policy:CarbonScaler",
+    "carbonscaler": "gantline.systems.carbonscaler.policies.policy:CarbonScaler",
     "es": "gantline.systems.allox.policies.shared:AlloxEqualShare",
     "fs": "gantline.systems.allox.policies.shared:EqualUsers",
     "edf": "gantline.systems.elasticflow.policies.policy:EarliestDeadlineFirst",

@@ -14,9 +14,9 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.signal import Signal
 from gantline.core.snapshot import Snapshot
-from gantline.policies.carbonscaler.greedy import ServerProfile, greedy
-from gantline.policies.carbonscaler.slots import Slots
 from gantline.policies.elastic.pools import Pool, plan_of, pools
+from gantline.systems.carbonscaler.policies.greedy import ServerProfile, greedy
+from gantline.systems.carbonscaler.policies.slots import Slots
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""CarbonScaler (SIGMETRICS 2024): jobs grow while the grid is clean."""
