@@ -52,7 +52,7 @@ _KNOWN = {
     "shockwave": "gantline.systems.shockwave.regime:REGIME",
     "sia": "gantline.systems.sia.regime:REGIME",
     "pollux": "gantline.systems.pollux.regime:REGIME",
-    "pal": "gantline.engine.regimes.pal:REGIME",
+    "pal": "gantline.systems.pal.regime:REGIME",
     "gaia": "gantline.systems.gaia.regime:REGIME",
 }
 

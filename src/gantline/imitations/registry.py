@@ -27,7 +27,7 @@ _KNOWN = {
     "shockwave": ("gantline.systems.shockwave.imitation.drive:drive", "gantline.systems.shockwave.imitation.scope:SCOPE"),
     "sia": ("gantline.systems.sia.imitation.drive:drive", "gantline.systems.sia.imitation.scope:SCOPE"),
     "pollux": ("gantline.systems.pollux.imitation.drive:drive", "gantline.systems.pollux.imitation.scope:SCOPE"),
-    "pal": ("gantline.imitations.pal.drive:drive", "gantline.imitations.pal.scope:SCOPE"),
+    "pal": ("gantline.systems.pal.imitation.drive:drive", "gantline.systems.pal.imitation.scope:SCOPE"),
     "gaia": ("gantline.systems.gaia.imitation.drive:drive", "gantline.systems.gaia.imitation.scope:SCOPE"),
 }
 

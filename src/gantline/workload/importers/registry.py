@@ -29,7 +29,7 @@ IMPORTERS: Mapping[str, tuple[str, str]] = {
     "irfsim": ("gantline.systems.allox.importer:read", "IRFsim / AlloX jobs: four lines a job, or the same as CSV"),
     "openb": (f"{_HOME}.openb:read", "Alibaba 2023 openb_pod_list (CSV)"),
     "pai": (f"{_HOME}.pai:read", "Alibaba PAI 2020 pai_task_table, with pai_job_table (CSV without header)"),
-    "pal": (f"{_HOME}.pal:read", "PAL's workloads: job, gpus, submit_s, iterations, model (CSV)"),
+    "pal": ("gantline.systems.pal.importer:read", "PAL's workloads: job, gpus, submit_s, iterations, model (CSV)"),
     "philly": (f"{_HOME}.philly:read", "Microsoft Philly cluster_job_log (JSON)"),
     "philly-list": (f"{_HOME}.philly_list:read", "Plain list: timestamp, duration, num_gpus, gpu_time, cluster (CSV)"),
     "pollux": ("gantline.systems.pollux.importer:read", "Pollux and Sia workloads: name, time, application, num_replicas, batch_size"),

@@ -15,10 +15,10 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.drivers.virtual import Simulation
 from gantline.imitations.intervals import write_log
-from gantline.imitations.pal.placing import Placing
-from gantline.imitations.pal.rounds import Life, PalJob, PalRounds
 from gantline.placement.bins import speed_bins
 from gantline.placement.variability import DeviceBins
+from gantline.systems.pal.imitation.placing import Placing
+from gantline.systems.pal.imitation.rounds import Life, PalJob, PalRounds
 from gantline.workload.trace import Trace
 
 _RULES = ("packed", "packed-sticky", "pm-first", "pal", "random")

@@ -9,8 +9,8 @@ from random import Random
 from typing import NamedTuple
 
 from gantline.core.device_speeds import DeviceSpeeds
-from gantline.imitations.pal.placing import PalEntry, Placing
 from gantline.placement.variability import Devices
+from gantline.systems.pal.imitation.placing import PalEntry, Placing
 
 _REFILL_PER_HOUR = 2.0
 _PROMOTED, _PATIENCE = 1, 3_600_000.0

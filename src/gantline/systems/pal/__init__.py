@@ -1,0 +1,1 @@
+"""PAL (SC 2024): devices of one type that differ in speed."""
