@@ -17,7 +17,7 @@ _KNOWN = {
     "smallest": "gantline.policies.order:SmallestFirst",
     "las": "gantline.policies.las:LeastAttainedService",
     "tiresias": "gantline.systems.tiresias.policies.tiresias:Tiresias",
-    "afs": "gantline.policies.elastic.policies:Afs",
+    "afs": "gantline.systems.afs.policies.policy:Afs",
     "adaptdl": "gantline.systems.pollux.policies.adaptdl:AdaptDL",
     "allox": "gantline.systems.allox.policies.policy:AlloX",
     "allox.plus": "gantline.systems.allox.policies.shortest:AlloXPlus",

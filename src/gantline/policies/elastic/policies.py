@@ -1,4 +1,4 @@
-"""`afs` and `equal-share`: elastic sharing without deadlines or queues."""
+"""`equal-share`, and the base of policies that share out devices anew: elastic sharing without deadlines or queues."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.afs import apathetic_shares
 from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.hysteresis import worth_it
 from gantline.policies.elastic.lays_out import LaysOut
@@ -43,34 +42,6 @@ class SharesOut(LaysOut):
             snapshot, snapshot.memory or {}, [], lambda pool: worth_it(pool, self.share(pool), self.resize_cost), self.rate_limit
         )
         return plan_of(snapshot, found.shares, self.seats, valid_until=found.until, memory=found.memory)
-
-
-@dataclass(frozen=True)
-class Afs(SharesOut):
-    """Apathetic future share: one step at a time to the job in which it does most good, hoping for nothing later."""
-
-    name: ClassVar[str] = "afs"
-    paper: ClassVar[str] = "Hwang et al.: Elastic Resource Sharing for Distributed Deep Learning (NSDI 2021)"
-    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
-
-    lengths: str = field(
-        default="known", metadata={"help": "'known': estimated (AFS-L); 'unknown': who has run longest is taken to have most left (AFS-P)"}
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.lengths not in {"known", "unknown"}:
-            raise UsageError(f"lengths is '{self.lengths}'", where="policy 'afs'", fix="use known or unknown")
-
-    def share(self, pool: Pool) -> Ints:
-        left = pool.remaining if self.lengths == "known" else _guessed(pool)
-        return apathetic_shares(pool.curves, left, pool.capacity)
-
-
-def _guessed(pool: Pool) -> Floats:
-    """As much left as was done so far, in seconds on one worker: what a heavy tail of lengths suggests."""
-    done: Floats = pool.of(pool.snapshot.jobs.done) / pool.curves.unit
-    return np.maximum(done, 1.0)
 
 
 @dataclass(frozen=True)
