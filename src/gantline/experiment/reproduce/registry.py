@@ -8,7 +8,6 @@ from pathlib import Path
 from gantline.core.errors import NotFoundError, near
 from gantline.experiment.reproduce.study import Study
 
-_HOME = "gantline.experiment.reproduce"
 _STUDIES = {
     "blox-fig6": "gantline.systems.blox.studies.figure6:BloxFigure6",
     "blox-fig12": "gantline.systems.blox.studies.figure12:BloxFigure12",
