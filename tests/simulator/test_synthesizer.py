@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gantline.core.errors import UsageError
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.memory import plain
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_plan, decode_snapshot, encode_plan
@@ -166,14 +166,75 @@ def test_a_policy_that_fails_in_its_futures_is_left_out_and_reported(tmp_path: A
     )
     plan = synthesizer(portfolio=(f"{tmp_path}/bad.py:Bad", "srtf")).decide(decode_snapshot(QUEUE))
     assert plan.memory["chosen"] == "srtf"
-    assert any("left out of this choice" in note and "no" in note for note in plan.notes)
+    (said,) = plan.notes
+    assert "left out of choices" in said
+    assert "no" in said
+    again = decode_snapshot({**QUEUE, "now": 99_999, "decision": 2, "memory": plan.memory})
+    assert synthesizer(portfolio=(f"{tmp_path}/bad.py:Bad", "srtf"), every=1).decide(again).notes == ()  # said once
+
+
+def test_what_a_portfolio_cannot_hold_is_refused(tmp_path: Any) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from gantline.simulator.synthesizer.policy import Synthesizer\n\n\nclass Mine(Synthesizer):\n    name = 'mine'\n"
+    )
+    for member in ("synthesizer", "auto", f"{tmp_path}/mine.py:Mine"):
+        with pytest.raises(UsageError, match="holds the synthesizer itself"):
+            synthesizer(portfolio=("fifo", member))
+    with pytest.raises(NotFoundError, match="no policy 'srft'"):
+        synthesizer(portfolio="fifo,srft")
+    with pytest.raises(NotFoundError, match="no admission rule 'load-limits"):
+        synthesizer(admissions="load-limits:1.2")
+
+
+def test_an_objective_that_the_run_cannot_answer_is_refused_before_it_begins() -> None:
+    for objective, told in (("deadlines", "some-deadline"), ("dollars", "prices"), ("kwh", "power"), ("0.5*kwh+0.5*mean-jct", "power")):
+        with pytest.raises(RefusedError, match=f"needs {told}, which this run does not provide"):
+            simulate(trace(count=3), "2x4", synthesizer(objective=objective))
+    due = Trace.from_records([{"job": "a", "arrival": 0, "gpus": 1, "duration": 60, "deadline": 100}])
+    assert simulate(due, "2x4", synthesizer(objective="deadlines")).summary["completed"] == 1
+
+
+def test_dollars_and_kilowatt_hours_are_those_that_the_run_then_pays() -> None:
+    """Restarts cost time that is paid for, so orders differ even on devices of one kind; the engine's futures know by how much."""
+    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1 + k % 3, "duration": 900.0 - 100.0 * k} for k in range(8)]
+    options: dict[str, Any] = {"costs": "resume=300", "prices": "gpu=2.0", "power": "gpu=300/60", "round": 60.0}
+    spent: dict[str, tuple[float, float]] = {}
+
+    class Seen(Journal):
+        def decided(self, snapshot: Snapshot, plan: Any) -> None:
+            if not spent:
+                for one in rollout(snapshot, ["fifo", "las"], spending=True):
+                    spent[one.policy] = float(one.dollars[0]), float(one.kwh[0])
+
+    for name in ("fifo", "las"):
+        spent.clear()
+        told = simulate(Trace.from_records(rows), "1x4", name, record=Seen(), **options).summary
+        assert spent[name] == pytest.approx((told["cost"], told["kwh"]))
+    assert spent["fifo"][0] < spent["las"][0]
+    for objective in ("dollars", "kwh", "0.5*dollars+0.5*kwh"):
+        run = simulate(Trace.from_records(rows), "1x4", synthesizer(portfolio="las,fifo", objective=objective), **options)
+        assert [name for _, name, _ in run.summary["in_charge"]] == ["fifo"]
+
+
+def test_after_a_lost_turn_no_choice_is_made_before_the_next_is_due() -> None:
+    """Futures that took too long would take too long again: what is in charge decides at once, and goes on deciding."""
+    memory = synthesizer(portfolio="fifo").decide(decode_snapshot({**QUEUE, "round": 60})).memory
+    policy = synthesizer(portfolio="fifo,srtf", every=5)
+    late = policy.decide(decode_snapshot({**QUEUE, "round": 60, "now": 1200, "decision": 3, "memory": {**memory, "decided": 1}}))
+    assert late.in_charge is not None
+    assert late.in_charge.policy == "fifo"
+    assert "a decision was lost" in late.notes[0]
+    soon, due = (
+        policy.decide(decode_snapshot({**QUEUE, "round": 60, "now": now, "decision": 4, "memory": late.memory})) for now in (1260, 1500)
+    )
+    assert (soon.in_charge.policy, due.in_charge.policy) == ("fifo", "srtf")
 
 
 def test_an_objective_that_cannot_be_answered_is_said_once() -> None:
     policy = synthesizer(objective="deadlines", every=1)
     first = policy.decide(decode_snapshot(QUEUE))
     assert "no job has a deadline" in first.notes[0]
-    again = policy.decide(decode_snapshot({**QUEUE, "decision": 9, "memory": first.memory}))
+    again = policy.decide(decode_snapshot({**QUEUE, "decision": 2, "memory": first.memory}))
     assert again.notes == ()
 
 
@@ -187,7 +248,9 @@ def test_an_objective_that_cannot_be_answered_is_said_once() -> None:
         ({"portfolio": "afs", "admissions": "load-limit:1.2"}, "none can be kept from it"),
         ({"admissions": "quota:user=3"}, "is a quota"),
         ({"objective": "happiness"}, "no objective 'happiness'"),
-        ({"objective": "dollars"}, "the same in every order"),
+        ({"objective": "dollars", "admissions": "load-limit:1.2"}, "which know no 'load-limit:1.2'"),
+        ({"objective": "deadlines", "switch_cost": 1.0}, "no change can gain more than 1:"),
+        ({"objective": "0.7*mean-jct+0.3*worst-rho", "switch_cost": 1.5}, "no change can gain more than 1:"),
         ({"margin": "1.0"}, "its whole value"),
         ({"every": "-1"}, "every is -1"),
         ({"newcomers": "some"}, "newcomers is 'some'"),

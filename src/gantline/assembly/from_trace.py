@@ -110,6 +110,6 @@ def _noise(scaling: str) -> float | None:
 def _estimate(tables: Tables, jobs: Trace, policy: Policy, rules: RunRules, guard: Guard[Any] | None) -> None:
     """Let the policy know what the run's estimates know, or refuse it where it needs more."""
     needs = asked(policy, guard, lambda: frozenset(policy.needs))
-    rules.estimates.provide(policy.name or type(policy).__name__, needs, provided_needs(tables, rules.facts.grid))
+    rules.estimates.provide(policy.name or type(policy).__name__, needs, provided_needs(tables, rules.facts))
     rules.estimates.fill(tables, rules.seed)
     fill_option_estimates(tables, jobs, rules.estimates, rules.seed)

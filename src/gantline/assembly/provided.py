@@ -5,27 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core import columns as c
-from gantline.core.grid import NO_GRID, PowerGrid
+from gantline.core.facts import NO_FACTS, Facts
 from gantline.core.tables import Tables
 
 
-def provided_needs(tables: Tables, grid: PowerGrid = NO_GRID) -> frozenset[str]:
+def provided_needs(tables: Tables, facts: Facts = NO_FACTS) -> frozenset[str]:
     """Those of `gantline.core.estimates.NEEDS` that do not depend on estimates of work."""
     found = {"rates", "deadlines"}
+    if np.isfinite(tables.F[c.DEADLINE]).any():
+        found.add("some-deadline")
     if tables.performance is not None:
         found |= {"pairs", "scaling"}
     elif lists_curves(tables):
         found.add("scaling")
-    return frozenset(found) | factual_needs(grid)
+    return frozenset(found) | factual_needs(facts)
 
 
 #: needs that are facts of the run, whatever its jobs are
-FACTUAL = frozenset({"carbon"})
+FACTUAL = frozenset({"carbon", "power", "prices"})
 
 
-def factual_needs(grid: PowerGrid) -> frozenset[str]:
+def factual_needs(facts: Facts) -> frozenset[str]:
     """Those of them that the run has."""
-    return FACTUAL if grid.carbon is not None else frozenset()
+    there = {"carbon": facts.grid.carbon is not None, "power": bool(facts.grid.power), "prices": bool(facts.prices)}
+    return frozenset(name for name, is_there in there.items() if is_there)
 
 
 def lists_curves(tables: Tables) -> bool:

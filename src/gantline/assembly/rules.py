@@ -93,7 +93,7 @@ class RunRules:
         """The policy as a run has it that reads no trace; one that needs facts which this run does not have is refused."""
         found = self.policy(policy)
         needs = frozenset(found.needs) & FACTUAL
-        self.estimates.provide(found.name or type(found).__name__, needs, factual_needs(self.facts.grid))
+        self.estimates.provide(found.name or type(found).__name__, needs, factual_needs(self.facts))
         return found
 
     def engine(self, state: State, policy: Policy, guard: Guard[Any] | None = None) -> Engine:

@@ -42,5 +42,8 @@ NEEDS = {
     "scaling": "speed per number of devices",
     "pairs": "speed of jobs that share a device",
     "deadlines": "a deadline per job",
+    "some-deadline": "a deadline of at least one job",
     "carbon": "the carbon intensity of the grid over time (--carbon FILE.csv)",
+    "power": "the watts of devices (--power)",
+    "prices": "the prices of devices (--prices)",
 }

@@ -26,6 +26,16 @@ MODES = {
 _HOUR = 3600.0
 
 
+#: where what is missing would be given, and how
+_CURES = {
+    "remaining": ("--estimates", "use --estimates oracle, noisy:0.3 or history"),
+    "carbon": ("--carbon", "give --carbon FILE.csv"),
+    "prices": ("--prices", "give --prices TYPE=DOLLARS per device-hour"),
+    "power": ("--power", "give --power TYPE=BUSY/IDLE in watts"),
+    "some-deadline": ("trace", "give jobs a deadline, or use another objective"),
+}
+
+
 @dataclass(frozen=True)
 class Estimates:
     """A way to estimate total work."""
@@ -86,16 +96,8 @@ class Estimates:
         have = provided | (frozenset() if self.mode == "none" else frozenset({"remaining"}))
         missing = sorted(needs - have)
         if missing:
-            cure = "give a throughput table or options"
-            if "remaining" in missing:
-                cure = "use --estimates oracle, noisy:0.3 or history"
-            elif "carbon" in missing:
-                cure = "give --carbon FILE.csv"
-            raise RefusedError(
-                f"policy '{policy_name}' needs {', '.join(missing)}, which this run does not provide",
-                where="--carbon" if missing == ["carbon"] else "--estimates",
-                fix=cure,
-            )
+            where, cure = next((_CURES[name] for name in _CURES if name in missing), ("--estimates", "give a throughput table or options"))
+            raise RefusedError(f"policy '{policy_name}' needs {', '.join(missing)}, which this run does not provide", where=where, fix=cure)
 
 
 def note_range(tables: Tables, rows: Ints, low: Any, high: Any) -> None:

@@ -16,8 +16,8 @@ from gantline.engine.log import Log
 _JOULES = 3.6e6  # of a kilowatt-hour
 
 
-def energy_of(tables: Tables, log: Log, grid: PowerGrid, end: float) -> dict[str, Any]:
-    """Kilowatt-hours, kilograms and money from the beginning of the run to its end; nothing where no power is given."""
+def energy_of(tables: Tables, log: Log, grid: PowerGrid, end: float, since: float = 0.0) -> dict[str, Any]:
+    """Kilowatt-hours, kilograms and money from the beginning of the run (or `since`) to its end; nothing where no power is given."""
     if not grid.power:
         return {}
     kind, begin, finish, units = _use(tables, log)
@@ -25,11 +25,11 @@ def energy_of(tables: Tables, log: Log, grid: PowerGrid, end: float) -> dict[str
     busy, idle = (np.array([getattr(grid.power[name], state) for name in names]) for state in ("busy", "idle"))
     above = (busy - idle)[kind] * units  # watts that a held device draws beyond an idle one
     base = float((idle * _units(tables)).sum())
-    found: dict[str, Any] = {"kwh": (float((above * (finish - begin)).sum()) + base * end) / _JOULES}
+    found: dict[str, Any] = {"kwh": (float((above * (finish - begin)).sum()) + base * (end - since)) / _JOULES}
     for signal, name, scale in ((grid.carbon, "carbon_kg", 1e-3), (grid.electricity, "energy_cost", 1.0)):
         if signal is not None:
             found[name] = (
-                scale * (float((above * signal.integral(begin, finish)).sum()) + base * float(signal.integral(0.0, end))) / _JOULES
+                scale * (float((above * signal.integral(begin, finish)).sum()) + base * float(signal.integral(since, end))) / _JOULES
             )
             if not signal.covers(end):
                 found[f"{name}_repeats_from"] = signal.end

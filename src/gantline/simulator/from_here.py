@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,9 +27,11 @@ from gantline.drivers.declared import run_from_here
 from gantline.drivers.futures.case import LEAST
 from gantline.drivers.virtual import Simulation
 from gantline.engine import lists as ls
-from gantline.engine.gang import set_due
+from gantline.engine.gang import open_interval, set_due
 from gantline.engine.log import L_ROW, L_START
 from gantline.engine.state import State
+from gantline.simulator.bill import bill
+from gantline.simulator.energy import energy_of
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Rolled:
     finish: Floats
     decisions: int
     incidents: tuple[str, ...] = ()
+    dollars: float = math.nan  # that devices cost from now on, where that was asked for and they have prices
+    kwh: float = math.nan
 
 
 class FromHere:
@@ -55,8 +59,8 @@ class FromHere:
         self.done: Floats = F[c.DONE, rows] + F[c.RATE, rows] * np.maximum(0.0, self.instant.now - F[c.SINCE, rows])
         self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in I[c.PHASE, rows]], dtype=bool)
 
-    def roll(self, work: Floats | None = None, until: float = math.inf, inputs: Iterable[Input] = ()) -> Rolled:
-        """What becomes of the jobs if their work is that (None: as estimated).
+    def roll(self, work: Floats | None = None, until: float = math.inf, inputs: Iterable[Input] = (), spending: bool = False) -> Rolled:
+        """What becomes of the jobs if their work is that (None: as estimated); `spending`: also what that costs.
 
         A policy that loses nothing but turns is refused: that nothing starts says nothing about the jobs.
         """
@@ -74,6 +78,8 @@ class FromHere:
         events = tuple(sorted(inputs, key=lambda value: value.time))
         run = _FromHere(engine, until=until, node_events=events, latency=self.rules.facts.latency)
         run.watched = rows if run.node_events else None
+        if spending:
+            self._open_intervals(state)
         run.agenda.answered()  # appointments count from here
         run.agenda.touch()
         run.run()
@@ -89,7 +95,25 @@ class FromHere:
             np.where(np.isnan(finish), np.inf, finish),
             engine.decisions,
             tuple(map(str, engine.incidents)),
+            **(self._spent(state) if spending else {}),
         )
+
+    def _open_intervals(self, state: State) -> None:
+        """What is held at the instant is logged from there on; else the log begins with what starts later."""
+        t, log = state.tables, state.log
+        log.reserve(int(self.held.sum()) + 1, t.D.shape[1] + 1)
+        for row in self.instant.jobs.rows[self.held].tolist():
+            open_interval(t.I, t.D, row, self.instant.now, log.columns)
+
+    def _spent(self, state: State) -> dict[str, float]:
+        """Dollars and kilowatt-hours from the instant to the end, as far as prices and power are known."""
+        facts, found = self.rules.facts, dict[str, float]()
+        if facts.prices:
+            found["dollars"] = bill(state.tables, state.log, facts.prices, {})
+        if facts.grid.power:
+            grid = replace(facts.grid, carbon=None, electricity=None)
+            found["kwh"] = float(energy_of(state.tables, state.log, grid, state.now, self.instant.now)["kwh"])
+        return found
 
 
 class _FromHere(Simulation):

@@ -146,7 +146,7 @@ def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _
     guard = rules.guard(policy)
     policy = rules.policy(policy, guard)
     name = policy.name or type(policy).__name__
-    rules.estimates.provide(name, asked(policy, guard, lambda: frozenset(policy.needs)), provided_needs(state.tables))
+    rules.estimates.provide(name, asked(policy, guard, lambda: frozenset(policy.needs)), provided_needs(state.tables, rules.facts))
     simulation = Simulation(rules.engine(state, policy, guard), rules.admission, rules.estimates, on_progress=on_progress)
     key = simulation.declared_key()
     if key is None or key.promises:

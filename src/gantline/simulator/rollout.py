@@ -47,6 +47,8 @@ class Futures:
     decisions: Floats  # of each future
     counted: bool = True  # whether the compiled loop has counted devices; else the engine has placed gangs
     incidents: tuple[str, ...] = ()
+    dollars: Floats | None = None  # of each future: what devices cost from now on, where spending was asked for
+    kwh: Floats | None = None
     lost: str = ""  # why there are no futures: the policy has failed
 
     def __len__(self) -> int:
@@ -96,6 +98,7 @@ def rollout(
     inputs: Iterable[Input] = (),
     held: Sequence[int] = (),
     seconds: float = math.inf,
+    spending: bool = False,
 ) -> Rollout:
     """Roll the snapshot forward under each policy; the snapshot is left alone.
 
@@ -108,6 +111,7 @@ def rollout(
     ``uncertainty``    how far work may be from its estimate, where there are draws
     ``placement``      a placement rule, ``costs`` other costs than the snapshot's, ``inputs`` what comes from outside in every future
     ``held``           positions of jobs that admission has not let in yet, for candidates with an admission limit
+    ``spending``       also what devices cost in dollars and kWh (`Futures.dollars`, `Futures.kwh`): the engine rolls these futures forward
     ``seconds``        of CPU time, after which no further futures of a policy are begun; some are made in any case
     =================  ===============================================================================================
 
@@ -125,7 +129,7 @@ def rollout(
     for one in candidates:
         one = one if one.placement else replace(one, placement=placement)
         try:
-            found.append(_futures(snapshot, one, work, coming, events, _Limits(until, costs, tuple(held), seconds, known)))
+            found.append(_futures(snapshot, one, work, coming, events, _Limits(until, costs, tuple(held), seconds, known, spending)))
         except GantlineError as error:
             if not several:
                 raise
@@ -153,6 +157,7 @@ class _Limits:
     held: tuple[int, ...]
     seconds: float
     known: dict[Any, Any]  # cases that candidates share
+    spending: bool
 
 
 def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, seed: int) -> Floats:
@@ -175,7 +180,7 @@ def _futures(
     rows = coming_rows(coming) if not events else None
     prepared = Prepared.of(snapshot, one, limits.costs)
     bounds = FutureBounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
-    case = prepared.case(bounds, limits.known) if rows is not None else None
+    case = prepared.case(bounds, limits.known) if rows is not None and not limits.spending else None
     if case is None:
         prepared.check_limit()
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
@@ -198,8 +203,9 @@ def _by_engine(prepared: Prepared, work: Floats, inputs: Sequence[list[Input]], 
     for line, events in zip(work, inputs):
         if rolled and budget.over:
             break
-        rolled.append(here.roll(line, limits.until, events))
+        rolled.append(here.roll(line, limits.until, events, limits.spending))
     told = dict.fromkeys(incident for one in rolled for incident in one.incidents)
     start, finish = (np.array([getattr(one, name) for one in rolled]) for name in ("start", "finish"))
     decisions = np.array([one.decisions for one in rolled], dtype=np.float64)
-    return Futures(prepared.name, start, finish, decisions, counted=False, incidents=tuple(told))
+    dollars, kwh = (np.array([getattr(one, name) for one in rolled]) if limits.spending else None for name in ("dollars", "kwh"))
+    return Futures(prepared.name, start, finish, decisions, counted=False, incidents=tuple(told), dollars=dollars, kwh=kwh)

@@ -49,7 +49,10 @@ def _ended(snapshot: Snapshot, one: Futures, number: int, until: float) -> Ended
     began = np.where(np.isnan(jobs.first_start), one.start[number], jobs.first_start)
     end = until if math.isfinite(until) else last
     gpus = jobs.gpus.astype(np.float64)
-    return Ended(jobs.arrival, began, finish, jobs.estimate, gpus, end, float(snapshot.cluster.gpus), jobs.deadline)
+    dollars, kwh = (math.nan if each is None else float(each[number]) for each in (one.dollars, one.kwh))
+    return Ended(
+        jobs.arrival, began, finish, jobs.estimate, gpus, end, float(snapshot.cluster.gpus), jobs.deadline, dollars=dollars, kwh=kwh
+    )
 
 
 def judge(found: Floats, present: int | None, margin: float, most: float, cost: float) -> Verdict | None:

@@ -26,7 +26,7 @@ from gantline.simulator.synthesizer.portfolio import WHERE, Combination, combina
 from gantline.simulator.synthesizer.remembered import Remembered
 from gantline.simulator.uncertainty import Uncertainty
 
-_SAME_FOR_ALL = ("dollars", "kwh")  # on devices of one kind, work costs the same in any order
+_SPENDING = {"dollars": "prices", "kwh": "power"}  # words of which only the engine's futures tell, and what they need
 _BLOX = {"portfolio": ("las", "fifo", "srtf"), "admissions": ("accept-all", "load-limit:1.2", "load-limit:1.4")}
 
 
@@ -86,17 +86,33 @@ class Synthesizer(Policy):
             raise UsageError(f"most is {self.most:g}", where=WHERE, fix="use a share of futures from 0 to below 1")
         if not self.horizon > 0.0:
             raise UsageError(f"horizon is {self.horizon:g}", where=WHERE, fix="use seconds above zero")
-        for word in Objective.parse(self.objective, WHERE).words:
-            if word in _SAME_FOR_ALL:
-                raise UsageError(f"'{word}' is the same in every order on these devices", where=WHERE, fix="use mean-jct")
-        self._members()
+        self._check_objective()
+
+    def _check_objective(self) -> None:
+        """What the objective and the portfolio ask of each other."""
+        words = Objective.parse(self.objective, WHERE)
+        most = sum(weight for _, weight in words.terms) if words.is_sum else 1.0 if words.words == ("deadlines",) else math.inf
+        if self.switch_cost >= most:
+            told = f"switch_cost is {self.switch_cost:g}, and no change can gain more than {most:g}: none would ever be made"
+            raise UsageError(told, where=WHERE, fix="use less")
+        limited = next((one.admission for one in self._members() if math.isfinite(one.load_limit)), "")
+        if limited and self._spends:
+            told = f"'{self.objective}' is told by futures of the engine, which know no '{limited}'"
+            raise UsageError(told, where=WHERE, fix="leave out admissions, or use another objective")
+
+    @property
+    def _spends(self) -> bool:
+        return any(word in _SPENDING for word in Objective.parse(self.objective, WHERE).words)
 
     def _members(self) -> tuple[Combination, ...]:
         return combinations(self.portfolio, self.admissions)
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
-        told = {"remaining"} if len(self._members()) > 1 else set()
+        told = set[str]()
+        if len(self._members()) > 1:
+            known = {**_SPENDING, "deadlines": "some-deadline"}
+            told = {"remaining", *(known[word] for word in Objective.parse(self.objective, WHERE).words if word in known)}
         return frozenset(told).union(*(one.policy.needs for one in self._members()))
 
     @property
@@ -125,6 +141,8 @@ class Synthesizer(Policy):
         present = names.index(mind.chosen) if mind.chosen in names else None
         if len(members) == 1:
             present, mind.chosen = 0, names[0]
+        elif mind.lost_a_turn(snapshot):
+            notes += mind.new_of(["synthesizer: a decision was lost: no choice is made before the next is due"])
         elif self._is_due(snapshot, mind):
             verdict, told = self._choose(snapshot, mind, present)
             notes += told
@@ -158,18 +176,19 @@ class Synthesizer(Policy):
         candidates = [Candidate(one.policy, one.name, admission=one.admission, memory=mind.members.get(one.member)) for one in members]
         found = rollout(
             snapshot, candidates, draws=self.draws, until=until, newcomers=self._newcomers(snapshot, mind), seed=snapshot.seed,
-            uncertainty=Uncertainty(self.sigma), held=held,
+            uncertainty=Uncertainty(self.sigma), held=held, spending=self._spends,
         )  # fmt: skip
-        notes = [f"synthesizer: {one.policy} is left out of this choice: {one.lost}" for one in found if one.lost]
+        notes = mind.new_of(
+            f"synthesizer: {one.policy} is left out of choices while it fails in its futures: {one.lost}" for one in found if one.lost
+        )
         if all(one.lost for one in found):
-            return None, notes[:3]
+            return None, notes
         objective = Objective.parse(self.objective, WHERE)
         try:
             judged = scores(snapshot, found.futures, objective, until, present or 0)
         except RefusedError as error:
-            said, mind.said = mind.said, str(error)
-            return None, [] if said == mind.said else [f"synthesizer: no choice is made: {error}"]
-        return judge(judged, present, self.margin, self.most, self.switch_cost), notes[:3]
+            return None, mind.new_of([f"synthesizer: no choice is made: {error}"])
+        return judge(judged, present, self.margin, self.most, self.switch_cost), notes
 
     def _newcomers(self, snapshot: Snapshot, mind: Remembered) -> Newcomers | None:
         """As the jobs came that were seen so far; none, before enough have come."""

@@ -14,6 +14,7 @@ from gantline.files.policies import load_policy
 
 WHERE = "policy 'synthesizer'"
 ITSELF = ("synthesizer", "auto")
+_OWN_CLASS = "gantline.simulator.synthesizer.policy.Synthesizer"
 _ENTRY = re.compile(r"(?P<name>[^()]+?)(?:\((?P<settings>[^()]*)\))?")
 
 
@@ -58,8 +59,6 @@ def _policy(member: str) -> Policy:
     if read is None:
         raise UsageError(f"'{member}' cannot be read", where=WHERE, fix="write a policy as las or las(service=gpu-time)")
     name, settings = read["name"].strip(), {}
-    if name in ITSELF:
-        raise UsageError("the portfolio holds the synthesizer itself", where=WHERE, fix="name other policies")
     for part in (read["settings"] or "").split(";"):
         key, equals, value = part.partition("=")
         if part.strip():
@@ -67,4 +66,7 @@ def _policy(member: str) -> Policy:
                 raise UsageError(f"'{part}' is no setting", where=WHERE, fix=f"write {name}(parameter=value)")
             settings[key.strip()] = value.strip()
     told: dict[str, Any] = settings
-    return load_policy(name, told)
+    policy = None if name in ITSELF else load_policy(name, told)  # a file may be one, too
+    if policy is None or any(f"{kind.__module__}.{kind.__name__}" == _OWN_CLASS for kind in type(policy.observed).__mro__):
+        raise UsageError(f"the portfolio holds the synthesizer itself, as '{name}'", where=WHERE, fix="name other policies")
+    return policy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from gantline.core.arrays import Bools
 from gantline.core.snapshot import Snapshot
 
+_MOST_SAID = 20
 MOST = 200  # jobs of the past that are kept, to say how others come
 
 
@@ -26,7 +28,8 @@ class Remembered:
     load: float = 0.0  # devices that were asked for then
     let_in: int = -1
     seen: int = -1
-    said: str = ""  # why the objective could not be answered
+    decided: int = 0  # the number of the last decision that was made in time
+    said: list[str] = field(default_factory=list)  # what people have been told, once each
     members: dict[str, Any] = field(default_factory=dict)
     past: list[list[float]] = field(default_factory=list)  # arrival, devices, estimate
 
@@ -34,12 +37,31 @@ class Remembered:
     def of(memory: Any) -> Remembered:
         """From the memory of the last plan."""
         return (
-            Remembered() if memory is None else Remembered(**{**memory, "members": dict(memory["members"]), "past": list(memory["past"])})
+            Remembered()
+            if memory is None
+            else Remembered(**{**memory, "members": dict(memory["members"]), "past": list(memory["past"]), "said": list(memory["said"])})
         )
 
     def as_memory(self) -> dict[str, Any]:
         """As the memory of the next."""
         return asdict(self)
+
+    def lost_a_turn(self, snapshot: Snapshot) -> bool:
+        """Whether the last decision was lost, or the first one: most likely rolling futures forward took too long, and would again.
+
+        Then whatever is in charge decides at once, and the next choice is made when the next is due.
+        """
+        lost = snapshot.decision > self.decided + 1
+        if lost and self.decided:
+            self.asked_at, self.asked_decision = snapshot.now, snapshot.decision
+        self.decided = snapshot.decision
+        return lost
+
+    def new_of(self, notes: Iterable[str]) -> list[str]:
+        """Those that have not been said before, and the room to remember them: a few."""
+        found = [note for note in dict.fromkeys(notes) if note not in self.said][: _MOST_SAID - len(self.said)]
+        self.said += found
+        return found
 
     def notice(self, snapshot: Snapshot, keep: bool) -> None:
         """Jobs that are new belong to the past from which newcomers are drawn."""
