@@ -11,6 +11,7 @@ from tests.report.example_runs import example_run, job_rows
 
 from gantline.report.frames import completed
 from gantline.report.metrics import bounded_slowdown, cdf, distribution, makespan
+from gantline.simulator.frame_columns import jobs_of_frame
 
 times = st.lists(st.floats(0, 1e6), min_size=1, max_size=50)
 
@@ -37,14 +38,14 @@ def test_percentiles_interpolate_between_order_statistics():
 
 def test_no_finished_job_gives_nan_not_an_error():
     assert all(math.isnan(value) for value in distribution(pl.Series([], dtype=pl.Float64)).values())
-    assert math.isnan(makespan(job_rows({"state": "waiting"})))
+    assert math.isnan(makespan(jobs_of_frame(job_rows({"state": "waiting"}))))
 
 
 @pytest.mark.parametrize("state", ["running", "waiting", "future"])
 def test_a_makespan_is_over_when_everybody_has_ended(state):
     done = {"state": "completed", "arrival": 2.0, "finish": 12.0, "jct": 10.0}
-    assert makespan(job_rows(done, {"state": "rejected", "arrival": 3.0})) == 10.0
-    assert math.isnan(makespan(job_rows(done, {"state": state})))
+    assert makespan(jobs_of_frame(job_rows(done, {"state": "rejected", "arrival": 3.0}))) == 10.0
+    assert math.isnan(makespan(jobs_of_frame(job_rows(done, {"state": state}))))
 
 
 @given(times)
@@ -73,12 +74,12 @@ def test_makespan_runs_from_first_arrival_to_last_completion():
         {"arrival": 110.0, "finish": 400.0, "jct": 290.0},
         {"arrival": 90.0, "state": "rejected"},
     )
-    assert makespan(jobs) == 310.0
+    assert makespan(jobs_of_frame(jobs)) == 310.0
 
 
 def test_a_run_that_is_not_over_has_no_makespan():
     jobs = job_rows({"finish": 150.0, "jct": 150.0}, {"state": "running"})
-    assert math.isnan(makespan(jobs))
+    assert math.isnan(makespan(jobs_of_frame(jobs)))
 
 
 def test_example_run_keeps_its_own_books():

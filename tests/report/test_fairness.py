@@ -11,6 +11,7 @@ from tests.report.example_runs import example_run, job_rows
 
 from gantline.report.metrics import finish_time_fairness, jain_index, received_share
 from gantline.report.metrics.fairness import present_over_life
+from gantline.simulator.frame_columns import jobs_of_frame
 
 
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))
@@ -37,7 +38,7 @@ def test_a_user_receives_the_share_of_the_gpu_time_they_asked_for():
 
 def test_presence_is_averaged_over_the_life_of_each_job():
     jobs = job_rows({"arrival": 0.0, "finish": 10.0}, {"arrival": 5.0, "finish": 15.0}, {"state": "rejected"})
-    assert present_over_life(jobs.head(2), jobs, 15.0).tolist() == [1.5, 1.5]
+    assert present_over_life(jobs_of_frame(jobs.head(2)), jobs_of_frame(jobs), 15.0).tolist() == [1.5, 1.5]
 
 
 @given(st.integers(0, 30))
@@ -45,7 +46,7 @@ def test_presence_agrees_with_adding_up_overlaps(seed):
     jobs = example_run(jobs=15, seed=seed).jobs
     born, gone = jobs["arrival"].to_numpy(), jobs["finish"].to_numpy()
     overlap = np.clip(np.minimum.outer(gone, gone) - np.maximum.outer(born, born), 0, None)
-    assert present_over_life(jobs, jobs, 1e9) == pytest.approx(overlap.sum(axis=1) / (gone - born))
+    assert present_over_life(jobs_of_frame(jobs), jobs_of_frame(jobs), 1e9) == pytest.approx(overlap.sum(axis=1) / (gone - born))
 
 
 def test_rho_compares_with_a_private_share_of_the_cluster():
@@ -54,17 +55,18 @@ def test_rho_compares_with_a_private_share_of_the_cluster():
         {"gpus": 4, "duration": 10.0, "finish": 20.0, "jct": 20.0},
         {"gpus": 4, "duration": 10.0, "finish": 20.0, "jct": 20.0},
     )
-    assert finish_time_fairness(jobs, jobs, 4, 20.0).to_list() == [1.0, 1.0]
-    assert finish_time_fairness(jobs, jobs, 4, 20.0, "contention").to_list() == [2.0, 2.0]
-    assert finish_time_fairness(jobs, jobs, 1, 20.0, "static").to_list() == [1.0, 1.0]
+    jobs = jobs_of_frame(jobs)
+    assert finish_time_fairness(jobs, jobs, 4, 20.0).tolist() == [1.0, 1.0]
+    assert finish_time_fairness(jobs, jobs, 4, 20.0, "contention").tolist() == [2.0, 2.0]
+    assert finish_time_fairness(jobs, jobs, 1, 20.0, "static").tolist() == [1.0, 1.0]
 
 
 def test_a_share_beyond_the_request_does_not_speed_a_job_up():
-    jobs = job_rows({"gpus": 1, "duration": 10.0, "finish": 30.0, "jct": 30.0})
-    assert finish_time_fairness(jobs, jobs, 64, 30.0).to_list() == [3.0]
+    jobs = jobs_of_frame(job_rows({"gpus": 1, "duration": 10.0, "finish": 30.0, "jct": 30.0}))
+    assert finish_time_fairness(jobs, jobs, 64, 30.0).tolist() == [3.0]
 
 
 def test_the_static_definition_counts_everyone_who_was_there():
     everyone = job_rows(*[{"arrival": 0.0, "finish": 10.0, "jct": 10.0, "duration": 5.0, "gpus": 1}] * 8)
-    rho = finish_time_fairness(everyone.head(2), everyone, 4.0, 10.0, "static")
-    assert rho.to_list() == [1.0, 1.0]  # 10 s against 5 s on a cluster that eight jobs share four ways
+    rho = finish_time_fairness(jobs_of_frame(everyone.head(2)), jobs_of_frame(everyone), 4.0, 10.0, "static")
+    assert rho.tolist() == [1.0, 1.0]  # 10 s against 5 s on a cluster that eight jobs share four ways

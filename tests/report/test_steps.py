@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.areas import integral
-from gantline.report.metrics.steps import bin_means, time_mean, time_ratio
+from gantline.report.metrics import busy_share
+from gantline.report.metrics.steps import bin_means, time_mean
+from gantline.simulator.run_columns import SeriesColumns
 
 STAIRS = pl.DataFrame({"time": [0.0, 10.0, 30.0], "level": [1, 3, 0], "room": [4, 4, 4]})
 
@@ -28,9 +30,11 @@ def test_an_empty_stretch_has_no_mean():
     assert math.isnan(time_mean(STAIRS, "level", 5, 5))
 
 
-def test_ratio_weighs_by_time_and_capacity():
-    assert time_ratio(STAIRS, "level", "room", 0, 30) == pytest.approx(70 / 120)
-    assert math.isnan(time_ratio(STAIRS.with_columns(room=pl.lit(0)), "level", "room", 0, 30))
+def test_use_weighs_by_time_and_by_what_was_up():
+    level, room, none = (np.array(values, dtype=float) for values in ([1, 3, 0], [4, 4, 5], [0, 0, 1]))
+    steps = SeriesColumns(STAIRS["time"].to_numpy(), none, none, level, none, room, none)
+    assert busy_share(steps, 0, 30) == pytest.approx(70 / 120)
+    assert math.isnan(busy_share(SeriesColumns(steps.time, none, none, level, room, room, none), 0, 30))
 
 
 @given(st.integers(1, 40))

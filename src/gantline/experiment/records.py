@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import polars.selectors as cs
 
@@ -24,7 +25,7 @@ from gantline.experiment.task import DONE, FAILED, Outcome
 from gantline.experiment.whole_files import DiskFullError, is_full, write_frame, write_json
 
 if TYPE_CHECKING:
-    from gantline.report.frames import StoredRun
+    from gantline.report.frames import RunLike
 
 FORMAT = "gantline-result"
 VERSION = 1
@@ -58,17 +59,15 @@ class Record:
             ) from None
 
 
-def store_result(folder: Path, key: str, run: StoredRun, *, keep_run: bool) -> dict[str, Any]:
+def store_result(folder: Path, key: str, run: RunLike, *, keep_run: bool) -> dict[str, Any]:
     """Measure a run over the tracked jobs and store it; returns what a progress line may show."""
     from gantline.report.doubts import doubts_of
-    from gantline.report.metrics import measure, steadiness, tracked_window
+    from gantline.report.metrics import measure_with_steadiness, tracked_window
     from gantline.report.rundir import plain, write_run
 
     window = tracked_window(run.summary)
-    measures = plain(measure(run, window=window))
-    steady = steadiness(run)
-    tracked = window.select(run.jobs).select("job", tracked=pl.lit(True))
-    jobs = run.jobs.join(tracked, on="job", how="left", maintain_order="left").with_columns(pl.col("tracked").fill_null(False))
+    found, steady = measure_with_steadiness(run, window)
+    measures, summary = plain(found), plain(run.summary)
     if keep_run:
         try:
             write_run(run, kept_run(folder, key), replace=True)
@@ -76,8 +75,11 @@ def store_result(folder: Path, key: str, run: StoredRun, *, keep_run: bool) -> d
             if is_full(error):
                 raise DiskFullError("the disk is full", where=str(folder), fix="make room and run the same command again") from None
             raise
-    write_frame(_jobs_file(folder, key), jobs)
-    told = {**plain(run.summary), "steady": steady.steady, "steadiness": str(steady), "from_empty": steady.from_empty}
+    jobs = run.jobs
+    tracked = np.zeros(jobs.height, dtype=bool)
+    tracked[window.rows(jobs["arrival"].to_numpy())] = True
+    write_frame(_jobs_file(folder, key), jobs.with_columns(tracked=pl.Series(tracked)))
+    told = {**summary, "steady": steady.steady, "steadiness": str(steady), "from_empty": steady.from_empty}
     _store(folder, key, DONE, summary={**told, "doubts": "; ".join(doubts_of(told))}, measures=measures)
     return {"log_hash": run.summary["log_hash"], "jct_mean": measures["jct_mean"]}
 

@@ -7,15 +7,11 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gantline.core.errors import GantlineError
 from gantline.experiment.setting import Setting
 from gantline.experiment.whole_files import DiskFullError
-
-if TYPE_CHECKING:
-    from gantline.report.frames import StoredRun
-    from gantline.simulator.run import Run
 
 DONE, FAILED, DISK_FULL = "done", "failed", "disk-full"
 
@@ -74,11 +70,4 @@ def _perform(task: Task) -> dict[str, Any]:
         run.summary["name"] = task.name
     if run.incidents:
         run.summary["first_incident"] = run.incidents[0]
-    return store_result(Path(task.folder), task.hash, frames_of(run), keep_run=task.keep_run)
-
-
-def frames_of(run: Run) -> StoredRun:
-    """The frames of a run with the types that reports expect."""
-    from gantline.report.frames import SCHEMAS, StoredRun
-
-    return StoredRun(**{name: getattr(run, name).cast(schema) for name, schema in SCHEMAS.items()}, summary=run.summary)
+    return store_result(Path(task.folder), task.hash, run, keep_run=task.keep_run)

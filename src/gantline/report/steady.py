@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 
-from gantline.core.areas import Steps, mean
+from gantline.core.areas import Steps, integral, mean
 from gantline.core.arrays import Floats
 
 WINDOWS = 10
@@ -108,7 +108,7 @@ def judge(
     asked, more = float(work[inside].sum()), 0.0 if lost is None else float(lost[inside].sum())
     capacity = mean(devices, start, end) * (end - start)
     edges = np.linspace(start, end, windows + 1)
-    means = tuple(mean(queue, float(a), float(b)) for a, b in pairwise(edges))
+    means = tuple((np.diff(integral(*queue, edges)) / np.diff(edges)).tolist())
     none = [math.inf if found > 0 else 0.0 for found in (asked, asked + more)]  # jobs of CPUs alone ask a cluster without GPUs for none
     load, needed = (asked / capacity, (asked + more) / capacity) if capacity > 0 else none
     idle = mean((queue[0], (queue[1] <= 0).astype(np.float64)), (start + end) / 2, end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -11,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from gantline.core import columns as c
-from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
 from gantline.core.units import human_seconds
@@ -19,18 +19,11 @@ from gantline.engine import log as g
 from gantline.engine.engine import Refused
 from gantline.engine.log import Log
 from gantline.simulator.occupancy import Held, held_by_job
-from gantline.simulator.series import series_of
+from gantline.simulator.run_columns import STATES, JobColumns, RunColumns, jobs_of_tables, spans_of_log
+from gantline.simulator.series import series_columns, series_frame
 
 if TYPE_CHECKING:
     from gantline.drivers.journal import Journal
-
-_STATES = {
-    Phase.FUTURE: "future",
-    Phase.COMPLETED: "completed",
-    Phase.FAILED: "failed",
-    Phase.REJECTED: "rejected",
-    Phase.CANCELLED: "cancelled",
-}
 
 ENDED_BY_LOSS = "ended_by_loss"
 _FEW = 500  # intervals
@@ -78,10 +71,7 @@ class Run:
     def jobs(self) -> pl.DataFrame:
         """One row per job."""
         t, F, I = self.tables, self.tables.F, self.tables.I
-        states = np.empty(len(Phase), dtype=object)
-        states[:] = [_STATES.get(phase, "running" if phase.holds_devices else "waiting") for phase in Phase]
-        jct = F[c.FINISH] - F[c.ARRIVAL]
-        held = held_by_job(self.log, F[c.FINISH], self.summary["end"]) if self.held is None else self.held
+        known, held = self._job_columns, self._jobs_held
         judged = {name: pl.Series(name, t.metrics[name]) for name in ("exact_end",) if name in t.metrics}
         if "met" in t.metrics:  # an imitation's own verdict on deadlines
             judged["met"] = pl.Series("met", t.metrics["met"]).fill_nan(None).cast(pl.Boolean)
@@ -89,29 +79,46 @@ class Run:
             judged[ENDED_BY_LOSS] = pl.Series(ENDED_BY_LOSS, t.metrics[ENDED_BY_LOSS] > 0)
         return pl.DataFrame(
             {
-                "job": t.ids,
-                "arrival": F[c.ARRIVAL],
+                "job": pl.Series(t.ids, dtype=pl.String),
+                "arrival": known.arrival,
                 "first_start": F[c.FIRST_START],
-                "finish": F[c.FINISH],
-                "jct": jct,
-                "gpus": I[c.GPUS],
-                "preemptions": I[c.PREEMPTIONS],
-                "restarts": I[c.RESTARTS],
-                "queueing": jct - held.seconds,
-                "responsiveness": F[c.MARK] - F[c.ARRIVAL],
+                "finish": known.finish,
+                "jct": known.jct,
+                "gpus": known.gpus,
+                "preemptions": known.preemptions,
+                "restarts": known.restarts,
+                "queueing": known.queueing,
+                "responsiveness": known.responsiveness,
                 "service": F[c.SERVICE],
                 "held": held.seconds,
-                "gpu_seconds": held.device_seconds,
-                "work_lost": F[c.LOST],
-                "user": np.array(t.users, dtype=object)[I[c.USER]],
-                "queue": np.array(t.queues, dtype=object)[I[c.QUEUE]],
-                "app": np.array(t.apps, dtype=object)[I[c.APP]],
-                "duration": F[c.WORK],
-                "deadline": F[c.DEADLINE],
-                "state": states[I[c.PHASE]],
-            },
-            schema_overrides={"user": pl.String, "queue": pl.String, "app": pl.String, "state": pl.String},
-        ).with_columns(*judged.values())
+                "gpu_seconds": known.gpu_seconds,
+                "work_lost": known.work_lost,
+                "user": _words(t.users, known.user),
+                "queue": _words(t.queues, I[c.QUEUE]),
+                "app": _words(t.apps, I[c.APP]),
+                "duration": known.duration,
+                "deadline": known.deadline,
+                "state": _words(STATES, known.state),
+                **judged,
+            }
+        )
+
+    @cached_property
+    def columns(self) -> RunColumns:
+        """The run as arrays, for metrics: the same as the frames say, without making them."""
+        told = self.summary
+        jobs = self._job_columns
+        spans = spans_of_log(self.log, self.tables.D[c.D_NODE])
+        series = series_columns(jobs, spans, told["gpus"], told["joined_gpus"], told["down_gpus"])
+        return RunColumns(jobs, spans, series, told)
+
+    @cached_property
+    def _job_columns(self) -> JobColumns:
+        return jobs_of_tables(self.tables, self._jobs_held)
+
+    @cached_property
+    def _jobs_held(self) -> Held:
+        return held_by_job(self.log, self.tables.F[c.FINISH], self.summary["end"]) if self.held is None else self.held
 
     @property
     def reported(self) -> pl.DataFrame:
@@ -210,5 +217,9 @@ class Run:
     @cached_property
     def series(self) -> pl.DataFrame:
         """Queue and use over time, a row when something changes."""
-        told = self.summary
-        return series_of(self.jobs, self.allocations, told["gpus"], told["joined_gpus"], told["down_gpus"])
+        return series_frame(self.columns.series)
+
+
+def _words(words: Sequence[str], codes: Any) -> pl.Series:
+    """The word that each code stands for."""
+    return pl.Series(words, dtype=pl.String)[codes]

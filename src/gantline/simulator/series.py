@@ -4,75 +4,93 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.reasons import Reason
+from gantline.simulator.frame_columns import jobs_of_frame, spans_of_frame
+from gantline.simulator.run_columns import FUTURE, REJECTED, JobColumns, SeriesColumns, SpanColumns
 
 Marks = Sequence[tuple[float, int]]
 """Moments from which on so many devices count."""
 
 
 def series_of(jobs: pl.DataFrame, spans: pl.DataFrame, gpus: int, joined: Marks, down: Marks) -> pl.DataFrame:
+    """`series_columns` from frames, as a frame."""
+    return series_frame(series_columns(jobs_of_frame(jobs), spans_of_frame(spans, jobs), gpus, joined, down))
+
+
+def series_frame(series: SeriesColumns) -> pl.DataFrame:
+    """The columns as a frame; what is counted is whole."""
+    return pl.DataFrame({name: column if name == "time" else column.astype(np.int64) for name, column in vars(series).items()})
+
+
+def series_columns(jobs: JobColumns, spans: SpanColumns, gpus: int, joined: Marks, down: Marks) -> SeriesColumns:
     """Jobs that wait and run, the devices they hold and ask for, and those there are: ``gpus`` and what ``joined`` later.
 
     A device that several jobs hold together counts once.
     """
-    zero, one = _counts()
-    asked = pl.col("asked").cast(pl.Int64)
-    held = spans.join(jobs.select("job", asked="gpus"), on="job", how="left", maintain_order="left")
-    goes_on = ~pl.col("reason").is_in(["finished", "end"])
-    parts = [
-        jobs.filter(~pl.col("state").is_in(["rejected", "future"])).select(
-            time="arrival", queued=one, running=zero, queued_gpus=pl.col("gpus").cast(pl.Int64), busy=zero
-        ),
-        held.select(time="start", queued=-one, running=one, queued_gpus=-asked, busy=zero),
-        held.filter(pl.col("end").is_not_nan()).select(
-            time="end",
-            queued=pl.when(goes_on).then(one).otherwise(zero),
-            running=-one,
-            queued_gpus=pl.when(goes_on).then(asked).otherwise(zero),
-            busy=zero,
-        ),
-        _use(spans).select("time", queued=zero, running=zero, queued_gpus=zero, busy="busy"),
-    ]
-    marks = pl.DataFrame({"time": [time for time, _ in (*joined, *down)]}, schema={"time": pl.Float64})
-    parts.append(marks.select("time", queued=zero, running=zero, queued_gpus=zero, busy=zero))
-    steps = pl.concat(parts).group_by("time").sum().sort("time")
-    return steps.select(
-        "time",
-        pl.col("queued").cum_sum(),
-        pl.col("running").cum_sum(),
-        pl.col("busy").cum_sum().alias("busy_gpus"),
-        _at(steps, down).alias("down_gpus"),
-        (_at(steps, joined) + gpus).alias("total_gpus"),
-        pl.col("queued_gpus").cum_sum(),
+    came = (jobs.state != REJECTED) & (jobs.state != FUTURE)
+    asked = np.append(jobs.gpus, 0)[spans.row]  # nothing is known of a job that is not listed
+    ended = ~np.isnan(spans.end)
+    goes_on = ((spans.reason != Reason.FINISHED) & (spans.reason != Reason.END))[ended]
+    shared = _shared_use(spans)
+    used_at, used = shared or (np.empty(0), np.empty(0))
+    taken = np.zeros(len(spans)) if shared else spans.gpus
+    marks = np.array([time for time, _ in (*joined, *down)])
+    parts = (jobs.arrival[came], spans.start, spans.end[ended], used_at, marks)
+    none, rest, ones = np.zeros(parts[0].size), np.zeros(used_at.size + marks.size), np.ones(len(spans))
+    changes = (
+        (none + 1, -ones, goes_on, rest),  # queued
+        (none, ones, -ones[ended], rest),  # running
+        (none, taken, -taken[ended], used, np.zeros(marks.size)),  # busy
+        (jobs.gpus[came], -asked, np.where(goes_on, asked[ended], 0), rest),  # queued GPUs
     )
+    times = np.concatenate(parts)
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    last = np.flatnonzero(np.append(times[1:] != times[:-1], np.ones(min(times.size, 1), dtype=bool)))
+    queued, running, busy, queued_gpus = (np.cumsum(np.concatenate(part)[order])[last] for part in changes)
+    times = times[last]
+    return SeriesColumns(times, queued, running, busy, _at(times, down), _at(times, joined) + gpus, queued_gpus)
 
 
-def _counts() -> tuple[pl.Expr, pl.Expr]:
-    """None, and one."""
-    return pl.lit(0, dtype=pl.Int64), pl.lit(1, dtype=pl.Int64)
-
-
-def _at(steps: pl.DataFrame, marks: Marks) -> pl.Series:
+def _at(times: Floats, marks: Marks) -> Floats:
     """What a step function of (time, count) says at each moment; nothing before its first mark."""
-    known = pl.DataFrame(list(marks), schema={"time": pl.Float64, "count": pl.Int64}, orient="row").sort("time", maintain_order=True)
-    return steps.select("time").join_asof(known, on="time")["count"].fill_null(0)
+    known = sorted(marks, key=lambda mark: mark[0])
+    counts = np.array([0.0, *(count for _, count in known)])
+    return counts[np.searchsorted(np.array([time for time, _ in known]), times, side="right")]
 
 
-def _use(spans: pl.DataFrame) -> pl.DataFrame:
-    """By how much the number of devices in use changes, and when; one with several holders is in use from the first to the last."""
-    _, one = _counts()
-    each = spans.select("start", "end", device="devices").explode("device").drop_nulls("device").sort("device", "start")
-    overlap = pl.col("start") < pl.col("end").fill_nan(float("inf")).shift(1).over("device")
-    if not each.select(overlap.any()).item():
-        count = pl.col("gpus").cast(pl.Int64)
-        taken = spans.select(time="start", busy=count)
-        return pl.concat([taken, spans.filter(pl.col("end").is_not_nan()).select(time="end", busy=-count)])
-    changes = pl.concat(
-        [
-            each.select("device", time="start", holders=one),
-            each.filter(pl.col("end").is_not_nan()).select("device", time="end", holders=-one),
-        ]
-    )
-    changes = changes.group_by("device", "time").sum().sort("device", "time")
-    used = (pl.col("holders").cum_sum().over("device") > 0).cast(pl.Int64)
-    return changes.with_columns(used=used).select("time", busy=pl.col("used") - pl.col("used").shift(1, fill_value=0).over("device"))
+def _shared_use(spans: SpanColumns) -> tuple[Floats, Ints] | None:
+    """When the number of devices in use changes, and by how much: a device with several holders is in use from the first to the last.
+
+    None where no device ever has two, so that it changes by the devices of those that start and end."""
+    gang = np.repeat(np.arange(len(spans)), np.diff(spans.first))
+    order = _by_device(spans, gang)
+    gang, device = gang[order], spans.devices[order]
+    start, end = spans.start[gang], np.where(np.isnan(spans.end), np.inf, spans.end)[gang]
+    if not ((device[1:] == device[:-1]) & (start[1:] < end[:-1])).any():
+        return None
+    left = np.isfinite(end)
+    devices, times = np.concatenate([device, device[left]]), np.concatenate([start, end[left]])
+    order = np.lexsort((times, devices))
+    devices, times = devices[order], times[order]
+    holders = np.cumsum(np.concatenate([np.ones(device.size), -np.ones(int(left.sum()))])[order])
+    begins = np.append(True, devices[1:] != devices[:-1])
+    before = np.append(0.0, holders[:-1])[begins]  # those of other devices that were never given back
+    holders -= before[np.cumsum(begins) - 1]
+    last = np.append((devices[1:] != devices[:-1]) | (times[1:] != times[:-1]), True)
+    devices, times, used = devices[last], times[last], (holders[last] > 0).astype(np.int64)
+    earlier = np.append(0, used[:-1])
+    earlier[np.append(True, devices[1:] != devices[:-1])] = 0
+    return times, used - earlier
+
+
+def _by_device(spans: SpanColumns, gang: Ints) -> Ints:
+    """The holdings of each device one after the other, in order of their starts."""
+    if (spans.start[1:] >= spans.start[:-1]).all():  # as logs are written: small numbers are sorted in one pass
+        small = spans.devices.size == 0 or int(spans.devices.max()) < 1 << 16
+        return np.argsort(spans.devices.astype(np.uint16) if small else spans.devices, kind="stable")
+    return np.lexsort((spans.start[gang], spans.devices))

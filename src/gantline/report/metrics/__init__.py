@@ -7,13 +7,13 @@ from gantline.report.metrics.deadlines import deadline_outcome
 from gantline.report.metrics.fairness import finish_time_fairness, jain_index, received_share
 from gantline.report.metrics.fragmentation import fragmentation, fragmentation_series
 from gantline.report.metrics.groups import per_group
-from gantline.report.metrics.measure import measure
+from gantline.report.metrics.measure import measure, measure_with_steadiness
 from gantline.report.metrics.measuring import Measuring
 from gantline.report.metrics.sharing import held_over_time, progress_over_time, sharing
 from gantline.report.metrics.steadiness import Steadiness, steadiness
 from gantline.report.metrics.steps import bin_means, time_mean
 from gantline.report.metrics.types import per_type
-from gantline.report.metrics.utilization import utilization, with_utilization
+from gantline.report.metrics.utilization import busy_share, with_utilization
 from gantline.report.metrics.window import WHOLE, Window, tracked_window
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Window",
     "bin_means",
     "bounded_slowdown",
+    "busy_share",
     "cdf",
     "deadline_outcome",
     "distribution",
@@ -38,6 +39,7 @@ __all__ = [
     "jain_index",
     "makespan",
     "measure",
+    "measure_with_steadiness",
     "money",
     "per_group",
     "per_type",
@@ -47,6 +49,5 @@ __all__ = [
     "steadiness",
     "time_mean",
     "tracked_window",
-    "utilization",
     "with_utilization",
 ]

@@ -7,13 +7,16 @@ import math
 import numpy as np
 import polars as pl
 
-from gantline.report.frames import completed, unfinished
+from gantline.core.arrays import Bools, Floats
+from gantline.report.metrics import columns
+from gantline.simulator.percentiles import percentiles
+from gantline.simulator.run_columns import COMPLETED, FUTURE, RUNNING, WAITING, JobColumns
 
 SLOWDOWN_THRESHOLD = 10.0
 """Seconds a job counts as at least, so that a one-second job that waited a minute does not rule the mean."""
 
 
-def distribution(values: pl.Series) -> dict[str, float]:
+def distribution(values: pl.Series | Floats) -> dict[str, float]:
     """Mean, median, 90th, 95th and 99th percentile and maximum of the finite values; NaN where there is none.
 
     Percentiles interpolate linearly between order statistics.
@@ -22,8 +25,8 @@ def distribution(values: pl.Series) -> dict[str, float]:
     names = ("mean", "median", "p90", "p95", "p99", "max")
     if found.size == 0:
         return dict.fromkeys(names, math.nan)
-    quantiles = np.quantile(found, [0.5, 0.9, 0.95, 0.99])
-    return dict(zip(names, [float(found.mean()), *map(float, quantiles), float(found.max())]))
+    median, others = percentiles(found, (90, 95, 99))
+    return dict(zip(names, [float(found.mean()), median, *others, float(found.max())]))
 
 
 def cdf(values: pl.Series) -> pl.DataFrame:
@@ -38,21 +41,35 @@ def bounded_slowdown(jobs: pl.DataFrame, threshold: float = SLOWDOWN_THRESHOLD) 
 
     The run time is the job's ``duration`` with the GPUs it asked for. Feitelson and Rudolph, JSSPP 1998.
     """
-    run_time = pl.max_horizontal(pl.col("duration"), pl.lit(threshold))
-    return jobs.select(pl.max_horizontal(pl.col("jct") / run_time, pl.lit(1.0)).alias("slowdown"))["slowdown"]
+    return pl.Series("slowdown", slowdowns(jobs["jct"].to_numpy(), jobs["duration"].to_numpy(), threshold))
 
 
-def makespan(jobs: pl.DataFrame) -> float:
+def slowdowns(jct: Floats, run_time: Floats, threshold: float = SLOWDOWN_THRESHOLD) -> Floats:
+    """The same from arrays; NaN without a completion time. A job of which no run time is known counts as one of ``threshold`` seconds."""
+    return np.maximum(jct / np.fmax(run_time, threshold), 1.0)
+
+
+def completed(jobs: JobColumns) -> Bools:
+    """Jobs that finished their work; failed, rejected and unfinished ones have no completion time to speak of."""
+    done: Bools = (jobs.state == COMPLETED) & np.isfinite(jobs.jct)
+    return done
+
+
+def unfinished(jobs: JobColumns) -> Bools:
+    """Jobs that had not come to an end when the run did: they ran, waited, or had not arrived yet."""
+    going: Bools = (jobs.state == RUNNING) | (jobs.state == WAITING) | (jobs.state == FUTURE)
+    return going
+
+
+def makespan(jobs: JobColumns) -> float:
     """The time from the first arrival to the last completion; NaN while jobs are unfinished, for it is not over."""
-    if not unfinished(jobs).is_empty():
+    ends = columns.finite(jobs.finish[completed(jobs)])
+    if unfinished(jobs).any() or ends.size == 0:
         return math.nan
-    ends = finite(completed(jobs)["finish"])
-    if ends.size == 0:
-        return math.nan
-    return float(ends.max() - finite(jobs["arrival"]).min())
+    return float(ends.max() - columns.finite(jobs.arrival).min())
 
 
-def finite(values: pl.Series) -> np.ndarray:
+def finite(values: pl.Series | Floats) -> Floats:
     """The values that are numbers, as an array of floats."""
-    array = values.cast(pl.Float64).drop_nulls().to_numpy()
-    return np.asarray(array[np.isfinite(array)], dtype=np.float64)
+    array = values.cast(pl.Float64).drop_nulls().to_numpy() if isinstance(values, pl.Series) else values
+    return columns.finite(array)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+
+from gantline.core.arrays import Ints
+from gantline.simulator.frame_columns import jobs_of_frame
+from gantline.simulator.run_columns import CANCELLED, COMPLETED, FAILED, REJECTED, JobColumns
+
+OUTCOMES = ("", "met", "missed", "open")
+NO_DEADLINE, MET, MISSED, OPEN = range(len(OUTCOMES))
 
 
 def deadline_outcome(jobs: pl.DataFrame, end: float) -> pl.Series:
-    """``met``, ``missed`` or ``open`` for each job with a deadline, ``""`` for the others.
+    """``met``, ``missed`` or ``open`` for each job with a deadline, ``""`` for the others (see `outcomes`)."""
+    return pl.Series("outcome", OUTCOMES, dtype=pl.String).gather(outcomes(jobs_of_frame(jobs), end))
+
+
+def outcomes(jobs: JobColumns, end: float) -> Ints:
+    """What became of each job's deadline, as a place in `OUTCOMES`.
 
     A job that finished late, failed, was turned away or is still there when its deadline passes has missed it; an
     unfinished one whose deadline lies beyond ``end`` is open. A run that judged its own deadlines (``met``) is believed.
     """
-    deadline = pl.col("deadline")
-    in_time = pl.col("met") if "met" in jobs.columns else pl.col("finish") <= deadline
-    done = (pl.col("state") == "completed") & pl.col("finish").is_finite()
-    lost = pl.col("state").is_in(["failed", "rejected", "cancelled"])
-    outcome = (
-        pl.when(deadline.is_null() | deadline.is_nan())
-        .then(pl.lit(""))
-        .when(done)
-        .then(pl.when(in_time).then(pl.lit("met")).otherwise(pl.lit("missed")))
-        .when(lost | (deadline < end))
-        .then(pl.lit("missed"))
-        .otherwise(pl.lit("open"))
-    )
-    return jobs.select(outcome.alias("outcome"))["outcome"]
+    in_time = jobs.finish <= jobs.deadline if jobs.met is None else jobs.met
+    done = (jobs.state == COMPLETED) & np.isfinite(jobs.finish)
+    lost = (jobs.state == FAILED) | (jobs.state == REJECTED) | (jobs.state == CANCELLED)
+    found = np.where(done, np.where(in_time, MET, MISSED), np.where(lost | (jobs.deadline < end), MISSED, OPEN))
+    return np.where(np.isnan(jobs.deadline), NO_DEADLINE, found)

@@ -9,14 +9,16 @@ import numpy as np
 import polars as pl
 
 from gantline.core.areas import mean_present
+from gantline.core.arrays import Floats
+from gantline.report.metrics.completion import finite
+from gantline.simulator.run_columns import REJECTED, JobColumns
 
 RhoDefinition = Literal["share", "contention", "static"]
 
 
-def jain_index(values: pl.Series) -> float:
+def jain_index(values: pl.Series | Floats) -> float:
     """One when all values are equal, ``1/n`` when one has everything (Jain, Chiu and Hawe, DEC-TR-301, 1984)."""
-    array = values.cast(pl.Float64).drop_nulls().to_numpy()
-    array = array[np.isfinite(array)]
+    array = finite(values)
     squares = float((array**2).sum())
     if array.size == 0:
         return math.nan
@@ -37,10 +39,21 @@ def received_share(jobs: pl.DataFrame, end: float, by: str) -> pl.DataFrame:
     return present.group_by(by).agg(share.alias("received")).sort(by)
 
 
+def received_by_user(jobs: JobColumns, end: float) -> Floats:
+    """The same as `received_share` per user, from arrays; NaN for one that asked for nothing."""
+    present = jobs.take(jobs.state != REJECTED)
+    users, codes = np.unique(present.user, return_inverse=True)
+    asked = np.bincount(codes, present.gpus * (departures(present, end) - present.arrival), users.size)
+    held = np.bincount(codes, present.gpu_seconds, users.size)
+    return np.where(asked > 0, held / np.where(asked > 0, asked, 1.0), math.nan)
+
+
 def finish_time_fairness(
-    jobs: pl.DataFrame, everyone: pl.DataFrame, gpus: float, end: float, definition: RhoDefinition = "share"
-) -> pl.Series:
+    jobs: JobColumns, everyone: JobColumns, gpus: float, end: float, definition: RhoDefinition = "share", present: Floats | None = None
+) -> Floats:
     """Rho: completion time over the completion time of an ideal private share; above one the job lost by sharing.
+
+    ``present`` is what `present_over_life` says, where that is known already.
 
     The ideal time is ``duration`` times a slowdown of at least one. With ``n`` the mean number of present jobs over the
     job's life, ``g`` its GPUs and ``G`` those of the cluster, the slowdown is, by definition:
@@ -50,28 +63,24 @@ def finish_time_fairness(
     * ``contention``: ``n / G``, what Shockwave's artifact calls Themis' rho.
     * ``static``: all jobs of the run over ``G``, Shockwave's own (NSDI 2023).
     """
-    duration, gang = jobs["duration"].to_numpy(), jobs["gpus"].to_numpy().astype(np.float64)
     if gpus <= 0:
-        return pl.Series("rho", np.full(jobs.height, math.nan))
+        return np.full(len(jobs), math.nan)
     if definition == "static":
-        slowdown = np.full(jobs.height, everyone.height / gpus)
+        slowdown = np.full(len(jobs), len(everyone) / gpus)
     else:
-        present = present_over_life(jobs, everyone, end)
-        slowdown = present * (gang if definition == "share" else 1.0) / gpus
+        present = present_over_life(jobs, everyone, end) if present is None else present
+        slowdown = present * (jobs.gpus if definition == "share" else 1.0) / gpus
     with np.errstate(divide="ignore", invalid="ignore"):
-        rho = jobs["jct"].to_numpy() / (duration * np.maximum(slowdown, 1.0))
-    return pl.Series("rho", np.where(duration > 0, rho, math.nan))
+        rho = jobs.jct / (jobs.duration * np.maximum(slowdown, 1.0))
+    return np.where(jobs.duration > 0, rho, math.nan)
 
 
-def present_over_life(jobs: pl.DataFrame, everyone: pl.DataFrame, end: float) -> np.ndarray:
+def present_over_life(jobs: JobColumns, everyone: JobColumns, end: float) -> Floats:
     """The mean number of jobs in the system, waiting or running, over the life of each job (itself included)."""
-    accepted = everyone.filter(pl.col("state") != "rejected")
-    arrivals, departures = (frame.to_numpy() for frame in _life(accepted, end))
-    born, gone = (frame.to_numpy() for frame in _life(jobs, end))
-    return mean_present(arrivals, departures, born, gone)
+    there = everyone.state != REJECTED
+    return mean_present(everyone.arrival[there], departures(everyone, end)[there], jobs.arrival, departures(jobs, end))
 
 
-def _life(jobs: pl.DataFrame, end: float) -> tuple[pl.Series, pl.Series]:
-    left = pl.when(pl.col("finish").is_finite()).then(pl.col("finish")).otherwise(end)
-    frame = jobs.select("arrival", left.alias("left"))
-    return frame["arrival"], frame["left"]
+def departures(jobs: JobColumns, end: float) -> Floats:
+    """When each job left: at its finish, or at the end of the run."""
+    return np.where(np.isfinite(jobs.finish), jobs.finish, end)

@@ -15,9 +15,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from gantline.core.areas import integral
+from gantline.core.arrays import Floats
 from gantline.core.jit import kernel
-from gantline.report.frames import RunLike, settled
-from gantline.report.metrics.steps import time_ratio
+from gantline.report.frames import RunLike
+from gantline.report.metrics.columns import columns_of
+from gantline.simulator.run_columns import CANCELLED, COMPLETED, FAILED, REJECTED, RunColumns
 
 ARRIVE, START, END = 0, 1, 2
 
@@ -27,43 +30,7 @@ def fragmentation_series(run: RunLike, node_gpus: list[int]) -> pl.DataFrame:
 
     ``node_gpus`` holds the GPUs of each node; devices are numbered through the cluster, node after node.
     """
-    run = settled(run)
-    sizes = np.asarray(node_gpus, dtype=np.int64)
-    node_of_device = np.repeat(np.arange(sizes.size), sizes)
-    jobs = run.jobs.filter(pl.col("state") != "rejected").with_row_index("row")
-    held = run.allocations.join(jobs.select("job", "row", "finish", "state"), on="job", maintain_order="left")
-    last = held.group_by("job").agg(pl.col("end").max().alias("gone"))
-    held = held.join(last, on="job", maintain_order="left").with_columns(
-        leaves=(pl.col("end") >= pl.col("gone")) & pl.col("state").is_in(["completed", "failed", "cancelled"])
-    )
-    count = np.concatenate(([0], np.cumsum(held["devices"].list.len().to_numpy().astype(np.int64))))
-    devices = held["devices"].explode().drop_nulls().to_numpy().astype(np.int64)
-
-    moments = np.concatenate([jobs["arrival"].to_numpy(), held["start"].to_numpy(), held["end"].to_numpy()])
-    kinds = np.repeat(np.array([ARRIVE, START, END]), [jobs.height, held.height, held.height])
-    rows = np.concatenate([np.arange(jobs.height), np.arange(held.height), np.arange(held.height)])
-    order = np.argsort(moments, kind="stable")
-    largest = max(1, *node_gpus)
-    out = np.empty((moments.size, 4))
-    written = _sweep(
-        moments[order],
-        kinds[order],
-        rows[order],
-        jobs["gpus"].to_numpy().astype(np.int64),
-        held["row"].to_numpy().astype(np.int64),
-        held["leaves"].to_numpy().astype(np.bool_),
-        count,
-        devices,
-        node_of_device,
-        sizes,
-        sizes.copy(),
-        np.zeros(largest + 1, dtype=np.int64),
-        np.zeros((largest + 1, largest + 1), dtype=np.int64),
-        np.zeros(node_of_device.size, dtype=np.int64),
-        np.zeros(jobs.height, dtype=np.int64),
-        out,
-    )
-    frame = pl.DataFrame(out[:written], schema=["time", "free", "waiting", "stranded"], orient="row")
+    frame = pl.DataFrame(stranded_steps(columns_of(run), node_gpus), schema=["time", "free", "waiting", "stranded"], orient="row")
     useful = (pl.col("free") > 0) & (pl.col("waiting") > 0)
     return frame.with_columns(
         fragmentation=pl.when(useful).then(pl.col("stranded") / pl.col("free")).otherwise(0.0),
@@ -73,8 +40,51 @@ def fragmentation_series(run: RunLike, node_gpus: list[int]) -> pl.DataFrame:
 
 def fragmentation(series: pl.DataFrame, start: float, end: float) -> float:
     """Of the GPU time that was free while somebody waited, the share that was stranded; zero if there was none."""
-    share = time_ratio(series, "stranded", "wanted_free", start, end)
-    return 0.0 if math.isnan(share) else share
+    return stranded_share(series.select("time", "free", "waiting", "stranded").to_numpy(), start, end)
+
+
+def stranded_share(steps: Floats, start: float, end: float) -> float:
+    """The same from `stranded_steps`."""
+    times, moments = steps[:, 0], np.array([start, end])
+    wanted = np.where(steps[:, 2] > 0, steps[:, 1], 0.0)
+    stranded, free = (float(np.diff(integral(times, values, moments))[0]) for values in (steps[:, 3], wanted))
+    return stranded / free if free > 0 else 0.0
+
+
+def stranded_steps(run: RunColumns, node_gpus: list[int]) -> Floats:
+    """Rows of time, and of free GPUs, waiting jobs and stranded GPUs from then on."""
+    sizes = np.asarray(node_gpus, dtype=np.int64)
+    node_of_device = np.repeat(np.arange(sizes.size), sizes)
+    jobs, spans = run.jobs, run.spans
+    last = np.full(len(jobs) + 1, -math.inf)
+    np.maximum.at(last, spans.row, spans.end)
+    left = np.append(np.isin(jobs.state, (COMPLETED, FAILED, CANCELLED)), False)[spans.row]
+    here = np.append(jobs.state != REJECTED, False)  # not turned away, and listed
+    arrived, held = np.flatnonzero(here), np.flatnonzero(here[spans.row])
+    moments = np.concatenate([jobs.arrival[arrived], spans.start[held], spans.end[held]])
+    kinds = np.repeat(np.array([ARRIVE, START, END]), [arrived.size, held.size, held.size])
+    order = np.argsort(moments, kind="stable")
+    largest = max(1, *node_gpus)
+    out = np.empty((moments.size, 4))
+    written = _sweep(
+        moments[order],
+        kinds[order],
+        np.concatenate([arrived, held, held])[order],
+        jobs.gpus.astype(np.int64),
+        spans.row,
+        left & (spans.end >= last[spans.row]),
+        spans.first,
+        spans.devices,
+        node_of_device,
+        sizes,
+        sizes.copy(),
+        np.zeros(largest + 1, dtype=np.int64),
+        np.zeros(largest + 1, dtype=np.int64),
+        np.zeros(node_of_device.size, dtype=np.int64),
+        np.zeros(len(jobs), dtype=np.int64),
+        out,
+    )
+    return out[:written]
 
 
 @kernel
@@ -91,53 +101,54 @@ def _sweep(
     sizes: NDArray[np.int64],
     free: NDArray[np.int64],
     waiting: NDArray[np.int64],
-    nodes: NDArray[np.int64],
+    broken: NDArray[np.int64],
     holders: NDArray[np.int64],
     running: NDArray[np.int64],
     out: NDArray[np.float64],
 ) -> int:
     """Walk through all changes in time order and write a row (time, free, waiting, stranded) after each moment; how many there are.
 
-    Counters: free GPUs of each node, `waiting` by gang size (gangs larger than any node count as a whole node), `nodes` by size and
-    free GPUs, `holders` of each device, intervals in which each job is `running`.
+    Counters: `free` GPUs of each node, `waiting` jobs by gang size (gangs larger than any node count as a whole node), `broken` nodes, of
+    which some GPUs are held, by free GPUs, `holders` of each device, intervals in which each job is `running`.
     """
-    largest, written = waiting.size - 1, 0
-    for size in sizes:
-        nodes[size, size] += 1
+    largest, written, waiters, total_free = waiting.size - 1, 0, 0, sizes.sum()
     for i in range(moments.size):
         row = rows[i]
+        came, job = 0, row
         if kinds[i] == ARRIVE:
-            waiting[min(gang[row], largest)] += 1
+            came = 1
         else:
             step = 1 if kinds[i] == START else -1
             job = job_of[row]
             was = running[job]
             running[job] += step
             if was == 0 and step == 1:
-                waiting[min(gang[job], largest)] -= 1
+                came = -1
             elif running[job] == 0 and step == -1 and not leaves[row]:
-                waiting[min(gang[job], largest)] += 1
+                came = 1
             for d in range(first_device[row], first_device[row + 1]):
                 device = devices[d]
                 before = holders[device] > 0
                 holders[device] += step
                 if before != (holders[device] > 0):
                     node = node_of_device[device]
-                    nodes[sizes[node], free[node]] -= 1
+                    if free[node] < sizes[node]:
+                        broken[free[node]] -= 1
                     free[node] -= step
-                    nodes[sizes[node], free[node]] += 1
+                    total_free -= step
+                    if free[node] < sizes[node]:
+                        broken[free[node]] += 1
+        if gang[job] > 0:  # one of CPUs alone wants none
+            waiting[min(gang[job], largest)] += came
+            waiters += came
         if i + 1 < moments.size and moments[i + 1] == moments[i]:
             continue
-        total_free, waiters, stranded = 0, 0, 0.0
-        for g in range(1, largest + 1):
-            waiters += waiting[g]
-        for s in range(1, largest + 1):
-            for f in range(1, s + 1):
-                if nodes[s, f] > 0:
-                    total_free += nodes[s, f] * f
-                    for g in range(f + 1, largest + 1):
-                        if f < min(g, s):
-                            stranded += waiting[g] * nodes[s, f] * f
+        stranded = 0.0
+        if waiters > 0 and total_free > 0:
+            larger = 0  # jobs that the free GPUs of such a node are too few for
+            for f in range(largest - 1, 0, -1):
+                larger += waiting[f + 1]
+                stranded += larger * broken[f] * f
         out[written, 0] = moments[i]
         out[written, 1] = total_free
         out[written, 2] = waiters

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import polars as pl
 
@@ -13,13 +11,6 @@ from gantline.core.areas import Steps, integral, mean
 def time_mean(series: pl.DataFrame, column: str, start: float, end: float) -> float:
     """The mean of a column over the time from ``start`` to ``end``."""
     return mean(steps_of(series, column), start, end)
-
-
-def time_ratio(series: pl.DataFrame, above: str, below: str, start: float, end: float) -> float:
-    """The integral of one column over that of another; NaN where the second one is zero throughout."""
-    moments = np.array([start, end])
-    over, under = (np.diff(integral(*steps_of(series, column), moments))[0] for column in (above, below))
-    return float(over / under) if under > 0 else math.nan
 
 
 def bin_means(series: pl.DataFrame, columns: list[str], start: float, end: float, bins: int) -> pl.DataFrame:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import polars as pl
 
-from gantline.report.metrics.steps import time_ratio
+from gantline.core.areas import integral
+from gantline.simulator.run_columns import SeriesColumns
 
 
 def with_utilization(series: pl.DataFrame) -> pl.DataFrame:
@@ -14,6 +18,8 @@ def with_utilization(series: pl.DataFrame) -> pl.DataFrame:
     return series.with_columns(up_gpus=up, utilization=pl.when(up > 0).then(busy / up).otherwise(0.0))
 
 
-def utilization(series: pl.DataFrame, start: float, end: float) -> float:
-    """Busy GPU time over available GPU time between two moments."""
-    return time_ratio(with_utilization(series), "busy_gpus", "up_gpus", start, end)
+def busy_share(series: SeriesColumns, start: float, end: float) -> float:
+    """Busy GPU time over available GPU time between two moments; NaN where no GPU was up."""
+    moments = np.array([start, end])
+    busy, up = (np.diff(integral(series.time, values, moments))[0] for values in (series.busy_gpus, series.total_gpus - series.down_gpus))
+    return float(busy / up) if up > 0 else math.nan

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 
 
@@ -31,15 +33,19 @@ class Window:
 
     def select(self, jobs: pl.DataFrame) -> pl.DataFrame:
         """The tracked jobs, in arrival order; ties keep the order of the frame."""
-        ordered = jobs.sort("arrival", maintain_order=True)
-        if ordered.is_empty():
-            return ordered
-        tracked = ordered.slice(self.first, None if self.last is None else self.last - self.first)
+        return jobs[self.rows(jobs["arrival"].to_numpy())]
+
+    def rows(self, arrival: Floats) -> Ints:
+        """Where the tracked jobs stand among those that arrive at these times, in arrival order; ties keep their order."""
+        order = np.argsort(arrival, kind="stable")
+        if not order.size:
+            return order
+        tracked = order[self.first : self.last]
         if self.warmup > 0:
-            tracked = tracked.filter(pl.col("arrival") >= float(ordered["arrival"][0]) + self.warmup)
-        if tracked.is_empty():
+            tracked = tracked[arrival[tracked] >= arrival[order[0]] + self.warmup]
+        if not tracked.size:
             raise UsageError(
-                f"the window {self} holds none of the {jobs.height} jobs",
+                f"the window {self} holds none of the {order.size} jobs",
                 where="window",
                 fix="track earlier jobs or shorten the warm-up",
             )

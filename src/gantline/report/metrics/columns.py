@@ -1,0 +1,59 @@
+"""A run as arrays, as far as it went: what all sums over a run are taken from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from gantline.core.arrays import Floats
+from gantline.report.frames import RunLike, StoredRun, check_frames
+from gantline.simulator.frame_columns import jobs_of_frame, series_of_frame, spans_of_frame
+from gantline.simulator.run import Run
+from gantline.simulator.run_columns import FUTURE, RunColumns
+
+
+def columns_of(run: RunLike) -> RunColumns:
+    """The run as arrays, settled as `frames.settled` does it with frames: jobs that never arrived stand apart, and what was still held
+    is held to its end. A simulation gives its arrays without making frames."""
+    if isinstance(run, Run):
+        return _settled(run.columns)
+    check_frames(run)
+    found = RunColumns(jobs_of_frame(run.jobs), spans_of_frame(run.allocations, run.jobs), series_of_frame(run.series), run.summary)
+    if isinstance(run, StoredRun) and run.is_settled:
+        return found if run.absent.is_empty() else replace(found, absent=jobs_of_frame(run.absent))
+    return _settled(found)
+
+
+def span(run: RunColumns) -> tuple[float, float]:
+    """The time from the first arrival to the end that the summary names, or else to the last thing that happened."""
+    start = float(finite(run.jobs.arrival).min(initial=math.inf))
+    start = start if math.isfinite(start) else 0.0
+    told = run.summary.get("end")
+    if isinstance(told, (int, float)) and math.isfinite(told):
+        return start, max(start, float(told))
+    happened = (run.jobs.arrival, run.jobs.finish, run.spans.end, run.series.time)
+    ends = [float(finite(column).max(initial=-math.inf)) for column in happened]
+    return start, max(start, *(end if math.isfinite(end) else 0.0 for end in ends))
+
+
+def finite(values: Floats) -> Floats:
+    """The values that are numbers; nothing is copied where all are."""
+    known = np.isfinite(values)
+    return values if known.all() else values[known]
+
+
+def _settled(run: RunColumns) -> RunColumns:
+    _, end = span(run)
+    came = (run.jobs.arrival <= end) & (run.jobs.state != FUTURE)
+    jobs, absent, spans = run.jobs, None, run.spans
+    if not came.all():
+        row = np.append(np.where(came, np.cumsum(came) - 1, -1), -1)
+        jobs, absent, spans = jobs.take(came), jobs.take(~came), replace(spans, row=row[spans.row])
+    closed = np.isfinite(spans.end)
+    if not closed.all():
+        spans = replace(spans, end=np.where(closed, spans.end, end))
+    seen = run.series.time <= end
+    series = run.series if seen.all() else run.series.take(seen)
+    return RunColumns(jobs, spans, series, run.summary, absent)

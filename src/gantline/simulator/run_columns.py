@@ -1,0 +1,142 @@
+"""A run as arrays: what became of its jobs, who held what, and the queue over time. Metrics are sums over these, without a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from gantline.core import columns as c
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.phases import Phase
+from gantline.core.tables import Tables
+from gantline.engine import log as g
+from gantline.engine.log import Log
+from gantline.simulator.occupancy import Held
+
+STATES = ("future", "waiting", "running", "completed", "failed", "cancelled", "rejected")
+"""What a job of a frame may have come to; a column of arrays holds the place in this list, or `OTHER`."""
+FUTURE, WAITING, RUNNING, COMPLETED, FAILED, CANCELLED, REJECTED = range(len(STATES))
+OTHER = len(STATES)
+_OF_PHASE = {phase: STATES.index(phase.name.lower()) for phase in Phase if phase.terminal or phase == Phase.FUTURE}
+STATE_OF_PHASE = np.array([_OF_PHASE.get(phase, RUNNING if phase.holds_devices else WAITING) for phase in Phase])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Arrays of one length."""
+
+    def take(self, rows: Ints | Bools) -> Self:
+        """Some of the rows."""
+        known = ((item.name, getattr(self, item.name)) for item in fields(self))
+        return type(self)(**{name: None if column is None else column[rows] for name, column in known})
+
+
+@dataclass(frozen=True)
+class JobColumns(_Rows):
+    """One entry per job; times are NaN where there are none."""
+
+    arrival: Floats
+    finish: Floats
+    jct: Floats
+    gpus: Ints
+    preemptions: Ints
+    restarts: Ints
+    queueing: Floats
+    responsiveness: Floats
+    gpu_seconds: Floats
+    work_lost: Floats
+    user: Ints  # a number for each
+    duration: Floats
+    deadline: Floats
+    state: Ints  # place in `STATES`
+    met: Bools | None = None  # deadlines, where the run judged them itself
+
+    def __len__(self) -> int:
+        return len(self.arrival)
+
+
+@dataclass(frozen=True)
+class SpanColumns:
+    """One entry per interval in which a gang held its devices; `end` is NaN while it does."""
+
+    row: Ints  # the job; -1 where the run does not list it
+    start: Floats
+    end: Floats
+    gpus: Ints
+    reason: Ints  # a code of `core.reasons`
+    first: Ints  # its devices are devices[first[k] : first[k + 1]]
+    devices: Ints
+    first_node: Ints  # its nodes, one of them perhaps repeatedly
+    nodes: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True)
+class SeriesColumns(_Rows):
+    """Step functions of time: an entry holds from its time to the time of the next one."""
+
+    time: Floats
+    queued: Floats
+    running: Floats
+    busy_gpus: Floats
+    down_gpus: Floats
+    total_gpus: Floats
+    queued_gpus: Floats
+
+
+@dataclass(frozen=True)
+class RunColumns:
+    """All of it."""
+
+    jobs: JobColumns
+    spans: SpanColumns
+    series: SeriesColumns
+    summary: Mapping[str, Any]
+    absent: JobColumns | None = None  # jobs that had not arrived when the run ended, where they stand apart
+
+
+def joined(jobs: JobColumns, more: JobColumns) -> JobColumns:
+    """Both, one behind the other."""
+    pairs = ((item.name, getattr(jobs, item.name), getattr(more, item.name)) for item in fields(jobs))
+    return JobColumns(**{name: None if one is None else np.concatenate([one, other]) for name, one, other in pairs})
+
+
+def jobs_of_tables(tables: Tables | Any, held: Held) -> JobColumns:
+    """What the tables of a finished simulation say of its jobs."""
+    F, I = tables.F, tables.I
+    arrival, finish, work = F[c.ARRIVAL], F[c.FINISH], F[c.WORK]
+    jct = finish - arrival
+    met = tables.metrics.get("met")
+    return JobColumns(
+        arrival=arrival,
+        finish=finish,
+        jct=jct,
+        gpus=I[c.GPUS],
+        preemptions=I[c.PREEMPTIONS],
+        restarts=I[c.RESTARTS],
+        queueing=jct - held.seconds,
+        responsiveness=F[c.MARK] - arrival,
+        gpu_seconds=held.device_seconds,
+        work_lost=F[c.LOST],
+        user=I[c.USER],
+        duration=work,
+        deadline=F[c.DEADLINE],
+        state=STATE_OF_PHASE[I[c.PHASE]],
+        met=None if met is None else np.asarray(met) == 1.0,
+    )
+
+
+def spans_of_log(log: Log | Any, node_of_device: Ints) -> SpanColumns:
+    """What the log of a simulation says of who held what."""
+    n = log.intervals
+    count, offset = log.LI[g.L_COUNT, :n].astype(np.int64), log.LI[g.L_OFFSET, :n].astype(np.int64)
+    first = np.concatenate(([0], np.cumsum(count)))
+    devices = log.LD[np.repeat(offset - first[:-1], count) + np.arange(int(first[-1]))].astype(np.int64)
+    row, reason = log.LI[g.L_ROW, :n].astype(np.int64), log.LI[g.L_REASON, :n]
+    start, end = log.LF[g.L_START, :n], log.LF[g.L_END, :n]
+    return SpanColumns(row, start, end, count, reason, first, devices, first, node_of_device[devices])
