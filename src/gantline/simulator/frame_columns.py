@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,10 +21,10 @@ _TIMES = ("arrival", "finish", "jct", "queueing", "responsiveness", "duration", 
 def jobs_of_frame(jobs: pl.DataFrame) -> JobColumns:
     """A frame of jobs."""
     users = jobs["user"].cast(pl.Categorical).to_physical().cast(pl.Int64)
+    found: dict[str, Any] = {name: _floats(jobs[name], math.nan) for name in _TIMES}
+    found |= {name: _floats(jobs[name], 0.0) for name in _SUMS} | {name: _ints(jobs[name]) for name in _COUNTS}
     return JobColumns(
-        **{name: _floats(jobs[name], math.nan) for name in _TIMES},
-        **{name: _floats(jobs[name], 0.0) for name in _SUMS},
-        **{name: _ints(jobs[name]) for name in _COUNTS},
+        **found,
         user=users.fill_null(-1).to_numpy() + 1,
         state=_codes(jobs["state"], {name: code for code, name in enumerate(STATES)}, OTHER),
         met=jobs["met"].fill_null(False).to_numpy() if "met" in jobs.columns else None,

@@ -222,4 +222,5 @@ class Run:
 
 def _words(words: Sequence[str], codes: Any) -> pl.Series:
     """The word that each code stands for."""
-    return pl.Series(words, dtype=pl.String)[codes]
+    found: pl.Series = pl.Series(words, dtype=pl.String)[codes]
+    return found

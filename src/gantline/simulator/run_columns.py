@@ -103,7 +103,8 @@ class RunColumns:
 def joined(jobs: JobColumns, more: JobColumns) -> JobColumns:
     """Both, one behind the other."""
     pairs = ((item.name, getattr(jobs, item.name), getattr(more, item.name)) for item in fields(jobs))
-    return JobColumns(**{name: None if one is None else np.concatenate([one, other]) for name, one, other in pairs})
+    both: dict[str, Any] = {name: None if one is None else np.concatenate([one, other]) for name, one, other in pairs}
+    return JobColumns(**both)
 
 
 def jobs_of_tables(tables: Tables | Any, held: Held) -> JobColumns:
@@ -137,6 +138,6 @@ def spans_of_log(log: Log | Any, node_of_device: Ints) -> SpanColumns:
     count, offset = log.LI[g.L_COUNT, :n].astype(np.int64), log.LI[g.L_OFFSET, :n].astype(np.int64)
     first = np.concatenate(([0], np.cumsum(count)))
     devices = log.LD[np.repeat(offset - first[:-1], count) + np.arange(int(first[-1]))].astype(np.int64)
-    row, reason = log.LI[g.L_ROW, :n].astype(np.int64), log.LI[g.L_REASON, :n]
+    row, reason = (log.LI[which, :n].astype(np.int64) for which in (g.L_ROW, g.L_REASON))
     start, end = log.LF[g.L_START, :n], log.LF[g.L_END, :n]
     return SpanColumns(row, start, end, count, reason, first, devices, first, node_of_device[devices])
