@@ -63,13 +63,13 @@ def unfinished(jobs: JobColumns) -> Bools:
 
 def makespan(jobs: JobColumns) -> float:
     """The time from the first arrival to the last completion; NaN while jobs are unfinished, for it is not over."""
-    ends = columns.finite(jobs.finish[completed(jobs)])
+    ends = columns.finite_only(jobs.finish[completed(jobs)])
     if unfinished(jobs).any() or ends.size == 0:
         return math.nan
-    return float(ends.max() - columns.finite(jobs.arrival).min())
+    return float(ends.max() - columns.finite_only(jobs.arrival).min())
 
 
 def finite(values: pl.Series | Floats) -> Floats:
     """The values that are numbers, as an array of floats."""
     array = values.cast(pl.Float64).drop_nulls().to_numpy() if isinstance(values, pl.Series) else values
-    return columns.finite(array)
+    return columns.finite_only(array)

@@ -12,7 +12,7 @@ from gantline.core.areas import mean
 from gantline.core.arrays import Floats
 from gantline.report.frames import RunLike, node_gpus_of, node_racks_of, settled
 from gantline.report.metrics.changes import cross_node, cross_rack, migrations, resizes
-from gantline.report.metrics.columns import columns_of, finite, span
+from gantline.report.metrics.columns import columns_of, finite_only, span
 from gantline.report.metrics.completion import SLOWDOWN_THRESHOLD, completed, distribution, makespan, slowdowns, unfinished
 from gantline.report.metrics.cost import energy, money
 from gantline.report.metrics.deadlines import MET, MISSED, OPEN, outcomes
@@ -102,7 +102,7 @@ def measure_with_steadiness(
 
     gpus = mean((series.time, series.total_gpus), start, end)
     present = present_over_life(done, whole.jobs, close)
-    ratios = finite(finish_time_fairness(done, whole.jobs, gpus, close, rho, present))
+    ratios = finite_only(finish_time_fairness(done, whole.jobs, gpus, close, rho, present))
     _spread(found, "rho", ratios, ("mean", "p95", "max"))
     others: tuple[RhoDefinition, ...] = ("contention", "static")
     for other in others:
@@ -136,9 +136,9 @@ def _stretch(jobs: JobColumns, start: float, close: float) -> tuple[float, float
     """The time the tracked jobs were there; to the end of the run while one of them has not left."""
     if not len(jobs):
         return start, close
-    left = finite(jobs.finish)
+    left = finite_only(jobs.finish)
     end = close if unfinished(jobs).any() or left.size == 0 else float(left.max())
-    return float(finite(jobs.arrival).min()), end
+    return float(finite_only(jobs.arrival).min()), end
 
 
 def _utilization(run: RunColumns, window: Window, start: float, end: float) -> float:
