@@ -15,14 +15,13 @@ from gantline.core.errors import TraceError, near
 from gantline.core.options import Option, OptionTable
 from gantline.core.tables import Tables
 from gantline.core.units import LONGEST
-from gantline.placement.skew import is_sensitive
 from gantline.workload.drawn import Drawn
 from gantline.workload.options import parse_options
 from gantline.workload.schema import filled
 from gantline.workload.trace import Trace
 
 
-def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, checkpoint: float = 0.0, sizes_bind: bool = True) -> Tables:
+def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, sizes_bind: bool = True) -> Tables:
     """Tables with one row per job of the trace, none of which has arrived yet; unless sizes bind, who asks for too much may get less."""
     tables = Tables.empty(cluster, len(trace))
     F, I = tables.F, tables.I
@@ -49,9 +48,6 @@ def load_tables(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, chec
         I[column] = filled(trace.frame[name], trace.frame["gpus"]).to_numpy() if name in trace.columns else I[c.GPUS]
     if "reserved" in trace.columns:
         I[c.RESERVED] = trace.frame["reserved"].str.extract(r":(\d+)$").cast(pl.Int64).fill_null(0).to_numpy()
-    sensitive = np.array([is_sensitive(model, skew_limit) for model in tables.models], dtype=np.int64)
-    if sensitive.any():
-        I[c.CONSOLIDATE] = sensitive[I[c.MODEL]]
     if "gpu_demand" in trace.columns:
         tables.metrics["gpu_demand"] = trace.frame["gpu_demand"].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().copy()
     one_way = _fill_options(trace, cluster, tables)

@@ -68,18 +68,21 @@ class RunRules:
 
     def load(self, trace: Trace, cluster: Cluster) -> Tables:
         """The jobs of a trace as tables."""
-        skew, regime = self.placement.skew_limit, self.regime
-        return load_tables(trace, cluster, skew_limit=skew, checkpoint=self.facts.costs.checkpoint, sizes_bind=regime.sizes_bind)
+        return load_tables(trace, cluster, checkpoint=self.facts.costs.checkpoint, sizes_bind=self.regime.sizes_bind)
 
     def state(self, tables: Tables, now: float = 0.0, decision: int = 0) -> State:
         """The state of a run over these tables."""
-        facts, rule = self.facts, self.placement
+        rule = self._on(tables, self.placement)
+        return State(tables, self.regime, rule, self.facts, self.seed, now=now, decision=decision)
+
+    def _on(self, tables: Tables, rule: PlacementRule) -> PlacementRule:
+        """The rule as it is on this cluster."""
         if rule.picks and rule.picker is None:  # of a run that is not made from a trace: every job reads the first class
             from gantline.placement.picking import DevicePicker
 
-            picker = DevicePicker.of(rule.name, tables.cluster, facts.device_speeds, facts.locality, ())
-            rule = replace(rule, picker=picker)
-        return State(tables, self.regime, rule, facts, self.seed, now=now, decision=decision)
+            facts = self.facts
+            rule = replace(rule, picker=DevicePicker.of(rule.name, tables.cluster, facts.device_speeds, facts.locality, ()))
+        return rule
 
     def guard(self, policy: Policy) -> Guard[Any] | None:
         """What bounds the turns of this policy; None: nothing."""
@@ -102,5 +105,6 @@ class RunRules:
         engine = asked(policy, guard, make)
         engine.guard = guard
         engine.sparing.grace, engine.sparing.turn = self.stops.grace, self.stops.turn
+        engine.find_rule = lambda name: self._on(state.tables, find_placement(name))
         engine.find_policy = lambda use: self.fit(load_policy(use.policy, use.settings))
         return engine

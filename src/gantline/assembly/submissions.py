@@ -11,9 +11,9 @@ from gantline.engine.inputs import SUBMITTED
 from gantline.workload.trace import Trace
 
 
-def submissions(trace: Trace, cluster: Cluster, *, skew_limit: float = 0.5, checkpoint: float = 0.0) -> list[Submit]:
+def submissions(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0) -> list[Submit]:
     """What would be submitted to this cluster, in order of arrival, with the true amount of work of each job."""
-    tables = load_tables(trace, cluster, skew_limit=skew_limit, checkpoint=checkpoint)
+    tables = load_tables(trace, cluster, checkpoint=checkpoint)
     found = []
     for row in range(len(tables.ids)):
         arrival = float(tables.F[c.ARRIVAL, row])

@@ -63,7 +63,7 @@ NODE: Final = 11  # node of a grant without devices (CPU option), else -1
 EPOCH: Final = 12  # number of grants so far: the fencing token of the present one
 REASON: Final = 13  # why it is not running, see reasons.Reason
 SPREAD: Final = 14  # nodes its gang spans now
-CONSOLIDATE: Final = 15  # 1: placement-sensitive (Tiresias' skew rule)
+CONSOLIDATE: Final = 15  # 1: placement-sensitive by its model (Tiresias' skew rule); ASKED_TOGETHER: because the job says so
 USER: Final = 16
 QUEUE: Final = 17
 APP: Final = 18
@@ -74,6 +74,7 @@ MAX_GPUS: Final = 22
 MODEL: Final = 23
 RESERVED: Final = 24  # devices that are kept for it (0: none)
 I_COLUMNS: Final = 25
+ASKED_TOGETHER: Final = 2  # in CONSOLIDATE
 
 # --- option table: OF (float), OI (int) --------------------------------------------------------------------------------
 O_RATE: Final = 0  # work per second when the gang sits on as few nodes as it can

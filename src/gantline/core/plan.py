@@ -251,6 +251,7 @@ class Ranking:
     key: NDArray[np.float64]  # smaller first; +inf: not now
     misfit: Misfit = Misfit.SKIP
     preempt: bool = True  # whether lower-ranked gangs may be stopped
+    placement: str | None = None  # the placement rule for gangs that this order starts; None: the run's
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,12 +287,14 @@ class Plan:
         *,
         misfit: Misfit = Misfit.SKIP,
         preempt: bool = True,
+        placement: str | None = None,
         valid_until: float | None = None,
         memory: Any = None,
         reservations: tuple[Reservation, ...] = (),
     ) -> Plan:
         """A plan in the ranking form."""
-        return Plan(Ranking(np.asarray(key, dtype=np.float64), misfit, preempt), None, reservations, valid_until=valid_until, memory=memory)
+        ranking = Ranking(np.asarray(key, dtype=np.float64), misfit, preempt, placement)
+        return Plan(ranking, None, reservations, valid_until=valid_until, memory=memory)
 
     @staticmethod
     def assign(rows: Sequence[Assignment] | Assignments, **rest: Any) -> Plan:

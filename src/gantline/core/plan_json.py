@@ -29,6 +29,8 @@ def encode_plan(plan: Plan) -> dict[str, Any]:
         ranking = plan.ranking
         keys = [json_number(key) for key in ranking.key.tolist()]
         found["ranking"] = {"key": keys, "misfit": Misfit(ranking.misfit).name.lower(), "preempt": bool(ranking.preempt)}
+        if ranking.placement is not None:
+            found["ranking"]["placement"] = ranking.placement
     if plan.assignments is not None:
         found["assignments"] = _encode_assignments(plan.assignments)
     if plan.reservations:
@@ -119,9 +121,10 @@ def _decode_ranking(reader: Reader) -> Ranking | None:
     if "ranking" not in reader:
         return None
     inner = Reader(reader.raw("ranking"), reader.at("ranking"))
-    inner.only(("key", "misfit", "preempt"))
+    inner.only(("key", "misfit", "preempt", "placement"))
     key = np.array([as_number(item, path) for item, path in inner.items("key")], dtype=np.float64)
-    return Ranking(key, _named(Misfit, inner.text("misfit", "skip"), inner.at("misfit")), inner.flag("preempt", True))
+    misfit = _named(Misfit, inner.text("misfit", "skip"), inner.at("misfit"))
+    return Ranking(key, misfit, inner.flag("preempt", True), inner.text("placement") if "placement" in inner else None)
 
 
 def _encode_assignments(table: Assignments) -> dict[str, list[Any]]:

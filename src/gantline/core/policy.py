@@ -133,6 +133,12 @@ class OrderPolicy(Policy):
         return Plan.rank(self.key(snapshot), misfit=self.misfit, preempt=self.preempt, valid_until=self.valid_until(snapshot))
 
 
+def linear_speaks(policy: OrderPolicy) -> bool:
+    """Whether `linear` says what `decide` does: not where a class inherits its `linear` and has a `decide` of its own."""
+    definers = [next(place for place, kind in enumerate(type(policy).__mro__) if name in vars(kind)) for name in ("linear", "decide")]
+    return definers[0] <= definers[1]
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One typed parameter of a policy, for `gantline policy show`."""

@@ -69,6 +69,8 @@ def plan_hash(plan: Plan) -> str:
     if plan.ranking is not None:
         digest.update(np.ascontiguousarray(plan.ranking.key, dtype=np.float64).tobytes())
         digest.update(f"{int(plan.ranking.misfit)} {plan.ranking.preempt}".encode())
+        if plan.ranking.placement is not None:
+            digest.update(plan.ranking.placement.encode())
     if plan.assignments is not None:
         for name, column in plan.assignments.told():
             digest.update(name.encode())

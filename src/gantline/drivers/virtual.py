@@ -18,7 +18,7 @@ from gantline.admission.rules import AdmissionRule
 from gantline.core import columns as c
 from gantline.core.inputs import Input
 from gantline.core.plan import Plan
-from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.core.policy import LinearKey, OrderPolicy, linear_speaks
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.declared import run_declared
 from gantline.drivers.dense import knows
@@ -109,7 +109,7 @@ class Simulation:
     def declared_key(self) -> LinearKey | None:
         """The declared key, if nothing in this run needs Python between two decisions."""
         policy = self.engine.policy
-        if not (self._needs_no_python() and isinstance(policy, OrderPolicy)):
+        if not (self._needs_no_python() and isinstance(policy, OrderPolicy) and linear_speaks(policy)):
             return None
         guard: Any = self.engine.guard  # of whole plans elsewhere
         key: LinearKey | None = policy.linear() if guard is None else guard(policy.linear)

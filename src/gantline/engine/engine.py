@@ -38,6 +38,7 @@ from gantline.engine.ranks import leave
 from gantline.engine.resizing import within_bounds
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
+from gantline.placement.rules import PlacementRule, find_placement
 
 if TYPE_CHECKING:
     from gantline.engine.window_gate import WindowGate
@@ -71,6 +72,7 @@ class Engine:
     refusals: list[Refused] = field(default_factory=list)
     turns: LostTurns = field(default_factory=LostTurns)
     find_policy: Callable[[Use], Policy] | None = None  # what a change of the policy means
+    find_rule: Callable[[str], PlacementRule] = find_placement  # what the placement means that a ranking names
 
     def __post_init__(self) -> None:
         self.grants = Grants(self.state)
@@ -89,6 +91,7 @@ class Engine:
         self._last_order: Ints = np.zeros(0, dtype=np.int64)
         self.valid_until: float | None = None
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
+        self._rules: dict[str, PlacementRule] = {}  # those that rankings have named
         self._between_turns = False  # whether the order in force may stop no gang now
         self._meet(self.policy)
 
@@ -156,6 +159,7 @@ class Engine:
         try:
             plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
             check_plan(snapshot, plan)
+            self._rule_of(plan)  # one that is not known costs the turn
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # sys.exit() too, and whatever else a policy may raise
@@ -196,6 +200,9 @@ class Engine:
         t, log, n = state.tables, state.log, len(state.rows)
         log.reserve(2 * t.D.shape[1] + n + 8, 4 * t.D.shape[1] + 8)
         bounded = self.quotas.active
+        rule = self._rule_of(plan)
+        if rule is not state.rule:
+            state.place_by(rule)
         if plan.ranking is not None:
             ranking = self.sparing.in_turn(plan.ranking)
             self._between_turns = ranking is not plan.ranking
@@ -217,6 +224,17 @@ class Engine:
         if state.tables.windows:
             self.windows.unlock()
             self._fill_windows(plan)
+        if rule is not state.placement:
+            state.place_by(state.placement)
+
+    def _rule_of(self, plan: Plan) -> PlacementRule:
+        """By which rule the gangs of a plan are placed: the run's, unless its ranking names another."""
+        own, name = self.state.placement, None if plan.ranking is None else plan.ranking.placement
+        if name is None or name == own.name:
+            return own
+        if name not in self._rules:
+            self._rules[name] = self.find_rule(name)
+        return self._rules[name]
 
     def _fill_windows(self, plan: Plan) -> None:
         """What is reserved and idle is used as long as it can be, by rows in the order of the plan, else of arrival."""
@@ -305,7 +323,7 @@ class Engine:
 
     def _seat(self) -> Ints:
         """Seat gangs by a rule that picks single devices; rows that moved come back."""
-        picker = self.state.placement.picker
+        picker = self.state.rule.picker
         if picker is None:
             return self.state.rows[:0]
         from gantline.engine.seating import Seating  # few runs look at single devices

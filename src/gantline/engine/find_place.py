@@ -16,7 +16,7 @@ from gantline.placement.fit import Picking, choose, mix
 def manner_of(t: Matrices, rules: EngineRules, row: int) -> Picking:
     """How devices for a row are chosen; random placement draws anew for every grant."""
     seed = mix(rules.switch[s.S_SEED] * 1000003 + t.I[c.EPOCH, row] * 8191 + row)
-    return Picking(rules.switch[s.S_RULE], rules.switch[s.S_WHOLE] == 1, t.I[c.CONSOLIDATE, row] == 1, seed)
+    return Picking(rules.switch[s.S_RULE], rules.switch[s.S_WHOLE] == 1, t.I[c.CONSOLIDATE, row] > 0, seed)
 
 
 @kernel

@@ -163,7 +163,7 @@ def _in_place_or_elsewhere(
     fits = (used > 0 or need == kept) and has_side(t, row, option, found, used)
     lacks = not fits and (used > 0 or need == kept)  # devices, but not the CPUs or the memory
     rule = rules.switch[s.S_RULE]
-    together = rule == CONSOLIDATED or rule == PREFERRED or (rule == SKEW and t.I[c.CONSOLIDATE, row] == 1)
+    together = rule == CONSOLIDATED or rule == PREFERRED or (rule == SKEW and t.I[c.CONSOLIDATE, row] > 0)
     may_move = now >= t.F[c.LAST_START, row] + rules.amount[s.S_MIN_RUN]
     if need > kept and may_move and (not fits or together):
         span = nodes_of(t.I, t.D, row, found.nodes, used) if fits else 1 << 60

@@ -148,6 +148,8 @@ class Inputs:
             t.I[column, row] = code_of(getattr(t, _LISTS[key]), reader.text(key, ""))
         decode_job(reader, t, row, value.time, own, first)
         fill_metrics(reader, t, row)
+        if t.I[c.CONSOLIDATE, row]:
+            t.I[c.CONSOLIDATE, row] = c.ASKED_TOGETHER
         t.F[c.ARRIVAL, row] = t.F[c.SINCE, row] = value.time
         t.I[c.PHASE, row] = int(Phase.FUTURE)
         t.F[c.WORK, row] = float("inf") if value.work is None else value.work
@@ -156,6 +158,7 @@ class Inputs:
         if value.work is None and "estimate" not in reader:
             t.unestimated.update(range(row, row + len(names)))
         t.repeat(row, len(names) - 1)
+        state.judge_models(row)
         state.make_room()
         return True
 

@@ -70,8 +70,8 @@ def pick(state: State, node: int, count: int) -> list[int]:
 
 def likes_together(state: State, row: int, item: Assignment) -> bool:
     """Whether a gang is better off on few nodes, by its assignment or by the rule."""
-    rule = int(state.placement.rule)
-    sensitive = bool(state.tables.I[c.CONSOLIDATE, row] == 1)
+    rule = int(state.rule.rule)
+    sensitive = bool(state.tables.I[c.CONSOLIDATE, row] > 0)
     return item.within == "node" or rule in (fit.CONSOLIDATED, fit.PREFERRED) or (rule == fit.SKEW and sensitive)
 
 
@@ -88,12 +88,12 @@ def keeps_within(state: State, nodes: Sequence[int], item: Assignment) -> bool:
 def _choose(state: State, row: int, option: int, need: int, spread: int, item: Assignment, NF: Floats, NI: Ints) -> list[int] | None:
     """One question to the placement rule."""
     t = state.tables
-    rule = int(state.placement.rule)
+    rule = int(state.rule.rule)
     if item.within == "node":
         rule = fit.CONSOLIDATED if item.required else fit.PREFERRED
     seats = NodeCounts(state.scratch[0], state.scratch[1])
     seed = int(fit.mix(state.seed * 1000003 + int(t.I[c.EPOCH, row]) * 8191 + row))
-    manner = fit.Picking(rule, state.placement.whole, bool(t.I[c.CONSOLIDATE, row] == 1), seed)
+    manner = fit.Picking(rule, state.rule.whole, bool(t.I[c.CONSOLIDATE, row] > 0), seed)
     used = fit.choose(_supply(state, option, NF, NI), need, spread, manner, seats)
     if used == 0 or (item.within == "node" and item.required and used > 1):
         return None

@@ -30,6 +30,9 @@ def check_plan(snapshot: Snapshot, plan: Plan) -> None:
             raise InfeasiblePlanError(f"the ranking has shape {key.shape} for {n} jobs", fix="one key per job of the snapshot")
         if np.isnan(key).any():
             raise InfeasiblePlanError("the ranking has a key that is not a number", fix="use +inf for 'not now'")
+        if not isinstance(plan.ranking.placement, str | None):
+            what = f"the ranking's placement is a {type(plan.ranking.placement).__name__}"
+            raise InfeasiblePlanError(what, fix="the name of a placement rule, or None for the run's")
     if plan.assignments is not None:
         _check_assignments(plan.assignments, n, len(snapshot.cluster.types))
     if plan.refusals or plan.reservations or plan.release:

@@ -25,6 +25,7 @@ from gantline.engine.regime import Regime
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk_notes import SCRATCH_ROWS
 from gantline.placement.rules import PlacementRule
+from gantline.placement.skew import is_sensitive
 
 
 @dataclass
@@ -59,8 +60,7 @@ class State:
         self.SF = np.zeros(s.SF_COUNT)
         self.rules = EngineRules(self.SI, self.SF)
         regime = self.regime
-        self.SI[s.S_RULE] = self.placement.rule
-        self.SI[s.S_WHOLE] = int(self.placement.whole)
+        self.place_by(self.placement)
         self.SI[s.S_KEEP_EVICTIONS] = int(regime.keep_evictions)
         self.SI[s.S_BOUNDARY] = int(regime.finish_at_boundary)
         self.SI[s.S_LEAST_LOST] = int(self.facts.victims == "least-lost")
@@ -72,6 +72,23 @@ class State:
         self.SF[s.S_RESIZE] = self.costs.resize
         self.SF[s.S_MIN_RUN] = self.min_run
         self.SF[s.S_CREDIT] = regime.round if regime.credit_round else 0.0
+
+    def place_by(self, rule: PlacementRule) -> None:
+        """Gangs are placed by this rule from now on: the run's own, or the one that the plan in force names."""
+        self.rule = rule
+        self.judge_models(0)
+        self.SI[s.S_RULE] = rule.rule
+        self.SI[s.S_WHOLE] = int(rule.whole)
+
+    def judge_models(self, first: int) -> None:
+        """Which jobs, from this row on, the rule keeps together because of their models, where it looks at models."""
+        limit = self.rule.skew_limit
+        if limit is not None:
+            t = self.tables
+            codes, which = np.unique(t.I[c.MODEL, first:], return_inverse=True)
+            sensitive = np.array([is_sensitive(t.models[code], limit) for code in codes.tolist()], dtype=np.int64)
+            own = t.I[c.CONSOLIDATE, first:]
+            own[:] = np.where(own == c.ASKED_TOGETHER, own, sensitive[which])
 
     def _width(self) -> int:
         """Columns of scratch space that a walk may need."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.placement import fit
+from gantline.placement.skew import USUAL_LIMIT
 
 if TYPE_CHECKING:
     from gantline.placement.picking import DevicePicker
@@ -42,7 +43,7 @@ class PlacementRule:
     name: str
     rule: int
     whole: bool = True
-    skew_limit: float = 0.5
+    skew_limit: float | None = None  # models whose skew is above it are kept together; None: the rule does not look at models
     picks: bool = False  # single devices, by a picker; the compiled walk then only counts
     picker: DevicePicker | None = None  # made for the cluster, the devices and the jobs of a run
 
@@ -62,7 +63,7 @@ def find_placement(name: str) -> PlacementRule:
         return PlacementRule(name, fit.PREFERRED if option == "preferred" else fit.CONSOLIDATED, whole=option != "tight")
     if base == "skew":
         try:
-            limit = float(option) if option else 0.5
+            limit = float(option) if option else USUAL_LIMIT
         except ValueError:
             limit = math.nan
         if not 0.0 <= limit < math.inf:

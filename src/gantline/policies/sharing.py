@@ -45,6 +45,9 @@ class Sharing(Policy):
         plan = self._ranks().decide(snapshot)
         if plan.ranking is None:
             raise UsageError(f"'{self.order}' does not rank jobs", where="policy 'sharing'", fix="--set order=srtf, las, tiresias, ...")
+        if plan.ranking.placement is not None:
+            what = f"'{self.order}' names the placement '{plan.ranking.placement}', and here parts of devices are given"
+            raise UsageError(what, where="policy 'sharing'", fix="--set order=srtf, las, tiresias, ...")
         desk = _Desk(snapshot)
         assignments = desk.serve(plan.ranking)
         return Plan.assign(assignments, valid_until=plan.valid_until, memory=plan.memory)

@@ -15,7 +15,7 @@ from gantline.core.arrays import Floats
 from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
 from gantline.core.phases import FUTURE
-from gantline.core.policy import LinearKey, OrderPolicy, Policy
+from gantline.core.policy import LinearKey, OrderPolicy, Policy, linear_speaks
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.futures.case import FutureBounds, case_of
 from gantline.drivers.futures.places import LOAD_LIMIT, FutureCase
@@ -85,7 +85,7 @@ class Prepared:
 
     def _case(self, bounds: FutureBounds) -> FutureCase | None:
         policy = self.policy
-        if not isinstance(policy, OrderPolicy):
+        if not (isinstance(policy, OrderPolicy) and linear_speaks(policy)):
             return None
         linear: Callable[[], LinearKey | None] = policy.linear
         key, numbers = asked(policy, self.rules.guard(policy), linear), None

@@ -222,4 +222,4 @@ def run_asked(engine: Engine, bounds: lc.LoopBounds) -> LoopEnd:
 def _only_ranks(plan: Plan) -> bool:
     """Whether a plan is an order by numbers, and nothing else."""
     more = plan.reservations or plan.refusals or plan.release or plan.notes or plan.memory is not None or plan.in_charge
-    return not more and plan.ranking is not None
+    return not more and plan.ranking is not None and plan.ranking.placement is None
