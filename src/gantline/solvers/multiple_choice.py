@@ -1,6 +1,7 @@
 """At most one column per job within what there is of each resource, for the greatest saving: exact, and quick for hundreds of jobs.
 
-Branch and bound on the whole program takes seconds for hundreds of jobs, although its relaxation is nearly whole: few jobs are split. So
+Where no job chooses between resources (one device type), a dynamic program per resource is exact and quick (`counted_choices`). Otherwise
+branch and bound: on the whole program it takes seconds for hundreds of jobs, although its relaxation is nearly whole: few jobs are split. So
 the relaxation comes first (HiGHS' simplex, some ms). Its prices say how much each column loses at least against the best of its job; what
 loses more than the distance between the relaxation and a known whole answer is in no better answer and is left out. HiGHS' branch and
 bound sees the rest only: first what loses least, which gives a better known answer, then all that is left after that.
@@ -13,6 +14,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
+from gantline.solvers.counted_choices import choose_by_count, separate_counts
 
 _SMALL = 1e-7
 _FIRST = 240  # columns beyond each job's best that branch and bound begins with
@@ -23,6 +25,9 @@ def solve_choices(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: in
     best = _best_of_each(job, saving, jobs)
     if np.all(use[best].sum(axis=0) <= free):
         return best
+    resource = separate_counts(job, use, free, jobs)
+    if resource is not None:
+        return _each_by_count(resource[job], job, use, saving, free)
     relaxed = _model(job, use, saving, free, jobs, whole=False, slack=0.0)
     relaxed.run()
     found = relaxed.getSolution()
@@ -44,6 +49,15 @@ def solve_choices(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: in
         if reach == distance or bound - saving[known].sum() <= slack:
             return known
         spread *= 4
+
+
+def _each_by_count(resource: Ints, job: Ints, use: Floats, saving: Floats, free: Floats) -> Ints:
+    """A dynamic program per resource."""
+    found = []
+    for one in np.unique(resource).tolist():
+        mine = np.flatnonzero(resource == one)
+        found.append(mine[choose_by_count(job[mine], use[mine, one].astype(np.int64), saving[mine], int(free[one]))])
+    return np.sort(np.concatenate(found))
 
 
 def _best_of_each(job: Ints, saving: Floats, jobs: int) -> Ints:
