@@ -78,13 +78,13 @@ def _as_known(snapshot: Snapshot, jobs: Ints, curves: Curves) -> Curves:
 
 def rooms(pool: Pool) -> dict[int, list[int]]:
     """Per node of the pool's type the devices that its jobs may share: free ones and their own."""
-    cluster, jobs = pool.snapshot.cluster, pool.snapshot.jobs
-    mine = {int(jobs.rows[place]) for place in pool.jobs}
-    node_type, is_open = cluster.node_type, cluster.device_open
+    cluster = pool.snapshot.cluster
+    mine = np.append(pool.of(pool.snapshot.jobs.rows), c.FREE)
+    node_of = cluster.device_node
+    shared = np.flatnonzero((cluster.node_type[node_of] == pool.kind) & cluster.device_open & np.isin(cluster.device_holder, mine))
     found: dict[int, list[int]] = {}
-    for device, (node, holder) in enumerate(zip(cluster.device_node.tolist(), cluster.device_holder.tolist())):
-        if node_type[node] == pool.kind and is_open[device] and (holder == -1 or holder in mine):
-            found.setdefault(node, []).append(device)
+    for device, node in zip(shared.tolist(), node_of[shared].tolist()):
+        found.setdefault(node, []).append(device)
     return found
 
 

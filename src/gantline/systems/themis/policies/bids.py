@@ -7,11 +7,12 @@ rack, any machines. Where many machines would do alike, bidders are pointed to d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core.arrays import Ints
 from gantline.systems.themis.policies.auction import Bid
 from gantline.systems.themis.policies.standing import Standing
 
@@ -22,6 +23,18 @@ _MACHINES = 3  # single machines that a bid names for one size
 _SIZES = 6  # sizes that a bid names for one job
 
 
+class Machines(NamedTuple):
+    """Machines that hold a size by themselves, fullest first: without a move, and where somebody sits."""
+
+    idle: list[int]
+    taken: list[int]
+
+    @staticmethod
+    def of(size: int, left: Nodes, idle: Nodes) -> Machines:
+        fits = sorted([(count, node) for node, count in left.items() if count >= size])
+        return Machines([node for _, node in fits if idle[node] >= size], [node for _, node in fits if idle[node] < size])
+
+
 @dataclass(frozen=True)
 class Offer:
     """What is auctioned: devices per node, those of them that nobody sits on, and who sits where."""
@@ -29,7 +42,30 @@ class Offer:
     devices: Nodes
     idle: Nodes
     own: dict[int, Nodes]  # job -> where it has been until now
-    rack: Ints  # of every node of the cluster
+    rack: list[int]  # of every node of the cluster
+    _machines: dict[int, Machines] = field(default_factory=dict, compare=False)  # by size, found once for all who bid
+
+    def machines(self, size: int, left: Nodes) -> Machines:
+        """Machines with so many devices left."""
+        if left is not self.devices:
+            return Machines.of(size, left, self.idle)
+        if size not in self._machines:
+            self._machines[size] = Machines.of(size, left, self.idle)
+        return self._machines[size]
+
+    @cached_property
+    def _racks(self) -> dict[int, int]:
+        return self._count_racks(self.devices)
+
+    def racks(self, left: Nodes) -> dict[int, int]:
+        """Devices left in each rack."""
+        return self._racks if left is self.devices else self._count_racks(left)
+
+    def _count_racks(self, left: Nodes) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for node, count in left.items():
+            found[self.rack[node]] = found.get(self.rack[node], 0) + count
+        return found
 
 
 @dataclass(frozen=True)
@@ -110,17 +146,17 @@ def placements(size: int, left: Nodes, offer: Offer, job: int, turn: int) -> Ite
     if size <= 0:
         return
     own = offer.own.get(job, {})
-    alone = [node for node, count in left.items() if count >= size]
-    mine = [node for node in alone if node in own]
-    idle = sorted((left[node], node) for node in alone if node not in own and offer.idle[node] >= size)
-    taken = sorted((left[node], node) for node in alone if node not in own and offer.idle[node] < size)
+    idle, taken = offer.machines(size, left)
+    some = bool(idle or taken)
+    mine: list[int] = []
+    if own:
+        mine = [node for node, count in left.items() if node in own and count >= size]
+        idle, taken = [node for node in idle if node not in own], [node for node in taken if node not in own]
     for node in [*mine, *_from(idle, turn), *_from(taken, turn)][:_MACHINES]:
         yield {node: size}
-    if size == 1 or (alone and len(left) == 1):
+    if size == 1 or (some and len(left) == 1):
         return
-    racks: dict[int, int] = {}
-    for node, count in left.items():
-        racks[int(offer.rack[node])] = racks.get(int(offer.rack[node]), 0) + count
+    racks = offer.racks(left)
     for rack in sorted((rack for rack, count in racks.items() if count >= size), key=lambda rack: (racks[rack], rack))[:1]:
         yield _spread(size, {node: count for node, count in left.items() if offer.rack[node] == rack}, own)
         return
@@ -128,10 +164,10 @@ def placements(size: int, left: Nodes, offer: Offer, job: int, turn: int) -> Ite
         yield _spread(size, left, own)
 
 
-def _from(listed: list[tuple[int, int]], turn: int) -> list[int]:
-    """The nodes of a list, beginning at another place for every bidder."""
+def _from(listed: list[int], turn: int) -> list[int]:
+    """The first nodes of a list that begins at another place for every bidder."""
     start = turn % len(listed) if listed else 0
-    return [node for _, node in listed[start:] + listed[:start]]
+    return [*listed[start : start + _MACHINES], *listed[: min(start, _MACHINES)]]
 
 
 def _spread(size: int, left: Nodes, own: Nodes) -> Nodes:
@@ -139,7 +175,8 @@ def _spread(size: int, left: Nodes, own: Nodes) -> Nodes:
     found: Nodes = {}
     for node in sorted(left, key=lambda node: (-left[node], node not in own, node)):
         taken = min(left[node], size)
-        if taken > 0:
-            found[node] = taken
-            size -= taken
+        if taken <= 0:
+            break  # all placed, or nothing is left anywhere
+        found[node] = taken
+        size -= taken
     return found

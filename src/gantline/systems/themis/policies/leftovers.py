@@ -6,6 +6,7 @@ Hidden payments alone keep a third to a half of an offer back, so without this s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -22,18 +23,25 @@ class Leftovers:
     left: dict[int, list[int]]  # node -> devices that nobody has been given
     given: dict[int, list[int]] = field(default_factory=dict)
 
+    @cached_property
+    def _sits(self) -> dict[int, int]:
+        """Device -> the job that sits on it."""
+        return {device: job for job, devices in self.before.items() for device in devices}
+
     def room(self) -> Nodes:
         """How many are left on each node."""
         return {node: len(devices) for node, devices in self.left.items()}
 
     def give(self, job: int, nodes: Nodes) -> None:
         """So many devices on each node: its own first, then those that nobody sits on, then any."""
-        mine = set(self.before.get(job, ()))
-        taken = {device for other, devices in self.before.items() if other != job for device in devices}
+        sits, given = self._sits, self.given.setdefault(job, [])
         for node, count in nodes.items():
-            choice = sorted(self.left[node], key=lambda device: (device not in mine, device in taken, device))[:count]
-            self.left[node] = [device for device in self.left[node] if device not in choice]
-            self.given.setdefault(job, []).extend(choice)
+            left = self.left[node]
+            mine = [device for device in left if sits.get(device) == job]
+            others = [device for device in left if device not in sits], [device for device in left if sits.get(device, job) != job]
+            order = [*mine, *others[0], *others[1]]
+            given += order[:count]
+            self.left[node] = sorted(order[count:])
 
     def where(self, devices: tuple[int, ...] | list[int]) -> Nodes:
         """How many of these are on each node."""
@@ -51,17 +59,19 @@ def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.
         nodes = table.where(table.before[job])
         if all(room.get(node, 0) >= count for node, count in nodes.items()):
             table.give(job, nodes)
-            room = table.room()
+            room |= {node: len(table.left[node]) for node in nodes}
     for job in sorted(table.given, key=lambda job: -standing.rho(job, standing.rate(job, table.where(table.given[job])))):
         _grow(table, standing, job)
     rest = [job for job in waiting if job not in table.given]
+    room = table.room()
     for place in rng.permutation(len(rest)).tolist():
-        job, room = rest[place], table.room()
+        job = rest[place]
         most = asked_size(standing, job)
         for size in sorted((size for size in sizes_of(standing, job) if size <= most), reverse=True):
             nodes = next(placements(size, room, offer, job, 0), {})
             if nodes:
                 table.give(job, nodes)
+                room |= {node: len(table.left[node]) for node in nodes}
                 break
 
 

@@ -92,7 +92,7 @@ class Themis(Policy):
         taken = table.where([device for k, held in before.items() if k not in table.given for device in held])
         room = table.room()
         own = {k: table.where(held) for k, held in before.items() if k not in table.given}
-        offer = Offer(room, {node: count - taken.get(node, 0) for node, count in room.items()}, own, snapshot.cluster.node_rack)
+        offer = Offer(room, {node: count - taken.get(node, 0) for node, count in room.items()}, own, snapshot.cluster.node_rack.tolist())
         for job, nodes in self._winners(stand, table, offer, rng).items():
             table.give(job, nodes)
         hand_out(table, stand, offer, rng)
@@ -147,10 +147,10 @@ def _plan(snapshot: Snapshot, found: list[Pool], given: dict[str, list[int]], un
     devices: list[tuple[int, ...]] = [()] * len(job)
     option, kind = [0] * len(job), [-1] * len(job)
     for pool in found:
-        for k, row in enumerate(pool.of(snapshot.jobs.rows).tolist()):
-            held = given.get(str(row), [])
+        leases = [given.get(str(row), []) for row in pool.of(snapshot.jobs.rows).tolist()]
+        entries = pool.curves.at_most(np.array([len(held) for held in leases], dtype=np.int64))
+        for k, (held, entry) in enumerate(zip(leases, entries.tolist())):
             if held:
-                entry = int(pool.curves.at_most(np.full(len(pool), len(held), dtype=np.int64))[k])
                 job.append(int(pool.jobs[k]))
                 devices.append(tuple(held))
                 option.append(int(pool.curves.option[entry]) if entry >= 0 and pool.curves.size[entry] == len(held) else -1)

@@ -7,8 +7,10 @@ calls finish-time fairness integrates contention in the same way; OSDI 2020, sec
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +20,15 @@ from gantline.performance.model import overrides
 from gantline.policies.elastic.pools import Pool
 
 _LEAST = 1e-9
+
+
+class Known(NamedTuple):
+    """Curves and nodes as lists: auctions ask for one speed at a time."""
+
+    first: list[int]
+    size: list[int]
+    rate: list[float]
+    node_gpus: list[int]
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,11 @@ class Standing:
     slower: Floats  # speed across more machines than needed, over that on as few as can be
     wait: float  # seconds that a job without devices waits until it can hope for its part: until the leases end
 
+    @cached_property
+    def _known(self) -> Known:
+        curves, cluster = self.pool.curves, self.pool.snapshot.cluster
+        return Known(curves.first.tolist(), curves.size.tolist(), curves.rate.tolist(), cluster.node_gpus.tolist())
+
     @property
     def apps(self) -> int:
         return int(self.app.max(initial=-1)) + 1
@@ -44,17 +60,17 @@ class Standing:
 
     def rate(self, job: int, nodes: dict[int, int]) -> float:
         """Work per second of a job with so many devices on each of these nodes."""
-        gpus, curves = sum(nodes.values()), self.pool.curves
-        sizes = curves.size[curves.first[job] : curves.first[job + 1]]
-        at = int(np.searchsorted(sizes, gpus, side="right")) - 1
-        if at < 0:
+        gpus, known = sum(nodes.values()), self._known
+        first = known.first[job]
+        at = bisect_right(known.size, gpus, first, known.first[job + 1]) - 1
+        if at < first:
             return 0.0
-        rate = float(curves.rate[curves.first[job] + at])
+        rate = known.rate[at]
         model: Any = self.pool.snapshot.performance
         if overrides(model, "slowdown"):
             name = self.pool.snapshot.models[self.pool.snapshot.jobs.model[self.pool.jobs[job]]]
             return rate / float(model.slowdown(name, tuple(nodes), self.pool.snapshot.cluster.description))
-        size = max(int(self.pool.snapshot.cluster.node_gpus[node]) for node in nodes)
+        size = max(known.node_gpus[node] for node in nodes)
         return rate * float(self.slower[job]) if len(nodes) > -(-gpus // size) else rate
 
 
@@ -109,11 +125,11 @@ def _alone(pool: Pool, app: Ints) -> Floats:
 def _slower(pool: Pool) -> Floats:
     """How much slower each job is across more machines than it needs, as its options tell."""
     options, jobs = pool.snapshot.options, pool.snapshot.jobs
-    found = np.ones(len(pool))
-    for k, (first, count) in enumerate(zip(pool.of(jobs.option_first).tolist(), pool.of(jobs.option_count).tolist())):
-        kinds = options.I[c.O_TYPE, first : first + count]
-        rate, spread = options.F[c.O_RATE, first : first + count], options.F[c.O_RATE_SPREAD, first : first + count]
-        mine = np.flatnonzero((kinds == pool.kind) & (rate > 0.0))
-        if len(mine):
-            found[k] = float((spread[mine] / rate[mine]).min())
-    return found
+    count = pool.of(jobs.option_count)
+    owner = np.repeat(np.arange(len(pool)), count)
+    row = np.arange(len(owner)) + np.repeat(pool.of(jobs.option_first) - np.cumsum(count) + count, count)
+    rate, spread = options.F[c.O_RATE, row], options.F[c.O_RATE_SPREAD, row]
+    mine = (options.I[c.O_TYPE, row] == pool.kind) & (rate > 0.0)
+    found = np.full(len(pool), np.inf)
+    np.minimum.at(found, owner[mine], spread[mine] / rate[mine])
+    return np.where(np.isin(np.arange(len(pool)), owner[mine]), found, 1.0)
