@@ -2,8 +2,9 @@
 
     python -m benchmarks families [--jobs 1000] [--policies sia,lyra] [--per-hour 70] [--cluster gpu:128x8]
 
-Per policy: CPU seconds from a trace in memory to the summary, kernels compiled; decisions of the policy, how many jobs they are about, their
-milliseconds (mean, P99, most), what of the run the policy itself takes, and the beginning of the log's hash, by which two versions are compared.
+Per policy: CPU seconds from a trace in memory to the summary, kernels compiled; decisions of the policy, how many jobs they are about,
+their milliseconds (mean, P99, most), what of the run the policy itself takes, and the beginning of the log's hash, by which two versions
+are compared.
 """
 
 from __future__ import annotations

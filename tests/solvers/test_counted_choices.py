@@ -61,5 +61,6 @@ def test_two_types_of_which_every_job_wants_one_are_two_programs() -> None:
         ([[1, 0], [2, 0]], [LARGEST, 4], 1, "the table would be too large"),
     ],
 )
-def test_what_is_no_program_over_one_count_is_left_to_branch_and_bound(use: list[list[float]], free: list[int], jobs: int, why: str) -> None:
-    assert separate_counts(np.zeros(2, dtype=np.int64), np.array(use, dtype=np.float64), np.array(free, dtype=np.float64), jobs) is None, why
+def test_what_is_no_program_over_one_count_goes_to_branch_and_bound(use: list[list[float]], free: list[int], jobs: int, why: str) -> None:
+    of_one = np.zeros(2, dtype=np.int64)
+    assert separate_counts(of_one, np.array(use, dtype=np.float64), np.array(free, dtype=np.float64), jobs) is None, why

@@ -1,7 +1,7 @@
 """At most one column per job within one count of devices, for the greatest saving: exact, by a dynamic program over the count.
 
-Row by row, the best saving of the jobs so far is known for every number of devices; a job adds its columns to the row before. The cost is jobs
-x devices x columns per job, some additions each, whatever the savings are: unlike branch and bound there are no hard instances.
+Row by row, the best saving of the jobs so far is known for every number of devices; a job adds its columns to the row before. The cost is
+jobs x devices x columns per job, an addition each, whatever the savings are: unlike branch and bound there are no hard instances.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def separate_counts(job: Ints, use: Floats, free: Floats, jobs: int) -> Ints | N
 
 
 def choose_by_count(job: Ints, count: Ints, saving: Floats, capacity: int) -> Ints:
-    """Positions of the chosen columns, ascending. Of answers that save the same, later jobs get fewer devices, and none rather than some."""
+    """Positions of the chosen columns, ascending. Of answers that save the same, later jobs get fewer devices or none."""
     order = np.lexsort((count, job))
     names, first = np.unique(job[order], return_index=True)
     ends = np.append(first[1:], len(order)).astype(np.int64)
@@ -43,7 +43,9 @@ def choose_by_count(job: Ints, count: Ints, saving: Floats, capacity: int) -> In
 
 
 @kernel
-def _choose(first: Ints, ends: Ints, size: Ints, saving: Floats, before: Floats, now: Floats, taken: NDArray[np.int16], chosen: Ints) -> None:
+def _choose(
+    first: Ints, ends: Ints, size: Ints, saving: Floats, before: Floats, now: Floats, taken: NDArray[np.int16], chosen: Ints
+) -> None:
     """``taken[j, k]``: which of its columns job j takes, counted from one, when the jobs up to it share k devices; 0: none."""
     room = before.size - 1
     for j in range(first.size):

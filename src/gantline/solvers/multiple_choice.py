@@ -1,10 +1,10 @@
 """At most one column per job within what there is of each resource, for the greatest saving: exact, and quick for hundreds of jobs.
 
 Where no job chooses between resources (one device type), a dynamic program per resource is exact and quick (`counted_choices`). Otherwise
-branch and bound: on the whole program it takes seconds for hundreds of jobs, although its relaxation is nearly whole: few jobs are split. So
-the relaxation comes first (HiGHS' simplex, some ms). Its prices say how much each column loses at least against the best of its job; what
-loses more than the distance between the relaxation and a known whole answer is in no better answer and is left out. HiGHS' branch and
-bound sees the rest only: first what loses least, which gives a better known answer, then all that is left after that.
+branch and bound. On the whole program it takes seconds for hundreds of jobs, although its relaxation is nearly whole: few jobs are split.
+So the relaxation comes first (HiGHS' simplex, some ms). Its prices say how much each column loses at least against the best of its job;
+what loses more than the distance between the relaxation and a known whole answer is in no better answer and is left out. HiGHS' branch
+and bound sees the rest only: first what loses least, which gives a better known answer, then all that is left after that.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Sia's integer program: one configuration or none for each job, within the GPUs of each type, at least cost (Sia, SOSP 2023, section 3.4).
 
-**Ties** are settled by a stated rule: lower columns first (types as the cluster lists them, then GPUs), and between jobs the one that comes
-later in the list gets the lower column. To that end costs carry a term that grows with the column and sums to less than 0.01, the step to
-which costs are rounded, over all jobs. Where no job chooses between types a dynamic program finds that answer for any number of jobs. Else, in
-programs of more than `EXACT_TIES` jobs, the sum of rounded costs is still the least there is, but answers of the same sum are not searched
-to the end.
+**Ties** are settled by a stated rule: lower columns first (types as the cluster lists them, then GPUs), and between jobs the one that
+comes later in the list gets the lower column. To that end costs carry a term that grows with the column and sums to less than 0.01, the
+step to which costs are rounded, over all jobs. Where no job chooses between types a dynamic program finds that answer for any number of
+jobs. Else, in programs of more than `EXACT_TIES` jobs, the sum of rounded costs is still the least there is, but answers of the same sum
+are not searched to the end.
 """
 
 from __future__ import annotations

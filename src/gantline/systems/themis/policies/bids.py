@@ -23,16 +23,16 @@ _MACHINES = 3  # single machines that a bid names for one size
 _SIZES = 6  # sizes that a bid names for one job
 
 
-class Machines(NamedTuple):
-    """Machines that hold a size by themselves, fullest first: without a move, and where somebody sits."""
+class RoomyMachines(NamedTuple):
+    """RoomyMachines that hold a size by themselves, fullest first: without a move, and where somebody sits."""
 
     idle: list[int]
     taken: list[int]
 
     @staticmethod
-    def of(size: int, left: Nodes, idle: Nodes) -> Machines:
+    def of(size: int, left: Nodes, idle: Nodes) -> RoomyMachines:
         fits = sorted([(count, node) for node, count in left.items() if count >= size])
-        return Machines([node for _, node in fits if idle[node] >= size], [node for _, node in fits if idle[node] < size])
+        return RoomyMachines([node for _, node in fits if idle[node] >= size], [node for _, node in fits if idle[node] < size])
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class Offer:
     idle: Nodes
     own: dict[int, Nodes]  # job -> where it has been until now
     rack: list[int]  # of every node of the cluster
-    _machines: dict[int, Machines] = field(default_factory=dict, compare=False)  # by size, found once for all who bid
+    _machines: dict[int, RoomyMachines] = field(default_factory=dict, compare=False)  # by size, found once for all who bid
 
-    def machines(self, size: int, left: Nodes) -> Machines:
-        """Machines with so many devices left."""
+    def machines(self, size: int, left: Nodes) -> RoomyMachines:
+        """RoomyMachines with so many devices left."""
         if left is not self.devices:
-            return Machines.of(size, left, self.idle)
+            return RoomyMachines.of(size, left, self.idle)
         if size not in self._machines:
-            self._machines[size] = Machines.of(size, left, self.idle)
+            self._machines[size] = RoomyMachines.of(size, left, self.idle)
         return self._machines[size]
 
     @cached_property
