@@ -62,7 +62,7 @@ def _choose(
             before[k] = now[k]
     left = room
     for j in range(first.size - 1, -1, -1):
-        mark = int(taken[j, left])
-        if mark > 0:
-            chosen[j] = first[j] + mark - 1
+        which = int(taken[j, left])
+        if which > 0:
+            chosen[j] = first[j] + which - 1
             left -= size[chosen[j]]
