@@ -55,7 +55,7 @@ class Planner:
                 predictor.observe(*job.measured[-1])
 
     def choose(self, rounds: ShockwaveRounds) -> list[ShockwaveJob]:
-        if rounds.changed or self._due or self._plan is None:
+        if rounds.changed or self._due or self._plan is None or self._row >= self.rounds:  # the plan may be shorter than the beat
             self._replan(rounds)
         assert self._plan is not None
         chosen = {self._members[k] for k in np.flatnonzero(self._plan[:, self._row])}
