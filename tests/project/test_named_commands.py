@@ -34,7 +34,10 @@ def _below(name: str) -> Iterator[str]:
 
 def texts(file: Path) -> Iterator[str]:
     """Every literal of a source file."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    text = file.read_text(encoding="utf-8")
+    if "gantline " not in text:
+        return
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 
