@@ -18,7 +18,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-system stories chaos access-table fuzz mutants test-lowest test-newest bench docs format clean
+.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz mutants test-lowest test-newest bench docs format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,9 @@ imports: $(DEV) ## import-linter: imports point downwards only
 
 unit: $(DEV) ## the tests alone; PYTEST_ARGS="tests/core -k gang" narrows them
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/system $(PYTEST_ARGS)
+
+test-long: $(DEV) ## the same tests with every random example and the large forms of all of them
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore=tests/system --long $(PYTEST_ARGS)
 
 test-system: $(DEV) ## tests that need a browser or a database server; installs Debian's packages when root may
 	@bash .ci/test-system $(BIN)/pytest

@@ -6,7 +6,7 @@ import os
 import sys
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 # How fast the machine is, or how busy, is nothing that a test may depend on.
 # Examples are the same in every run: what fails here fails everywhere; `--hypothesis-profile=search` looks for new ones.
@@ -23,7 +23,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
+#: how many of the random examples are drawn at every change; `--long` draws all of them
+SHARE_OF_EXAMPLES = 4
+FEWEST_EXAMPLES = 8
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="all random examples and the large forms of tests: `make test-long`")
     parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short story")
     parser.addoption("--stories", type=int, default=240, help="how many seeded stories of the faulty executor to tell")
 
@@ -34,3 +40,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         total, piece = metafunc.config.getoption("--stories"), 40
         pieces = [range(first, min(first + piece, total)) for first in range(0, total, piece)]
         metafunc.parametrize("story_seeds", pieces, ids=[f"{p.start}-{p.stop - 1}" for p in pieces])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: the large form of a test, which runs in `make test-long` only")
+
+
+@pytest.fixture(scope="session")
+def long(request: pytest.FixtureRequest) -> bool:
+    """Whether tests take their large form."""
+    return bool(request.config.getoption("--long"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """At every change a quarter of the random examples and the small forms; see docs/design/rules-as-tests.md."""
+    if config.getoption("--long"):
+        return
+    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
+    for test in {item.obj for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)}:
+        drawn = test._hypothesis_internal_use_settings
+        fewer = max(min(FEWEST_EXAMPLES, drawn.max_examples), drawn.max_examples // SHARE_OF_EXAMPLES)
+        test._hypothesis_internal_use_settings = settings(drawn, max_examples=fewer)

@@ -1,0 +1,53 @@
+"""What runs at every change, and what runs in `make test-long`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+CONFTEST = (Path(__file__).parents[1] / "conftest.py").read_text(encoding="utf-8")
+TESTS = """
+import pytest
+from hypothesis import given, settings, strategies as st
+
+drawn = {"many": 0, "few": 0, "usual": 0}
+
+@settings(max_examples=80)
+@given(st.integers())
+def test_many(number): drawn["many"] += 1
+
+@settings(max_examples=6)
+@given(st.integers())
+def test_few(number): drawn["few"] += 1
+
+@pytest.mark.parametrize("which", [1, 2])
+@given(number=st.integers())
+def test_usual(which, number): drawn["usual"] += 1
+
+@pytest.mark.long
+def test_large(): pass
+
+def test_told(long): print("drawn", long, *drawn.values())
+"""
+
+
+def tell(pytester: pytest.Pytester, tests: str, *options: str) -> str:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(tests)
+    done = pytester.runpytest_inprocess("-s", "-p", "no:xdist", "-p", "no:cacheprovider", *options)
+    assert done.ret == 0
+    return done.stdout.str()
+
+
+def test_a_quarter_of_the_random_examples_and_no_large_forms_at_every_change(pytester: pytest.Pytester) -> None:
+    told = tell(pytester, TESTS)
+    assert "drawn False 20 6 50" in told
+    assert "1 deselected" in told
+
+
+def test_the_long_run_draws_all_examples_and_takes_the_large_forms(pytester: pytest.Pytester) -> None:
+    told = tell(pytester, TESTS, "--long")
+    assert "drawn True 80 6 200" in told
+    assert "6 passed" in told
