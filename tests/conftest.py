@@ -31,13 +31,15 @@ FEWEST_EXAMPLES = 8
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="all random examples and the large forms of tests: `make test-long`")
     parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short story")
-    parser.addoption("--stories", type=int, default=240, help="how many seeded stories of the faulty executor to tell")
+    parser.addoption(
+        "--stories", type=int, default=0, help="how many seeded stories of the faulty executor to tell; 0: 80, or 240 with --long"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Stories come in pieces of forty, so that workers share them and a failure names its piece."""
     if "story_seeds" in metafunc.fixturenames:
-        total, piece = metafunc.config.getoption("--stories"), 40
+        total, piece = metafunc.config.getoption("--stories") or (240 if metafunc.config.getoption("--long") else 80), 40
         pieces = [range(first, min(first + piece, total)) for first in range(0, total, piece)]
         metafunc.parametrize("story_seeds", pieces, ids=[f"{p.start}-{p.stop - 1}" for p in pieces])
 

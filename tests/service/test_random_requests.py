@@ -15,7 +15,7 @@ from tests.service.conftest import Running
 from tests.service.test_roles import tokens
 
 __all__ = ["tokens"]  # the fixture
-REQUESTS = int(os.environ.get("GANTLINE_REQUESTS", "300"))
+REQUESTS = int(os.environ.get("GANTLINE_REQUESTS", "0"))  # 0: as many as the tier has
 ODD: list[Any] = [
     None, True, 0, -1, 1, 2**63, 1e308, float("inf"), "", "1", "1_0", "0-3", "a" * 300, "\0", "\ud800", "é\U0001f680", "../..", "%2e%2e",
     [], {}, [[]], ["1"], {"a": 1}, ["x"] * 50, "cancel", "hold", "resize", "cordon", "fifo", "las", "viewer", "cpu:1",
@@ -43,13 +43,13 @@ def body(draw: random.Random) -> bytes:
     return json.dumps({draw.choice(KEYS): value(draw) for _ in range(draw.randrange(5))}).encode()
 
 
-def test_random_requests_are_answered_and_none_with_a_5xx(service: Running, tokens: dict[str, str]) -> None:
+def test_random_requests_are_answered_and_none_with_a_5xx(service: Running, tokens: dict[str, str], long: bool) -> None:
     draw = random.Random(20)
     paths: dict[str, dict[str, Any]] = service.client().get("/openapi.json")["paths"]
     routes = [(method.upper(), path, entry) for path, entries in paths.items() for method, entry in entries.items()]
     seen: dict[int, int] = {}
     with httpx.Client(base_url=service.url, trust_env=False, timeout=60.0) as http:
-        for number in range(REQUESTS):
+        for number in range(REQUESTS or (300 if long else 100)):
             method, path, entry = draw.choice(routes)
             role = draw.choice([*tokens, "admin", "operator"])
             if entry["operationId"] == "shutdown" and role == "admin":
