@@ -2,51 +2,73 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from gantline.core.options import Option
+import numpy as np
+import pytest
+
 from gantline.core.phases import Phase
-from gantline.core.sizes import JobSize, sizes_of_job
+from gantline.core.plan import Plan
+from gantline.core.sizes import JobSize
+from gantline.core.snapshot import Snapshot
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
-from gantline.policies.elastic.curves import read_curves
+from gantline.performance.model import PerformanceModel
+from gantline.policies.elastic.pools import pools
 from gantline.policies.fifo import Fifo
 from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
 
 
+def sizes_seen(job: dict[str, Any], cluster: str = "gpu:1x8", **options: Any) -> list[list[JobSize]]:
+    """What a policy sees of one job, decision by decision; the bulk form says the same."""
+    seen: list[list[JobSize]] = []
+
+    class Watches(Fifo):
+        def decide(self, snapshot: Snapshot) -> Plan:
+            tables = [snapshot.jobs.sizes_table(kind) for kind in range(len(snapshot.cluster.types))]
+            in_bulk = [JobSize(kind, *one) for kind, table in enumerate(tables) for one in zip(table.size.tolist(), table.rate.tolist())]
+            seen.append(snapshot.jobs.sizes(0))
+            assert sorted(in_bulk) == sorted(seen[-1])
+            return super().decide(snapshot)
+
+    simulate([{"job": "a", "arrival": 0.0, "duration": 100.0} | job], cluster, Watches(), executor="acknowledged", **options)
+    return seen
+
+
 def test_a_range_has_every_size_in_it_in_proportion():
-    assert sizes_of_job("a", [Option(0, 2, 1.0)], 1, 3) == [JobSize(0, 1, 0.5), JobSize(0, 2, 1.0), JobSize(0, 3, 1.5)]
+    (*_, sizes) = sizes_seen({"gpus": 2, "min_gpus": 1, "max_gpus": 3})
+    assert sizes == [JobSize(0, 1, 0.5), JobSize(0, 2, 1.0), JobSize(0, 3, 1.5)]
 
 
-def test_a_job_that_lists_sizes_has_those_within_its_bounds():
-    listed = [Option(0, 1, 1.0), Option(0, 2, 1.8), Option(0, 4, 3.0)]
-    assert sizes_of_job("a", listed, 1, 2) == [JobSize(0, 1, 1.0), JobSize(0, 2, 1.8)]
+def test_a_job_that_lists_sizes_has_those_within_its_bounds_in_rising_order():
+    (*_, sizes) = sizes_seen({"gpus": 1, "min_gpus": 1, "max_gpus": 2, "options": "gpu:2=50|gpu:1=100|gpu:4=40"})
+    assert sizes == [JobSize(0, 1, 1.0), JobSize(0, 2, 2.0)]
+
+
+def test_a_job_lists_its_types_in_its_own_order():
+    (*_, sizes) = sizes_seen({"gpus": 2, "options": "b:2=100|a:2=200"}, "a:1x2,b:1x2")
+    assert [(size.type, size.gpus) for size in sizes] == [(1, 2), (0, 2)]
 
 
 def test_a_rigid_job_has_one_size():
-    assert sizes_of_job("a", [Option(0, 3, 1.0)], 3, 3) == [JobSize(0, 3, 1.0)]
+    assert sizes_seen({"gpus": 3})[0] == [JobSize(0, 3, 1.0)]
 
 
 def test_a_performance_model_says_how_fast_other_sizes_are():
-    class Half:
-        def rate(self, name, kind, gpus):
-            return {1: 0.7, 2: None}[gpus]
+    class Half(PerformanceModel):
+        def rate(self, job, type, gpus):
+            return {1: 0.7, 2: None, 3: 0.0}[gpus]
 
-    assert sizes_of_job("a", [Option(0, 4, 2.0)], 1, 2, Half()) == [JobSize(0, 1, 0.7), JobSize(0, 2, 1.0)]
+    (*_, sizes) = sizes_seen({"gpus": 2, "min_gpus": 1, "max_gpus": 3, "options": "gpu:4=100"}, performance=Half())
+    assert sizes == [JobSize(0, 1, 0.7), JobSize(0, 2, 0.5)]
 
 
-def test_a_policy_sees_every_size_of_a_job_with_a_range():
-    seen = []
-
-    class Watches(Fifo):
-        def decide(self, snapshot):
-            seen.append([(size.gpus, size.rate) for size in snapshot.jobs.sizes(0)])
-            return super().decide(snapshot)
-
-    job = {"job": "a", "arrival": 0.0, "gpus": 2, "duration": 100.0, "min_gpus": 1, "max_gpus": 3}
-    simulate([job], "1x4", Watches(), executor="acknowledged")
-    assert seen[0] == [(1, 0.5), (2, 1.0), (3, 1.5)]
+def test_speeds_that_a_run_keeps_to_itself_are_what_anybody_would_guess():
+    """Two GPUs are not twice as fast, but the job has not shown it yet."""
+    job = {"gpus": 1, "min_gpus": 1, "max_gpus": 2, "options": "gpu:1=100|gpu:2=90"}
+    assert [size.rate for size in sizes_seen(job, scaling="learned:0")[0]] == [1.0, 2.0]
+    assert [size.rate for size in sizes_seen(job)[0]] == pytest.approx([1.0, 100 / 90])
 
 
 def test_a_job_that_is_stopping_runs_in_no_way():
@@ -68,18 +90,17 @@ def test_a_job_that_is_stopping_runs_in_no_way():
 
 
 def test_our_elastic_policies_see_the_sizes_that_jobs_name():
-    """Pools of devices are shared out by a compiled reader of the same sizes; `jobs.sizes` is the readable one."""
+    """What a pool is shared out by is what `jobs.sizes` says of each of its jobs, as far as the pool has devices."""
     compared = []
 
     class Compares(Fifo):
         def decide(self, snapshot):
-            jobs, kinds = snapshot.jobs, len(snapshot.cluster.types)
-            for kind in range(kinds):
-                curves = read_curves(snapshot, np.arange(len(jobs)), kind, 64)
-                for job in range(len(jobs)):
-                    own = slice(curves.first[job], curves.first[job + 1])
-                    read = [(kind, gpus, rate) for gpus, rate in zip(curves.size[own].tolist(), curves.rate[own].tolist())]
-                    compared.append((jobs.ids[job], read, [tuple(size) for size in jobs.sizes(job) if size.type == kind]))
+            for pool in pools(snapshot):
+                for place, job in enumerate(pool.jobs.tolist()):
+                    own = slice(pool.curves.first[place], pool.curves.first[place + 1])
+                    read = list(zip(pool.curves.size[own].tolist(), pool.curves.rate[own].tolist()))
+                    named = [(size.gpus, size.rate) for size in snapshot.jobs.sizes(job) if size.type == pool.kind]
+                    compared.append((read, [one for one in named if one[0] <= pool.capacity]))
             return super().decide(snapshot)
 
     ways = ("", "a:2=100", "a:1=100|a:2=60|a:4=40", "a:2=100|b:1=90|b:3=50", "b:4=10|b:4=8|b:8=5")
@@ -90,5 +111,5 @@ def test_our_elastic_policies_see_the_sizes_that_jobs_name():
         for k, (text, least, most) in enumerate(cells)
     ]
     simulate(jobs, "a:2x4,b:2x8", Compares(), executor="acknowledged", until=1.0)
-    assert [(job, read) for job, read, _ in compared] == [(job, named) for job, _, named in compared]
-    assert sum(len(read) for _, read, _ in compared) > len(jobs)
+    assert [read for read, _ in compared] == [named for _, named in compared]
+    assert sum(len(read) for read, _ in compared) > len(jobs)

@@ -19,19 +19,20 @@ from gantline.core.grant import Grant
 from gantline.core.lending import Lent, sealed
 from gantline.core.options import Option
 from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
-from gantline.core.sizes import JobSize, sizes_of_job
+from gantline.core.sizes import NO_BOUND, Bounds, JobSize, SizeTable, believed, read_sizes
 
 
 class Jobs:
     """Columns over the active jobs (admitted, not ended) at one instant, in order of arrival."""
 
-    __slots__ = ("_cache", "_held", "_lent", "_now", "_rows", "rows")
+    __slots__ = ("_cache", "_held", "_learned", "_lent", "_now", "_rows", "rows")
 
-    def __init__(self, lent: Lent, rows: Ints, now: float) -> None:
+    def __init__(self, lent: Lent, rows: Ints, now: float, learned: Any = None) -> None:
         self._rows = rows.copy()
         self.rows: Ints = sealed(self._rows[:])
         self._lent = lent
         self._now = now
+        self._learned = learned
         self._cache: dict[Any, NDArray[Any]] = {}
         self._held: list[tuple[int, ...]] | None = None
 
@@ -280,8 +281,21 @@ class Jobs:
 
     def sizes(self, position: int) -> list[JobSize]:
         """The sizes that one job may have, each with its believed speed, by type and in rising order."""
-        least, most = int(self.min_gpus[position]), int(self.max_gpus[position])
-        return sizes_of_job(self.ids[position], self.options(position), least, most, self._lent.performance())
+        found: list[JobSize] = []
+        for kind in dict.fromkeys(way.type for way in self.options(position) if way.gpus > 0):
+            table = self.sizes_table(kind, np.array([position]))
+            found += [JobSize(kind, gpus, rate) for gpus, rate in zip(table.size.tolist(), table.rate.tolist())]
+        return found
+
+    def sizes_table(self, type: int, positions: Ints | None = None, most: int = NO_BOUND) -> SizeTable:
+        """The same for many jobs at once (all, or those at some positions) on one device type, without sizes above `most`."""
+        some = slice(None) if positions is None else positions
+        asked = (self.gpus, self.min_gpus, self.max_gpus, self.option_first, self.option_count)
+        bounds, model = Bounds(*(column[some].copy() for column in asked)), self._lent.performance()
+        table = read_sizes(bounds, self._lent.options(), type, most)
+        if model is None:
+            return table
+        return believed(table, bounds.asked, self._lent.ids(self._rows[some]), type, model, lambda: self._learned)
 
     def devices(self, position: int) -> tuple[int, ...]:
         """The devices one job holds, its own or shared, in rank order."""

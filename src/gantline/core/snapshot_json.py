@@ -128,17 +128,18 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
         decode_job(job, tables, row, now, own, first)
         fill_metrics(job, tables, row)
     decode_nodes(reader, tables)
+    learned = memories.restore(reader.raw("learned"))
     return Snapshot(
         now=now,
         decision=reader.whole("decision", 1),
         seed=reader.whole("seed", 0, least=-(2**63)),
-        jobs=Jobs(tables.lent, np.array(rows, dtype=np.int64), now),
+        jobs=Jobs(tables.lent, np.array(rows, dtype=np.int64), now, learned),
         cluster=ClusterNow(tables.lent),
         memory=memories.restore(reader.raw("memory")),
         round=reader.number("round", 0.0),
         reservations=decode_reservations(reader),
         regime=reader.text("regime", "default"),
-        learned=memories.restore(reader.raw("learned")),
+        learned=learned,
         facts=decode_facts(reader),
         lent=tables.lent,
     )

@@ -170,7 +170,7 @@ class State:
     def snapshot(self, rows: Ints | None = None) -> Snapshot:
         """This instant, as a policy sees it: all active rows, or these of them."""
         tables = self.tables
-        jobs = Jobs(tables.lent, self.rows if rows is None else rows, self.now)
+        jobs = Jobs(tables.lent, self.rows if rows is None else rows, self.now, self.learned)
         regime, promised = self.regime, self.standing_reservations(rows)
         now = ClusterNow(tables.lent)
         told = self.memory, regime.round, promised, regime.name, self.learned, self.facts

@@ -167,10 +167,6 @@ class PerformanceModel(Protocol):
         """Seconds that a job needs to save and leave its devices when it is told to; executor 'measured' takes them."""
         return 0.0
 
-    def known_speeds(self, learned: Any, job: str, asked: int, sizes: Ints) -> Floats:
-        """Work per second at each size as far as anybody can know, of models that keep the truth to themselves; `asked`: its own size."""
-        return sizes / max(asked, 1)
-
     def goodputs(self, learned: Any, name: str, kind: int, sizes: Ints) -> Floats | None:
         """Progress per second of a job that chooses its batch [on one node or several, size], as fitted so far; None: it has not run."""
         return None
@@ -192,8 +188,9 @@ class PerformanceModel(Protocol):
         return None
 
 
-#: what only some models have a view on: policies ask whether this one does (`overrides`)
-VIEWS = frozenset({"known_speeds", "goodputs", "best_batches", "profiled", "slowdown"})
+#: what only some models have a view on: policies ask whether this one does (`overrides`). A model that keeps true speeds to itself has
+#: beside these `known_speeds(learned, job, asked, sizes)`: work per second at each size as far as anybody can know; `asked`: its own size
+VIEWS = frozenset({"goodputs", "best_batches", "profiled", "slowdown"})
 
 
 def check_model(model: Any) -> Any:

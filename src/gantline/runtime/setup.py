@@ -201,7 +201,7 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
         for one in state.reservations
         if one.end > state.now and (one.job < 0 or one.job in place)
     )
-    jobs, regime = Jobs(t.lent, rows, state.now), state.regime
+    jobs, regime = Jobs(t.lent, rows, state.now, state.learned), state.regime
     instant = Snapshot(
         state.now,
         state.decision,

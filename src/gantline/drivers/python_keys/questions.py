@@ -50,7 +50,7 @@ class Questions:
         self._policy, self._state, self.within, self.by_job = policy, state, within, by_job
         self.reads = Reads(state)
         self.decision = 1
-        self._jobs = WatchedJobs(state.tables.lent, self.reads)
+        self._jobs = WatchedJobs(state, self.reads)
         self._snapshot = WatchedSnapshot(state, self._jobs, self.reads, lambda: self.decision)
         self.constant, self._until = self._constant_until()
         self.ready: dict[Column, NDArray[Any]] = {}

@@ -67,10 +67,11 @@ class Reads:
 class WatchedJobs(Jobs):
     """Some jobs, in any order; `ready` has columns that compiled code has gathered for them already."""
 
-    __slots__ = ("_at", "_lender", "_loan", "_reads", "_ready")
+    __slots__ = ("_at", "_lender", "_loan", "_reads", "_ready", "_state")
 
-    def __init__(self, lent: Lent, reads: Reads) -> None:
-        self._lender, self._loan, self._reads = lent, _watched_loan(lent, reads), reads
+    def __init__(self, state: State, reads: Reads) -> None:
+        lent = state.tables.lent
+        self._state, self._lender, self._loan, self._reads = state, lent, _watched_loan(lent, reads), reads
         self._cache = {}
 
     def show(self, rows: Ints, now: float, ready: dict[Column, NDArray[Any]]) -> None:
@@ -90,6 +91,11 @@ class WatchedJobs(Jobs):
     def _now(self) -> float:  # type: ignore[override]
         self._reads.more()
         return self._at
+
+    @property
+    def _learned(self) -> Any:  # type: ignore[override]
+        self._reads.more()
+        return self._state.learned
 
     @property
     def _lent(self) -> Lent:  # type: ignore[override]

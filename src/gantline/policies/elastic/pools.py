@@ -61,19 +61,7 @@ def pools(snapshot: Snapshot) -> Iterator[Pool]:
         mine = competing[kinds == kind]
         if len(mine):
             room = max(int(capacity[kind]), 0)
-            yield Pool(snapshot, kind, room, mine, _as_known(snapshot, mine, read_curves(snapshot, mine, kind, room)))
-
-
-def _as_known(snapshot: Snapshot, jobs: Ints, curves: Curves) -> Curves:
-    """The same sizes with the speeds that jobs have shown, where the run keeps the true ones to itself."""
-    model = snapshot.performance
-    if not overrides(model, "known_speeds"):
-        return curves
-    rate, ids, asked = curves.rate.copy(), snapshot.jobs.ids, snapshot.jobs.gpus
-    for place, job in enumerate(jobs.tolist()):
-        own = slice(curves.first[place], curves.first[place + 1])
-        rate[own] = model.known_speeds(snapshot.learned, ids[job], int(asked[job]), curves.size[own])
-    return Curves(curves.first, curves.size, rate, curves.option)
+            yield Pool(snapshot, kind, room, mine, read_curves(snapshot, mine, kind, room))
 
 
 def rooms(pool: Pool) -> dict[int, list[int]]:

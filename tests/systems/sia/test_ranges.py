@@ -1,0 +1,60 @@
+"""A job that names a range and lists no sizes is given other sizes by Sia, as one that lists them is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gantline.policies.registry import find_policy
+from gantline.systems.sia.policies.ways import read_ways
+from gantline.simulator.simulate import simulate
+
+
+def ranged(name: str, least: int, most: int, **more: Any) -> dict[str, Any]:
+    return {"job": name, "arrival": 0.0, "gpus": least, "duration": 600.0, "min_gpus": least, "max_gpus": most, **more}
+
+
+def sizes_given(jobs: list[dict[str, Any]], cluster: str, **options: Any) -> list[tuple[str, float, int]]:
+    run = simulate(jobs, cluster, "sia", round=60, **options)
+    assert run.summary["completed"] == len(jobs)
+    return [tuple(row) for row in run.allocations.sort("start", "job").select("job", "start", "gpus").iter_rows()]
+
+
+@pytest.mark.parametrize("executor", ["instant", "acknowledged"])
+def test_a_lone_job_has_the_most_of_its_range(executor: str) -> None:
+    assert sizes_given([ranged("a", 1, 3)], "1x4", executor=executor) == [("a", 0.0, 3)]
+
+
+def test_a_job_shrinks_for_a_newcomer_and_grows_when_it_has_gone() -> None:
+    jobs = [ranged("a", 1, 4, duration=2000.0), {"job": "b", "arrival": 60.0, "gpus": 2, "duration": 120.0}]
+    given = sizes_given(jobs, "1x4")
+    assert [gpus for job, _, gpus in given if job == "a"] == [4, 2, 4]
+
+
+def test_a_range_is_worth_what_its_list_is() -> None:
+    """The same sizes and speeds, written down as options or named as a range, give the same schedule."""
+    listed = {"options": "gpu:1=600|gpu:2=300|gpu:4=150"}
+    in_range = [ranged("a", 1, 4), ranged("b", 1, 4, arrival=61.0), ranged("c", 2, 2, arrival=130.0)]
+    as_list = [job | listed if job["min_gpus"] < job["max_gpus"] else job for job in in_range]
+    assert sizes_given(in_range, "gpu:2x2") == sizes_given(as_list, "gpu:2x2")
+
+
+def test_of_a_wide_range_come_the_configurations_of_the_paper_its_ends_and_the_request() -> None:
+    seen: list[list[tuple[int, int]]] = []
+
+    class Watches(find_policy("sia")):
+        def decide(self, snapshot):
+            ways = read_ways(snapshot, np.zeros(len(snapshot.jobs), dtype=bool))
+            seen.append(list(zip(ways.columns.group.tolist(), ways.columns.gpus.tolist())))
+            return super().decide(snapshot)
+
+    simulate([ranged("a", 3, 30, gpus=5)], "gpu:4x8", Watches(), until=1.0)
+    assert seen[0] == [(0, gpus) for gpus in (3, 4, 5, 8, 16, 24, 30)]
+
+
+def test_a_reservation_has_its_own_size() -> None:
+    jobs = [ranged("a", 1, 4, gpus=2), ranged("b", 1, 4)]
+    run = simulate(jobs, "1x4", "sia", settings={"reserved": "a"}, round=60)
+    assert set(run.allocations.filter(run.allocations["job"] == "a")["gpus"]) == {2}
