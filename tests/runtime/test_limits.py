@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from tests.runtime.specs import ended, running, shell
 
-from gantline.runtime.local.devices import declared, short_name, too_many
+from gantline.runtime.local.devices import FoundGpu, declared, short_name, too_many
 from gantline.runtime.local.limits import Groups, find_groups
 from gantline.runtime.local.mps import Mps
 
 
 @pytest.mark.parametrize(("there", "told"), [(0, "this machine has 0 GPUs"), (1, "this machine has 1 GPU:"), (2, "")])
 def test_more_gpus_than_there_are_is_told(there: int, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gantline.runtime.local.devices._nvml", lambda: [("h200", f"GPU-{k}") for k in range(there)])
+    monkeypatch.setattr("gantline.runtime.local.devices.gpus_found", lambda: [FoundGpu("h200", f"GPU-{k}", k) for k in range(there)])
     found = too_many(declared("h200:2,cpu:4"))
     assert told in found
     assert bool(found) == (there < 2)

@@ -44,13 +44,13 @@ class Bounds(NamedTuple):
     asked: Ints
     least: Ints
     most: Ints
-    first: Ints
-    count: Ints
+    first_option: Ints
+    options: Ints
 
 
 def read_sizes(bounds: Bounds, options: OptionTable, kind: int, capacity: int = NO_BOUND) -> SizeTable:
     """The sizes of jobs on one device type as their options and ranges say; sizes beyond its capacity are left out."""
-    return SizeTable(*_read(bounds.least, bounds.most, bounds.first, bounds.count, options.F, options.I, kind, capacity))
+    return SizeTable(*_read(bounds.least, bounds.most, bounds.first_option, bounds.options, options.F, options.I, kind, capacity))
 
 
 def believed(table: SizeTable, asked: Ints, ids: list[str], kind: int, model: Any, learned: Callable[[], Any]) -> SizeTable:

@@ -24,6 +24,7 @@ from gantline.engine.sparing import LIVE_STOPS
 from gantline.runtime.archive import Archive
 from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.local.accounts import Accounts
+from gantline.runtime.local.closing import Closing
 from gantline.runtime.local.open_files import connections_within, raise_limit, too_few
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.retention import Keep, Retention
@@ -41,7 +42,6 @@ from gantline.service.options import Options
 
 _EVERYWHERE = ("0.0.0.0", "::")
 _APART = "jobs of other users run as their own accounts (see gantline user)"
-_NOT_CLOSED = "; GPUs of others are hidden from them, not closed to them, where their device files are open to every account"
 _TOGETHER = "jobs of all users run as root: whoever may submit may do everything on this machine (--run-as users keeps them apart)"
 
 
@@ -76,8 +76,9 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     runner.url = url
     runner.accounts = Accounts(options.apart, _owner(), lambda: store.recall("accounts", {}))
     if os.getuid() == 0:
-        hidden = _NOT_CLOSED if any(kind != "cpu" for kind in runner.cluster.types) else ""
-        tell(f"note: {_APART + hidden if options.apart else _TOGETHER}")
+        runner.closing = Closing.find(runner.machine, runner.groups) if options.apart else Closing()
+        closed = runner.closing.words()
+        tell(f"note: {_APART + (closed and '; ' + closed) if options.apart else _TOGETHER}")
     known = queues_as_text({one.name: Queue(one.name, one.weight, one.quota, one.borrow) for one in store.queues()}, "queues")
     setup = Setup(unknown_queues="refuse", queues=known, **asdict(LIVE_STOPS))
     scheduler = Scheduler(

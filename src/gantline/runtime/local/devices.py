@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import UsageError
@@ -87,7 +88,7 @@ def declared(text: str) -> Machine:
 
 def too_many(machine: Machine) -> str:
     """That more CUDA devices are declared than NVML finds here; empty where there are as many."""
-    wanted, found = sum(map(len, machine.cuda.values())), len(_nvml())
+    wanted, found = sum(map(len, machine.cuda.values())), len(gpus_found())
     gpus = f"{found} GPU{'' if found == 1 else 's'}"
     return f"{wanted} CUDA devices are declared, but this machine has {gpus}: jobs on the others find none" if wanted > found else ""
 
@@ -96,15 +97,23 @@ def discovered() -> Machine:
     """GPUs by NVML, where it is there and finds any; a CPU slot for each core that this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     found: dict[str, list[str]] = {}
-    for name, uuid in _nvml():
-        found.setdefault(name, []).append(uuid)
+    for gpu in gpus_found():
+        found.setdefault(gpu.type, []).append(gpu.uuid)
     nodes = [Node(name, name, len(ids)) for name, ids in found.items()] + [Node("cpu", "cpu", cores)]
     spec = ",".join(f"{node.name}:{node.gpus}" for node in nodes)
     return Machine(Cluster(tuple(nodes), spec=spec), {name: tuple(ids) for name, ids in found.items()})
 
 
-def _nvml() -> list[tuple[str, str]]:
-    """(type, UUID) of each GPU; nothing where there is no driver."""
+class FoundGpu(NamedTuple):
+    """A GPU as NVML knows it."""
+
+    type: str
+    uuid: str
+    minor: int  # of its device file
+
+
+def gpus_found() -> list[FoundGpu]:
+    """The GPUs of this machine in NVML's order; nothing where there is no driver."""
     try:
         import pynvml
     except ImportError:
@@ -115,7 +124,8 @@ def _nvml() -> list[tuple[str, str]]:
         return []
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(k) for k in range(pynvml.nvmlDeviceGetCount())]
-        return [(short_name(_text(pynvml.nvmlDeviceGetName(one))), _text(pynvml.nvmlDeviceGetUUID(one))) for one in handles]
+        read = pynvml.nvmlDeviceGetName, pynvml.nvmlDeviceGetUUID, pynvml.nvmlDeviceGetMinorNumber
+        return [FoundGpu(short_name(_text(read[0](one))), _text(read[1](one)), int(read[2](one))) for one in handles]
     finally:
         pynvml.nvmlShutdown()
 

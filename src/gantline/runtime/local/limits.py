@@ -1,4 +1,4 @@
-"""Control groups, where this system lets us make them: how many processes a job may have, and how much memory.
+"""Control groups, where this system lets us make them: how many processes a job may have, how much memory, and no devices of others.
 
 Both kinds are known: one tree for all controllers (version 2), or a tree for each (version 1). Where neither can be written, as in most
 containers, `bounds.py` holds a job to its limits as well as it can; its state says which of the two it is.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
+CLOSED = "devices.deny"
 _MEMORY = {1: "memory.limit_in_bytes", 2: "memory.max"}
 
 
@@ -23,9 +24,16 @@ class Groups:
     version: int = 0
     parents: Mapping[str, str] = ()  # type: ignore[assignment]
 
-    def of(self, name: str, pids: int, memory: int, always: bool = False) -> list[tuple[str, dict[str, str]]]:
-        """Groups for a job that has limits, or shall have one of its own: each with its files. Nothing where none can be made."""
-        wanted = {"pids": ("pids.max", pids), "memory": (_MEMORY.get(self.version, ""), memory)}
+    def of(self, name: str, pids: int, memory: int, always: bool = False, closed: Sequence[str] = ()) -> list[tuple[str, dict[str, str]]]:
+        """Groups for a job that has limits, or shall have one of its own: each with its files. Nothing where none can be made.
+
+        Files are written line by line; `closed` are devices that the job must not open.
+        """
+        wanted: dict[str, tuple[str, int | str]] = {
+            "pids": ("pids.max", pids),
+            "memory": (_MEMORY.get(self.version, ""), memory),
+            "devices": (CLOSED, "\n".join(closed)),
+        }
         found: dict[str, dict[str, str]] = {}
         for controller, (file, amount) in wanted.items():
             if amount and controller in dict(self.parents):
@@ -50,7 +58,7 @@ def find_groups(root: Path = _ROOT, own: str | None = None) -> Groups:
             (base / "cgroup.subtree_control").write_text("+pids +memory")
         able = _read(base / "cgroup.subtree_control").replace("+", "").split()
         return Groups(2, {name: str(base) for name in ("pids", "memory") if name in able and _writable(base)})
-    bases = {name: root / name / paths.get(name, "/").lstrip("/") for name in ("pids", "memory")}
+    bases = {name: root / name / paths.get(name, "/").lstrip("/") for name in ("pids", "memory", "devices")}
     return Groups(1, {name: str(base) for name, base in bases.items() if base.is_dir() and _writable(base)})
 
 

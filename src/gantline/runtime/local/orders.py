@@ -15,6 +15,7 @@ from gantline.runtime.launch import Launch
 from gantline.runtime.local import environment
 from gantline.runtime.local.accounts import Accounts
 from gantline.runtime.local.bounds import cpu_seconds
+from gantline.runtime.local.closing import Closing
 from gantline.runtime.local.devices import Machine
 from gantline.runtime.local.files import make_private
 from gantline.runtime.local.incarnation import Incarnation
@@ -46,6 +47,7 @@ class Writer:
     mps: Mps
     cluster: Callable[[], Cluster]
     accounts: Accounts = field(default_factory=Accounts)
+    closing: Closing = field(default_factory=Closing)
 
     def order(self, order: Order, task: Task, one: Incarnation) -> dict[str, Any]:
         """All that a keeper must know."""
@@ -67,18 +69,20 @@ class Writer:
         if launch.array_index >= 0:
             told["ARRAY_INDEX"] = str(launch.array_index)
         cuda, count = self.cuda(order.devices), launch.processes or max(len(order.devices), 1)
-        memory = int(launch.memory * 2**30)
+        memory, closing = int(launch.memory * 2**30), self.closing if account is not None else Closing()
+        groups = self.groups.of(name, launch.pids, memory, account is not None, closing.numbers(cuda))
+        variables = None if account is None else account.variables
         return {
             "want": "run", "job": task.job, "epoch": order.epoch, "name": name, "revision": order.revision,
             "engine_devices": list(order.devices), "resumed": one.resumed, "command": list(launch.command), "shell": launch.shell,
             "cwd": launch.cwd or (str(work) if account is not None else ""),
             "account": None if account is None else account.to_json(),
-            "env": environment.common(launch.env, told | dict(task.env), cuda, None if account is None else account.variables),
+            "env": environment.common(launch.env, told | dict(task.env), closing.visible(cuda), variables),
             "ranks": environment.ranks(count),
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal, "resumes": launch.resumes,
             "stopped_exit": launch.stopped_exit, "files": limit_of_jobs(),
             "part": 0.0 if beside or not launch.share else _part(order, launch),
-            "log_bytes": launch.log_bytes, "groups": self.groups.of(name, launch.pids, memory, always=account is not None),
+            "log_bytes": launch.log_bytes, "groups": groups, "covered": closing.covered(cuda, one.folder),
             "bounds": {**self.groups.beyond(launch.pids, memory), "cpu": cpu_seconds(launch.time_limit)},
         }  # fmt: skip
 

@@ -25,6 +25,7 @@ from gantline.engine.executor import Can, News, Order, Report, Verb
 from gantline.runtime.local import switching
 from gantline.runtime.local.accounts import Accounts
 from gantline.runtime.local.capacity import with_capacity
+from gantline.runtime.local.closing import Closing
 from gantline.runtime.local.devices import Machine, find_machine
 from gantline.runtime.local.files import write_json
 from gantline.runtime.local.incarnation import Incarnation
@@ -51,7 +52,7 @@ class LocalRunner:
         self.home = Path(self.home).absolute()
         self.machine: Machine = with_capacity(find_machine(self.devices))
         self.groups, self.mps = find_groups(), Mps(self.home)
-        self.accounts, self.nursery = Accounts(), KeeperNursery()
+        self.accounts, self.closing, self.nursery = Accounts(), Closing(), KeeperNursery()
         self._known: dict[str, Incarnation] = {}  # by job: the newest
         self._live: dict[str, Incarnation] = {}  # those of them that were not over when we last looked
         self._orders: deque[Order] = deque()
@@ -82,7 +83,7 @@ class LocalRunner:
         """
         self._about, self._row_of, self._clock, self._tell, self._refused = about, row_of, clock, tell, refused
         self.writer = Writer(
-            self.home, self.url, self.machine, self.groups, self.mps, cluster or (lambda: self.machine.cluster), self.accounts
+            self.home, self.url, self.machine, self.groups, self.mps, cluster or (lambda: self.machine.cluster), self.accounts, self.closing
         )
         self._thread = threading.Thread(target=self._work_watched, name="gantline-runner", daemon=True)
         self._thread.start()

@@ -10,11 +10,13 @@ import signal
 import subprocess
 
 from gantline.runtime.local.bounds import Bounds
+from gantline.runtime.local.mounts import cover
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_CLOSED = "devices.deny"
 _SUBREAPER, _PARENT_DEATH = 36, 1  # prctl
 #: signals that a keeper hears, and that its children hear as anybody does
 HEARD = (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
@@ -35,6 +37,8 @@ class Spawner:
         self.files: list[int] | None = None  # how many may be open, soft and hard; None: as many as for the keeper
         self.account: dict[str, Any] = {}  # whose the processes are, where they are not the keeper's own
         self.folder = ""
+        self.covered: dict[str, Any] | None = None  # device files of others, and what lies over them
+        self.not_closed = ""  # why devices of others could not be closed; nothing runs then
         self._libc = ctypes.CDLL(None)
 
     def enter(self, order: dict[str, Any]) -> None:
@@ -46,17 +50,22 @@ class Spawner:
             try:
                 os.makedirs(group, exist_ok=True)
                 for name, value in files.items():
-                    with open(os.path.join(group, name), "w", encoding="ascii") as target:
-                        target.write(value)
+                    for line in value.splitlines():
+                        with open(os.path.join(group, name), "w", encoding="ascii") as target:
+                            target.write(line)
             except OSError as error:
                 held.append(f"none ({error.strerror})")
+                self.not_closed = error.strerror if _CLOSED in files else self.not_closed
             else:
                 self.groups.append(group)
                 held.append("cgroup")
+        self.covered = order.get("covered")
         self.limits = ", ".join(sorted(set(held))) or "none"
 
     def start(self, order: dict[str, Any], env: dict[str, str], folder: str, group: int) -> tuple[subprocess.Popen[bytes], int]:
         """Start one process, and the end of the pipe from which its output is read."""
+        if self.not_closed:
+            raise OSError(f"devices of others cannot be closed to it: {self.not_closed}")
         command = ["/bin/sh", "-c", order["command"][0]] if order.get("shell") else list(order["command"])
         self.account, self.folder = order.get("account") or {}, order.get("cwd") or folder
         read_end, write_end = os.pipe2(os.O_CLOEXEC)
@@ -74,7 +83,8 @@ class Spawner:
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             os.close(read_end)
             if isinstance(error, subprocess.SubprocessError) and self.account:
-                raise OSError(f"account {self.account['name']} cannot enter {self.folder}") from None
+                closing = ", or devices of others cannot be closed to it" if self.covered else ""
+                raise OSError(f"account {self.account['name']} cannot enter {self.folder}{closing}") from None
             raise
         finally:
             os.close(write_end)
@@ -90,6 +100,8 @@ class Spawner:
                 file.write(str(os.getpid()))
         if self.files:
             resource.setrlimit(resource.RLIMIT_NOFILE, (self.files[0], self.files[1]))
+        if self.covered:
+            cover(self.covered["files"], self.covered["lid"])
         if self.account:
             self._become()
         self.bounds.bind()
