@@ -24,7 +24,9 @@ from gantline.service.options import Options
 
 root = pytest.mark.skipif(os.getuid() != 0, reason="only root can close devices to other accounts")
 ZERO, FULL = 5, 7
-HOLDS = {"options": [{"type": "h200", "gpus": 1}]}
+HOLDS, ON_CPU = ({"resources": {"accelerators": f"{kind}:1"}} for kind in ("h200", "cpu"))
+
+SAID = {"group": "closed to it by a control group", "mount": "closed to it by mounts", "": "can be opened by every account"}
 
 
 @pytest.fixture
@@ -72,8 +74,8 @@ def test_a_job_opens_its_own_gpu_and_no_other(way: str, dev: Path) -> None:
         (first,) = ann.submit(["sh", "-c", "sleep 1000"], **HOLDS)
         until(lambda: ann.job(first)["state"] == "running")
         opened = said(ben, tries, **HOLDS)
-        without = said(ben, tries, options=[{"type": "cpu", "gpus": 1}])
-        of_root = said(running.client(), tries, options=[{"type": "cpu", "gpus": 1}])
+        without = said(ben, tries, **ON_CPU)
+        of_root = said(running.client(), tries, **ON_CPU)
         ann.cancel(first)
     finally:
         running.stop()
@@ -104,7 +106,7 @@ def test_a_job_whose_devices_cannot_be_closed_does_not_run(dev: Path, monkeypatc
     lost = dev.parent / "no-hierarchy"
     monkeypatch.setattr(closing, "DEV", dev)
     monkeypatch.setattr(closing, "_group_closes", lambda parent: True)
-    monkeypatch.setattr("gantline.runtime.local.runner.find_groups", lambda: Groups(1, {"devices": str(lost / "x" * 300)}))
+    monkeypatch.setattr("gantline.runtime.local.runner.find_groups", lambda: Groups(1, {"devices": str(lost / ("x" * 300))}))
     running = Running(Options(Home(dev.parent / "home"), devices="h200:2", run_as="users")).start()
     try:
         running.client().put("/v1/users/ann", {"account": "nobody"})
