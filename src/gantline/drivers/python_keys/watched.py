@@ -93,7 +93,7 @@ class WatchedJobs(Jobs):
         return self._at
 
     @property
-    def _learned(self) -> Any:  # type: ignore[override]
+    def _learned(self) -> Any:
         self._reads.more()
         return self._state.learned
 

@@ -55,7 +55,7 @@ class Spawner:
                             target.write(line)
             except OSError as error:
                 held.append(f"none ({error.strerror})")
-                self.not_closed = error.strerror if _CLOSED in files else self.not_closed
+                self.not_closed = str(error.strerror) if _CLOSED in files else self.not_closed
             else:
                 self.groups.append(group)
                 held.append("cgroup")
