@@ -19,7 +19,7 @@ from gantline.core.grant import Grant
 from gantline.core.lending import Lent, sealed
 from gantline.core.options import Option
 from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
-from gantline.core.sizes import NO_BOUND, Bounds, JobSize, SizeTable, believed, read_sizes
+from gantline.core.sizes import NO_BOUND, JobSize, SizeBounds, SizeTable, believed, read_sizes
 
 
 class Jobs:
@@ -291,7 +291,7 @@ class Jobs:
         """The same for many jobs at once (all, or those at some positions) on one device type, without sizes above `most`."""
         some = slice(None) if positions is None else positions
         asked = (self.gpus, self.min_gpus, self.max_gpus, self.option_first, self.option_count)
-        bounds, model = Bounds(*(column[some].copy() for column in asked)), self._lent.performance()
+        bounds, model = SizeBounds(*(column[some].copy() for column in asked)), self._lent.performance()
         table = read_sizes(bounds, self._lent.options(), type, most)
         if model is None:
             return table

@@ -38,7 +38,7 @@ class SizeTable(NamedTuple):
     option: Ints  # which of the job's options; -1: a way derived from one
 
 
-class Bounds(NamedTuple):
+class SizeBounds(NamedTuple):
     """What jobs ask for, one entry each: devices, the fewest and the most, and where their options lie in the table."""
 
     asked: Ints
@@ -48,7 +48,7 @@ class Bounds(NamedTuple):
     options: Ints
 
 
-def read_sizes(bounds: Bounds, options: OptionTable, kind: int, capacity: int = NO_BOUND) -> SizeTable:
+def read_sizes(bounds: SizeBounds, options: OptionTable, kind: int, capacity: int = NO_BOUND) -> SizeTable:
     """The sizes of jobs on one device type as their options and ranges say; sizes beyond its capacity are left out."""
     return SizeTable(*_read(bounds.least, bounds.most, bounds.first_option, bounds.options, options.F, options.I, kind, capacity))
 

@@ -159,7 +159,7 @@ class Inputs:
             t.unestimated.update(range(row, row + len(names)))
         t.repeat(row, len(names) - 1)
         state.judge_models(row)
-        state.make_room()
+        state.make_room(row)
         return True
 
     def _asked(self, value: Submit) -> tuple[Reader, tuple[str, ...], list[Option]]:
@@ -318,7 +318,7 @@ class Inputs:
         t.I[c.SMALLEST, row] = min(option.gpus for option in (*fresh, *rest))
         self.grants.options.forget(row)
         self.resized.add(row)
-        self.state.make_room()
+        self.state.make_room(row)
         self.state.rebuild()
         if not fit_to_bounds(self.grants, self.quotas, row):
             self.to_fit.add(row)

@@ -54,6 +54,7 @@ class State:
         self.spanned: int | None = None  # jobs that ever held devices of several nodes at once, where the loop has counted them
         self.withheld: dict[int, Phase] = {}  # rows that somebody has put on hold or cancelled
         self.log = Log()
+        self._without_devices = bool((self.tables.options.I[c.O_GPUS, : len(self.tables.options)] == 0).any())  # some job may run so
         self.scratch: Ints = np.zeros((SCRATCH_ROWS, self._width()), dtype=np.int64)
         self.out: Ints = np.zeros(4, dtype=np.int64)
         self.SI: Ints = np.zeros(s.SI_COUNT, dtype=np.int64)
@@ -93,12 +94,16 @@ class State:
     def _width(self) -> int:
         """Columns of scratch space that a walk may need."""
         t = self.tables
-        cpu_gangs = t.F.shape[1] if (t.options.I[c.O_GPUS] == 0).any() else 0
+        cpu_gangs = t.F.shape[1] if self._without_devices else 0
         return int(max(t.NI.shape[1], t.D.shape[1], 2 * len(t.cluster.types), len(self.lists.demand), 16) + cpu_gangs + 1)
 
-    def make_room(self) -> None:
-        """The tables have grown: so do the lists over them, by doubling as they do."""
-        rows, most = self.tables.F.shape[1], int(self.tables.I[c.SMALLEST].max(initial=0)) + 2
+    def make_room(self, row: int) -> None:
+        """A row is new, or asks for other sizes: the lists over the tables grow by doubling as they do.
+
+        Nothing here looks at the other rows: most of them have ended long ago, and a live service never stops adding to them.
+        """
+        rows, most = self.tables.F.shape[1], int(self.tables.I[c.SMALLEST, row]) + 2
+        self._without_devices = self._without_devices or most == 2
         lists = self.lists
         if rows >= len(lists.active):
             active, running, waiting = (_longer(each, rows + 1) for each in (lists.active, lists.running, lists.waiting))

@@ -14,7 +14,7 @@ from gantline.performance.model import overrides
 from gantline.policies.elastic.layouts import NamedDevices, TypeLayout
 from gantline.systems.sia.policies.matrix import costs, normalised, restart_factor
 from gantline.systems.sia.policies.program import choose_configurations
-from gantline.systems.sia.policies.ways import DERIVED, Ways, read_ways
+from gantline.systems.sia.policies.ways import DERIVED, SiaWays, read_ways
 
 
 def decide(
@@ -66,7 +66,7 @@ def _seats(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str
     return found
 
 
-def _believed(snapshot: Snapshot, ways: Ways, unit: Floats) -> tuple[Floats, Floats]:
+def _believed(snapshot: Snapshot, ways: SiaWays, unit: Floats) -> tuple[Floats, Floats]:
     """Goodputs as the run's model lets policies know, where it has such a view; who has not run yet is offered its least of each type."""
     model = snapshot.performance
     if not overrides(model, "goodputs"):

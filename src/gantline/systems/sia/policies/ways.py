@@ -19,7 +19,7 @@ DERIVED = -1  # in place of an option's row: the job accepts this size and does 
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class SiaWays:
     """Columns of type and count; per job and column whether it may have it, the row of its option, and the speed believed."""
 
     columns: Configurations
@@ -37,7 +37,7 @@ class Ways:
         return np.where(match.any(axis=1), match.argmax(axis=1), -1)
 
 
-def read_ways(snapshot: Snapshot, reserved: Bools) -> Ways:
+def read_ways(snapshot: Snapshot, reserved: Bools) -> SiaWays:
     """One column per type and count that any job lists or accepts; a job with a reservation has what it lists."""
     table, types = snapshot.options, len(snapshot.cluster.types)
     owner, row = _listed(snapshot)
@@ -56,7 +56,7 @@ def read_ways(snapshot: Snapshot, reserved: Bools) -> Ways:
     rate[cells] = np.concatenate([table.F[c.O_RATE, row], more_rate])[::-1]
     capacity = snapshot.cluster.capacity.astype(np.float64)
     ones = np.ones(len(found), dtype=np.int64)
-    return Ways(Configurations((), group, ones, count, ones == 1, use, capacity), offered, option, rate)
+    return SiaWays(Configurations((), group, ones, count, ones == 1, use, capacity), offered, option, rate)
 
 
 def _listed(snapshot: Snapshot) -> tuple[Ints, Ints]:
