@@ -1,11 +1,14 @@
 """What a tiny job costs a live service from its submission to its end, with few jobs that have ended and with many.
 
-    python -m benchmarks ended [--ended 30000] [--jobs 300] [--record LABEL]
+    python -m benchmarks ended [--ended 30000] [--jobs 300] [--rows-only] [--record LABEL]
 
 A service is started in a process of its own, in a temporary home with eight CPU slots, and `jobs` jobs (``true``) are submitted by four
 clients, each answer awaited. Then its store is filled with `ended` jobs that have ended, it is started again, archives what is not kept at
 hand, and does the same once more. Told are CPU milliseconds per job of the service and of all that starts and keeps jobs, jobs a second
 from the first submission to the last end, the memory that each job leaves behind, and the ratio of both costs.
+
+Before that, and alone with ``--rows-only``, the loop by itself: journals of tiny jobs are folded by loops whose tables have rows of 0,
+30,000 and 100,000 jobs that have ended, in turns, so that whatever else the machine does falls on all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +25,13 @@ from typing import Any
 from benchmarks._measure import History
 from benchmarks.live import cpu_seconds
 
+from gantline.core.inputs import Input, News, Report, Submit
+from gantline.core.options import Option
+from gantline.drivers.live import Live
+from gantline.runtime.clock import WallClock
+from gantline.runtime.local.devices import declared
 from gantline.runtime.records import Entry
+from gantline.runtime.setup import Setup, checkpoint_of, make_loop
 from gantline.runtime.spec_file import spec_of
 from gantline.runtime.store import SqlStore
 from gantline.service.client import ENDED, Client
@@ -111,8 +120,41 @@ def fill(home: Path, count: int) -> None:
     store.close()
 
 
+def loop_with(ended: int) -> Live:
+    """A loop under FIFO whose tables have rows and options of so many jobs that have ended."""
+    cluster, setup, clock = declared("cpu:8").cluster, Setup(), WallClock(0.0)
+    saved = checkpoint_of(make_loop(setup, None, cluster, None, clock), setup, 0.0)
+    loop = make_loop(setup, {**saved, "rows": ended}, cluster, None, clock)
+    for _ in range(ended):
+        loop.state.tables.options.append(Option(0, 1, 1.0))
+    return loop
+
+
+def in_the_loop(rows: tuple[int, ...], jobs: int = 1200, each: int = 100) -> dict[int, float]:
+    """CPU milliseconds that a tiny job costs the loop, by how many have ended."""
+    loops, used = {ended: loop_with(ended) for ended in rows}, dict.fromkeys(rows, 0.0)
+    for begin in range(-each, jobs, each):  # the first ones compile
+        for ended, loop in loops.items():
+            script: list[tuple[float, Input]] = []
+            for row in range(ended + begin + each, ended + begin + 2 * each):
+                at = loop.state.now + 0.1 * (len(script) + 1)
+                script.append((at, Submit(at, {"id": f"tiny-{row}", "gpus": 1, "user": "ann"})))
+                script.append((at + 0.01, Report(News.STARTED, row, 1, at + 0.01, 0.0, (0,))))
+                script.append((at + 0.02, Report(News.FINISHED, row, 1, at + 0.02)))
+            before = time.process_time()
+            loop.fold(script)
+            used[ended] += time.process_time() - before if begin >= 0 else 0.0
+    return {ended: 1000 * seconds / jobs for ended, seconds in used.items()}
+
+
 def main(arguments: argparse.Namespace) -> None:
     history, found = History(arguments.record), []
+    for ended, cost in in_the_loop((0, 30_000, 100_000)).items():
+        before = history.add(f"tiny job in the loop, {ended} ended", cost / 1000)
+        print(f"a tiny job in the loop with {ended} ended: {cost:.2f} ms {before}", flush=True)
+    if arguments.rows_only:
+        history.write()
+        return
     with tempfile.TemporaryDirectory(prefix="gantline-ended-") as folder:
         home = Path(folder) / "home"
         for ended in (0, arguments.ended):
@@ -143,5 +185,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--ended", type=int, default=30_000)
     parser.add_argument("--jobs", type=int, default=300)
+    parser.add_argument("--rows-only", action="store_true")
     parser.add_argument("--record")
     main(parser.parse_args())

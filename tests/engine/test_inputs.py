@@ -196,3 +196,16 @@ def test_an_array_with_an_id_that_is_taken_does_not_come_in() -> None:
     for ids in (("7_0", "7_1"), ("8_0", "8_0")):
         with pytest.raises(UsageError, match="already"):
             engine.inputs.check(Submit(1.0, {"gpus": 1}, ids=ids))
+
+
+def test_a_submission_does_not_look_at_jobs_that_have_ended() -> None:
+    """A live service never stops adding rows: what is written into one that has ended must be of no account."""
+    engine = engine_of([job("old")], "1x4")
+    t, state = engine.state.tables, engine.state
+    engine.apply(JobWish(0.0, Wish.CANCEL, "old"))
+    t.I[c.SMALLEST, 0] = 10**6
+    room = len(state.lists.demand)
+    engine.apply(Submit(1.0, {"id": "new", "gpus": 1}))
+    assert len(state.lists.demand) == room
+    engine.apply(Submit(2.0, {"id": "large", "gpus": 4}))
+    assert len(state.lists.demand) > 4
