@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gantline.policies.registry import find_policy
-from gantline.systems.sia.policies.ways import read_ways
 from gantline.simulator.simulate import simulate
+from gantline.systems.sia.policies.ways import read_ways
 
 
 def ranged(name: str, least: int, most: int, **more: Any) -> dict[str, Any]:
