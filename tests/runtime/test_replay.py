@@ -48,3 +48,19 @@ def test_a_plan_that_was_not_made_is_named(tmp_path: Path) -> None:
     found = replay_store(SqlStore.open(tmp_path / "store.sqlite", write=False))
     assert found.difference is not None
     assert "recorded" in str(found.difference)
+
+
+def test_the_past_under_other_rules_is_replayed_under_those_however_long_it_goes_on(tmp_path: Path) -> None:
+    """Of many checkpoints few are kept; the one at which the rules changed is among them."""
+    for rules in ({}, {"round": 0.2}):
+        store = SqlStore.open(tmp_path / "store.sqlite")
+        with running(tmp_path, "cpu:2", store=store, checkpoint_every=3, anew=rules) as scheduler:
+            for _ in range(6):
+                ended(scheduler, *scheduler.submit(shell("true")))
+        store.close()
+    store = SqlStore.open(tmp_path / "store.sqlite", write=False)
+    rounds = [saved["setup"]["round"] for _, saved in store.checkpoints()]
+    assert rounds[0] == 0.0
+    assert len(rounds) == 5, "the oldest, the one that breaks, and the three newest"
+    found = replay_store(store)
+    assert found.difference is None, str(found.difference)

@@ -75,7 +75,7 @@ def _live_through(scheduler: Scheduler, past: Past) -> None:
         what = f"the past gives another decision {number} than was recorded (was the policy changed?): it goes on from here"
         scheduler.loop.engine.incidents.append(Incident(scheduler.loop.state.now, scheduler.loop.state.decision, what))
         scheduler.loop.state.decision = max(scheduler.loop.state.decision, *(line[0] for line in known))
-        entries.append(Entry("checkpoint", checkpoint_of(scheduler.loop, scheduler.setup, scheduler.born)))
+        entries.append(Entry("checkpoint", {**checkpoint_of(scheduler.loop, scheduler.setup, scheduler.born), "breaks": True}))
     if entries:
         scheduler.store.append(entries)
     for number, why in past.aside.items():
@@ -93,7 +93,7 @@ def _set_up_anew(scheduler: Scheduler) -> None:
     scheduler.setup = replace(scheduler.setup, **scheduler.anew)
     saved = checkpoint_of(scheduler.loop, scheduler.setup, scheduler.born)
     scheduler.loop = make_loop(scheduler.setup, saved, scheduler.runner.cluster, scheduler.runner, scheduler.clock)
-    scheduler.store.append([Entry("checkpoint", saved)])
+    scheduler.store.append([Entry("checkpoint", {**saved, "breaks": True})])
     scheduler.lines = 0
     _tell_abilities(scheduler)
     _live_through(scheduler, Past())

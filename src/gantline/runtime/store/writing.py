@@ -15,6 +15,7 @@ from gantline.runtime.store import schema as s
 from gantline.runtime.store.rows import QueueRow, TokenRow
 
 KEPT_CHECKPOINTS = 3
+BREAKS = "breaks"  # of the past, by the numbers of their checkpoints
 """The newest ones; the first is kept as well, so that all of the past can be replayed, until the store is compacted."""
 ARCHIVED = "archived"
 """The key of what the jobs that have left add up to."""
@@ -121,11 +122,20 @@ class Transaction:
     def _checkpoint(self, value: Mapping[str, Any]) -> None:
         covers = int(self._connection.execute(select(func.max(s.journal.c.number))).scalar() or 0)
         self._connection.execute(insert(s.checkpoints).values(covers=covers, body=dict(value)))
+        breaks = self._breaks(value.get("breaks", False))
         newest = select(s.checkpoints.c.number).order_by(s.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
         least = min(self._connection.execute(newest).scalars())
         first = self._connection.execute(select(func.min(s.checkpoints.c.number))).scalar()
-        gone = (s.checkpoints.c.number < least) & (s.checkpoints.c.number != first)
+        gone = (s.checkpoints.c.number < least) & s.checkpoints.c.number.not_in([first, *breaks])
         self._connection.execute(delete(s.checkpoints).where(gone))
+
+    def _breaks(self, also_the_newest: bool) -> list[int]:
+        """Checkpoints from which the past goes on under other rules: nothing can be folded across them, so they stay."""
+        known = self._connection.execute(select(s.meta.c.value).where(s.meta.c.key == BREAKS)).scalar() or []
+        if also_the_newest:
+            known = [*known, int(self._connection.execute(select(func.max(s.checkpoints.c.number))).scalar() or 0)]
+            self.remember(BREAKS, known)
+        return list(known)
 
     def queue(self, queue: QueueRow) -> None:
         """Set a queue."""
