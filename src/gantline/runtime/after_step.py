@@ -18,12 +18,14 @@ from gantline.runtime.layers import Growing
 from gantline.runtime.queue_now import reason_of, standing_of
 from gantline.runtime.records import Entry
 from gantline.runtime.view import DeviceView, JobView, View, job_view, old_view, state_of, waiting_view
+from gantline.runtime.window_events import WindowEvents
 
 if TYPE_CHECKING:
     from gantline.runtime.scheduler import Scheduler
 
 _WATCHED = np.array([c.PHASE, c.REASON, c.EPOCH, c.GPUS, c.HELD])
 _INCIDENTS = 20
+_EVENTS = 1000  # of earlier services that are looked through for windows
 _TERMINAL = [int(phase) for phase in Phase if phase.terminal]
 _WAITS = (int(Phase.PENDING), int(Phase.HELD))
 _QUOTA = (int(Reason.QUOTA), int(Reason.OVER_QUOTA))
@@ -44,6 +46,8 @@ class Observer:
         self._new: set[str] = set()  # jobs that were just submitted, and have no row yet
         self.version = 0  # of what forecasts depend on
         self._holding: set[int] = set()  # rows that had devices, or had not given them up, when we last looked
+        windows = scheduler.loop.state.tables.windows
+        self._windows = WindowEvents(windows, lambda: list(scheduler.store.events(limit=_EVENTS, newest=True)))
 
     def submitted(self, jobs: Iterable[Job], are_new: bool = False) -> None:
         """Jobs are in the store; their rows come with the next step."""
@@ -72,6 +76,7 @@ class Observer:
     def look(self) -> None:
         """See who has changed, tell the store, and whoever waited for it."""
         t = self.scheduler.loop.state.tables
+        self.scheduler.pending += self._windows.look(t.windows, self.scheduler.clock.now())
         now_seen = t.I[np.ix_(_WATCHED, self._open)]
         changed = self._open[(now_seen != self._seen).any(axis=0)]
         new = np.array([row for row in range(self._rows, len(t.ids)) if t.ids[row]], dtype=np.int64)

@@ -79,6 +79,10 @@ class Store(Protocol):
         """All jobs in order of submission, as their entries add up."""
         ...
 
+    def events(self, *, limit: int, newest: bool = False) -> list[dict[str, Any]]:
+        """The first so many events, or the `newest`, in order."""
+        ...
+
     def archived(self) -> dict[str, Any]:
         """What the jobs that have left for the archive add up to: ``newest`` is the highest number that was given; empty: none has."""
         ...
@@ -125,6 +129,9 @@ class MemoryStore:
 
     def jobs(self) -> Iterator[dict[str, Any]]:
         return whole(list(self.records.values()))
+
+    def events(self, *, limit: int, newest: bool = False) -> list[dict[str, Any]]:
+        return self.told[-limit:] if newest else self.told[:limit]
 
     def archived(self) -> dict[str, Any]:
         return self.totals

@@ -48,6 +48,7 @@ def reserve(new: NewWindow, here: Here) -> dict[str, Any]:
     for queue in new.queues:
         if queue not in known:
             raise NotFoundError(f"no queue '{queue[:64]}'", where="reserve", fix=near(queue[:64], known - {""}))
+    _check_users(new.users, here)
     now = here.scheduler.clock.now()
     start = now if new.start is None else now + new.start - here.scheduler.wall()
     lists = (tuple(new.places), tuple(new.users), tuple(new.queues))
@@ -63,6 +64,16 @@ def cancel_reservation(name: str, here: Here) -> dict[str, Any]:
     here.scheduler.unreserve(name[:64])
     here.note("unreserve", why=name[:64])
     return {"name": name}
+
+
+def _check_users(users: list[str], here: Context) -> None:
+    """A window for a user of whom nobody has heard would stay empty: whoever has a token, an account or a job is known."""
+    store = here.service.store
+    known = {*(row.user for row in store.tokens()), *store.recall("accounts", {}), *here.scheduler.loop.state.tables.users} - {""}
+    for user in users:
+        if user not in known:
+            fix = f"{near(user[:64], known)}; gantline token create {user[:64]} makes the user known"
+            raise NotFoundError(f"no user '{user[:64]}'", where="reserve", fix=fix)
 
 
 def _shown(here: Context, window: AdvanceWindow) -> dict[str, Any]:
