@@ -18,7 +18,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz mutants test-lowest test-newest bench docs format clean
+.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-newest bench docs format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -56,6 +56,9 @@ access-table: $(DEV) ## ask a service for every route with every role, and write
 
 fuzz: $(DEV) ## 10,000 random requests over every route and role (REQUESTS=10000); none may be answered with a 5xx
 	GANTLINE_REQUESTS=$(or $(REQUESTS),10000) $(BIN)/pytest -n 0 -q tests/service/test_random_requests.py
+
+records: $(DEV) ## compare with the originals again, then write the recorded runs anew that changed; SYSTEMS="gavel sia" for some
+	$(PY) -m tests.records.write $(SYSTEMS)
 
 chaos: $(DEV) ## faults thrown at live services: kills, halts, node changes, other policies, clock jumps; CHAOS_SECONDS=600
 	$(BIN)/pytest -q tests/runtime/test_chaos.py --chaos-seconds $(CHAOS_SECONDS)

@@ -64,3 +64,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         drawn = test._hypothesis_internal_use_settings
         fewer = max(min(FEWEST_EXAMPLES, drawn.max_examples), drawn.max_examples // SHARE_OF_EXAMPLES)
         test._hypothesis_internal_use_settings = settings(drawn, max_examples=fewer)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the comparisons that could not be made: a green run without them says less."""
+    skipped = [report for report in terminalreporter.getreports("skipped") if "shared/reference" in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_line(
+            f"{len(skipped)} comparisons with the originals were not made: their results are not in ../shared/reference; "
+            "recorded runs were compared instead (tests/records)",
+            yellow=True,
+        )

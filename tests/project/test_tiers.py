@@ -1,4 +1,4 @@
-"""What runs at every change, and what runs in `make test-long`."""
+"""What runs at every change, what runs in `make test-long`, and what a run says about comparisons that it could not make."""
 
 from __future__ import annotations
 
@@ -51,3 +51,9 @@ def test_the_long_run_draws_all_examples_and_takes_the_large_forms(pytester: pyt
     told = tell(pytester, TESTS, "--long")
     assert "drawn True 80 6 200" in told
     assert "6 passed" in told
+
+
+def test_a_run_names_how_many_comparisons_it_could_not_make(pytester: pytest.Pytester) -> None:
+    skips = "import pytest\n@pytest.mark.parametrize('k', range(3))\ndef test_it(k): pytest.skip('no /some/shared/reference/blox')\n"
+    assert "3 comparisons with the originals were not made" in tell(pytester, skips)
+    assert "were not made" not in tell(pytester, "import pytest\ndef test_it(): pytest.skip('no root')\n")

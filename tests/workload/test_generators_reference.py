@@ -19,7 +19,7 @@ from gantline.workload.stats import stats
 from gantline.workload.trace import Trace
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference"
-pytestmark = pytest.mark.skipif(not REFERENCE.is_dir(), reason="reference data are not beside the checkout")
+pytestmark = pytest.mark.skipif(not REFERENCE.is_dir(), reason="no reference data beside the checkout (shared/reference)")
 
 
 def gavel_rows(name: str) -> list[list[str]]:

@@ -14,7 +14,7 @@ def path(name: str) -> Path:
     """The reference file of that name, or a skipped test."""
     file = FOLDER / name
     if not file.exists():
-        pytest.skip(f"reference data '{name}' is not on this machine")
+        pytest.skip(f"no reference data beside the checkout (shared/reference/voda-allox/{name})")
     return file
 
 

@@ -1,0 +1,90 @@
+"""Every policy, regime and imitation still does what it did when the comparisons with the originals held, on every checkout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.records import record, write
+from tests.records.record import Record, advice, differences, line_of, read_record, recorded_systems
+from tests.records.runs import COMPARISONS, Recorded, recorded_runs
+from tests.records.worlds import make_worlds
+
+from gantline.engine.regime import regime_names
+from gantline.imitations.registry import find_scope
+from gantline.policies.registry import policy_names
+from gantline.simulator.run import Run
+
+ROOT = Path(__file__).parents[2]
+RUNS = recorded_runs()
+SYSTEMS = sorted({run.system for run in RUNS})
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[..., Run]]:
+    return make_worlds(tmp_path_factory.mktemp("worlds"))
+
+
+def found_in(worlds: dict[str, Callable[..., Run]], run: Recorded) -> str:
+    return line_of(run.name, worlds[run.world](run.policy, run.settings, **run.options))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_run_of_a_system_is_what_was_recorded(system: str, worlds: dict[str, Callable[..., Run]]) -> None:
+    recorded, _ = read_record(system)
+    told = differences(recorded, {run.name: found_in(worlds, run) for run in RUNS if run.system == system})
+    assert not told, "\n".join([*told, advice(system)])
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_no_record_was_changed_by_hand(system: str) -> None:
+    recorded, seal = read_record(system)
+    assert seal == recorded.seal, f"tests/records/{system}.txt was not written by `{record.COMMAND}`: {advice(system)}"
+
+
+def test_every_policy_and_regime_has_a_record() -> None:
+    known = [(name, regime) for regime in regime_names() if (scope := find_scope(regime)) for name in scope.policies]
+    runs = {(run.policy, run.regime) for run in RUNS}
+    assert {name for name, _ in runs} == set(policy_names())
+    assert {regime for _, regime in runs} == set(regime_names())
+    assert set(known) <= runs
+    assert recorded_systems() == SYSTEMS
+
+
+def test_what_held_names_the_comparisons_that_there_are() -> None:
+    """Whoever moves a comparison moves its name here too, or a record would be written without it."""
+    assert [path for paths in COMPARISONS.values() for path in paths if not (ROOT / path).exists()] == []
+    assert [system for system in COMPARISONS if not read_record(system)[0].held[:1].isdigit()] == []
+
+
+def test_a_change_is_told_with_both_lines_and_the_command() -> None:
+    before = Record("gavel", "2 tests", ("a | gavel | 11 | 1.0 | 2.0 | 1/1 | 0 | a:2.0", "gone | gavel | 12 | 1.0 | 2.0 | 1/1 | 0 | a:2.0"))
+    told = differences(
+        before, {"a | gavel": "a | gavel | 99 | 3.0 | 4.0 | 1/1 | 0 | a:4.0", "new | gavel": "new | gavel | 1 | - | - | 0/1 | 0 | "}
+    )
+    assert told[0] == f"a | gavel\n  recorded: {before.lines[0]}\n  now:      a | gavel | 99 | 3.0 | 4.0 | 1/1 | 0 | a:4.0"
+    assert told[1:] == ["new | gavel: no record", "gone | gavel: recorded, but no such run is made"]
+    assert "make records SYSTEMS=gavel" in advice("gavel")
+    assert "comparisons with the original have held again" in advice("gavel")
+
+
+def test_no_record_is_written_where_the_originals_are_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    monkeypatch.setattr(write, "REFERENCE", tmp_path / "nowhere")
+    monkeypatch.setattr(write, "lines_now", lambda systems, folder: {"blox": {"fifo | blox": "fifo | blox | 1 | - | - | 0/1 | 0 | "}})
+    assert write.main(["blox"]) == write.REFUSED
+    assert "results of its original are not at" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_system_without_an_original_is_written_and_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    line = "lyra | rounds | 1 | - | - | 0/1 | 0 | "
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    monkeypatch.setattr(write, "lines_now", lambda systems, folder: {"lyra": {"lyra | rounds": line}})
+    assert write.main(["lyra"]) == 0
+    written, seal = read_record("lyra")
+    assert (written.lines, written.held, seal) == ((line,), write.NOTHING_TO_COMPARE, written.seal)
+    assert not differences(written, {"lyra | rounds": line})
