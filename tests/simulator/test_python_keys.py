@@ -239,3 +239,42 @@ def test_modules_are_left_as_they_were() -> None:
     before = dict(globals())
     assert read_key(Written(WRITTEN["a table"]), usual_state()).written is not None
     assert globals() == before
+
+
+HINTS: dict[str, Callable[[Any], Any]] = {
+    "next round": lambda s: None,
+    "for ever": lambda s: math.inf,
+    "a look at the clock": lambda s: s.now + 60.0,
+    "a look at the jobs": lambda s: math.inf if len(s.jobs) < 2 else s.now,
+}
+TURNS = ("attained", "gpu-time", "longest first", "attained and ageing", "wfp3", "levels, then arrival")
+
+
+def hinted(kind: type[Written], hint: Callable[[Any], Any]) -> Any:
+    return type("Hinted", (kind,), {"valid_until": lambda self, snapshot: hint(snapshot)})
+
+
+@pytest.mark.parametrize("hint", HINTS)
+@pytest.mark.parametrize("name", ["size, then arrival", "remaining", "remaining area", "less than it seems", *TURNS])
+def test_a_hint_on_how_long_an_order_holds_changes_neither_the_run_nor_how_it_is_made(name: str, hint: str) -> None:
+    """A hint that is not true counts as it does where the policy is asked."""
+    function = (READ | LEVELS | WRITTEN)[name]
+    for number in (6001, 6004):
+        read, asked, calls = both(hinted(Written, HINTS[hint]), hinted(Asked, HINTS[hint]), function, number)
+        assert read == asked
+        assert calls < 20  # when it is read, and to see that it was read well
+
+
+@pytest.mark.parametrize("until", ["soon", math.nan, 500.0], ids=str)
+def test_a_hint_that_cannot_be_heeded_in_compiled_code_is_asked_for(until: Any) -> None:
+    policy = hinted(Written, lambda s: until)(READ["remaining"])
+    assert key_form(policy).startswith("asked at every decision, because of its valid_until()")
+
+
+def test_it_is_said_that_a_hint_is_not_asked_for() -> None:
+    told = key_form(hinted(Written, HINTS["a look at the clock"])(READ["remaining"]))
+    assert (
+        told
+        == "compiled: key() is read once, and is as fast as a declared one; valid_until() is not asked, because the key says when the order changes"
+    )
+    assert "valid_until" not in key_form(hinted(Written, HINTS["for ever"])(READ["remaining"]))

@@ -7,6 +7,7 @@ from typing import Any
 from gantline.assembly.guard import Guard, asked, guard_of
 from gantline.assembly.rules import RunRules
 from gantline.core.policy import OrderPolicy, Policy
+from gantline.drivers.python_keys.hint import Hint
 from gantline.drivers.python_keys.read import read_key
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
@@ -24,10 +25,11 @@ def key_form(policy: Policy) -> str:
     found = read_key(policy, usual_state(), guard)
     if found.once:
         return "compiled: key() is asked once about all jobs, because it reads nothing that changes"
+    unasked = "; valid_until() is not asked, because the key says when the order changes" if found.hint is Hint.BY_SNAPSHOT else ""
     if found.declared is not None:
-        return "compiled: key() is read once, and is as fast as a declared one"
+        return f"compiled: key() is read once, and is as fast as a declared one{unasked}"
     if found.written is not None:
-        return "compiled: key() is read once, and evaluated at every decision"
+        return f"compiled: key() is read once, and evaluated at every decision{unasked}"
     if found.by_job is not None and not found.by_job.reads.ages:
         return f"asked at every decision about those jobs that may have changed, because {found.why}"
     hint = "" if policy.per_job or type(policy).decide is not OrderPolicy.decide else "; if it looks at each job by itself, say per_job"

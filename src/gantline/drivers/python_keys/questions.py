@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,29 +10,12 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.policy import OrderPolicy
-from gantline.drivers.python_keys.expression import CannotReadError
+from gantline.drivers.python_keys.hint import Nothing, Within, time_said
 from gantline.drivers.python_keys.tape import Column, Tape, write_columns
 from gantline.drivers.python_keys.watched import Reads, WatchedJobs, WatchedSnapshot
 from gantline.engine.state import State
 
-Within = Callable[[Callable[[], Any]], Any]  # bounds a call
-
-
 _TRIED = 1023  # jobs, a sum of powers of two
-
-
-class _Nothing:
-    """A snapshot of which nothing may be read."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise CannotReadError(name)
-
-
-def _time(said: Any) -> float | None:
-    """What a policy may say of how long its order holds."""
-    if said is None or (isinstance(said, Real) and not math.isnan(said)):
-        return None if said is None else float(said)
-    raise CannotReadError("no time")
 
 
 class Questions:
@@ -95,9 +76,9 @@ class Questions:
 
     def _constant_until(self) -> tuple[bool, float | None]:
         """Whether the policy says without a look when its order might change, and when."""
-        nothing: Any = _Nothing()
+        nothing: Any = Nothing()
         try:
-            return True, _time(self.within(lambda: self._policy.valid_until(nothing)))
+            return True, time_said(self.within(lambda: self._policy.valid_until(nothing)))
         except KeyboardInterrupt:
             raise
         except BaseException:
@@ -108,7 +89,7 @@ class Questions:
         said = self._until
         if not self.constant:
             try:
-                said = _time(self.within(lambda: self._policy.valid_until(self._state.snapshot())))
+                said = time_said(self.within(lambda: self._policy.valid_until(self._state.snapshot())))
             except KeyboardInterrupt:
                 raise
             except BaseException:

@@ -11,6 +11,7 @@ from gantline.core.arrays import Floats
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.drivers.dense import fits_dense
 from gantline.drivers.python_keys.expression import FLOAT, CannotReadError, Term, cast, fixed
+from gantline.drivers.python_keys.hint import Hint, hint_of, never_turns
 from gantline.drivers.python_keys.linear import declare
 from gantline.drivers.python_keys.notes import NotedColumn, NotedSnapshot
 from gantline.drivers.python_keys.numpy_names import reading_names
@@ -26,6 +27,7 @@ class Reading(NamedTuple):
     written: Written | None = None  # on the tables
     why: str = ""
     by_job: Questions | None = None  # about jobs that may have changed
+    hint: Hint = Hint.NONE  # how long it says that its order holds
     once: bool = False  # it has answered for all jobs of the run, and what it reads never changes
 
 
@@ -51,10 +53,11 @@ def read_key(policy: Policy, state: State, guard: Callable[[Callable[[], Any]], 
     if _unknown(state):
         return Reading(why=_unknown(state))
     within: Callable[[Callable[[], Any]], Any] = (lambda call: call()) if guard is None else guard
-    if kind.valid_until is not OrderPolicy.valid_until:
-        found = Reading(why="it has a valid_until() of its own")
+    hint = hint_of(policy, within)
+    if hint is Hint.NOT_HEEDED_HERE:
+        found = Reading(why="of its valid_until(), which is neither None nor infinite nor a function of the snapshot")
     else:
-        found = _read(policy, state, within)
+        found = _read(policy, state, within, hint)
     if not found.why or not policy.per_job:
         return found
     asked = Questions(policy, state, within)
@@ -65,9 +68,9 @@ def read_key(policy: Policy, state: State, guard: Callable[[Callable[[], Any]], 
     return found._replace(by_job=asked)
 
 
-def _read(policy: OrderPolicy, state: State, within: Callable[[Callable[[], Any]], Any]) -> Reading:
+def _read(policy: OrderPolicy, state: State, within: Callable[[Callable[[], Any]], Any], hint: Hint) -> Reading:
     try:
-        return _compile(within(lambda: _note(policy, state)), state)
+        return _compile(within(lambda: _note(policy, state)), state, hint)
     except CannotReadError as found:
         return Reading(why=f"it takes {found}")
     except KeyboardInterrupt:
@@ -76,13 +79,14 @@ def _read(policy: OrderPolicy, state: State, within: Callable[[Callable[[], Any]
         return Reading(why=f"it raises {type(error).__name__}: {error}")
 
 
-def _compile(key: Term, state: State) -> Reading:
-    """As a declared key, if one can say it."""
-    declared = declare(key, state.tables) if fits_dense(state) else None
-    if declared is not None and (state.regime.round > 0.0 or not declared[0].thresholds):
-        return Reading(declared)
+def _compile(key: Term, state: State, hint: Hint = Hint.NONE) -> Reading:
+    """As a declared key, if one can say it; an order that is said to hold although it turns is one for the tables, which look when told."""
+    declared, promised = declare(key, state.tables) if fits_dense(state) else None, hint is Hint.FOR_EVER
     # on events a declared level counts from the very instant, one that was written from the next look on
-    return Reading(written=write(key, state.tables.F.shape[1]))
+    if declared is not None and (state.regime.round > 0.0 or not declared[0].thresholds) and (never_turns(declared[0]) or not promised):
+        return Reading(declared, hint=hint)
+    written = write(key, state.tables.F.shape[1])
+    return Reading(written=written._replace(moves=False) if promised else written, hint=hint)
 
 
 def _note(policy: OrderPolicy, state: State) -> Term:

@@ -1,0 +1,67 @@
+"""What a policy says of how long its order holds (`valid_until()`), and whether a key that is read must heed it.
+
+A true hint changes nothing but how often the policy is asked: a read key is evaluated whenever the order may change, so it needs none.
+One that says "for ever" without a look at the snapshot is heeded all the same, as it costs nothing: a promise that is not kept gives the
+run that it gives when the policy is asked, and ``--verify-skips`` finds it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from numbers import Real
+from typing import Any
+
+from gantline.core.policy import LinearKey, OrderPolicy
+from gantline.drivers.python_keys.expression import CannotReadError
+
+Within = Callable[[Callable[[], Any]], Any]  # bounds a call
+
+
+class Hint(Enum):
+    """What there is to heed."""
+
+    NONE = "it says nothing, or that it wants to be asked again"
+    FOR_EVER = "the order holds until something happens"
+    BY_SNAPSHOT = "a time that depends on the snapshot: a read key does without"
+    NOT_HEEDED_HERE = "a fixed time, no time at all, or a mistake: the policy is asked"
+
+
+class Nothing:
+    """A snapshot of which nothing may be read."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise CannotReadError(name)
+
+    def __len__(self) -> int:
+        raise CannotReadError("its length")
+
+
+def time_said(said: Any) -> float | None:
+    """What a policy may say of how long its order holds."""
+    if said is None or (isinstance(said, Real) and not math.isnan(said)):
+        return None if said is None else float(said)
+    raise ValueError("no time")
+
+
+def hint_of(policy: OrderPolicy, within: Within) -> Hint:
+    """Ask once, with a snapshot of which nothing may be read."""
+    if type(policy).valid_until is OrderPolicy.valid_until:
+        return Hint.NONE
+    nothing: Any = Nothing()
+    try:
+        said = time_said(within(lambda: policy.valid_until(nothing)))
+    except CannotReadError:
+        return Hint.BY_SNAPSHOT
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # its mistake is reported when it is asked
+        return Hint.NOT_HEEDED_HERE
+    return Hint.NONE if said is None else Hint.FOR_EVER if said == math.inf else Hint.NOT_HEEDED_HERE
+
+
+def never_turns(key: LinearKey) -> bool:
+    """Whether jobs that run never fall behind others by running, so that such an order does hold until something happens."""
+    falls = key.attained > 0.0 or key.attained_gpu > 0.0 or key.remaining < 0.0 or key.remaining_gpu < 0.0
+    return not (falls or key.thresholds)
