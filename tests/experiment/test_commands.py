@@ -118,6 +118,8 @@ def test_an_experiment_is_checked_and_run(folder: Path, capsys: pytest.CaptureFi
         (["sweep", "nothing.csv", "--cluster", "2x4", "--policy", "fifo", "--out", "s"], 3, "nothing.csv"),
         (["sweep", "day", "--trace-set", "jbos=3", "--cluster", "2x4", "--policy", "fifo", "--out", "s"], 2, "did you mean 'jobs'"),
         (["sweep", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--load", "high", "--out", "s"], 2, "not a list of numbers"),
+        (["sweep", "blox", "--cluster", "2x4", "--policy", "fifo", "--load", "0.7", "--out", "s"], 2, "--vary trace.jobs_per_hour=4,8"),
+        (["sweep", "pollux", "--cluster", "2x4", "--policy", "fifo", "--load", "0.7", "--out", "s"], 2, "--vary trace.scale=0.5,2"),
         (["sweep", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--seeds", "none", "--out", "s"], 2, "--seeds"),
         (["sweep", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--workers", "0", "--out", "s"], 2, "0 workers"),
         (["compare", "jobs.csv", "--cluster", "2x4", "--policy", "fifo"], 2, "only one policy"),

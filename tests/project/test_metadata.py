@@ -61,3 +61,18 @@ def test_the_licence_is_the_unchanged_apache_text(project: dict[str, object]) ->
     assert project["license-files"] == ["LICENSE"]
     words = " ".join((ROOT / "LICENSE").read_text(encoding="utf-8").split())
     assert hashlib.sha256(words.encode()).hexdigest() == APACHE_2_0, "LICENSE differs from the standard text"
+
+
+def test_pages_and_messages_name_extras_that_there_are(project: dict[str, object]) -> None:
+    """Pages say what works in a checkout; messages are of a package that is installed."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    command = re.compile(r"pip install ([^`\n#]*?)'(\S*)\[([\w,]+)\]'")
+    named = [(file, *found) for file in pages for found in command.findall(file.read_text(encoding="utf-8"))]
+    assert {file.name for file, *_ in named} >= {"README.md", "live.md"}
+    for file, how, package, extras in named:
+        assert how.strip() in ("", "-e"), file
+        assert package == ".", f"{file}: pip would look for '{package}' on a package index"
+        assert set(extras.split(",")) <= set(project["optional-dependencies"]), file  # type: ignore[call-overload]
+    for file in (ROOT / "src").rglob("*.py"):
+        for extras in re.findall(r"pip install 'gantline\[([\w,]+)\]'", file.read_text(encoding="utf-8")):
+            assert set(extras.split(",")) <= set(project["optional-dependencies"]), file  # type: ignore[call-overload]

@@ -36,7 +36,12 @@ def sweep(
     policy: Policies,
     options: RunOptions,
     out: Annotated[Path, Parameter(help="The folder of the results; one that exists is gone on with.")],
-    load: Annotated[str | None, Parameter(help="Loads: factors on the arrivals of a file, or the generator's load (0.7,0.9).")] = None,
+    load: Annotated[
+        str | None,
+        Parameter(
+            help="Loads: factors on the arrivals of a file, or the generator's load (0.7,0.9); some have --vary trace.jobs_per_hour."
+        ),
+    ] = None,
     seeds: Seeds = None,
     vary: Annotated[
         list[str] | None,

@@ -6,8 +6,11 @@ Every mistake of a user ends in exactly one of these. The command line prints ``
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+_READABLE = 200  # names in a list
 
 
 class GantlineError(Exception):
@@ -65,9 +68,25 @@ class TraceError(UsageError):
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """A remedy that proposes the closest known names: ``did you mean 'srtf'?``"""
+    """A remedy that proposes the closest known names, ``did you mean 'srtf'?``, or lists all of them."""
     names = sorted(known)
     close = get_close_matches(name, names, n=3, cutoff=0.5)
     if close:
         return "did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
-    return "known: " + ", ".join(names[:40])
+    return "known: " + listed(names)
+
+
+def listed(names: Iterable[str]) -> str:
+    """All of these names, those with the same word before a dot together: ``fifo, gavel.{allox, fifo}, srtf``.
+
+    Of the jobs and nodes of a cluster there may be thousands: they are named as far as one reads them, and the rest are counted.
+    """
+    known = sorted(names)
+    shown = known[:_READABLE]
+    heads = Counter(name.partition(".")[0] for name in shown if "." in name)
+    groups: dict[str, list[str]] = {}
+    for name in shown:
+        head, dot, rest = name.partition(".")
+        groups.setdefault(f"{head}." if dot and heads[head] > 1 else name, []).append(rest)
+    told = [f"{head}{{{', '.join(rest)}}}" if len(rest) > 1 else head for head, rest in groups.items()]
+    return ", ".join(told) + (f" and {len(known) - len(shown):,} more" if len(known) > len(shown) else "")

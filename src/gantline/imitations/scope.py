@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
 from gantline.core import columns as c
-from gantline.core.errors import RefusedError
+from gantline.core.errors import RefusedError, listed
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.policies.registry import find_policy
@@ -51,7 +51,7 @@ class Scope:
         name = policy.name or type(policy).__name__
         if policy.name not in self.policies:
             known = sorted(self.policies)
-            raise RefusedError(f"{self.whose} has no policy '{name}'", where=where, fix=f"it has {', '.join(known)}")
+            raise RefusedError(f"{self.whose} has no policy '{name}'", where=where, fix=f"it has {listed(known)}")
         if type(policy) is not find_policy(policy.name):
             what = f"class '{type(policy).__name__}' would not be asked: {self.whose} runs a program of its own for '{policy.name}'"
             raise RefusedError(what, where=where, fix=f"use --policy {policy.name}, or another --regime")

@@ -15,5 +15,13 @@ def read_given(given: Mapping[str, object], readers: Mapping[str, Reader]) -> di
     """The values of the settings that were given; an unknown name is refused with the nearest known one."""
     for name in given:
         if name not in readers:
-            raise fault(str(name), "there is no such setting", near(str(name), readers))
+            fix = _instead_of_load(readers) if name == "load" else near(str(name), readers)
+            raise fault(str(name), "there is no such setting", fix)
     return {name: readers[name](value, name) for name, value in given.items()}
+
+
+def _instead_of_load(readers: Mapping[str, Reader]) -> str:
+    """How a generator that knows no cluster is made to send jobs sooner or later."""
+    if "jobs_per_hour" in readers:
+        return "the load of this generator is jobs_per_hour; in a sweep --vary trace.jobs_per_hour=4,8"
+    return "the arrivals of this generator are given; in a sweep --vary trace.scale=0.5,2 halves and doubles its load"
