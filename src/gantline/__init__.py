@@ -40,6 +40,8 @@ _EXPORTS = {
     "NodeEvent": "gantline.core.node_events",
     "Costs": "gantline.core.costs",
     "GantlineError": "gantline.core.errors",
+    "list_systems": "gantline.registry",
+    "find_system": "gantline.registry",
 }
 #: what comes along with a name: the figures of a run
 _WITH = {"simulate": "gantline.report.plots", "Run": "gantline.report.plots"}

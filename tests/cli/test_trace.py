@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Cli
 
 from gantline.workload.generators.registry import generator_names
-from gantline.workload.importers.registry import IMPORTERS
+from gantline.workload.importers.registry import importer_names
 
 PHILLY_LIST = """timestamp,duration,num_gpus,gpu_time,cluster
 2017-10-07 01:05:26,100,2,200,a
@@ -65,7 +65,7 @@ def test_a_mistake_is_one_line(cli: Cli, folder: Path, arguments: list[str], cod
 
 def test_help_lists_formats_and_generators(cli: Cli) -> None:
     formats, generators = cli("trace", "import", "--help").out, cli("trace", "generate", "--help").out
-    assert all(f" {name} " in formats for name in IMPORTERS)
+    assert all(f" {name} " in formats for name in importer_names())
     assert all(f" {name} " in generators for name in generator_names())
 
 

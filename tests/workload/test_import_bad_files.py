@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError
-from gantline.workload.importers.registry import IMPORTERS, find_importer, import_options, import_trace
+from gantline.workload.importers.registry import find_importer, import_options, import_trace, importer_names
 from gantline.workload.trace import Trace
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -41,7 +41,7 @@ EXCERPTS = {
     "tiresias": "tiresias.csv",
 }
 OPTIONS = {"elasticflow": {"throughputs": FIXTURES / "elasticflow_speeds.csv"}}  # what a format cannot be read without
-each_format = pytest.mark.parametrize("name", sorted(IMPORTERS))
+each_format = pytest.mark.parametrize("name", sorted(importer_names()))
 
 
 def bring(name: str, source: Path) -> Trace:
@@ -54,7 +54,7 @@ def excerpt(name: str) -> Trace:
 
 
 def test_every_format_has_an_excerpt() -> None:
-    assert set(EXCERPTS) == set(IMPORTERS)
+    assert set(EXCERPTS) == set(importer_names())
 
 
 @each_format
@@ -147,8 +147,8 @@ def outcome(name: str, path: Path) -> int:
 
 def test_registry_knows_formats_and_their_options() -> None:
     assert [option.name for option in import_options("gavel")] == ["throughputs", "device"]
-    assert all(option.help and option.type for name in IMPORTERS for option in import_options(name))
-    assert all(find_importer(name).__doc__ for name in IMPORTERS)
+    assert all(option.help and option.type for name in importer_names() for option in import_options(name))
+    assert all(find_importer(name).__doc__ for name in importer_names())
     with pytest.raises(NotFoundError, match=r"no trace format 'phily'.*'philly'"):
         import_trace("phily", "x")
     with pytest.raises(UsageError, match=r"no option 'devise'.*'device'"):

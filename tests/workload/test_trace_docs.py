@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gantline.workload.importers.registry import IMPORTERS, import_options
+from gantline.workload.importers.registry import import_options, importer_names
 from gantline.workload.schema import COLUMNS, REQUIRED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
@@ -23,7 +23,7 @@ def test_every_column_is_in_the_table(name: str) -> None:
         assert COLUMNS[name].unit == row.split("|")[3].strip()
 
 
-@pytest.mark.parametrize("name", IMPORTERS)
+@pytest.mark.parametrize("name", importer_names())
 def test_every_format_is_in_the_table_with_its_options(name: str) -> None:
     (row,) = [row for row in ROWS if row.split("|")[1].strip() == f"`{name}`"]
     written = re.findall(r"`(\w+)`(?! or)(?=[^`]*)", row.split("|")[3])

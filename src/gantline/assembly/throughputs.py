@@ -13,19 +13,19 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
-from gantline.performance.gavel_model import GavelModel
+from gantline.performance.throughput_model import ThroughputModel
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.workload.trace import Trace
 
 
-def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, across: bool = False) -> GavelModel:
+def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, across: bool = False) -> ThroughputModel:
     """Give the options of all jobs their measured speeds; those on which a job cannot run are taken away.
 
     The trace's work is steps, its duration what the engine counts. With ``across`` gangs on several nodes run at the
     table's speeds for that.
     """
     names, steps = job_types(trace), _steps(trace)
-    model = GavelModel.of(table, tables.cluster.types, tables.ids, names, steps, tables.F[c.WORK], across=across)
+    model = ThroughputModel.of(table, tables.cluster.types, tables.ids, names, steps, tables.F[c.WORK], across=across)
     tables.steps = steps
     owner = np.repeat(np.arange(tables.F.shape[1]), tables.I[c.OPTION_COUNT])
     speed, apart = _speeds(tables, model, trace, names, owner)
@@ -44,7 +44,7 @@ def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, acr
     return model
 
 
-def _speeds(tables: Tables, model: GavelModel, trace: Trace, names: list[tuple[str, int]], owner: Ints) -> tuple[Floats, Floats]:
+def _speeds(tables: Tables, model: ThroughputModel, trace: Trace, names: list[tuple[str, int]], owner: Ints) -> tuple[Floats, Floats]:
     """Steps per second of every option, within as few nodes as it can and across more."""
     kind, gpus = tables.options.I[c.O_TYPE], tables.options.I[c.O_GPUS]
     key = model.key[owner]
@@ -60,7 +60,9 @@ def _speeds(tables: Tables, model: GavelModel, trace: Trace, names: list[tuple[s
     return speed, apart
 
 
-def _refuse_gaps(model: GavelModel, speed: Floats, trace: Trace, names: list[tuple[str, int]], owner: Ints, kind: Ints, where: str) -> None:
+def _refuse_gaps(
+    model: ThroughputModel, speed: Floats, trace: Trace, names: list[tuple[str, int]], owner: Ints, kind: Ints, where: str
+) -> None:
     gap = np.flatnonzero(np.isnan(speed))
     if len(gap):
         row = int(owner[gap[0]])

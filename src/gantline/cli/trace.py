@@ -14,7 +14,7 @@ from gantline.cli.console import Form, Sheet, is_watched, say, show, show_json, 
 from gantline.cli.trace_options import TraceName, TraceOptions
 from gantline.core.errors import UsageError
 from gantline.workload.generators.registry import summaries
-from gantline.workload.importers.registry import IMPORTERS
+from gantline.workload.importers.registry import importer_summaries
 
 if TYPE_CHECKING:
     from gantline.workload.trace import Trace
@@ -33,7 +33,7 @@ def _listed(entries: dict[str, str]) -> str:
     return "\n".join(f"  {name.ljust(width)}  {told}" for name, told in entries.items())
 
 
-@app.command(name="import", help_epilogue=f"Formats:\n\n{_listed({name: told for name, (_, told) in IMPORTERS.items()})}")
+@app.command(name="import", help_epilogue=f"Formats:\n\n{_listed(importer_summaries())}")
 def import_trace(
     format_: Annotated[str, Parameter(name="FORMAT", help="The foreign format, from the list below.")],
     source: Annotated[Path, Parameter(name="SRC", help="The file, or the folder, in that format.")],

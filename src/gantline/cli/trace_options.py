@@ -32,13 +32,13 @@ class TraceOptions:
     def source(self, trace: str) -> TraceSource:
         """Where the jobs come from."""
         from gantline.experiment.source import TraceSource
-        from gantline.workload.generators.registry import generator_names
+        from gantline.workload.generators.registry import generator_names, is_generator
         from gantline.workload.importers.registry import find_importer
 
         given: dict[str, Any] = dict(settings_of(self.trace_set, "--trace-set"))
         if self.format:
             find_importer(self.format)
-        if trace in generator_names() and not self.format:
+        if is_generator(trace) and not self.format:
             return TraceSource(generator=trace, settings=given)
         if not Path(trace).exists() and get_close_matches(trace, generator_names(), n=1, cutoff=0.6):
             raise NotFoundError("no such file, and no generator of that name", where=trace, fix=near(trace, generator_names()))

@@ -1,16 +1,16 @@
 """A regime: one way of counting time.
 
 The default decides on events, sees a finish at its exact instant and frees the devices at once. With a round length, decisions
-fall on multiples of it. The other regimes imitate published simulators; each is one small file in `regimes/`.
+fall on multiples of it. The other regimes imitate published simulators and stand with their systems.
 """
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gantline.core.errors import NotFoundError, near
+from gantline.core.errors import UsageError
+from gantline.registry import Register
 
 
 @dataclass(frozen=True)
@@ -40,31 +40,17 @@ class Regime:
         return {"name": self.name, "round": self.round}
 
 
-#: name -> where its value stands, imported when it is asked for
-_KNOWN = {
-    "default": "gantline.engine.regimes.default:REGIME",
-    "blox": "gantline.systems.blox.regime:REGIME",
-    "tiresias": "gantline.systems.tiresias.regime:REGIME",
-    "gavel": "gantline.systems.gavel.regime:REGIME",
-    "elasticflow": "gantline.systems.elasticflow.regime:REGIME",
-    "irfsim": "gantline.systems.allox.regime:REGIME",
-    "irfsim-known": "gantline.systems.allox.regime_known:REGIME",
-    "shockwave": "gantline.systems.shockwave.regime:REGIME",
-    "sia": "gantline.systems.sia.regime:REGIME",
-    "pollux": "gantline.systems.pollux.regime:REGIME",
-    "pal": "gantline.systems.pal.regime:REGIME",
-    "gaia": "gantline.systems.gaia.regime:REGIME",
-}
+DEFAULT = Regime()
+REGIMES = Register("regimes", {"default": "gantline.engine.regime:DEFAULT"}, where="--regime")
 
 
 def regime_names() -> list[str]:
-    return list(_KNOWN)
+    return REGIMES.names()
 
 
 def find_regime(name: str) -> Regime:
     """The regime of that name."""
-    if name not in _KNOWN:
-        raise NotFoundError(f"no regime '{name}'", where="--regime", fix=near(name, _KNOWN))
-    module, _, attribute = _KNOWN[name].partition(":")
-    regime: Regime = getattr(importlib.import_module(module), attribute)
-    return regime
+    found = REGIMES.load(name)
+    if not isinstance(found, Regime):
+        raise UsageError(f"'{name}' is a {type(found).__name__}, not a regime", where="--regime", fix="make it a `Regime`")
+    return found

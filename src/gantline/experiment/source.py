@@ -47,17 +47,17 @@ class TraceSource:
     @classmethod
     def read(cls, given: str | Mapping[str, Any]) -> TraceSource:
         """A source from a name (of a generator, else of a file) or from the mapping that `to_dict` gives."""
-        from gantline.workload.generators.registry import generator_names
+        from gantline.workload.generators.registry import generator_names, is_generator
 
         if isinstance(given, str):
-            return cls(generator=given) if given in generator_names() else cls(file=given)
+            return cls(generator=given) if is_generator(given) else cls(file=given)
         known = _MADE_KEYS if "generate" in given else _FILE_KEYS
         for key in given:
             if key not in known:
                 raise UsageError(f"unknown key '{key}'", where="trace", fix=near(str(key), known))
         values = {key: known[key](value, f"trace: {key}") for key, value in given.items() if value is not None}
         name = values.pop("generate", "")
-        if name and name not in generator_names():
+        if name and not is_generator(name):
             raise NotFoundError(f"no generator '{name}'", where="trace: generate", fix=near(name, generator_names()))
         options = values.pop("options", {})
         return cls(**({"generator": name, "settings": options} | values))

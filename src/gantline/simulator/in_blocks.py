@@ -150,7 +150,7 @@ def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _
     simulation = Simulation(rules.engine(state, policy, guard), rules.admission, rules.estimates, on_progress=on_progress)
     key = simulation.declared_key()
     if key is None or key.promises:
-        fix = "use fifo, sjf, srtf, las or tiresias, or run without --block"
+        fix = "use fifo, sjf, srtf or las, or run without --block"
         raise RefusedError(f"policy '{name}' has no declared key, or backfills", where="--block", fix=fix)
     take_order(state, policy)
     kept.credit = float(state.SF[s.S_CREDIT])

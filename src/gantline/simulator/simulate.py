@@ -28,7 +28,7 @@ from gantline.core.tables import Tables
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.choice import make_driver
 from gantline.engine.lost_turns import Incident
-from gantline.engine.regime import Regime
+from gantline.engine.regime import Regime, find_regime, regime_names
 from gantline.files.clusters import read_cluster
 from gantline.files.policies import policy_of
 from gantline.imitations.registry import find_imitation, find_scope
@@ -38,7 +38,7 @@ from gantline.simulator.run import ENDED_BY_LOSS, Run
 from gantline.simulator.signature import with_options
 from gantline.simulator.summary import summarise, what_jobs_held
 from gantline.simulator.warmup import counted_rows
-from gantline.workload.generators.registry import generator_names
+from gantline.workload.generators.registry import is_generator
 from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:  # what only some runs need is imported where it is needed: a small run takes less time than its imports
@@ -100,7 +100,8 @@ def simulate(
     window = _window(spec.track, tables.count, way)
     keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
     if keep != NO_CHECKPOINTS and not way.checkpoints:
-        raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix="leave that out, or use --regime gavel")
+        saved = " or ".join(name for name in regime_names() if find_regime(name).checkpoints)
+        raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix=f"leave that out, or use --regime {saved}")
     simulation = make_driver(
         spec.executor, engine, rules.admission, rules.estimates, spec.until, window, changes, step_all, spec.latency, on_progress, keep
     )
@@ -147,7 +148,7 @@ def simulate(
 
 
 def _trace(trace: Any, seed: int) -> Trace:
-    if isinstance(trace, str) and trace in generator_names():
+    if isinstance(trace, str) and is_generator(trace):
         return Trace.generate(trace, seed)
     return Trace.load(trace) if isinstance(trace, (str, Path)) else Trace.of(trace)
 
@@ -183,9 +184,9 @@ def _journal(record: bool | Journal) -> Journal | None:
 
 
 def _check_model(scope: Scope, regime: str, performance: Any) -> None:
-    from gantline.performance.gavel_model import GavelModel
+    from gantline.performance.throughput_model import ThroughputModel
 
-    if performance is not None and not (isinstance(performance, GavelModel) and "throughputs" in scope.options):
+    if performance is not None and not (isinstance(performance, ThroughputModel) and "throughputs" in scope.options):
         raise RefusedError(f"regime '{regime}' would not ask a model", where="performance", fix="leave it out")
 
 

@@ -13,7 +13,7 @@ from gantline.conformance import check_policy, suite
 from gantline.conformance.scenarios import scenarios, some_jobs
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.policy import parameters
-from gantline.performance.gavel_model import GavelModel
+from gantline.performance.throughput_model import ThroughputModel
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.policies.registry import find_policy, make_policy, policy_names
 from gantline.simulator.run import Run
@@ -84,7 +84,7 @@ def test_a_packed_policy_keeps_the_rules_for_policies(long: bool, monkeypatch: p
     rows = {f"('any', {n})": {"null": 1.0, f"('any', {n})": [0.8, 0.8]} for n in sorted(set(jobs.values()))}
     ones = np.ones(len(jobs))
     names = [("any", gpus) for gpus in jobs.values()]
-    model = GavelModel.of(ThroughputTable.of({"any": rows}), ("any", "any"), list(jobs), names, ones, ones)
+    model = ThroughputModel.of(ThroughputTable.of({"any": rows}), ("any", "any"), list(jobs), names, ones, ones)
     part = scenarios()[1 :: 2 if long else 3]
     monkeypatch.setattr(suite, "scenarios", lambda: part)
     report = check_policy("gavel.max_min_fairness_packed", performance=model)

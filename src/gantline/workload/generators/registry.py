@@ -6,10 +6,11 @@ A generator is imported when it is used. Its function takes a seed and the setti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.errors import UsageError
+from gantline.registry import Register
 
 if TYPE_CHECKING:
     from gantline.workload.trace import Trace
@@ -17,36 +18,30 @@ if TYPE_CHECKING:
 MOST_JOBS = 100_000_000
 """More is a slip of the finger, and fits into no memory."""
 _HOME = "gantline.workload.generators"
-_GENERATORS: dict[str, tuple[str, str]] = {
-    "generic": (f"{_HOME}.generic:generic", "no preset; load, sizes, durations, arrivals and people as you set them"),
-    "philly": (f"{_HOME}.philly:philly", "like Microsoft's Philly cluster (ATC 2019): small jobs, heavy tails, bursts"),
-    "helios": (f"{_HOME}.helios:helios", "like SenseTime's Helios (SC 2021): short jobs, large gangs, day and night"),
-    "pai": (f"{_HOME}.pai:pai", "like Alibaba's PAI (NSDI 2022): many short jobs, few heavy users"),
-    "day": (f"{_HOME}.day:day", "a day of 600 jobs from three teams on 64 GPUs; the demonstration"),
-    "gavel": ("gantline.systems.gavel.generator:simulator", "Gavel's continuous traces (OSDI 2020), the same jobs for the same seed"),
-    "gavel-script": ("gantline.systems.gavel.generator:script", "Gavel's small static traces, jobs of one to four hours"),
-    "blox": ("gantline.systems.blox.generator:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
-    "elasticflow": ("gantline.systems.elasticflow.generator:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
-    "elastic": (f"{_HOME}.elastic:elastic", "jobs that grow and shrink, with scaling curves or batch sizes of their own"),
-    "pollux": (
-        "gantline.systems.pollux.generator:pollux",
-        "Pollux' workloads (OSDI 2021), the same jobs for the same seed and list of Philly's jobs",
-    ),
-    "hybrid": ("gantline.systems.allox.generator:hybrid", "jobs for a GPU or a CPU node, like those of AlloX' simulator (EuroSys 2020)"),
-    "steady": (f"{_HOME}.benchmark:steady", "benchmark: Philly's jobs, Poisson arrivals, 128 GPUs"),
-    "bursty": (f"{_HOME}.benchmark:bursty", "benchmark: day, night and bursts, 128 GPUs"),
-    "gangs": (f"{_HOME}.benchmark:gangs", "benchmark: large gangs with a long tail, 256 GPUs"),
-    "swarm": (f"{_HOME}.benchmark:swarm", "benchmark: thousands of small, short jobs, 64 GPUs"),
-    "mixed": (f"{_HOME}.benchmark:mixed", "benchmark: three device types, deadlines, elastic jobs, 128 GPUs"),
-}
+_GENERATORS = Register(
+    "generators",
+    {
+        "generic": (f"{_HOME}.generic:generic", "no preset; load, sizes, durations, arrivals and people as you set them"),
+        "philly": (f"{_HOME}.philly:philly", "like Microsoft's Philly cluster (ATC 2019): small jobs, heavy tails, bursts"),
+        "helios": (f"{_HOME}.helios:helios", "like SenseTime's Helios (SC 2021): short jobs, large gangs, day and night"),
+        "pai": (f"{_HOME}.pai:pai", "like Alibaba's PAI (NSDI 2022): many short jobs, few heavy users"),
+        "day": (f"{_HOME}.day:day", "a day of 600 jobs from three teams on 64 GPUs; the demonstration"),
+        "elastic": (f"{_HOME}.elastic:elastic", "jobs that grow and shrink, with scaling curves or batch sizes of their own"),
+        "steady": (f"{_HOME}.benchmark:steady", "benchmark: Philly's jobs, Poisson arrivals, 128 GPUs"),
+        "bursty": (f"{_HOME}.benchmark:bursty", "benchmark: day, night and bursts, 128 GPUs"),
+        "gangs": (f"{_HOME}.benchmark:gangs", "benchmark: large gangs with a long tail, 256 GPUs"),
+        "swarm": (f"{_HOME}.benchmark:swarm", "benchmark: thousands of small, short jobs, 64 GPUs"),
+        "mixed": (f"{_HOME}.benchmark:mixed", "benchmark: three device types, deadlines, elastic jobs, 128 GPUs"),
+    },
+    where="generate",
+)
 
 
 def generate(name: str, seed: int = 0, **settings: object) -> Trace:
     """A trace by the generator of this name; the same name, seed and settings give the same trace."""
-    if name not in _GENERATORS:
-        raise NotFoundError(f"there is no generator '{name}'", where="generate", fix=near(name, _GENERATORS))
+    make = _GENERATORS.load(name)
     _check_amount(settings.get("jobs"))
-    trace: Trace = _function(name)(seed, settings)
+    trace: Trace = make(seed, settings)
     return trace
 
 
@@ -54,16 +49,11 @@ def load_of_every_seed(name: str, settings: Mapping[str, object]) -> float | Non
     """The load that every seed is stretched to, where both jobs and load are given; None: seeds differ in it."""
     from gantline.workload.generators.settings import WorkloadSettings
 
-    base = getattr(_function(name), "base", None)
+    base = getattr(_GENERATORS.load(name), "base", None)
     if base is None and name != "generic":
         return None
     read = WorkloadSettings.read(settings, base)
     return read.load if read.jobs is not None else None
-
-
-def _function(name: str) -> Any:
-    module, _, function = _GENERATORS[name][0].partition(":")
-    return getattr(import_module(module), function)
 
 
 def generate_as_set(name: str, seed: int, settings: Mapping[str, Any]) -> Trace:
@@ -85,9 +75,14 @@ def _check_amount(jobs: Any) -> None:
 
 def generator_names() -> tuple[str, ...]:
     """All generators, in the order in which they should be listed."""
-    return tuple(_GENERATORS)
+    return tuple(_GENERATORS.entries())
+
+
+def is_generator(text: str) -> bool:
+    """Whether a text names a generator; a file of that name goes before a generator of an installed package."""
+    return text in _GENERATORS.own() or (not Path(text).exists() and _GENERATORS.find(text) is not None)
 
 
 def summaries() -> dict[str, str]:
-    """What each generator makes, in half a line."""
-    return {name: summary for name, (_, summary) in _GENERATORS.items()}
+    """What each of our generators makes, in half a line."""
+    return {name: entry.summary for name, entry in _GENERATORS.own().items()}

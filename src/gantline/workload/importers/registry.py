@@ -1,7 +1,7 @@
 """Which foreign trace formats are known, and the options each one takes.
 
 An importer is a function ``read(src, **options) -> Trace`` in a module of its own; a module is only imported when its
-format is asked for. A new format needs one new file and one line here.
+format is asked for. A new format needs one new file and one line here, or in the manifest of its system.
 """
 
 from __future__ import annotations
@@ -9,41 +9,35 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.registry import Register, own_systems
 
 if TYPE_CHECKING:
     from gantline.workload.trace import Trace
 
 _HOME = "gantline.workload.importers"
-IMPORTERS: Mapping[str, tuple[str, str]] = {
-    "acme": (f"{_HOME}.acme:read", "Shanghai AI Laboratory's Acme: Seren and Kalos, language models (CSV)"),
-    "blox": ("gantline.systems.blox.importer:read", "Blox workload: job_index, arrival_s, total_iterations, ... (CSV)"),
-    "elasticflow": ("gantline.systems.elasticflow.importer:read", "ElasticFlow traces, raw or generated, with its table of speeds (CSV)"),
-    "gaia": ("gantline.systems.gaia.importer:read", "GAIA's batch jobs on CPUs: arrival_time, length, cpus (CSV)"),
-    "gavel": ("gantline.systems.gavel.importer:read", "Gavel and Shockwave traces: 10, 12 or 7 fields, tab separated"),
-    "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log, and Lucid's logs (CSV)"),
-    "irfsim": ("gantline.systems.allox.importer:read", "IRFsim / AlloX jobs: four lines a job, or the same as CSV"),
-    "openb": (f"{_HOME}.openb:read", "Alibaba 2023 openb_pod_list (CSV)"),
-    "pai": (f"{_HOME}.pai:read", "Alibaba PAI 2020 pai_task_table, with pai_job_table (CSV without header)"),
-    "pal": ("gantline.systems.pal.importer:read", "PAL's workloads: job, gpus, submit_s, iterations, model (CSV)"),
-    "philly": (f"{_HOME}.philly:read", "Microsoft Philly cluster_job_log (JSON)"),
-    "philly-list": (f"{_HOME}.philly_list:read", "Plain list: timestamp, duration, num_gpus, gpu_time, cluster (CSV)"),
-    "pollux": ("gantline.systems.pollux.importer:read", "Pollux and Sia workloads: name, time, application, num_replicas, batch_size"),
-    "sacct": (f"{_HOME}.sacct:read", "Slurm accounting: sacct --parsable2"),
-    "spot": (f"{_HOME}.spot:read", "Alibaba 2026 job_info_df of the spot GPU cluster (CSV)"),
-    "swf": (f"{_HOME}.swf:read", "Standard Workload Format: 18 fields"),
-    "tiresias": ("gantline.systems.tiresias.importer:read", "Tiresias traces in seconds, Muri traces in milliseconds (CSV)"),
-}
+_IMPORTERS = Register(
+    "importers",
+    {
+        "acme": (f"{_HOME}.acme:read", "Shanghai AI Laboratory's Acme: Seren and Kalos, language models (CSV)"),
+        "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log, and Lucid's logs (CSV)"),
+        "openb": (f"{_HOME}.openb:read", "Alibaba 2023 openb_pod_list (CSV)"),
+        "pai": (f"{_HOME}.pai:read", "Alibaba PAI 2020 pai_task_table, with pai_job_table (CSV without header)"),
+        "philly": (f"{_HOME}.philly:read", "Microsoft Philly cluster_job_log (JSON)"),
+        "philly-list": (f"{_HOME}.philly_list:read", "Plain list: timestamp, duration, num_gpus, gpu_time, cluster (CSV)"),
+        "sacct": (f"{_HOME}.sacct:read", "Slurm accounting: sacct --parsable2"),
+        "spot": (f"{_HOME}.spot:read", "Alibaba 2026 job_info_df of the spot GPU cluster (CSV)"),
+        "swf": (f"{_HOME}.swf:read", "Standard Workload Format: 18 fields"),
+    },
+)
 
 #: what people call a format -> its name here
 _ALSO_CALLED: Mapping[str, str] = {
     "slurm": "sacct", "microsoft": "philly", "msr": "philly", "sensetime": "helios", "alibaba": "pai", "alibaba-2020": "pai",
-    "alibaba-2023": "openb", "alibaba-2026": "spot", "adaptdl": "pollux", "sia": "pollux", "shockwave": "gavel", "muri": "tiresias",
-    "allox": "irfsim", "seren": "acme", "kalos": "acme", "shanghai": "acme",
+    "alibaba-2023": "openb", "alibaba-2026": "spot", "seren": "acme", "kalos": "acme", "shanghai": "acme",
 }  # fmt: skip
 
 
@@ -57,13 +51,25 @@ class ImportOption:
     help: str
 
 
+def importer_names() -> list[str]:
+    """All formats, our own and those of installed packages."""
+    return sorted(_IMPORTERS.entries())
+
+
+def importer_summaries() -> dict[str, str]:
+    """Our own formats, each in half a line."""
+    own = _IMPORTERS.own()
+    return {name: own[name].summary for name in sorted(own)}
+
+
 def find_importer(name: str) -> Callable[..., Trace]:
     """The function that reads the format ``name``."""
-    if name not in IMPORTERS:
-        called = _ALSO_CALLED.get(name.lower())
-        raise NotFoundError(f"no trace format '{name}'", fix=f"did you mean '{called}'?" if called else near(name, IMPORTERS))
-    module, _, function = IMPORTERS[name][0].partition(":")
-    found: Callable[..., Trace] = getattr(import_module(module), function)
+    if _IMPORTERS.find(name) is None:
+        also_called = {**_ALSO_CALLED, **{word: known for system in own_systems() for word, known in system.also_called.items()}}
+        called = also_called.get(name.lower())
+        fix = f"did you mean '{called}'?" if called else near(name, importer_names())
+        raise NotFoundError(f"no trace format '{name}'", fix=fix)
+    found: Callable[..., Trace] = _IMPORTERS.load(name)
     return found
 
 

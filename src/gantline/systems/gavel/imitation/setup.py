@@ -13,7 +13,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.tables import Tables
 from gantline.drivers.checkpoints import NO_CHECKPOINTS
 from gantline.drivers.virtual import Simulation
-from gantline.performance.gavel_model import GavelModel
+from gantline.performance.throughput_model import ThroughputModel
 from gantline.systems.gavel.imitation import tables as t
 from gantline.systems.gavel.policies.instance import Instance, Pairs
 from gantline.systems.gavel.policies.packing import PackingPolicy
@@ -67,7 +67,7 @@ def set_up(simulation: Simulation) -> GavelSetup:
     code = np.array(sorted((j for j in range(len(names)) if tables.cluster.gpus_of(names[j])), key=lambda j: names[j]), dtype=np.int64)
     types = tuple(names[j] for j in code)
     option = _options(tables)[:, code]
-    model = tables.performance if isinstance(tables.performance, GavelModel) else None
+    model = tables.performance if isinstance(tables.performance, ThroughputModel) else None
     rows = tables.F.shape[1]
     if model is None:
         key, steps = np.zeros(rows, dtype=np.int64), tables.F[c.WORK].copy()
@@ -118,7 +118,7 @@ def _options(tables: Tables) -> Ints:
     return found
 
 
-def _pairs(policy: GavelPolicy, model: GavelModel, place: Ints, code: Ints, seed: int) -> t.GavelPairs:
+def _pairs(policy: GavelPolicy, model: ThroughputModel, place: Ints, code: Ints, seed: int) -> t.GavelPairs:
     """Speeds of pairs as believed and as they are; 0 where nobody knows and estimates are wanted."""
     truth = np.nan_to_num(model.paired)[:, :, code]
     believed = truth

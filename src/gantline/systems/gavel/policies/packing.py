@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
-from gantline.performance.gavel_model import GavelModel, measured
 from gantline.performance.matrix_completion import EstimationError, Profiling
+from gantline.performance.throughput_model import ThroughputModel, measured
 from gantline.systems.gavel.policies.policy import GavelPolicy
 
 
@@ -39,18 +39,18 @@ class PackingPolicy(GavelPolicy):
         """Whether some pairs are estimated."""
         return self.profiling < 1 or self.references > 0
 
-    def believed(self, model: GavelModel, seed: int) -> Floats:
+    def believed(self, model: ThroughputModel, seed: int) -> Floats:
         """Speeds of pairs [key, key, type] before any has run."""
         if not self.estimates:
             return model.paired
         return model.believed(self._profiling(model), seed)
 
-    def estimation_error(self, model: GavelModel, seed: int) -> EstimationError | None:
+    def estimation_error(self, model: ThroughputModel, seed: int) -> EstimationError | None:
         """How far those speeds are from the measured ones; None if nothing is estimated."""
         return model.estimation_error(self._profiling(model), seed) if self.estimates else None
 
     def summary_of(self, model: Any, seed: int) -> dict[str, Any]:
-        error = self.estimation_error(model, seed) if isinstance(model, GavelModel) else None
+        error = self.estimation_error(model, seed) if isinstance(model, ThroughputModel) else None
         if error is None:
             return {}
         return {
@@ -60,12 +60,12 @@ class PackingPolicy(GavelPolicy):
             "pairs_taken_for_possible": error.mistaken_as_possible,
         }
 
-    def _profiling(self, model: GavelModel) -> Profiling:
+    def _profiling(self, model: ThroughputModel) -> Profiling:
         return Profiling(self.profiling, self.references or len(model.table.keys))
 
     def together(self, snapshot: Snapshot, runs: list[list[int]]) -> Floats | None:
         model = snapshot.performance
-        if not isinstance(model, GavelModel):
+        if not isinstance(model, ThroughputModel):
             return None
         if self.estimates:
             return measured(self.believed(model, snapshot.seed), model.paired, [(a, b, j) for a, b, j in runs])

@@ -10,7 +10,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
-from gantline.performance.gavel_model import GavelModel
+from gantline.performance.throughput_model import ThroughputModel
 from gantline.systems.gavel.policies.instance import Entity, Instance
 
 
@@ -38,7 +38,7 @@ def ask(
     code = np.array(sorted(range(len(names)), key=lambda j: names[j]), dtype=np.int64)
     scale, option, rate = _ways(snapshot)
     unit, key = np.ones(len(jobs)), None
-    if isinstance(model, GavelModel):
+    if isinstance(model, ThroughputModel):
         rows = model.rows(jobs.ids)
         unit, key = model.unit[rows], model.key[rows]
     speed = rate[:, code] * unit[:, None]

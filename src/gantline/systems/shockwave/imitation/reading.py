@@ -6,7 +6,7 @@ from math import nan
 
 from gantline.core.errors import RefusedError, TraceError, UsageError, near
 from gantline.core.tables import Tables
-from gantline.performance.gavel_model import GavelModel
+from gantline.performance.throughput_model import ThroughputModel
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 from gantline.systems.shockwave.imitation.models import SAMPLES
 from gantline.workload.trace import Trace
@@ -47,7 +47,7 @@ def read_jobs(trace: Trace, tables: Tables) -> list[ShockwaveJob]:
 def _speeds(tables: Tables) -> dict[tuple[str, int], float]:
     """Steps per second by job type and gang, on the cluster's one type."""
     model = tables.performance
-    if not isinstance(model, GavelModel):
+    if not isinstance(model, ThroughputModel):
         raise UsageError("needs measured speeds", where=_WHERE, fix="give --throughputs FILE, as JSON or CSV")
     types = [name for name in tables.cluster.types if tables.cluster.gpus_of(name) > 0]
     if len(types) != 1:

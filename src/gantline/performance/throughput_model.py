@@ -22,7 +22,7 @@ from gantline.performance.throughput_table import ThroughputTable
 
 
 @dataclass(frozen=True)
-class GavelModel(PerformanceModel):
+class ThroughputModel(PerformanceModel):
     """Which row of the table each job is, and how many steps a unit of its work has."""
 
     about_gangs: ClassVar[bool] = False  # speeds alone are those of the options
@@ -46,7 +46,7 @@ class GavelModel(PerformanceModel):
         work: Floats,
         *,
         across: bool = False,
-    ) -> GavelModel:
+    ) -> ThroughputModel:
         """A model of these jobs, each of a type and gang size that the table must know, with its steps and its work."""
         rows = {name: table.key(*name) for name in dict.fromkeys(names)}
         key = np.array([rows[name] for name in names], dtype=np.int64)

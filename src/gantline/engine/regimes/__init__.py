@@ -1,1 +1,0 @@
-"""Ways of counting time, one small file each."""

@@ -1,0 +1,230 @@
+"""Everything that is found by a name: general parts, those of published systems, and what installed packages bring.
+
+A room has one `Register` per kind of thing, with its general entries. Systems name their parts in a manifest (`systems/NAME/manifest.py`, a
+`System`), other packages by entry points in the group of the kind, or a manifest of their own in the group ``gantline.systems``:
+
+    [project.entry-points."gantline.policies"]
+    youngest = "youngest.policy:Youngest"
+
+Nothing is imported before it is asked for by its name. Manifests are read when a name is not general, entry points when it is not ours.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from gantline.core.errors import NotFoundError, UsageError, near
+
+#: kind of a register, and of a mapping in a manifest -> what one of them is called; the group of entry points is "gantline.KIND"
+KINDS = {
+    "policies": "policy",
+    "regimes": "regime",
+    "imitations": "imitation",
+    "scopes": "scope of an imitation",
+    "importers": "trace format",
+    "generators": "generator",
+    "models": "performance model",
+    "placements": "placement rule",
+    "executors": "executor",
+    "studies": "study",
+}
+
+#: "module:attribute", or the same with half a line on what it is; in a manifest a leading dot means the folder of the manifest
+Place = str | tuple[str, str]
+
+
+@dataclass(frozen=True)
+class HeldAgainst:
+    """What a system of ours was compared with, how far the two agree, and the test that keeps it so."""
+
+    what: str
+    result: str
+    test: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """The manifest of a published system: what it brings, by kind and name, and what it was held against."""
+
+    name: str
+    title: str
+    papers: tuple[str, ...]
+    page: str = ""
+    """Its page, from the folder `docs/`."""
+    policies: Mapping[str, Place] = field(default_factory=dict)
+    regimes: Mapping[str, Place] = field(default_factory=dict)
+    imitations: Mapping[str, Place] = field(default_factory=dict)
+    """Regime -> the loop that runs it in place of the engine."""
+    scopes: Mapping[str, Place] = field(default_factory=dict)
+    """Regime -> what its imitation reads of a run."""
+    importers: Mapping[str, Place] = field(default_factory=dict)
+    generators: Mapping[str, Place] = field(default_factory=dict)
+    models: Mapping[str, Place] = field(default_factory=dict)
+    placements: Mapping[str, Place] = field(default_factory=dict)
+    executors: Mapping[str, Place] = field(default_factory=dict)
+    studies: Mapping[str, Place] = field(default_factory=dict)
+    also_called: Mapping[str, str] = field(default_factory=dict)
+    """What people call a trace format -> its name here."""
+    held_against: tuple[HeldAgainst, ...] = ()
+    package: str = ""
+    """The package that its places with a leading dot are in; filled in when the manifest is read."""
+    brought_by: str = "gantline"
+
+    def entries(self, kind: str) -> Iterator[Entry]:
+        """What it brings of this kind."""
+        given: Mapping[str, Place] = getattr(self, kind)
+        for name, place in given.items():
+            target, summary = (place, "") if isinstance(place, str) else place
+            whole = f"{self.package}{target}" if target.startswith(".") else target
+            yield Entry(name, whole, summary, self.brought_by, self.name)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something that has a name: where it stands, what it is, which package and which system it comes from."""
+
+    name: str
+    target: str
+    summary: str = ""
+    brought_by: str = "gantline"
+    system: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Register:
+    """All things of one kind by name."""
+
+    kind: str
+    general: Mapping[str, Place]
+    where: str = ""
+    """The option that names one, for messages."""
+
+    def own(self) -> dict[str, Entry]:
+        """Those of this package: general ones first, then system by system."""
+        return _own(self)
+
+    def entries(self) -> dict[str, Entry]:
+        """Those of this package and of installed ones; two of one name are refused."""
+        found = dict(self.own())
+        foreign = [entry for system in _installed_systems() for entry in system.entries(self.kind)]
+        return self._joined(found, [*foreign, *_installed(self.kind)])
+
+    def names(self) -> list[str]:
+        return list(self.entries())
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of that name; packages are asked only for what is not ours."""
+        if name in self.general:
+            return _entry(name, self.general[name])
+        return self.own().get(name) or self.entries().get(name)
+
+    def load(self, name: str) -> Any:
+        """The thing itself; a name that nothing has is refused."""
+        found = self.find(name)
+        if found is None:
+            raise NotFoundError(f"no {KINDS[self.kind]} '{name}'", where=self.where, fix=near(name, self.entries()))
+        return load_target(found, KINDS[self.kind])
+
+    def _joined(self, found: dict[str, Entry], more: list[Entry]) -> dict[str, Entry]:
+        for entry in more:
+            other = found.get(entry.name)
+            if other is not None and other.target != entry.target:
+                what = f"two things are called {KINDS[self.kind]} '{entry.name}': {_told(other)} and {_told(entry)}"
+                raise UsageError(what, where=self.where, fix="rename one, or uninstall the package that brings it")
+            found[entry.name] = entry
+        return found
+
+
+def load_target(entry: Entry, noun: str) -> Any:
+    """What ``module:attribute`` stands for."""
+    module, _, attribute = entry.target.partition(":")
+    if entry.brought_by == "gantline":
+        return getattr(import_module(module), attribute)
+    try:
+        found = import_module(module)
+        for name in attribute.split("."):
+            found = getattr(found, name)
+    except Exception as error:  # whatever the code of somebody else's package raises
+        what = f"{noun} '{entry.name}' cannot be loaded: {type(error).__name__}: {error}"
+        raise UsageError(what, where=f"package {entry.brought_by}", fix=f"correct {entry.target} there, or uninstall it") from error
+    return found
+
+
+def list_systems() -> list[System]:
+    """The published systems, ours and those of installed packages, by name."""
+    found = {system.name: system for system in own_systems()}
+    for system in _installed_systems():
+        if system.name in found:
+            what = f"two systems are called '{system.name}': that of {found[system.name].brought_by} and that of {system.brought_by}"
+            raise UsageError(what, fix="rename one, or uninstall the package that brings it")
+        found[system.name] = system
+    return [found[name] for name in sorted(found)]
+
+
+def find_system(name: str) -> System:
+    """The manifest of one system."""
+    systems = {system.name: system for system in list_systems()}
+    if name not in systems:
+        raise NotFoundError(f"no system '{name}'", fix=near(name, systems))
+    return systems[name]
+
+
+@cache
+def own_systems() -> tuple[System, ...]:
+    """The manifests of the folders in `systems/`: adding a system is adding a folder."""
+    home = import_module("gantline.systems")
+    folders = sorted(module.name for module in pkgutil.iter_modules(home.__path__) if module.ispkg)
+    return tuple(_read(f"{home.__name__}.{name}.manifest", "SYSTEM", "gantline") for name in folders)
+
+
+def _read(module: str, attribute: str, brought_by: str) -> System:
+    from dataclasses import replace
+
+    manifest = getattr(import_module(module), attribute)
+    if not isinstance(manifest, System):
+        raise UsageError(f"{module}:{attribute} is a {type(manifest).__name__}, not a System", where=f"package {brought_by}")
+    return replace(manifest, package=module.rpartition(".")[0], brought_by=brought_by)
+
+
+@cache
+def _own(register: Register) -> dict[str, Entry]:
+    found = {name: _entry(name, place) for name, place in register.general.items()}
+    return register._joined(found, [entry for system in own_systems() for entry in system.entries(register.kind)])
+
+
+def _installed_systems() -> list[System]:
+    """The manifests that other packages bring."""
+    found = []
+    for point in _points("systems"):
+        module, _, attribute = point.value.partition(":")
+        found.append(_read(module, attribute, _package(point)))
+    return found
+
+
+def _installed(kind: str) -> list[Entry]:
+    return [Entry(point.name, point.value, f"of package {_package(point)}", _package(point)) for point in _points(kind)]
+
+
+def _points(kind: str) -> list[Any]:
+    """The entry points of a group, each once, although a package may be found on two paths."""
+    from importlib.metadata import entry_points  # not above: it takes longer to import than everything else here
+
+    return sorted({(point.name, point.value): point for point in entry_points(group=f"gantline.{kind}")}.values(), key=lambda one: one.name)
+
+
+def _package(point: Any) -> str:
+    return point.dist.name if point.dist else "?"
+
+
+def _entry(name: str, place: Place) -> Entry:
+    target, summary = (place, "") if isinstance(place, str) else place
+    return Entry(name, target, summary)
+
+
+def _told(entry: Entry) -> str:
+    return f"{entry.target} of package '{entry.brought_by}'" if entry.brought_by != "gantline" else f"{entry.target} of gantline"

@@ -1,0 +1,66 @@
+"""What Gantline has of AlloX, by name, and what it was held against."""
+
+from __future__ import annotations
+
+from gantline.registry import HeldAgainst, System
+
+SYSTEM = System(
+    name="allox",
+    title="Jobs for a CPU or a GPU, matched to machines; and IRFsim, the simulator of its authors",
+    papers=("Le, Sun, Chowdhury, Liu: AlloX, Compute Allocation in Hybrid Clusters (EuroSys 2020)",),
+    page="policies/allox.md",
+    policies={
+        "allox": ".policies.policy:AlloX",
+        "allox.plus": ".policies.shortest:AlloXPlus",
+        "allox.sjf": ".policies.shortest:ShortestPairFirst",
+        "allox.srpt": ".policies.shortest:ShortestRemainingPairFirst",
+        "drf": ".policies.drf:DominantResourceFairness",
+        "drf-ext": ".policies.drf:ExtendedDRF",
+        "drf-fifo": ".policies.drf:FirstComeDRF",
+        "drf-sjf": ".policies.drf:ShortestFirstDRF",
+        "es": ".policies.shared:AlloxEqualShare",
+        "fs": ".policies.shared:EqualUsers",
+    },
+    regimes={
+        "irfsim": ".regime:REGIME",
+        "irfsim-known": ".regime_known:REGIME",
+    },
+    imitations={
+        "irfsim": ".imitation.drive:drive",
+        "irfsim-known": ".imitation.drive:drive",
+    },
+    scopes={
+        "irfsim": ".imitation.scope:SCOPE",
+        "irfsim-known": ".imitation.scope:SCOPE",
+    },
+    importers={
+        "irfsim": (".importer:read", "IRFsim / AlloX jobs: four lines a job, or the same as CSV"),
+    },
+    generators={
+        "hybrid": (".generator:hybrid", "jobs for a GPU or a CPU node, like those of AlloX' simulator (EuroSys 2020)"),
+    },
+    studies={
+        "allox-alpha": ".studies.alpha:AlloXAlpha",
+        "allox-baselines": ".studies.baselines:AlloXBaselines",
+    },
+    also_called={
+        "allox": "irfsim",
+    },
+    held_against=(
+        HeldAgainst(
+            "runs of the original simulator, job by job",
+            "every job ends in the same second",
+            "tests/systems/allox/test_irfsim.py",
+        ),
+        HeldAgainst(
+            "a plain re-implementation of IRFsim, on 10,000 jobs",
+            "every job ends in the same second",
+            "tests/systems/allox/test_irfsim_trace.py",
+        ),
+        HeldAgainst(
+            "exact matchings",
+            "the least total completion time, with stated ties",
+            "tests/systems/allox/test_matching.py",
+        ),
+    ),
+)

@@ -1,0 +1,33 @@
+"""What Gantline has of Blox, by name, and what it was held against."""
+
+from __future__ import annotations
+
+from gantline.registry import HeldAgainst, System
+
+SYSTEM = System(
+    name="blox",
+    title="A toolkit for schedulers: its clock, its traces and workloads, and its figures",
+    papers=("Agarwal et al.: Blox, A Modular Toolkit for Deep Learning Schedulers (EuroSys 2024)",),
+    page="reproductions.md",
+    regimes={
+        "blox": ".regime:REGIME",
+    },
+    importers={
+        "blox": (".importer:read", "Blox workload: job_index, arrival_s, total_iterations, ... (CSV)"),
+    },
+    generators={
+        "blox": (".generator:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
+    },
+    studies={
+        "blox-fig6": ".studies.figure6:BloxFigure6",
+        "blox-fig12": ".studies.figure12:BloxFigure12",
+        "blox-loss": ".studies.loss:BloxLoss",
+    },
+    held_against=(
+        HeldAgainst(
+            "runs of Blox itself, job by job",
+            "every job ends in the same second, is first credited in the same round and is stopped as often",
+            "tests/systems/blox/test_blox_reference.py",
+        ),
+    ),
+)

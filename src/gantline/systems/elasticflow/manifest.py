@@ -1,0 +1,52 @@
+"""What Gantline has of ElasticFlow, by name, and what it was held against."""
+
+from __future__ import annotations
+
+from gantline.registry import HeldAgainst, System
+
+SYSTEM = System(
+    name="elasticflow",
+    title="Elastic jobs with deadlines that are promised or refused",
+    papers=("Gu et al.: ElasticFlow, An Elastic Serverless Training Platform for Distributed Deep Learning (ASPLOS 2023)",),
+    page="policies/elasticflow.md",
+    policies={
+        "edf": ".policies.policy:EarliestDeadlineFirst",
+        "elasticflow": ".policies.policy:ElasticFlow",
+    },
+    regimes={
+        "elasticflow": ".regime:REGIME",
+    },
+    imitations={
+        "elasticflow": ".imitation.drive:drive",
+    },
+    scopes={
+        "elasticflow": ".imitation.scope:SCOPE",
+    },
+    importers={
+        "elasticflow": (".importer:read", "ElasticFlow traces, raw or generated, with its table of speeds (CSV)"),
+    },
+    generators={
+        "elasticflow": (".generator:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
+    },
+    studies={
+        "elasticflow-ablation": ".studies.ablation:ElasticFlowAblation",
+        "elasticflow-clusters": ".studies.clusters:ElasticFlowClusters",
+    },
+    held_against=(
+        HeldAgainst(
+            "39 recorded runs of the artifact on nine workloads",
+            "admission, start, end, verdict and GPU history of every job are equal",
+            "tests/systems/elasticflow/test_reference.py",
+        ),
+        HeldAgainst(
+            "the artifact's own Tiresias, Gandiva and Themis",
+            "every job of Tiresias and Gandiva; Themis on two of three runs",
+            "tests/systems/elasticflow/test_baselines.py",
+        ),
+        HeldAgainst(
+            "a second program written from the rules alone, on jobs that were never recorded",
+            "every job",
+            "tests/systems/elasticflow/test_plainly.py",
+        ),
+    ),
+)

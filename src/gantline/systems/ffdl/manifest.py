@@ -1,0 +1,25 @@
+"""What Gantline has of FfDL, by name, and what it was held against."""
+
+from __future__ import annotations
+
+from gantline.registry import HeldAgainst, System
+
+SYSTEM = System(
+    name="ffdl",
+    title="Sizes and batch sizes with the greatest sum of speedups",
+    papers=("Saxena et al.: Effective Elastic Scaling of Deep Learning Workloads (MASCOTS 2020)",),
+    page="policies/ffdl.md",
+    policies={
+        "ffdl": ".policies.policy:Ffdl",
+    },
+    studies={
+        "ffdl-batch": ".studies.batch:FfdlBatch",
+    },
+    held_against=(
+        HeldAgainst(
+            "brute force over batches and GPUs",
+            "the same sum",
+            "tests/systems/ffdl/test_ffdl.py",
+        ),
+    ),
+)

@@ -1,0 +1,34 @@
+"""What Gantline has of Tiresias, by name, and what it was held against."""
+
+from __future__ import annotations
+
+from gantline.registry import HeldAgainst, System
+
+SYSTEM = System(
+    name="tiresias",
+    title="Queues by attained service",
+    papers=("Gu et al.: Tiresias, A GPU Cluster Manager for Distributed Deep Learning (NSDI 2019)",),
+    page="policies/tiresias.md",
+    policies={
+        "tiresias": ".policies.tiresias:Tiresias",
+    },
+    regimes={
+        "tiresias": ".regime:REGIME",
+    },
+    importers={
+        "tiresias": (".importer:read", "Tiresias traces in seconds, Muri traces in milliseconds (CSV)"),
+    },
+    studies={
+        "tiresias-comparison": ".studies.comparison:TiresiasComparison",
+    },
+    also_called={
+        "muri": "tiresias",
+    },
+    held_against=(
+        HeldAgainst(
+            "runs of the original simulator, job by job",
+            "start and end of every job are equal",
+            "tests/systems/tiresias/test_tiresias_reference.py",
+        ),
+    ),
+)
