@@ -101,9 +101,8 @@ def other_value(policy: str, item: Field[Any]) -> Any:
 def test_every_parameter_of_every_policy_is_read_or_refused(
     regime: str, worlds: dict[str, Callable[..., Run]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package, module, function = registry._KNOWN[regime]
-    loop = import_module(f"gantline.imitations.{package}.{module}")
-    drive, seen, watching = getattr(loop, function), set(), [False]
+    drive, seen, watching = registry.find_imitation(regime), set(), [False]
+    assert drive is not None
 
     def watched(*given: Any) -> Any:
         watching[0] = True
@@ -112,7 +111,7 @@ def test_every_parameter_of_every_policy_is_read_or_refused(
         finally:
             watching[0] = False
 
-    monkeypatch.setattr(loop, function, watched)
+    monkeypatch.setattr(import_module(drive.__module__), drive.__name__, watched)
     for name in policies_of(regime):
         kind, settings = find_policy(name), {item.name: other_value(name, item) for item in fields(find_policy(name))}
         read = scope_of(regime).reads(make_policy(name, {}))
