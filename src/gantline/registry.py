@@ -28,9 +28,6 @@ KINDS = {
     "scopes": "scope of an imitation",
     "importers": "trace format",
     "generators": "generator",
-    "models": "performance model",
-    "placements": "placement rule",
-    "executors": "executor",
     "studies": "study",
 }
 
@@ -64,9 +61,6 @@ class System:
     """Regime -> what its imitation reads of a run."""
     importers: Mapping[str, Place] = field(default_factory=dict)
     generators: Mapping[str, Place] = field(default_factory=dict)
-    models: Mapping[str, Place] = field(default_factory=dict)
-    placements: Mapping[str, Place] = field(default_factory=dict)
-    executors: Mapping[str, Place] = field(default_factory=dict)
     studies: Mapping[str, Place] = field(default_factory=dict)
     also_called: Mapping[str, str] = field(default_factory=dict)
     """What people call a trace format -> its name here."""
@@ -75,17 +69,17 @@ class System:
     """The package that its places with a leading dot are in; filled in when the manifest is read."""
     brought_by: str = "gantline"
 
-    def entries(self, kind: str) -> Iterator[Entry]:
+    def entries(self, kind: str) -> Iterator[Registered]:
         """What it brings of this kind."""
         given: Mapping[str, Place] = getattr(self, kind)
         for name, place in given.items():
             target, summary = (place, "") if isinstance(place, str) else place
             whole = f"{self.package}{target}" if target.startswith(".") else target
-            yield Entry(name, whole, summary, self.brought_by, self.name)
+            yield Registered(name, whole, summary, self.brought_by, self.name)
 
 
 @dataclass(frozen=True)
-class Entry:
+class Registered:
     """Something that has a name: where it stands, what it is, which package and which system it comes from."""
 
     name: str
@@ -104,11 +98,11 @@ class Register:
     where: str = ""
     """The option that names one, for messages."""
 
-    def own(self) -> dict[str, Entry]:
+    def own(self) -> dict[str, Registered]:
         """Those of this package: general ones first, then system by system."""
         return _own(self)
 
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, Registered]:
         """Those of this package and of installed ones; two of one name are refused."""
         found = dict(self.own())
         foreign = [entry for system in _installed_systems() for entry in system.entries(self.kind)]
@@ -117,7 +111,7 @@ class Register:
     def names(self) -> list[str]:
         return list(self.entries())
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> Registered | None:
         """The entry of that name; packages are asked only for what is not ours."""
         if name in self.general:
             return _entry(name, self.general[name])
@@ -130,7 +124,7 @@ class Register:
             raise NotFoundError(f"no {KINDS[self.kind]} '{name}'", where=self.where, fix=near(name, self.entries()))
         return load_target(found, KINDS[self.kind])
 
-    def _joined(self, found: dict[str, Entry], more: list[Entry]) -> dict[str, Entry]:
+    def _joined(self, found: dict[str, Registered], more: list[Registered]) -> dict[str, Registered]:
         for entry in more:
             other = found.get(entry.name)
             if other is not None and other.target != entry.target:
@@ -140,7 +134,7 @@ class Register:
         return found
 
 
-def load_target(entry: Entry, noun: str) -> Any:
+def load_target(entry: Registered, noun: str) -> Any:
     """What ``module:attribute`` stands for."""
     module, _, attribute = entry.target.partition(":")
     if entry.brought_by == "gantline":
@@ -192,7 +186,7 @@ def _read(module: str, attribute: str, brought_by: str) -> System:
 
 
 @cache
-def _own(register: Register) -> dict[str, Entry]:
+def _own(register: Register) -> dict[str, Registered]:
     found = {name: _entry(name, place) for name, place in register.general.items()}
     return register._joined(found, [entry for system in own_systems() for entry in system.entries(register.kind)])
 
@@ -206,8 +200,8 @@ def _installed_systems() -> list[System]:
     return found
 
 
-def _installed(kind: str) -> list[Entry]:
-    return [Entry(point.name, point.value, f"of package {_package(point)}", _package(point)) for point in _points(kind)]
+def _installed(kind: str) -> list[Registered]:
+    return [Registered(point.name, point.value, f"of package {_package(point)}", _package(point)) for point in _points(kind)]
 
 
 def _points(kind: str) -> list[Any]:
@@ -221,10 +215,10 @@ def _package(point: Any) -> str:
     return point.dist.name if point.dist else "?"
 
 
-def _entry(name: str, place: Place) -> Entry:
+def _entry(name: str, place: Place) -> Registered:
     target, summary = (place, "") if isinstance(place, str) else place
-    return Entry(name, target, summary)
+    return Registered(name, target, summary)
 
 
-def _told(entry: Entry) -> str:
+def _told(entry: Registered) -> str:
     return f"{entry.target} of package '{entry.brought_by}'" if entry.brought_by != "gantline" else f"{entry.target} of gantline"
