@@ -1,8 +1,8 @@
-"""Seats found by looking at all servers each time: the slow, obvious form of `gantline.systems.lyra.policies.seating`."""
+"""Seats found one job and one server after the other: the slow, obvious form of `gantline.systems.lyra.policies.seating`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -37,6 +37,18 @@ class SlowSeating:
         for device in self.shunned:
             self.spare[self.place[int(self.node_of[device])]] -= 1
 
+    def is_free(self, device: int) -> bool:
+        return device in self.free[int(self.node_of[device])]
+
+    def keep(self, held: Sequence[int], count: int) -> list[int]:
+        """Of what a job holds, so many: own servers before those on loan, fuller ones first, so that it spans few."""
+        at = {device: self.place[int(self.node_of[device])] for device in held}
+        size = {place: list(at.values()).count(place) for place in at.values()}
+        kept = sorted(held, key=lambda device: (self.lent[at[device]], -size[at[device]], device))[: max(count, 0)]
+        for device in kept:
+            self._take(at[device], [device])
+        return sorted(kept)
+
     def add(self, count: int, near: Iterable[int], extra: bool) -> list[int]:
         """More devices, on servers of the preferred kind if there are any: best fit on one that holds all, else the emptiest in turn."""
         own = np.zeros(len(self.nodes), dtype=bool)
@@ -64,3 +76,19 @@ class SlowSeating:
         self.free[node] = [device for device in self.free[node] if device not in gone]
         self.count[at] -= len(gone)
         self.spare[at] -= len(gone - self.shunned)
+
+
+def seat_slowly(seating: SlowSeating, held: list[list[int]], base: list[int], size: list[int]) -> list[list[int]]:
+    """Base workers stay or find a place, own servers first; then extra ones stay if nobody has taken theirs, or find another."""
+    jobs = range(len(held))
+    kept = [seating.keep(held[j], min(base[j], size[j])) for j in jobs]
+    seating.shun({device for devices in held for device in devices} - {device for mine in kept for device in mine})
+    for j in jobs:
+        kept[j] += seating.add(min(base[j], size[j]) - len(kept[j]), kept[j], extra=False)
+    for j in jobs:
+        rest = [device for device in held[j] if device not in kept[j] and seating.is_free(device)]
+        kept[j] += seating.keep(rest, size[j] - len(kept[j]))
+    seating.shun(())
+    for j in jobs:
+        kept[j] += seating.add(size[j] - len(kept[j]), kept[j], extra=True)
+    return [sorted(devices) for devices in kept]

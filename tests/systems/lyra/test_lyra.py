@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.systems.lyra.slow_seating import SlowSeating
+from tests.systems.lyra.slow_seating import SlowSeating, seat_slowly
 
 from gantline import simulate
 from gantline.core.errors import UsageError
@@ -19,7 +19,7 @@ from gantline.policies.registry import make_policy
 from gantline.systems.lyra.policies.knapsack import best_extras
 from gantline.systems.lyra.policies.loans import DayAndNight, Schedule
 from gantline.systems.lyra.policies.reclaim import cheapest, consequences, fewest_jobs
-from gantline.systems.lyra.policies.seating import LyraSeating
+from gantline.systems.lyra.policies.seating import seat_jobs
 
 TWO_POOLS = "gpu:1x4,gpu:3x4@inference"
 
@@ -46,35 +46,32 @@ def test_of_equal_worth_extra_workers_go_to_the_earlier_job(sizes: tuple[int, in
 
 
 # --- seats --------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(40))
 def test_seats_are_those_of_a_search_through_all_servers(seed: int) -> None:
+    """Six jobs hold some devices and are to have others: as many, more, fewer, none; a server and some devices are out of bounds."""
     draw = np.random.default_rng(seed)
     nodes = np.repeat(np.arange(9), draw.integers(1, 9, 9))
-    lent, taken = [n for n in range(9) if draw.random() < 0.4], draw.choice(len(nodes), 4, replace=False).tolist()
-    quick, slow = LyraSeating(nodes, range(8), lent, taken), SlowSeating(nodes, range(8), lent, taken)
-    mine: list[list[int]] = [[] for _ in range(4)]
-    for step in range(12):
-        if step == 6:
-            away = [device for one in mine for device in one][:3] + [d for free in quick.free for d in free[:1]]
-            shunned = [device for device in away if quick.is_free(device)]
-            quick.shun(shunned)
-            slow.shun(shunned)
-        job, count, extra = int(draw.integers(4)), int(draw.integers(1, 7)), bool(draw.random() < 0.5)
-        if count > quick.left():
-            break
-        found = quick.add(count, mine[job], extra)
-        assert found == slow.add(count, mine[job], extra)
-        mine[job] += found
-        assert quick.left() == slow.left()
+    lent, gone = draw.random(9) < 0.4, draw.choice(len(nodes), 4, replace=False)
+    open_ = nodes < 8
+    open_[gone] = False
+    deck = draw.permutation(np.flatnonzero(open_))
+    held = [sorted(part.tolist()) for part in np.split(deck, np.sort(draw.integers(0, len(deck) + 1, 7)))[:6]]
+    base = draw.integers(1, 5, 6)
+    size = np.where(draw.random(6) < 0.8, base + draw.integers(0, 5, 6), 0)
+    while size.sum() > open_.sum():
+        size[size.argmax()] = 0
+    slow = SlowSeating(nodes, range(8), np.flatnonzero(lent).tolist(), gone.tolist())
+    found = seat_jobs(nodes, lent, open_, held, base, size)
+    assert found == seat_slowly(slow, held, base.tolist(), size.tolist())
+    assert [len(seats) for seats in found] == size.tolist()
 
 
 # --- reclaim ------------------------------------------------------------------------------------------------------------
 def test_a_smaller_job_keeps_its_own_servers_before_those_on_loan_and_fuller_ones_before_others() -> None:
-    nodes, held = np.array([0, 0, 1, 1, 1, 2]), [0, 2, 3, 4, 5]
-    seating = LyraSeating(nodes, [0, 1, 2], lent=[1], taken=())
-    assert seating.keep(held, 2) == [0, 5]
-    assert [device for device in range(6) if seating.is_free(device)] == [1, 2, 3, 4]
-    assert LyraSeating(nodes, [0, 1, 2], lent=[], taken=()).keep(held, 2) == [2, 3]
+    nodes, held, two = np.array([0, 0, 1, 1, 1, 2]), [[0, 2, 3, 4, 5]], np.array([2])
+    everything = np.ones(6, dtype=np.bool_)
+    assert seat_jobs(nodes, np.array([False, True, False]), everything, held, two, two) == [[0, 5]]
+    assert seat_jobs(nodes, np.zeros(3, dtype=np.bool_), everything, held, two, two) == [[2, 3]]
 
 
 def test_the_two_servers_of_one_job_go_back() -> None:

@@ -17,7 +17,7 @@ from gantline.policies.elastic.pools import Pool, pools
 from gantline.systems.lyra.policies.knapsack import best_extras
 from gantline.systems.lyra.policies.loans import DayAndNight, Schedule
 from gantline.systems.lyra.policies.reclaim import at_random, cheapest, fewest_jobs
-from gantline.systems.lyra.policies.seating import LyraSeating
+from gantline.systems.lyra.policies.seating import seat_jobs
 
 _RECLAIM = ("cheapest", "fewest", "random")
 Seat = list[Any]  # position of the job, device type, devices: a plain value that can be remembered
@@ -94,14 +94,17 @@ class Lyra(Policy):
     def _pool(self, pool: Pool, usable: set[int], lent: list[int]) -> list[Seat]:
         """Sizes, then seats, for the jobs of one device type."""
         snapshot, curves, cluster = pool.snapshot, pool.curves, pool.snapshot.cluster
-        mine = {n for n in usable if cluster.node_type[n] == pool.kind}
+        up, loaned = np.zeros(len(cluster.node_type), dtype=np.bool_), np.zeros(len(cluster.node_type), dtype=np.bool_)
+        up[list(usable)], loaned[lent] = True, True
+        inside = (up & (cluster.node_type == pool.kind))[cluster.device_node]
         holds = snapshot.jobs.held > 0
         elsewhere = holds.copy()
         elsewhere[pool.jobs] = False
-        others = {d for job in np.flatnonzero(elsewhere).tolist() for d in snapshot.jobs.devices(job)}
-        seating = LyraSeating(cluster.device_node, mine, lent, others)
-        capacity = seating.left()
-        held = [[d for d in snapshot.jobs.devices(job) if seating.node_of[d] in mine] if holds[job] else [] for job in pool.jobs.tolist()]
+        others = [d for job in np.flatnonzero(elsewhere).tolist() for d in snapshot.jobs.devices(job)]
+        open_ = inside.copy()
+        open_[others] = False
+        capacity, within = int(open_.sum()), inside.tolist()
+        held = [[d for d in snapshot.jobs.devices(job) if within[d]] if holds[job] else [] for job in pool.jobs.tolist()]
         base = np.where(curves.count > 0, curves.least, 0)
         runs = np.array([len(devices) >= size > 0 for devices, size in zip(held, base.tolist())], dtype=bool)
         free = capacity - int(base[runs].sum())
@@ -116,7 +119,7 @@ class Lyra(Policy):
             first, extra, worth = self._values(pool, runs, alone, np.array([len(devices) for devices in held], dtype=np.int64))
             extras = best_extras(first, extra, worth, free)
         size = np.where(runs, base + extras, 0)
-        return _seated(pool, seating, held, base.tolist(), size.tolist())
+        return _listed(pool, held, seat_jobs(cluster.device_node, loaned, open_, held, base, size))
 
     def _values(self, pool: Pool, runs: Bools, alone: Floats, held: Ints) -> tuple[Ints, Ints, Floats]:
         """Extra workers that jobs may have, and the seconds they save over the base size; what changes a job's size costs."""
@@ -130,27 +133,11 @@ class Lyra(Policy):
         return first, size - curves.size[base], alone[owner] * (1.0 - curves.rate[base] / rate) - cost
 
 
-def _seated(pool: Pool, seating: LyraSeating, held: list[list[int]], base: list[int], size: list[int]) -> list[Seat]:
-    """Base workers stay or find a place, own servers first; then extra ones stay if nobody has taken theirs, or find another.
-
-    The plan lists jobs that shrink first, then those that start, then those that grow.
-    """
-    kept = [seating.keep(devices, min(base[place], size[place])) for place, devices in enumerate(held)]
-    seating.shun({device for devices in held for device in devices} - {device for mine in kept for device in mine})
-    for place in range(len(pool)):
-        if (more := min(base[place], size[place]) - len(kept[place])) > 0:
-            kept[place] += seating.add(more, kept[place], extra=False)
-    for place, devices in enumerate(held):
-        if size[place] > len(kept[place]):
-            rest = [device for device in devices if device not in kept[place] and seating.is_free(device)]
-            kept[place] += seating.keep(rest, size[place] - len(kept[place]))
-    seating.shun(())
-    for place in range(len(pool)):
-        if (more := size[place] - len(kept[place])) > 0:
-            kept[place] += seating.add(more, kept[place], extra=True)
-    change = [(0 if len(old) > len(new) else 1 if not old else 2) for old, new in zip(held, kept)]
-    order = sorted((place for place in range(len(pool)) if kept[place]), key=lambda place: (change[place], place))
-    return [[int(pool.jobs[place]), pool.kind, sorted(kept[place])] for place in order]
+def _listed(pool: Pool, held: list[list[int]], seats: list[list[int]]) -> list[Seat]:
+    """The plan lists jobs that shrink first, then those that start, then those that grow."""
+    change = [(0 if len(old) > len(new) else 1 if not old else 2) for old, new in zip(held, seats)]
+    order = sorted((place for place in range(len(pool)) if seats[place]), key=lambda place: (change[place], place))
+    return [[int(pool.jobs[place]), pool.kind, seats[place]] for place in order]
 
 
 def _seats(snapshot: Snapshot) -> dict[int, dict[int, int]]:

@@ -1,128 +1,163 @@
-"""Which devices exactly: base workers on the cluster's own servers if they can, extra ones on those on loan, where they go without harm."""
+"""Which devices exactly: base workers on the cluster's own servers if they can, extra ones on those on loan, where they go without harm.
+
+All jobs of a pool are seated in one compiled call. *Shunned* devices are extra workers' that have not been taken from them yet: base
+workers take them before they go to a server on loan, but not before what is free.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from gantline.core.arrays import Ints
+import numpy as np
 
-
-class Rooms:
-    """Servers by how much room they have: heaps of places, in which what has changed since is passed over."""
-
-    def __init__(self, room: list[int]) -> None:
-        self.room = room
-        self.most = max(room, default=0)
-        self._heaps: list[list[int]] = [[] for _ in range(self.most + 1)]
-        for at, devices in enumerate(room):
-            self._heaps[devices].append(at)  # in order, so it is a heap
-
-    def take(self, at: int, devices: int) -> None:
-        if devices:
-            self.room[at] -= devices
-            heappush(self._heaps[self.room[at]], at)
-
-    def first(self, devices: int) -> int:
-        """The first server with exactly so much room; -1: none."""
-        heap = self._heaps[devices]
-        while heap and self.room[heap[0]] != devices:
-            heappop(heap)
-        return heap[0] if heap else -1
-
-    def choose(self, count: int, own: Iterable[int]) -> int:
-        """Best fit for so many devices, else the emptiest; servers that a job has already (`own`) come first; -1: there is no room."""
-        room = self.room
-        mine = sorted((room[at], at) for at in own if room[at] >= count)
-        if mine:
-            return mine[0][1]
-        for devices in range(count, self.most + 1):
-            if (at := self.first(devices)) >= 0:
-                return at
-        partly = sorted((-room[at], at) for at in own if room[at] > 0)
-        if partly:
-            return partly[0][1]
-        for devices in range(min(count, self.most + 1) - 1, 0, -1):
-            if (at := self.first(devices)) >= 0:
-                return at
-        return -1
+from gantline.core.arrays import Bools, Ints
+from gantline.core.jit import kernel
 
 
-class LyraSeating:
-    """Free devices by server while seats are given out; `shunned` ones are extra workers' that have not been taken from them yet."""
+class SeatingFloor(NamedTuple):
+    """The servers while seats are given out, and what each job has."""
 
-    def __init__(self, device_node: Ints, usable: Iterable[int], lent: Iterable[int], taken: Iterable[int]) -> None:
-        self.node_of: list[int] = device_node.tolist()
-        self.place = {node: at for at, node in enumerate(sorted(usable))}
-        self.free: list[list[int]] = [[] for _ in self.place]
-        taken_set, lent_set = set(taken), set(lent)
-        for device, node in enumerate(self.node_of):
-            if node in self.place and device not in taken_set:
-                self.free[self.place[node]].append(device)
-        self.lent = [node in lent_set for node in self.place]
-        self.shun(())
+    server: Ints  # of every device
+    lent: Bools  # per server: on loan
+    first: Ints  # devices by server: those of server s are of[first[s]:first[s + 1]]
+    of: Ints
+    free: Bools  # per device
+    shunned: Bools
+    count: Ints  # per server: free devices
+    spare: Ints  # and those of them that are not shunned
+    begin: Ints  # seats of job j: seat[begin[j]:begin[j] + has[j]]
+    seat: Ints
+    has: Ints
+    own: Bools  # scratch, per server
+    tally: Ints
 
-    def left(self) -> int:
-        """Devices that nobody has."""
-        return sum(map(len, self.free))
 
-    def shun(self, devices: Iterable[int]) -> None:
-        """Base workers take these before they go to a server on loan, but not before what is free."""
-        self.shunned = frozenset(devices)
-        count = [len(free) for free in self.free]
-        spare = count.copy()
-        for device in self.shunned:
-            spare[self._at(device)] -= 1
-        # by kind of server: what is free and not shunned, then all that is free
-        self._polite = [Rooms([room if lent == kind else 0 for room, lent in zip(spare, self.lent)]) for kind in (False, True)]
-        self._rude = [Rooms([room if lent == kind else 0 for room, lent in zip(count, self.lent)]) for kind in (False, True)]
+def seat_jobs(device_node: Ints, lent: Bools, open_: Bools, held: Sequence[Sequence[int]], base: Ints, size: Ints) -> list[list[int]]:
+    """The devices of every job, ascending, of those that are ``open_``: what it holds, if it is to have so many, and others.
 
-    def _at(self, device: int) -> int:
-        return self.place[self.node_of[device]]
+    ``lent`` is per node. Base workers stay or find a place, own servers first; then extra ones stay if nobody has taken theirs, or find
+    another. Together the jobs want no more than is open.
+    """
+    nodes = len(lent)
+    first = np.concatenate([[0], np.cumsum(np.bincount(device_node, minlength=nodes))]).astype(np.int64)
+    count = np.bincount(device_node[open_], minlength=nodes).astype(np.int64)
+    begin = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    none = np.zeros(len(device_node), dtype=np.bool_)
+    order = np.argsort(device_node, kind="stable").astype(np.int64)
+    empty, has = np.zeros(int(begin[-1]), dtype=np.int64), np.zeros(len(size), dtype=np.int64)
+    own, tally = np.zeros(nodes, dtype=np.bool_), np.zeros(nodes, dtype=np.int64)
+    node_of = np.ascontiguousarray(device_node, dtype=np.int64)
+    floor = SeatingFloor(node_of, lent, first, order, open_.copy(), none, count, count.copy(), begin, empty, has, own, tally)
+    sits = np.concatenate([[0], np.cumsum([len(devices) for devices in held])]).astype(np.int64)
+    listed = np.array([device for devices in held for device in devices], dtype=np.int64)
+    _seat(floor, sits, listed, listed.copy(), np.minimum(base, size).astype(np.int64), size.astype(np.int64))
+    return [np.sort(floor.seat[at : at + had]).tolist() for at, had in zip(begin.tolist(), has.tolist())]
 
-    def is_free(self, device: int) -> bool:
-        return device in self.free[self._at(device)]
 
-    def keep(self, held: Sequence[int], count: int) -> list[int]:
-        """Of what a job holds, so many: own servers before those on loan, fuller ones first, so that it spans few."""
-        if count <= 0 or not held:
-            return []
-        here = [(device, self._at(device)) for device in held if self.node_of[device] in self.place]
-        size: dict[int, int] = {}
-        for _, at in here:
-            size[at] = size.get(at, 0) + 1
-        order = sorted(here, key=lambda seat: (self.lent[seat[1]], -size[seat[1]], seat[0]))
-        seats: dict[int, list[int]] = {}
-        for device, at in order[:count]:
-            seats.setdefault(at, []).append(device)
-        for at, mine in seats.items():
-            self._take(at, mine)
-        return sorted(device for mine in seats.values() for device in mine)
+@kernel
+def _seat(f: SeatingFloor, sits: Ints, held: Ints, list_: Ints, base: Ints, size: Ints) -> None:
+    jobs = size.size
+    for j in range(jobs):
+        _keep(f, list_, sits[j], sits[j + 1], j, base[j])
+    for k in range(held.size):
+        if f.free[held[k]]:
+            f.shunned[held[k]] = True
+            f.spare[f.server[held[k]]] -= 1
+    for j in range(jobs):
+        _add(f, j, base[j] - f.has[j], False)
+    for j in range(jobs):
+        end = sits[j]
+        for k in range(sits[j], sits[j + 1]):
+            if f.free[held[k]]:
+                list_[end] = held[k]
+                end += 1
+        _keep(f, list_, sits[j], end, j, size[j] - f.has[j])
+    for k in range(held.size):
+        f.shunned[held[k]] = False
+    for s in range(f.count.size):
+        f.spare[s] = f.count[s]
+    for j in range(jobs):
+        _add(f, j, size[j] - f.has[j], True)
 
-    def add(self, count: int, near: Iterable[int], extra: bool) -> list[int]:
-        """More devices, on servers of the preferred kind if there are any: best fit on one that holds all, else the emptiest in turn."""
-        own = {self._at(device) for device in near}
-        found: list[int] = []
-        while count > 0:
-            at, polite = self._choose(count, own, extra)
-            free = self.free[at]
-            taken = [device for device in free if device not in self.shunned][:count] if polite and self.shunned else free[:count]
-            self._take(at, taken)
-            found += taken
-            count -= len(taken)
-        return found
 
-    def _choose(self, count: int, own: Iterable[int], extra: bool) -> tuple[int, bool]:
-        """A server of the preferred kind: first what is free and not shunned, then all that is free; then one of the other kind."""
-        if (at := self._polite[extra].choose(count, own)) >= 0:
-            return at, True
-        if (at := self._rude[extra].choose(count, own)) >= 0:
-            return at, False
-        return self._rude[not extra].choose(count, own), False
+@kernel
+def _keep(f: SeatingFloor, held: Ints, begin: int, end: int, job: int, count: int) -> None:
+    """Of what a job holds, so many: own servers before those on loan, fuller ones first, so that it spans few."""
+    for k in range(begin, end):
+        f.tally[f.server[held[k]]] += 1
+    for chosen in range(begin, min(begin + count, end)):
+        best = chosen
+        for k in range(chosen + 1, end):
+            one, two = f.server[held[k]], f.server[held[best]]
+            if f.lent[one] != f.lent[two]:
+                better = f.lent[two]
+            elif f.tally[one] != f.tally[two]:
+                better = f.tally[one] > f.tally[two]
+            else:
+                better = held[k] < held[best]
+            if better:
+                best = k
+        held[chosen], held[best] = held[best], held[chosen]
+        _take(f, job, held[chosen])
+    for k in range(begin, end):
+        f.tally[f.server[held[k]]] = 0
 
-    def _take(self, at: int, devices: list[int]) -> None:
-        gone = set(devices)
-        self.free[at] = [device for device in self.free[at] if device not in gone]
-        kind = self.lent[at]
-        self._rude[kind].take(at, len(gone))
-        self._polite[kind].take(at, len(gone - self.shunned))
+
+@kernel
+def _take(f: SeatingFloor, job: int, device: int) -> None:
+    f.free[device] = False
+    f.count[f.server[device]] -= 1
+    if not f.shunned[device]:
+        f.spare[f.server[device]] -= 1
+    f.seat[f.begin[job] + f.has[job]] = device
+    f.has[job] += 1
+
+
+@kernel
+def _add(f: SeatingFloor, job: int, count: int, extra: bool) -> None:
+    """More devices, on servers of the preferred kind if there are any: best fit on one that holds all, else the emptiest in turn."""
+    if count <= 0:
+        return
+    begin = f.begin[job]
+    for s in range(f.own.size):
+        f.own[s] = False
+    for k in range(begin, begin + f.has[job]):
+        f.own[f.server[f.seat[k]]] = True
+    while count > 0:
+        polite = True
+        at = _choose(f, f.spare, count, extra)
+        if at < 0:
+            polite = False
+            at = _choose(f, f.count, count, extra)
+        if at < 0:
+            at = _choose(f, f.count, count, not extra)
+        if at < 0:
+            return
+        for k in range(f.first[at], f.first[at + 1]):
+            device = f.of[k]
+            if count > 0 and f.free[device] and not (polite and f.shunned[device]):
+                _take(f, job, device)
+                count -= 1
+
+
+@kernel
+def _choose(f: SeatingFloor, room: Ints, count: int, lent: bool) -> int:
+    """Best fit among servers that are lent or not, else the emptiest; those that the job has already come first; -1: there is no room."""
+    best = -1
+    for s in range(room.size):
+        if f.lent[s] != lent or room[s] <= 0:
+            continue
+        if best < 0:
+            best = s
+            continue
+        fits, fitted = room[s] >= count, room[best] >= count
+        if fits != fitted:
+            better = fits
+        elif f.own[s] != f.own[best]:
+            better = f.own[s]
+        else:
+            better = room[s] < room[best] if fits else room[s] > room[best]
+        if better:
+            best = s
+    return best
