@@ -52,6 +52,47 @@ def move_seconds(snapshot: Snapshot, move_cost: str) -> float:
 
 
 @dataclass(frozen=True)
+class SeatedWorkers:
+    """How many workers of which job are on which node now, by node, then by job."""
+
+    node: Ints
+    job: Ints
+    workers: Ints
+
+    @staticmethod
+    def of(node: Ints, job: Ints, jobs: int) -> SeatedWorkers:
+        """From the node and the job of every device that is held."""
+        pair, workers = np.unique(node * jobs + job, return_counts=True)
+        return SeatedWorkers(pair // jobs, pair % jobs, workers)
+
+    def spread(self, capacity: Ints) -> bool:
+        """Whether some gang spans more nodes than it would have to."""
+        spans, total = np.bincount(self.job), np.bincount(self.job, weights=self.workers)
+        return bool((spans > np.ceil(total / capacity.max(initial=1))).any())
+
+    def as_layout(self, nodes: int) -> Layout:
+        now: Layout = [{} for _ in range(nodes)]
+        for node, job, workers in zip(self.node.tolist(), self.job.tolist(), self.workers.tolist()):
+            now[node][str(job)] = workers
+        return now
+
+
+def _fits_in_order(free: list[int], sizes: list[int], largest: int) -> bool:
+    """Whether gangs of these sizes, each taking what is free in order, span no more nodes than they would have to."""
+    first = 0
+    for size in sizes:
+        left, spans = size, 0
+        while left > 0:
+            while not free[first]:
+                first += 1
+            taken = min(free[first], left)
+            free[first], left, spans = free[first] - taken, left - taken, spans + 1
+        if spans > -(-size // largest):
+            return False
+    return True
+
+
+@dataclass(frozen=True)
 class TypeLayout:
     """The jobs of one device type, how many devices each gets, and who may not be moved."""
 
@@ -65,20 +106,24 @@ class TypeLayout:
         """The devices, in rank order, of those who change or move, by their place among `jobs`; empty: the engine places."""
         if layout == "engine" or not self._simple():
             return {}
-        rooms = self._rooms()
-        nodes = sorted(rooms)
-        held = {place: self.snapshot.jobs.devices(int(job)) for place, job in enumerate(self.jobs) if self._runs[place]}
-        capacity = [len(rooms[node]) for node in nodes]
-        stays = self.snapshot.cluster.device_open[[device for devices in held.values() for device in devices]].all()
-        if not stays or self.grants.sum() > sum(
-            capacity
-        ):  # a node or a device is about to go, or more is given than there is: the engine sees to it
+        nodes, shared = self._rooms()
+        at = np.full(len(self.snapshot.cluster.node_type), -1, dtype=np.int64)
+        at[nodes] = np.arange(len(nodes))
+        node_of = self.snapshot.cluster.device_node
+        held = {place: self.snapshot.jobs.devices(int(self.jobs[place])) for place in np.flatnonzero(self._runs).tolist()}
+        flat = np.array([device for devices in held.values() for device in devices], dtype=np.int64)
+        capacity = np.bincount(at[node_of[shared]], minlength=len(nodes))
+        if not self.snapshot.cluster.device_open[flat].all() or self.grants.sum() > capacity.sum():
+            return {}  # a node or a device is about to go, or more is given than there is: the engine sees to it
+        owner = np.repeat(np.array(list(held), dtype=np.int64), [len(devices) for devices in held.values()])
+        seated = SeatedWorkers.of(at[node_of[flat]], owner, len(self.jobs))
+        if not seated.spread(capacity) and self._fall_into_place(seated, capacity):
             return {}
-        now = self._now(nodes, held)
-        if not self._spread(now, capacity) and self._fall_into_place(now, capacity):
-            return {}
-        found = self._laid_out(layout, now, capacity, move_seconds(self.snapshot, move_cost), nodes)
-        return self._named(found, [rooms[node] for node in nodes], held)
+        found = self._laid_out(
+            layout, seated.as_layout(len(nodes)), capacity.tolist(), move_seconds(self.snapshot, move_cost), nodes.tolist()
+        )
+        rooms = np.split(shared[np.argsort(at[node_of[shared]], kind="stable")], np.cumsum(capacity)[:-1])
+        return self._named(found, [room.tolist() for room in rooms], held)
 
     # --- what is there --------------------------------------------------------------------------------------------------
     @cached_property
@@ -98,54 +143,22 @@ class TypeLayout:
         options = self.snapshot.options
         return not (options.I[c.O_NODES].any() or options.F[c.O_CPUS].any() or options.F[c.O_MEMORY].any())
 
-    def _rooms(self) -> dict[int, list[int]]:
-        """Per node of the type the devices that these jobs may share: free ones and their own."""
+    def _rooms(self) -> tuple[Ints, Ints]:
+        """The nodes of the type, and of them the devices that these jobs may share: free ones and their own."""
         cluster, rows = self.snapshot.cluster, self.snapshot.jobs.rows
         mine = np.append(rows[self.jobs], c.FREE)
         usable = (cluster.node_type == self.kind) & cluster.node_up
-        found: dict[int, list[int]] = {int(node): [] for node in np.flatnonzero(usable)}
-        node_of = cluster.device_node
-        devices = np.flatnonzero(usable[node_of] & cluster.device_open & np.isin(cluster.device_holder, mine))
-        for device, node in zip(devices.tolist(), node_of[devices].tolist()):
-            found[node].append(device)
-        return found
+        shared = usable[cluster.device_node] & cluster.device_open & np.isin(cluster.device_holder, mine)
+        return np.flatnonzero(usable), np.flatnonzero(shared)
 
-    def _now(self, nodes: Sequence[int], held: NamedDevices) -> Layout:
-        at, node_of = {node: place for place, node in enumerate(nodes)}, self.snapshot.cluster.device_node
-        now: Layout = [{} for _ in nodes]
-        for place, devices in held.items():
-            for device in devices:
-                here = now[at[int(node_of[device])]]
-                here[str(place)] = here.get(str(place), 0) + 1
-        return now
-
-    @staticmethod
-    def _spread(now: Layout, capacity: Sequence[int]) -> bool:
-        """Whether some gang spans more nodes than it would have to."""
-        total: dict[str, list[int]] = {}
-        for node in now:
-            for job, workers in node.items():
-                total.setdefault(job, []).append(workers)
-        return any(len(parts) > -(-sum(parts) // max(capacity)) for parts in total.values())
-
-    def _fall_into_place(self, now: Layout, capacity: Sequence[int]) -> bool:
+    def _fall_into_place(self, seated: SeatedWorkers, capacity: Ints) -> bool:
         """Whether nobody who runs changes, and newcomers, the largest first, find the fewest nodes by taking what is free in order."""
         new = self._changed & (self.grants > 0)
         if (new & self._runs).any():
             return False
-        staying = [sum(workers for job, workers in node.items() if self.grants[int(job)] > 0) for node in now]
-        free = [room - taken for room, taken in zip(capacity, staying)]
-        largest, first = max(capacity, default=1), 0
-        for size in sorted(self.grants[new].tolist(), reverse=True):
-            left, spans = size, 0
-            while left > 0:
-                while not free[first]:
-                    first += 1
-                taken = min(free[first], left)
-                free[first], left, spans = free[first] - taken, left - taken, spans + 1
-            if spans > -(-size // largest):
-                return False
-        return True
+        staying = self.grants[seated.job] > 0
+        free = capacity - np.bincount(seated.node[staying], weights=seated.workers[staying], minlength=len(capacity)).astype(np.int64)
+        return _fits_in_order(free.tolist(), sorted(self.grants[new].tolist(), reverse=True), int(capacity.max(initial=1)))
 
     # --- where they go --------------------------------------------------------------------------------------------------
     def _laid_out(self, layout: str, now: Layout, capacity: list[int], seconds: float, nodes: list[int]) -> Layout:
