@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -204,15 +205,15 @@ class TypeLayout:
         kept: dict[int, list[int]] = {place: [] for place in range(len(self.jobs))}
         fresh: dict[int, list[int]] = {place: [] for place in range(len(self.jobs))}
         for node, devices in zip(layout, rooms):
-            here, taken = set(devices), set[int]()
+            here, taken, missing = set(devices), set[int](), {}
             for job, workers in node.items():
                 own = [device for device in held.get(int(job), ()) if device in here][:workers]
                 kept[int(job)] += own
                 taken.update(own)
+                missing[int(job)] = workers - len(own)
             free = iter([device for device in devices if device not in taken])
-            for job, workers in node.items():
-                missing = workers - sum(device in here for device in kept[int(job)])
-                fresh[int(job)] += [next(free) for _ in range(missing)]
+            for place, more in missing.items():
+                fresh[place] += islice(free, more)
         order = {place: {device: rank for rank, device in enumerate(devices)} for place, devices in held.items()}
         found = {place: (*sorted(kept[place], key=lambda d, p=place: order[p][d]), *fresh[place]) for place in kept}  # type: ignore[misc]
         return {place: devices for place, devices in found.items() if devices and devices != held.get(place)}

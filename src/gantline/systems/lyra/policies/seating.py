@@ -24,7 +24,7 @@ class SeatingFloor(NamedTuple):
     of: Ints
     free: Bools  # per device
     shunned: Bools
-    count: Ints  # per server: free devices
+    vacant: Ints  # per server: free devices
     spare: Ints  # and those of them that are not shunned
     begin: Ints  # seats of job j: seat[begin[j]:begin[j] + has[j]]
     seat: Ints
@@ -75,8 +75,8 @@ def _seat(f: SeatingFloor, sits: Ints, held: Ints, list_: Ints, base: Ints, size
         _keep(f, list_, sits[j], end, j, size[j] - f.has[j])
     for k in range(held.size):
         f.shunned[held[k]] = False
-    for s in range(f.count.size):
-        f.spare[s] = f.count[s]
+    for s in range(f.vacant.size):
+        f.spare[s] = f.vacant[s]
     for j in range(jobs):
         _add(f, j, size[j] - f.has[j], True)
 
@@ -107,7 +107,7 @@ def _keep(f: SeatingFloor, held: Ints, begin: int, end: int, job: int, count: in
 @kernel
 def _take(f: SeatingFloor, job: int, device: int) -> None:
     f.free[device] = False
-    f.count[f.server[device]] -= 1
+    f.vacant[f.server[device]] -= 1
     if not f.shunned[device]:
         f.spare[f.server[device]] -= 1
     f.seat[f.begin[job] + f.has[job]] = device
@@ -129,9 +129,9 @@ def _add(f: SeatingFloor, job: int, count: int, extra: bool) -> None:
         at = _choose(f, f.spare, count, extra)
         if at < 0:
             polite = False
-            at = _choose(f, f.count, count, extra)
+            at = _choose(f, f.vacant, count, extra)
         if at < 0:
-            at = _choose(f, f.count, count, not extra)
+            at = _choose(f, f.vacant, count, not extra)
         if at < 0:
             return
         for k in range(f.first[at], f.first[at + 1]):
