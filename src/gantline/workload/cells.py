@@ -46,7 +46,7 @@ def _text(series: pl.Series, findings: list[Finding]) -> pl.Series:
     if name in REQUIRED and (text.null_count() or (text == "").any()):
         empty = text.is_null() | (text == "")
         findings.append(_found(name, empty, text, "is empty", "give every job an id"))
-    spaced = text.str.contains(r"^\s|\s$")
+    spaced = text.str.strip_chars() != text
     if spaced.any():
         spaced = spaced.fill_null(False)
         fix = f"remove the spaces: {REPAIR}"
