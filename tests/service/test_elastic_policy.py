@@ -36,4 +36,4 @@ def test_a_live_job_with_a_range_grows_and_shrinks(tmp_path: Path, policy: str) 
         owner.cancel(rigid)
         until(lambda: holds(elastic) == 3, "all that it can use again")
     finally:
-        running.stop(drain=False)
+        running.stop()
