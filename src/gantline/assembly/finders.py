@@ -15,9 +15,9 @@ from gantline.core.ending import find_ending
 from gantline.core.errors import UsageError
 from gantline.core.queues import parse_queues
 from gantline.engine.regime import find_regime
+from gantline.files.placements import placement_of
 from gantline.files.prices import read_prices
 from gantline.performance.estimate_chain import find_estimates
-from gantline.placement.rules import find_placement
 
 
 def _node_events(path: str, cluster: Cluster) -> Any:
@@ -86,7 +86,7 @@ def _device_speeds(path: str, cluster: Cluster) -> Any:
 
 #: option -> what finds the thing from a text; where nothing is named, the text is empty
 FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
-    "placement": lambda text, _: find_placement(text),
+    "placement": lambda text, _: placement_of(text),
     "admission": lambda text, _: find_admission(text),
     "queues": lambda text, _: parse_queues(text),
     "regime": lambda text, _: find_regime(text),
@@ -108,6 +108,8 @@ FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
 def find(spec: RunSpec, name: str, cluster: Cluster) -> Any:
     """The thing that an option means, on this cluster; a name that nobody knows is refused."""
     value = getattr(spec, name)
+    if name == "placement":
+        return placement_of(value)
     return FINDERS[name](value, cluster) if isinstance(value, str) else value
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gantline.assembly.device_speeds import use_device_speeds
@@ -71,8 +71,7 @@ def assemble(
     _estimate(tables, jobs, policy, rules, guard)
     early = end_by_loss(tables, jobs, find(spec, "end_by", cluster))  # after the estimates, which are of the whole job
     if not imitated:
-        placement, tables.performance = use_device_speeds(spec, rules, jobs, tables)
-        rules = replace(rules, placement=placement)
+        tables.performance = use_device_speeds(spec, rules, jobs, tables)
     return Assembled(rules, jobs, rules.engine(rules.state(tables), policy, guard), profiles, early)
 
 

@@ -19,8 +19,10 @@ from gantline.assembly.policy import settled
 from gantline.assembly.provided import FACTUAL, factual_needs
 from gantline.assembly.spec import RunSpec
 from gantline.assembly.stops import stops_of
+from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.costs import Costs
+from gantline.core.errors import RefusedError
 from gantline.core.facts import NO_FACTS, Facts
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -29,8 +31,10 @@ from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime, find_regime
 from gantline.engine.sparing import StopRules
 from gantline.engine.state import State
+from gantline.files.placements import load_placement, placement_of
 from gantline.files.policies import load_policy
 from gantline.performance.estimate_chain import Estimates
+from gantline.placement.device_rule import DeviceRule
 from gantline.placement.rules import PlacementRule, find_placement
 from gantline.workload.trace import Trace
 
@@ -60,9 +64,9 @@ class RunRules:
         return RunRules(regime, placement, admission, estimates, facts, spec.seed, spec.budget, stops)
 
     @staticmethod
-    def at(snapshot: Snapshot, placement: PlacementRule | str = "first-free", costs: Costs | None = None) -> RunRules:
+    def at(snapshot: Snapshot, placement: PlacementRule | DeviceRule | str = "first-free", costs: Costs | None = None) -> RunRules:
         """Those of the run that a snapshot is of. It does not tell how gangs are placed; `costs` are others than its own."""
-        rule = find_placement(placement) if isinstance(placement, str) else placement
+        rule = placement_of(placement)
         facts = snapshot.facts if costs is None else replace(snapshot.facts, costs=costs)
         return RunRules(find_regime(snapshot.regime).with_round(snapshot.round), rule, facts=facts, seed=snapshot.seed)
 
@@ -76,13 +80,16 @@ class RunRules:
         return State(tables, self.regime, rule, self.facts, self.seed, now=now, decision=decision)
 
     def _on(self, tables: Tables, rule: PlacementRule) -> PlacementRule:
-        """The rule as it is on this cluster."""
-        if rule.picks and rule.picker is None:  # of a run that is not made from a trace: every job reads the first class
-            from gantline.placement.picking import DevicePicker
-
-            facts = self.facts
-            rule = replace(rule, picker=DevicePicker.of(rule.name, tables.cluster, facts.device_speeds, facts.locality, ()))
-        return rule
+        """The rule as it is on this cluster; one that picks devices is refused where it would have to be ignored."""
+        if rule.device_rule is None:
+            return rule
+        if (tables.options.F[c.O_CPUS] > 0).any() or (tables.options.F[c.O_MEMORY] > 0).any():
+            what = f"placement '{rule.name}' picks devices and does not count CPUs and memory, which jobs of this run ask for"
+            raise RefusedError(what, where="--placement", fix="use another placement, or jobs without cpus and memory")
+        if self.stops.min_run > 0 and not rule.sticky:
+            what = f"placement '{rule.name}' moves gangs that run, and a minimum run forbids that"
+            raise RefusedError(what, where="--min-run", fix="use a sticky placement, such as packed-sticky")
+        return replace(rule, device_rule=rule.device_rule.on(tables.cluster, self.facts))
 
     def guard(self, policy: Policy) -> Guard[Any] | None:
         """What bounds the turns of this policy; None: nothing."""
@@ -105,6 +112,6 @@ class RunRules:
         engine = asked(policy, guard, make)
         engine.guard = guard
         engine.sparing.grace, engine.sparing.turn = self.stops.grace, self.stops.turn
-        engine.find_rule = lambda name: self._on(state.tables, find_placement(name))
+        engine.find_rule = lambda name: self._on(state.tables, load_placement(name))
         engine.find_policy = lambda use: self.fit(load_policy(use.policy, use.settings))
         return engine

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gantline.performance.estimate_chain import Estimates
     from gantline.performance.goodput.measured import Profiles
     from gantline.performance.throughput_table import ThroughputTable
+    from gantline.placement.device_rule import DeviceRule
     from gantline.placement.rules import PlacementRule
 
 
@@ -93,7 +94,9 @@ def option(default: Any, read: Callable[[Any, str], Any], help: str, **more: Any
 class RunSpec:
     """Everything about a run but its jobs, its cluster and its policy. Values are what people write; None means the default."""
 
-    placement: PlacementRule | str = option("first-free", name, "Which devices: first-free, consolidated[:preferred], skew[:X], random.")
+    placement: PlacementRule | DeviceRule | str = option(
+        "first-free", name, "Which devices: first-free, consolidated[:preferred], skew[:X], random, ..., or FILE.py:RULE."
+    )
     admission: AdmissionRule | str = option("accept-all", name, "Who may enter: accept-all, load-limit:X, quota:user=N,queue=M.")
     queues: str = option("", queues_as_text, "What queues are promised and may borrow, NAME=QUOTA[:BORROW[:WEIGHT]]: research=4,batch=2:0.")
     regime: Regime | str = option("default", name, "How time is counted: default, blox, tiresias, gavel, ...")

@@ -29,7 +29,6 @@ from gantline.engine.dense.records import Records
 from gantline.engine.dense.transfer import to_columns, to_lines
 from gantline.engine.engine import Engine
 from gantline.engine.state import State
-from gantline.placement.fit import CONSOLIDATED, FIRST_FREE
 
 
 def fits_dense(state: State) -> bool:
@@ -37,7 +36,7 @@ def fits_dense(state: State) -> bool:
     t, SI = state.tables, state.SI
     OI, OF, I = t.options.I, t.options.F, t.I
     return bool(
-        SI[s.S_RULE] in (FIRST_FREE, CONSOLIDATED)
+        state.rule.on_records
         and not SI[s.S_KEEP_EVICTIONS]
         and I.shape[1] > 0
         and not state.lists.number.any()
@@ -51,7 +50,7 @@ def fits_dense(state: State) -> bool:
         and (t.NI[c.N_TYPE] == t.NI[c.N_TYPE, 0]).all()
         and (OI[c.O_TYPE] == t.NI[c.N_TYPE, 0]).all()
         and (t.NI[c.N_UP] == 1).all()
-        and (SI[s.S_RULE] != CONSOLIDATED or not t.NI[c.N_RACK].any())
+        and (not state.rule.one_node or not t.NI[c.N_RACK].any())
         and t.NI[c.N_GPUS].max() <= d.MOST
         and (I[c.GPUS] == I[c.SMALLEST]).all()  # of one option
     )
@@ -72,7 +71,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: lc.LoopBounds) -> boo
     clock = lc.clock(state.regime, bounds)
     qs, lane_of = queues(t.I[c.GPUS], key.promises > 0.0)
     jobs = records_of(state, lane_of)
-    ds = devices(t.NI, state.SI[s.S_RULE] == CONSOLIDATED)
+    ds = devices(t.NI, state.rule.one_node)
     width = min(int(t.NI[c.N_GPUS].sum()), jobs.f.shape[0]) + 1
     setting = LoopSetting(state.SI, state.SF, t.options.F)
     declared = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
@@ -123,7 +122,7 @@ def _as_planned(state: State, key: LinearKey) -> bool:
         return False
     F, SF = state.tables.F, state.SF
     by_arrival = key == LinearKey(arrival=key.arrival, promises=key.promises) and key.arrival > 0
-    undisturbed = state.SI[s.S_RULE] == FIRST_FREE and not state.regime.round and not state.regime.finish_at_boundary
+    undisturbed = state.rule.counts and not state.regime.round and not state.regime.finish_at_boundary
     free = not (SF[s.S_START] or SF[s.S_RESUME] or SF[s.S_MOVE])
     known = bool((F[c.ESTIMATE] == F[c.WORK]).all() and (F[c.WORK] >= 1.0).all() and F[c.ARRIVAL].min() >= 0.0)
     whole = bool((F[c.WORK] % 1.0 == 0.0).all() and (F[c.ARRIVAL] % 1.0 == 0.0).all() and F[c.WORK].sum() < 2.0**52)

@@ -130,7 +130,7 @@ class Simulation:
             or self.state.tables.cordoned
             or self.state.tables.windows
             or self.state.facts.victims != "order"
-            or self.state.placement.picker is not None
+            or self.state.placement.picks
         )
 
     # --- the stepping loop ----------------------------------------------------------------------------------------------

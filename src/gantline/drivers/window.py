@@ -21,7 +21,6 @@ from gantline.drivers.dense import aligned, motion
 from gantline.drivers.dense_loop import run_dense
 from gantline.engine import declared_key as k
 from gantline.engine import log as g
-from gantline.engine import settings as s
 from gantline.engine.dense import low_ranks as w
 from gantline.engine.dense import queues as q
 from gantline.engine.dense import records as r
@@ -36,7 +35,6 @@ from gantline.engine.dense.records import Records
 from gantline.engine.dense.transfer import to_lines
 from gantline.engine.lists import ACTIVE, COUNTS, HELD, NEXT
 from gantline.engine.log import Log
-from gantline.placement.fit import CONSOLIDATED
 
 if TYPE_CHECKING:
     from gantline.drivers.virtual import Simulation
@@ -66,7 +64,7 @@ class JobWindow:
         self.key = Key(k.coefficients(key), np.array(key.thresholds, dtype=np.float64))
         self.work = Pass(np.zeros((w.LINE_ROWS, gpus + 1), dtype=np.int64), np.zeros(w.NUMBERS, dtype=np.int64), motion(state, key))
         self.plan = forecast(0.0, 0, gpus, False)
-        self.ds, self.number = devices(NI, state.SI[s.S_RULE] == CONSOLIDATED), np.zeros(COUNTS + 1, dtype=np.int64)
+        self.ds, self.number = devices(NI, state.rule.one_node), np.zeros(COUNTS + 1, dtype=np.int64)
         self.rows: Ints = np.zeros(0, dtype=np.int64)  # what each line of the window is called in the whole run
         self.jobs = _blank(0)
         self.heaps = heaps(self.jobs)

@@ -38,6 +38,7 @@ from gantline.engine.ranks import leave
 from gantline.engine.resizing import within_bounds
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
+from gantline.placement.device_rule import PlacementError
 from gantline.placement.rules import PlacementRule, find_placement
 
 if TYPE_CHECKING:
@@ -323,12 +324,16 @@ class Engine:
 
     def _seat(self) -> Ints:
         """Seat gangs by a rule that picks single devices; rows that moved come back."""
-        picker = self.state.rule.picker
-        if picker is None:
-            return self.state.rows[:0]
-        from gantline.engine.seating import Seating  # few runs look at single devices
+        rule = self.state.rule
+        if rule.picks:
+            from gantline.engine.seating import Seating  # few runs look at single devices
 
-        return Seating(self.grants, picker).settle_in()
+            try:
+                return Seating(self.grants, rule).settle_in()
+            except PlacementError as error:
+                what = f"{error}; the gangs of this decision keep the devices that counting gave them"
+                self.incidents.append(Incident(self.state.now, self.state.decision, what))
+        return self.state.rows[:0]
 
     def _keep_order(self, key: Any, rows: Any) -> Any:
         """Ranks by a stable sort of the last order, newcomers behind."""

@@ -17,7 +17,6 @@ from gantline.engine.ranks import before
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk_notes import Notes
 from gantline.placement.few_nodes import largest_node
-from gantline.placement.fit import CONSOLIDATED
 
 
 @kernel
@@ -211,7 +210,7 @@ def make_room(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, row: 
     if notes.reclaim[kind] <= 0 and not keep and need > 0:
         return 0
     target = -1
-    if plain and not keep and rules.switch[s.S_RULE] == CONSOLIDATED and need <= largest_node(t.NI, kind):
+    if plain and not keep and rules.switch[s.S_ONE_NODE] == 1 and need <= largest_node(t.NI, kind):
         target = node_to_clear(t, lists, rules, notes, row, kind, need, now)
         if target < 0:
             return 0

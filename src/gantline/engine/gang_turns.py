@@ -20,7 +20,7 @@ from gantline.engine.gang import close_interval, give_back, halt, open_interval,
 from gantline.engine.gang_moves import Spots, cut_chain, extension, grow_chain, has_side, nodes_of, restore_gang, restyle
 from gantline.engine.log import LogColumns
 from gantline.engine.settings import EngineRules
-from gantline.placement.fit import CONSOLIDATED, PREFERRED, SKEW
+from gantline.placement.rule import Together
 
 #: what a gang does in a commit
 WAITS: Final = 0  # it holds nothing yet
@@ -34,6 +34,7 @@ W_WAY, W_OPTION, W_HELD, W_FIRST, W_ACT, W_ROWS = range(6)
 #: what it paid for, as in performance.model.Act; -1: nothing
 NOTHING, START, RESUME, RESIZE, MOVE = -1, 0, 1, 2, 3
 
+_SENSITIVE, _ALWAYS = int(Together.SENSITIVE), int(Together.ALWAYS)
 _MOVED, _RESIZED, _RESOURCES, _FRAGMENTED = (int(r) for r in (Reason.MOVED, Reason.RESIZED, Reason.RESOURCES, Reason.FRAGMENTED))
 
 
@@ -162,8 +163,8 @@ def _in_place_or_elsewhere(
         used = extension(t, rules, row, option, kept, found)
     fits = (used > 0 or need == kept) and has_side(t, row, option, found, used)
     lacks = not fits and (used > 0 or need == kept)  # devices, but not the CPUs or the memory
-    rule = rules.switch[s.S_RULE]
-    together = rule == CONSOLIDATED or rule == PREFERRED or (rule == SKEW and t.I[c.CONSOLIDATE, row] > 0)
+    likes = rules.switch[s.S_TOGETHER]
+    together = likes == _ALWAYS or (likes == _SENSITIVE and t.I[c.CONSOLIDATE, row] > 0)
     may_move = now >= t.F[c.LAST_START, row] + rules.amount[s.S_MIN_RUN]
     if need > kept and may_move and (not fits or together):
         span = nodes_of(t.I, t.D, row, found.nodes, used) if fits else 1 << 60

@@ -176,6 +176,9 @@ class Inputs:
         if (to_come > value.time).any():
             raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
         own = self._options(reader, name, gpus)
+        if state.placement.picks and any(option.cpus > 0 or option.memory > 0 for option in own):
+            what = f"placement '{state.placement.name}' picks devices and does not count CPUs and memory, which job '{name}' asks for"
+            raise RefusedError(what, where="submit", fix="leave cpus and memory out, or use another placement")
         least = reader.whole("min_gpus", 0) or min(option.gpus for option in own)
         self._within_quota(name, reader.text("queue", ""), least)
         return reader, names, own

@@ -12,6 +12,7 @@ from gantline.core.plan import Assignment
 from gantline.engine.state import State
 from gantline.placement import fit
 from gantline.placement.few_nodes import NodeCounts, Supply, room
+from gantline.placement.rule import Together
 
 #: levels that `within` may name
 LEVELS = ("node", "rack", "pool")
@@ -70,9 +71,8 @@ def pick(state: State, node: int, count: int) -> list[int]:
 
 def likes_together(state: State, row: int, item: Assignment) -> bool:
     """Whether a gang is better off on few nodes, by its assignment or by the rule."""
-    rule = int(state.rule.rule)
-    sensitive = bool(state.tables.I[c.CONSOLIDATE, row] > 0)
-    return item.within == "node" or rule in (fit.CONSOLIDATED, fit.PREFERRED) or (rule == fit.SKEW and sensitive)
+    likes, sensitive = state.rule.together, bool(state.tables.I[c.CONSOLIDATE, row] > 0)
+    return item.within == "node" or likes is Together.ALWAYS or (likes is Together.SENSITIVE and sensitive)
 
 
 def keeps_within(state: State, nodes: Sequence[int], item: Assignment) -> bool:
@@ -88,7 +88,7 @@ def keeps_within(state: State, nodes: Sequence[int], item: Assignment) -> bool:
 def _choose(state: State, row: int, option: int, need: int, spread: int, item: Assignment, NF: Floats, NI: Ints) -> list[int] | None:
     """One question to the placement rule."""
     t = state.tables
-    rule = int(state.rule.rule)
+    rule = state.rule.code
     if item.within == "node":
         rule = fit.CONSOLIDATED if item.required else fit.PREFERRED
     seats = NodeCounts(state.scratch[0], state.scratch[1])

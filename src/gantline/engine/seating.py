@@ -7,8 +7,6 @@ Unless the rule is sticky, gangs that ran before are seated anew with the others
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gantline.core import columns as c
@@ -20,23 +18,26 @@ from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holding
 from gantline.engine.log import L_OFFSET, L_START
 from gantline.engine.transitions import Transitions
-
-if TYPE_CHECKING:
-    from gantline.placement.picking import DevicePicker
+from gantline.performance.variable_devices import VariableDevices
+from gantline.placement.device_rule import FreeDevices, Gang, PlacementError, chosen_devices
+from gantline.placement.rules import PlacementRule
 
 
 class Seating:
     """Seats gangs after a commit; rows whose grant names devices, nodes or company are left alone."""
 
-    def __init__(self, grants: Grants, picker: DevicePicker) -> None:
-        self.grants, self.picker = grants, picker
+    def __init__(self, grants: Grants, rule: PlacementRule) -> None:
+        self.grants, self.rule = grants, rule
         self.state, self.t, self.books = grants.state, grants.state.tables, grants.holdings
 
     def settle_in(self) -> Ints:
-        """Seat the gangs that may be, those that got other devices come back.
+        """Seat the gangs that may be, those that got other devices come back; a choice that cannot be moves nobody.
 
         They sit down in order of arrival, so that the same gangs always sit in the same places, however ranks move meanwhile.
         """
+        if (self.t.options.F[[c.O_CPUS, c.O_MEMORY]] > 0.0).any():
+            what = "picks devices and does not count CPUs and memory, which jobs of this run ask for"
+            raise PlacementError(what, where=f"placement '{self.rule.name}'")
         rows = [int(row) for row in np.sort(self.state.running_rows) if self._may_sit_elsewhere(int(row))]
         held = {row: self.books.chain(row) for row in rows}
         free: dict[int, list[int]] = {}
@@ -47,14 +48,26 @@ class Seating:
                 free.setdefault(self._type(device), []).append(device)
         free = {kind: sorted(devices) for kind, devices in free.items()}
         chosen: dict[int, tuple[int, ...]] = {}
-        for row in self.picker.in_turn(rows):
+        rule, node = self.rule.device_rule, self.t.D[c.D_NODE].tolist()
+        assert rule is not None
+        gangs = self._gangs(held)
+        for row in sorted(rows, key=lambda row: rule.turn(gangs[row])):
             room = free[self._type(held[row][0])]
-            seed = (self.state.seed, int(self.t.I[c.EPOCH, row]), row)
-            found = self.picker.pick(room, len(held[row]), row, seed) or held[row]
+            found = chosen_devices(self.rule.name, rule, gangs[row], FreeDevices(tuple(room), node))
             taken = set(found)
             room[:] = [device for device in room if device not in taken]
-            chosen[row] = held[row] if taken == set(held[row]) else tuple(found)
+            chosen[row] = held[row] if taken == set(held[row]) else found
         return self._move({row: devices for row, devices in chosen.items() if devices != held[row]})
+
+    def _gangs(self, held: dict[int, tuple[int, ...]]) -> dict[int, Gang]:
+        """What the rule is told of each gang."""
+        t, seed = self.t, self.state.seed * 1000003
+        classes = t.performance.classes if isinstance(t.performance, VariableDevices) else {}
+        found = {}
+        for row, devices in held.items():
+            name, model, before = t.ids[row], t.models[t.I[c.MODEL, row]], () if self._just_begun(row) else devices
+            found[row] = Gang(name, len(devices), model, classes.get(name, ""), before, seed + int(t.I[c.EPOCH, row]) * 8191 + row)
+        return found
 
     def _may_sit_elsewhere(self, row: int) -> bool:
         t = self.t
@@ -62,7 +75,7 @@ class Seating:
             return False
         if self._just_begun(row):
             return True
-        return not (self.picker.sticky or t.I[c.LOCKED, row])
+        return not (self.rule.sticky or t.I[c.LOCKED, row])
 
     def _just_begun(self, row: int) -> bool:
         at = int(self.t.I[c.INTERVAL, row])

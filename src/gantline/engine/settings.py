@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from gantline.core.arrays import Floats, Ints
 
 # switches
-S_RULE: Final = 0  # placement rule, see placement.fit
+S_RULE: Final = 0  # which compiled choice the placement rule is, see placement.fit
 S_WHOLE: Final = 1  # gangs larger than a node take whole idle nodes
 S_PREEMPT: Final = 2
 S_MISFIT: Final = 3
@@ -15,7 +15,10 @@ S_KEEP_EVICTIONS: Final = 4  # Blox: victims of a job that then does not fit sta
 S_LEAST_LOST: Final = 5  # victims are those that lose least, in place of those that rank lowest
 S_SEED: Final = 6
 S_BOUNDARY: Final = 7  # finishes are seen at round boundaries only
-SI_COUNT: Final = 8
+S_MONOTONE: Final = 8  # properties of the placement rule, see placement.rule
+S_ONE_NODE: Final = 9
+S_TOGETHER: Final = 10
+SI_COUNT: Final = 11
 
 # amounts
 S_START: Final = 0  # seconds from grant to progress, first time

@@ -78,8 +78,11 @@ class State:
         """Gangs are placed by this rule from now on: the run's own, or the one that the plan in force names."""
         self.rule = rule
         self.judge_models(0)
-        self.SI[s.S_RULE] = rule.rule
+        self.SI[s.S_RULE] = rule.code
         self.SI[s.S_WHOLE] = int(rule.whole)
+        self.SI[s.S_MONOTONE] = int(rule.monotone)
+        self.SI[s.S_ONE_NODE] = int(rule.one_node)
+        self.SI[s.S_TOGETHER] = int(rule.together)
 
     def judge_models(self, first: int) -> None:
         """Which jobs, from this row on, the rule keeps together because of their models, where it looks at models."""

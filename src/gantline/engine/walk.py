@@ -33,7 +33,6 @@ from gantline.engine.ranks import before
 from gantline.engine.settings import EngineRules
 from gantline.engine.walk_notes import Notes, notes_on, slot
 from gantline.placement.few_nodes import largest_node
-from gantline.placement.fit import CONSOLIDATED, SKEW
 
 _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY, _DEFERRED = (
     int(r) for r in (Reason.PREEMPTED, Reason.MOVED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY, Reason.DEFERRED)
@@ -108,7 +107,7 @@ def _begin(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes) -> None:
         notes.tried[k], notes.tried_all[k] = 1 << 60, 1 << 60
     for node in range(NI.shape[1]):
         notes.free[NI[c.N_TYPE, node]] += NI[c.N_FREE, node]
-    if rules.switch[s.S_RULE] == CONSOLIDATED:
+    if rules.switch[s.S_ONE_NODE] == 1:
         _tell_apart(NI, notes)
 
 
@@ -236,7 +235,7 @@ def _place(t: Matrices, lists: Lists, rules: EngineRules, notes: Notes, log: Log
 def _is_plain(t: Matrices, rules: EngineRules, option: int) -> bool:
     """Whether a place for a gang tells that a smaller one has a place too."""
     beside = t.OF[c.O_CPUS, option] != 0.0 or t.OF[c.O_MEMORY, option] != 0.0 or t.OI[c.O_NODES, option] != 0
-    return bool(not beside and rules.switch[s.S_RULE] != SKEW and t.OI[c.O_GPUS, option] > 0)
+    return bool(not beside and rules.switch[s.S_MONOTONE] == 1 and t.OI[c.O_GPUS, option] > 0)
 
 
 @kernel

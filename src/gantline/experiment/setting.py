@@ -12,6 +12,7 @@ from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.fields import mapping, plain_values, text
 from gantline.experiment.digest import file_digest, value_digest
 from gantline.experiment.source import TraceSource
+from gantline.files.placements import placement_file
 from gantline.files.policies import policy_file
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ class Setting(RunSpec):
             named["cluster"] = self.cluster
         if file := policy_file(self.policy):
             named["policy"] = file
+        if isinstance(self.placement, str) and (file := placement_file(self.placement)):
+            named["placement"] = file
         return replace(self, files={part: file_digest(path) for part, path in sorted(named.items())})
 
     @property
@@ -105,6 +108,8 @@ class Setting(RunSpec):
         whole = self if self.files else self.pinned()
         described = whole.to_dict()
         described |= {name: digest for name, digest in whole.files.items() if name in described and name != "trace"}
+        if "placement" in whole.files:
+            described["placement"] += str(self.placement).partition(".py")[2]
         described["settings"] = self._parameters()
         described["trace"] = {key: value for key, value in described["trace"].items() if key != "file"}
         if self.handed is not None:

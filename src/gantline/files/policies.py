@@ -77,14 +77,14 @@ def policy_class(name: str) -> type[Policy]:
     file, _, attribute = name.partition(":") if ".py" in name else ("", "", "")
     if not file.endswith(".py"):
         return find_policy(name)
-    module = _load(Path(file))
+    module = load_module(Path(file))
     return _find(module, attribute, file)
 
 
-def _load(path: Path) -> ModuleType:
+def load_module(path: Path, flag: str = "--policy") -> ModuleType:
     """Import a file as a module of its own, from its text: stored bytecode would be that of a file as old and as long as this one."""
     if not path.is_file():
-        raise NotFoundError("no such file", where=str(path), fix="check the path given as --policy")
+        raise NotFoundError("no such file", where=str(path), fix=f"check the path given as {flag}")
     name = f"gantline_policy_{path.stem}"
     loader = SourceFileLoader(name, str(path.absolute()))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
@@ -93,7 +93,7 @@ def _load(path: Path) -> ModuleType:
     sys.modules[name] = module  # dataclasses look their module up by name
     here = path.resolve()
     if here in _being_loaded.get():
-        raise UsageError("it names itself as a policy while it is loaded", where=str(path), fix="guard that with if __name__ == '__main__'")
+        raise UsageError("it names itself while it is loaded", where=str(path), fix="guard that with if __name__ == '__main__'")
     before = _being_loaded.set(_being_loaded.get() | {here})
     try:
         _bounded(lambda: exec(loader.source_to_code(loader.get_data(loader.path), loader.path), vars(module)), path, "loading it")

@@ -180,14 +180,14 @@ def anew_of(
 ) -> dict[str, Any]:  # fmt: skip
     """The rules that are given, each checked."""
     from gantline.core.costs import Costs
+    from gantline.files.placements import load_placement
     from gantline.files.prices import read_prices
-    from gantline.placement.rules import find_placement
 
     found: dict[str, Any] = {"round": finite_time_of(round, "--round"), "min_run": finite_time_of(min_run, "--min-run")}
     found |= {"quantum": finite_time_of(quantum, "--quantum", above=True), "placement": placement, "costs": costs}
     found |= {"budget": finite_time_of(budget, "--budget")}
     if placement is not None:
-        find_placement(placement)
+        load_placement(placement)
     Costs.parse(costs or "")
     if prices is not None:
         found["prices"] = ",".join(f"{kind}={price!r}" for kind, price in read_prices(prices or None).items())

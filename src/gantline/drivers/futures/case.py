@@ -21,7 +21,6 @@ from gantline.drivers.futures.keys import rank_waiting
 from gantline.drivers.futures.places import FutureCase, FutureRoom
 from gantline.engine import declared_key as k
 from gantline.engine.speeds import asks_about_gangs
-from gantline.placement.fit import FIRST_FREE, PREFERRED, RANDOM
 
 LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
 
@@ -39,7 +38,7 @@ def counts_devices(snapshot: Snapshot, rules: RunRules, policy: OrderPolicy, key
     """Whether a gang fits wherever enough devices are free, runs there as fast as anywhere else, and no cost depends on which it gets."""
     t, rows = tables_behind(snapshot), snapshot.jobs.rows
     regime, facts, OI, OF, F, I = rules.regime, rules.facts, t.options.I, t.options.F, t.F, t.I
-    if key.promises or rules.placement.rule not in (FIRST_FREE, PREFERRED, RANDOM) or rules.placement.picks or facts.latency:
+    if key.promises or not rules.placement.counts or rules.placement.picks or facts.latency:
         return False
     if regime.ties_keep_order or regime.tick or t.granted or snapshot.reservations or snapshot.memory is not None or t.cordoned:
         return False

@@ -27,7 +27,6 @@ from gantline.engine.dense.low_ranks import Pass
 from gantline.engine.dense.queues import queues
 from gantline.engine.engine import Engine
 from gantline.engine.state import State
-from gantline.placement.fit import CONSOLIDATED
 
 #: columns that records have, as `Jobs` names them; all that never change are at hand as well
 _HAD = frozenset(
@@ -51,7 +50,7 @@ def run_on_records(engine: Engine, asked: Questions, bounds: lc.LoopBounds) -> t
     qs, lane_of = queues(t.I[c.GPUS])
     jobs = records_of(state, lane_of)
     h, rows = heaps(jobs), jobs.f.shape[0]
-    ds = devices(t.NI, state.SI[s.S_RULE] == CONSOLIDATED)
+    ds = devices(t.NI, state.rule.one_node)
     width = min(int(t.NI[c.N_GPUS].sum()), rows) + 1
     motion = np.zeros(w.MOTIONS)
     motion[w.ANEW] = 1.0

@@ -26,7 +26,6 @@ from gantline.engine.dense.heap import DUE, FRONT, LEVEL, Heaps, drop, pop, push
 from gantline.engine.dense.low_ranks import AT_BEGUN, BEGUN, EVALUATED, LOOKED, STARTED, Pass
 from gantline.engine.dense.queues import Lanes, next_lane, remove, restart
 from gantline.engine.dense.records import Records
-from gantline.placement.fit import CONSOLIDATED
 
 INSTANT = 1e-6  # seconds that a gang takes at least
 FREE, NEXT, INSTANTS = range(3)
@@ -271,13 +270,14 @@ def fill_gaps(
     else:
         _plan_anew(jobs, h, qs, ds, work, plan, now)
     tried = 1 << 60
-    apart = ds.total[d.APART] if setting.SI[s.S_RULE] == CONSOLIDATED else 0  # up to here a misfit tells nothing about larger gangs
+    one_node = setting.SI[s.S_ONE_NODE] == 1
+    apart = ds.total[d.APART] if one_node else 0  # up to here a misfit tells nothing about larger gangs
     for place in range(work.number[AT_BEGUN]):
         row = work.line[BEGUN, place]
         need = jobs.i[row, r.NEED]
         if need > ds.total[d.FREE_IN_ALL] or need >= tried:
             continue
-        chain = find_free(ds, need, setting.SI[s.S_RULE], setting.SI[s.S_WHOLE] == 1)
+        chain = find_free(ds, need, one_node, setting.SI[s.S_WHOLE] == 1)
         if chain < 0:
             tried = need if need > apart else tried
             continue

@@ -10,7 +10,6 @@ from gantline.engine.dense.heap import Heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import AT_TURNS, AT_VICTIMS, BACK, LOW, TURNS, VICTIMS, Pass, behind
 from gantline.engine.dense.records import Records
-from gantline.placement.fit import CONSOLIDATED
 
 
 @kernel
@@ -132,9 +131,9 @@ def clear_nodes(
 
 
 @kernel
-def find_free(ds: Devices, need: int, rule: int, whole: bool) -> int:
+def find_free(ds: Devices, need: int, one_node: bool, whole: bool) -> int:
     """Devices that are free; -1: none that the rule allows."""
-    if rule != CONSOLIDATED:
+    if not one_node:
         return take_first_free(ds, need)
     if need <= ds.total[d.LARGEST]:
         return take_tightest(ds, need)

@@ -42,7 +42,6 @@ from gantline.engine.dense.low_ranks import (
 )
 from gantline.engine.dense.queues import Lanes, enter, first_lane, leave
 from gantline.engine.dense.records import Records
-from gantline.placement.fit import CONSOLIDATED
 
 _PREEMPTED, _MOVED, _RESOURCES, _FRAGMENTED, _PRIORITY = (
     int(reason) for reason in (Reason.PREEMPTED, Reason.MOVED, Reason.RESOURCES, Reason.FRAGMENTED, Reason.PRIORITY)
@@ -55,12 +54,12 @@ PREEMPTS = True  # whether gangs may be stopped; known when a loop is compiled (
 def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting: LoopSetting, key: Key, work: Pass, now: float) -> None:
     """Start and stop gangs as the ranks at this instant say."""
     SI, n = setting.SI, work.number
-    rule, whole, min_run = SI[s.S_RULE], SI[s.S_WHOLE] == 1, setting.SF[s.S_MIN_RUN]
+    one_node, whole, min_run = SI[s.S_ONE_NODE] == 1, SI[s.S_WHOLE] == 1, setting.SF[s.S_MIN_RUN]
     n[AT_LOW], n[AT_VICTIMS], n[AT_TURNS], n[AT_BEGUN], n[BACK], n[SEARCHING] = 0, 0, 0, 0, 0, 0
     in_order = SI[s.S_MISFIT] == _STOP  # nobody passes one that does not fit
     tried, tried_all = 1 << 60, 1 << 60  # gang sizes from which on nothing was found: among free devices, and at all
     # where nodes differ, what a gang that must sit on one of them finds tells nothing about those that take several idle ones
-    apart, tried_one = ds.total[d.APART] if rule == CONSOLIDATED else 0, 1 << 60
+    apart, tried_one = ds.total[d.APART] if one_node else 0, 1 << 60
     lane, known = -1, False  # the lane whose first is next among those who wait
     while True:
         hope = tried_all - 1 if PREEMPTS or in_order else min(tried_all - 1, ds.total[d.FREE_IN_ALL])
@@ -87,13 +86,13 @@ def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting:
         enough, on_one = need <= ds.total[d.FREE_IN_ALL], need <= apart
         hopeful = need < (tried_one if on_one else tried_all)
         if enough and hopeful and (on_one or need < tried):
-            link = find_free(ds, need, rule, whole)
+            link = find_free(ds, need, one_node, whole)
             if link < 0 and not on_one:
                 tried = min(tried, need)
         if PREEMPTS and link < 0 and hopeful:
             if n[SEARCHING] == 0:
                 search(jobs, h, key, work, now)
-            if rule != CONSOLIDATED:
+            if not one_node:
                 link = clear_any(jobs, h, ds, key, work, row, mark, now, min_run)
             elif need <= ds.total[d.LARGEST]:
                 link = clear_node(jobs, h, ds, key, work, row, mark, now, min_run)

@@ -1,0 +1,50 @@
+"""What a placement rule is: a value with its name, its choice and the properties that others may count on.
+
+The engine, its loops and the drivers ask for properties and never for names; the conformance suite holds every rule to its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from gantline.placement import fit
+from gantline.placement.device_rule import DeviceRule
+
+
+class Together(IntEnum):
+    """Which gangs are better off on few nodes, so that growing in place is compared with moving."""
+
+    NEVER = 0
+    SENSITIVE = 1  # those whose models suffer when they are spread
+    ALWAYS = 2
+
+
+@dataclass(frozen=True)
+class PlacementRule:
+    """A placement rule: compiled (`code` says which choice of `fit.choose`) or in Python (`device_rule`)."""
+
+    name: str
+    what: str = ""  # in a line
+    code: int = fit.FIRST_FREE  # of a rule in Python: how the walk counts
+    whole: bool = True  # gangs larger than a node take whole idle nodes
+    skew_limit: float | None = None  # models whose skew is above it are kept together; None: the rule does not look at models
+    device_rule: DeviceRule | None = None  # picks single devices; the compiled walk then only counts
+    monotone: bool = True  # a place for a gang tells that a smaller one has one too; under `one_node` gangs up to a node stand apart
+    together: Together = Together.NEVER
+    one_node: bool = False  # gangs no larger than a node sit on one, or wait
+    counts: bool = False  # a gang fits wherever enough devices are free
+    on_records: bool = False  # loops over dense records know it
+    sticky: bool = True  # gangs that run stay where they are
+
+    @property
+    def picks(self) -> bool:
+        """Whether it picks single devices."""
+        return self.device_rule is not None
+
+    @property
+    def properties(self) -> dict[str, bool | str]:
+        """What may be counted on, by name."""
+        together = self.together if self.device_rule is None else self.device_rule.together * Together.ALWAYS
+        plain = {name: getattr(self, name) for name in ("monotone", "one_node", "counts", "sticky")}
+        return {**plain, "together": Together(together).name.lower(), "compiled": not self.picks}

@@ -1,0 +1,138 @@
+"""Placement rules of users: from files and from Python, on every path, and what becomes of their mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gantline.assembly.rules import RunRules
+from gantline.core.cluster_spec import parse_cluster
+from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.core.inputs import Submit
+from gantline.core.policy import Policy
+from gantline.core.tables import Tables
+from gantline.files.placements import load_placement, placement_of
+from gantline.placement.device_rule import DeviceRule, FreeDevices, Gang
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+from gantline.workload.trace import Trace
+
+SIZES = (1, 3, 2, 4, 6)
+TRACE = Trace.from_records(
+    [{"job": f"j{k}", "arrival": 20.0 * k, "duration": 150.0 + 31.0 * (k % 7), "gpus": SIZES[k % 5]} for k in range(20)]
+)
+
+
+class Last(DeviceRule):
+    """The last free devices."""
+
+    def choose(self, gang: Gang, free: FreeDevices) -> list[int]:
+        return sorted(free.devices)[-gang.gpus :]
+
+
+class Anew(Last):
+    """The same, and gangs that run move up."""
+
+    sticky = False
+
+
+def held(run: Run) -> Any:
+    return run.allocations.select("job", "start", "end", "devices").sort("start", "job").rows()
+
+
+def test_a_rule_says_which_devices_and_never_whether() -> None:
+    ours, plain = simulate(TRACE, "3x4", "fifo", placement=Last()), simulate(TRACE, "3x4", "fifo")
+    assert str(held(ours)[0][3]).strip("[]") == "11"
+    assert [row[:3] for row in held(ours)] == [row[:3] for row in held(plain)]
+    assert held(ours) != held(plain)
+
+
+@pytest.mark.parametrize("rule", [Last(), Anew()])
+@pytest.mark.parametrize("options", [{}, {"round": 60.0}, {"latency": 9.0}, {"costs": "move=5"}])
+def test_both_clocks_and_all_loops_give_the_same_devices(rule: DeviceRule, options: dict[str, Any]) -> None:
+    runs = [
+        simulate(TRACE, "3x4", "las", placement=rule, **options),
+        simulate(TRACE, "3x4", "las", placement=rule, step_all=True, **options),
+        simulate(TRACE, "3x4", "las", placement=rule, executor="acknowledged", **options),
+    ]
+    assert held(runs[0]) == held(runs[1]) == held(runs[2])
+
+
+def test_a_file_holds_the_rule(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from gantline import DeviceRule\n\n\nclass Last(DeviceRule):\n"
+        "    def choose(self, gang, free):\n        return sorted(free.devices)[-gang.gpus:]\n"
+    )
+    ours = simulate(TRACE, "3x4", "srtf", placement=f"{file}:Last")
+    assert held(ours) == held(simulate(TRACE, "3x4", "srtf", placement=Last())) == held(simulate(TRACE, "3x4", "srtf", placement=str(file)))
+    assert ours.summary["placement"] == f"{file}:Last"
+    with pytest.raises(NotFoundError, match=r"no placement rule 'Lost' .*Last"):
+        load_placement(f"{file}:Lost")
+    with pytest.raises(NotFoundError, match="check the path given as --placement"):
+        load_placement(str(tmp_path / "none.py:Last"))
+
+
+def test_a_file_without_a_rule_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "empty.py"
+    file.write_text("LIMIT = 3\n")
+    with pytest.raises(UsageError, match="holds no placement rule"):
+        load_placement(str(file))
+    with pytest.raises(UsageError, match="'LIMIT' is a int"):
+        load_placement(f"{file}:LIMIT")
+    wrong: Any = 3
+    with pytest.raises(UsageError, match="3 is no placement rule"):
+        placement_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("free.devices[:1] * gang.gpus", "chose device 0 twice"),
+        ("free.devices[: gang.gpus - 1]", "chose 1 devices for a gang of 2"),
+        ("range(90, 90 + gang.gpus)", "chose device 90, which is not free for it"),
+        ("1 / 0", "raised ZeroDivisionError: division by zero"),
+        ("None", "raised TypeError"),
+        ("exit(3)", "raised SystemExit"),
+    ],
+)
+@pytest.mark.parametrize("executor", ["instant", "acknowledged"])
+def test_a_mistake_costs_the_decision_and_is_told_with_the_job(answer: str, told: str, executor: str) -> None:
+    class Wrong(DeviceRule):
+        def choose(self, gang: Gang, free: FreeDevices) -> Any:
+            return eval(answer, {"gang": gang, "free": free, "exit": __import__("sys").exit})
+
+    jobs = Trace.from_records([{"job": "a", "arrival": 0.0, "duration": 10.0, "gpus": 2}])
+    run = simulate(jobs, "2x2", "fifo", placement=Wrong(), executor=executor)
+    assert run.summary["completed"] == 1
+    (what,) = [str(one) for one in run.incidents]
+    assert "decision 1: placement 'Wrong', job 'a': " + told in what
+
+
+def test_jobs_with_cpus_are_refused_where_a_rule_picks_devices() -> None:
+    cluster = parse_cluster("1x4/8c")
+    rules = RunRules(placement=placement_of("packed-sticky"))
+    engine = rules.engine(rules.state(Tables.empty(cluster)), Policy())
+    job = {"id": "a", "gpus": 1, "options": [{"type": "gpu", "gpus": 1, "cpus": 2.0}]}
+    with pytest.raises(RefusedError, match="does not count CPUs and memory, which job 'a' asks for"):
+        engine.apply(Submit(0.0, job))
+
+
+def test_models_that_suffer_are_kept_together_however_jobs_come() -> None:
+    """The limit of the run counts for submitted jobs too."""
+    jobs = [
+        {"job": f"{model}{k}", "arrival": 5.0 * k, "duration": 100.0, "gpus": 3, "model": model}
+        for k, model in enumerate(["alexnet", "vgg16"] * 4)
+    ]
+    nothing = Trace.from_records([{"job": "first", "arrival": 0.0, "duration": 1.0, "gpus": 1}])
+    ours = simulate(
+        Trace.from_records([*nothing.frame.select("job", "arrival", "duration", "gpus").to_dicts(), *jobs]),
+        "4x4",
+        "fifo",
+        placement="skew:0.7",
+    )
+    inputs = [Submit(one["arrival"], {"id": one["job"], "gpus": 3, "model": one["model"], "estimate": 100.0}, 100.0) for one in jobs]
+    theirs = simulate(nothing, "4x4", "fifo", placement="skew:0.7", inputs=inputs)
+    assert held(ours) == held(theirs)
