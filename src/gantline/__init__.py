@@ -30,7 +30,7 @@ _EXPORTS = {
     "LinearKey": "gantline.core.policy",
     "DeviceRule": "gantline.placement.device_rule",
     "FreeDevices": "gantline.placement.device_rule",
-    "Gang": "gantline.placement.device_rule",
+    "GangRequest": "gantline.placement.device_rule",
     "Plan": "gantline.core.plan",
     "Assignment": "gantline.core.plan",
     "Assignments": "gantline.core.plan",

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gantline.conformance import check_placement
-from gantline.placement.device_rule import DeviceRule, FreeDevices, Gang
+from gantline.placement.device_rule import DeviceRule, FreeDevices, GangRequest
 from gantline.placement.rule import Together
 from gantline.placement.rules import find_placement, known_rules
 
@@ -38,22 +38,22 @@ def test_a_rule_that_declares_what_is_not_so_is_found(name: str, lie: dict[str, 
 class First(DeviceRule):
     together = True
 
-    def choose(self, gang: Gang, free: FreeDevices) -> list[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> list[int]:
         return list(free.devices)[: gang.gpus]
 
 
 class Drawn(DeviceRule):
-    def choose(self, gang: Gang, free: FreeDevices) -> list[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> list[int]:
         return random.sample(list(free.devices), gang.gpus)
 
 
 class Short(DeviceRule):
-    def choose(self, gang: Gang, free: FreeDevices) -> list[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> list[int]:
         return list(free.devices)[1 : gang.gpus]
 
 
 class Foreign(DeviceRule):
-    def choose(self, gang: Gang, free: FreeDevices) -> list[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> list[int]:
         return list(range(gang.gpus))
 
 

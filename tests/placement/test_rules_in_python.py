@@ -14,7 +14,7 @@ from gantline.core.inputs import Submit
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.files.placements import load_placement, placement_of
-from gantline.placement.device_rule import DeviceRule, FreeDevices, Gang
+from gantline.placement.device_rule import DeviceRule, FreeDevices, GangRequest
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
@@ -28,7 +28,7 @@ TRACE = Trace.from_records(
 class Last(DeviceRule):
     """The last free devices."""
 
-    def choose(self, gang: Gang, free: FreeDevices) -> list[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> list[int]:
         return sorted(free.devices)[-gang.gpus :]
 
 
@@ -101,7 +101,7 @@ def test_a_file_without_a_rule_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])
 def test_a_mistake_costs_the_decision_and_is_told_with_the_job(answer: str, told: str, executor: str) -> None:
     class Wrong(DeviceRule):
-        def choose(self, gang: Gang, free: FreeDevices) -> Any:
+        def choose(self, gang: GangRequest, free: FreeDevices) -> Any:
             return eval(answer, {"gang": gang, "free": free, "exit": __import__("sys").exit})
 
     jobs = Trace.from_records([{"job": "a", "arrival": 0.0, "duration": 10.0, "gpus": 2}])

@@ -19,7 +19,7 @@ from gantline.core.facts import Facts
 from gantline.core.tables import Tables
 from gantline.files.placements import placement_of
 from gantline.placement import fit
-from gantline.placement.device_rule import DeviceRule, FreeDevices, Gang, PlacementError, chosen_devices
+from gantline.placement.device_rule import DeviceRule, FreeDevices, GangRequest, PlacementError, chosen_devices
 from gantline.placement.few_nodes import NodeCounts, Supply
 from gantline.placement.rule import PlacementRule, Together
 from gantline.simulator.simulate import simulate
@@ -42,7 +42,7 @@ _RULES = {
 
 
 @dataclass(frozen=True)
-class World:
+class ClusterInUse:
     """A cluster in use: a line of the node table, and what is free."""
 
     cluster: Cluster
@@ -99,7 +99,7 @@ def _unseen(case: _Case) -> dict[str, str]:
     return found | ({"together": "does not say so"} if said["together"] == Together.NEVER.name.lower() else {})
 
 
-def a_world(number: int) -> World:
+def a_world(number: int) -> ClusterInUse:
     """The cluster of that number: up to five nodes in up to two racks, some devices held, cordoned or on nodes that drain."""
     draw = random.Random(f"world/{number}")
     size = draw.choice((2, 4, 8))
@@ -120,16 +120,16 @@ def a_world(number: int) -> World:
     if 0 <= drains < len(nodes):
         NI[c.N_UP, drains] = 0
     speeds = DeviceSpeeds({"": np.array([draw.choice((0.9, 1.0, 1.2, 2.0)) for _ in range(int(cluster.gpus))])})
-    return World(cluster, tables, Facts(device_speeds=speeds, locality=1.5))
+    return ClusterInUse(cluster, tables, Facts(device_speeds=speeds, locality=1.5))
 
 
-def choose(rule: PlacementRule, world: World, gpus: int, sensitive: bool = False) -> tuple[int, ...] | None:
+def choose(rule: PlacementRule, world: ClusterInUse, gpus: int, sensitive: bool = False) -> tuple[int, ...] | None:
     """Devices for a gang in this world, by the compiled choice or in Python; None: it waits."""
     t, free = world.tables, world.free
     if rule.device_rule is not None:
         if len(free) < gpus:
             return None
-        gang = Gang("gang", gpus, "vgg16" if sensitive else "resnet50", seed=gpus)
+        gang = GangRequest("gang", gpus, "vgg16" if sensitive else "resnet50", seed=gpus)
         return chosen_devices(rule.name, rule.device_rule, gang, FreeDevices(tuple(free), world.cluster.device_node.tolist()))
     seats = NodeCounts(np.zeros(len(world.cluster.nodes) + 1, dtype=np.int64), np.zeros(len(world.cluster.nodes) + 1, dtype=np.int64))
     manner = fit.Picking(rule.code, rule.whole, sensitive, 12345 + gpus)
@@ -142,7 +142,7 @@ def choose(rule: PlacementRule, world: World, gpus: int, sensitive: bool = False
     return tuple(found) if int(seats.counts[:used].sum()) == gpus else tuple(found[:-1])
 
 
-def _ask(case: _Case, world: World, draw: random.Random) -> None:
+def _ask(case: _Case, world: ClusterInUse, draw: random.Random) -> None:
     """One gang in one world, and every smaller one."""
     rule, gpus = case.rule, draw.randint(1, max(1, min(world.cluster.gpus, 12)))
     sensitive = draw.random() < 0.5
@@ -178,7 +178,7 @@ def _ask(case: _Case, world: World, draw: random.Random) -> None:
     _hold_to_properties(case, world, gpus, sensitive, found, misfits)
 
 
-def _hold_to_properties(case: _Case, world: World, gpus: int, sensitive: bool, found: tuple[int, ...] | None, misfits: list[int]) -> None:
+def _hold_to_properties(case: _Case, world: ClusterInUse, gpus: int, sensitive: bool, found: tuple[int, ...] | None, misfits: list[int]) -> None:
     """What the rule declares must be so."""
     said, free = case.rule.properties, world.tables.NI[c.N_FREE]
     node = world.cluster.device_node

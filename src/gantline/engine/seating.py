@@ -19,7 +19,7 @@ from gantline.engine.holdings import Holding
 from gantline.engine.log import L_OFFSET, L_START
 from gantline.engine.transitions import Transitions
 from gantline.performance.variable_devices import VariableDevices
-from gantline.placement.device_rule import FreeDevices, Gang, PlacementError, chosen_devices
+from gantline.placement.device_rule import FreeDevices, GangRequest, PlacementError, chosen_devices
 from gantline.placement.rules import PlacementRule
 
 
@@ -59,14 +59,14 @@ class Seating:
             chosen[row] = held[row] if taken == set(held[row]) else found
         return self._move({row: devices for row, devices in chosen.items() if devices != held[row]})
 
-    def _gangs(self, held: dict[int, tuple[int, ...]]) -> dict[int, Gang]:
+    def _gangs(self, held: dict[int, tuple[int, ...]]) -> dict[int, GangRequest]:
         """What the rule is told of each gang."""
         t, seed = self.t, self.state.seed * 1000003
         classes = t.performance.classes if isinstance(t.performance, VariableDevices) else {}
         found = {}
         for row, devices in held.items():
             name, model, before = t.ids[row], t.models[t.I[c.MODEL, row]], () if self._just_begun(row) else devices
-            found[row] = Gang(name, len(devices), model, classes.get(name, ""), before, seed + int(t.I[c.EPOCH, row]) * 8191 + row)
+            found[row] = GangRequest(name, len(devices), model, classes.get(name, ""), before, seed + int(t.I[c.EPOCH, row]) * 8191 + row)
         return found
 
     def _may_sit_elsewhere(self, row: int) -> bool:

@@ -16,7 +16,7 @@ from gantline.core.facts import NO_FACTS, Facts
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
+class GangRequest:
     """A gang that needs devices."""
 
     job: str
@@ -59,7 +59,7 @@ class DeviceRule:
     together: ClassVar[bool] = False
     """It never spreads a gang that one node has room for."""
 
-    def choose(self, gang: Gang, free: FreeDevices) -> Sequence[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int]:
         """The devices of the gang, in rank order: `gang.gpus` different ones of `free.devices`, of which there are enough.
 
         A pure function of both: equal questions get equal answers.
@@ -70,7 +70,7 @@ class DeviceRule:
         """The rule as it is on this cluster; one that cannot work there raises a `RefusedError`."""
         return self
 
-    def turn(self, gang: Gang) -> Any:
+    def turn(self, gang: GangRequest) -> Any:
         """Gangs are seated in the order of this, equal ones in the order of arrival."""
         return 0
 
@@ -79,7 +79,7 @@ class PlacementError(GantlineError):
     """A placement rule raised, or its answer is not a choice of devices for that gang."""
 
 
-def chosen_devices(name: str, rule: DeviceRule, gang: Gang, free: FreeDevices) -> tuple[int, ...]:
+def chosen_devices(name: str, rule: DeviceRule, gang: GangRequest, free: FreeDevices) -> tuple[int, ...]:
     """What the rule chooses, if that can be; else a `PlacementError` that names the job."""
     where = f"placement '{name}', job '{gang.job}'"
     try:

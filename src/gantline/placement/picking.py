@@ -15,7 +15,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.facts import NO_FACTS, Facts
 from gantline.placement.bandwidth import PairBandwidth, most_bandwidth
 from gantline.placement.bins import speed_bins
-from gantline.placement.device_rule import DeviceRule, FreeDevices, Gang
+from gantline.placement.device_rule import DeviceRule, FreeDevices, GangRequest
 from gantline.placement.variability import DeviceBins, packed, pal, pm_first
 
 
@@ -26,7 +26,7 @@ class Packed(DeviceRule):
     sticky: ClassVar[bool] = False
     together: ClassVar[bool] = True
 
-    def choose(self, gang: Gang, free: FreeDevices) -> Sequence[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int]:
         return packed(free.devices, gang.gpus, DeviceBins(free.node, ())) or ()
 
 
@@ -41,7 +41,7 @@ class Bandwidth(DeviceRule):
     def on(self, cluster: Cluster, facts: Facts = NO_FACTS) -> DeviceRule:
         return replace(self, between=PairBandwidth.of(cluster))
 
-    def choose(self, gang: Gang, free: FreeDevices) -> Sequence[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int]:
         assert self.between is not None
         return most_bandwidth(free.devices, gang.gpus, self.between) or ()
 
@@ -65,14 +65,14 @@ class FastestFirst(DeviceRule):
         }
         return replace(self, seats=seats, penalty=facts.locality)
 
-    def turn(self, gang: Gang) -> str:
+    def turn(self, gang: GangRequest) -> str:
         """The most sensitive class first."""
         return self._kind(gang)
 
-    def choose(self, gang: Gang, free: FreeDevices) -> Sequence[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int]:
         return pm_first(free.devices, gang.gpus, self.seats[self._kind(gang)]) or ()
 
-    def _kind(self, gang: Gang) -> str:
+    def _kind(self, gang: GangRequest) -> str:
         return gang.speed_class or next(iter(self.seats))
 
 
@@ -80,5 +80,5 @@ class FastestFirst(DeviceRule):
 class Pal(FastestFirst):
     """Fast devices and few nodes, whichever costs less (PAL; needs --device-speeds)"""
 
-    def choose(self, gang: Gang, free: FreeDevices) -> Sequence[int]:
+    def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int]:
         return pal(free.devices, gang.gpus, self.seats[self._kind(gang)], self.penalty) or ()
