@@ -178,7 +178,9 @@ def _ask(case: _Case, world: ClusterInUse, draw: random.Random) -> None:
     _hold_to_properties(case, world, gpus, sensitive, found, misfits)
 
 
-def _hold_to_properties(case: _Case, world: ClusterInUse, gpus: int, sensitive: bool, found: tuple[int, ...] | None, misfits: list[int]) -> None:
+def _hold_to_properties(
+    case: _Case, world: ClusterInUse, gpus: int, sensitive: bool, found: tuple[int, ...] | None, misfits: list[int]
+) -> None:
     """What the rule declares must be so."""
     said, free = case.rule.properties, world.tables.NI[c.N_FREE]
     node = world.cluster.device_node
