@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ from gantline.assembly.rules import RunRules
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Submit
+from gantline.core.plan import Plan
 from gantline.core.policy import Policy
+from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
-from gantline.files.placements import load_placement, placement_of
+from gantline.files.placements import from_anywhere, load_placement, placement_of
 from gantline.placement.device_rule import DeviceRule, FreeDevices, GangRequest
+from gantline.policies.order import ShortestRemainingTimeFirst
+from gantline.simulator.outcome import carry_out
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.workload.trace import Trace
@@ -136,3 +141,30 @@ def test_models_that_suffer_are_kept_together_however_jobs_come() -> None:
     inputs = [Submit(one["arrival"], {"id": one["job"], "gpus": 3, "model": one["model"], "estimate": 100.0}, 100.0) for one in jobs]
     theirs = simulate(nothing, "4x4", "fifo", placement="skew:0.7", inputs=inputs)
     assert held(ours) == held(theirs)
+
+
+class Doubled(DeviceRule):
+    def choose(self, gang: GangRequest, free: FreeDevices) -> list[int]:
+        return [free.devices[0]] * gang.gpus
+
+
+def test_what_a_plan_would_do_is_not_told_by_a_rule_that_fails() -> None:
+    @dataclass(frozen=True)
+    class Watch(ShortestRemainingTimeFirst):
+        def decide(self, snapshot: Snapshot) -> Plan:
+            plan = super().decide(snapshot)
+            devices.append([one.devices for one in carry_out(snapshot, plan, Last())])
+            with pytest.raises(RefusedError, match="job 'a': chose device 0 twice"):
+                carry_out(snapshot, plan, Doubled())
+            return plan
+
+    devices: list[Any] = []
+    run = simulate(Trace.from_records([{"job": "a", "arrival": 0.0, "duration": 9.0, "gpus": 2}]), "2x2", Watch())
+    assert devices == [[(2, 3)]]
+    assert not run.incidents
+
+
+def test_a_service_finds_the_file_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert from_anywhere("mine.py:Last") == f"{tmp_path}/mine.py:Last"
+    assert from_anywhere("skew:0.3") == "skew:0.3"

@@ -92,6 +92,7 @@ class Engine:
         self._last_order: Ints = np.zeros(0, dtype=np.int64)
         self.valid_until: float | None = None
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
+        self.misplaced: PlacementError | None = None  # the last choice of devices that could not be
         self._rules: dict[str, PlacementRule] = {}  # those that rankings have named
         self._between_turns = False  # whether the order in force may stop no gang now
         self._meet(self.policy)
@@ -331,6 +332,7 @@ class Engine:
             try:
                 return Seating(self.grants, rule).settle_in()
             except PlacementError as error:
+                self.misplaced = error
                 what = f"{error}; the gangs of this decision keep the devices that counting gave them"
                 self.incidents.append(Incident(self.state.now, self.state.decision, what))
         return self.state.rows[:0]

@@ -15,6 +15,12 @@ def placement_file(name: str) -> str:
     return name.partition(".py")[0] + ".py" if ".py" in name else ""
 
 
+def from_anywhere(name: str) -> str:
+    """The same rule for a process in another folder."""
+    file = placement_file(name)
+    return f"{Path(file).absolute()}{name[len(file) :]}" if file else name
+
+
 def load_placement(name: str) -> PlacementRule:
     """The rule that a name or a file means."""
     file = placement_file(name)

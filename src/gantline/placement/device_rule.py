@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gantline.core.cluster import Cluster
-from gantline.core.errors import GantlineError
+from gantline.core.errors import RefusedError
 from gantline.core.facts import NO_FACTS, Facts
 
 
@@ -75,7 +75,7 @@ class DeviceRule:
         return 0
 
 
-class PlacementError(GantlineError):
+class PlacementError(RefusedError):
     """A placement rule raised, or its answer is not a choice of devices for that gang."""
 
 

@@ -17,6 +17,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.engine import Engine
 from gantline.engine.plan_check import check_plan
+from gantline.placement.device_rule import DeviceRule
 from gantline.placement.rules import PlacementRule
 
 
@@ -30,12 +31,12 @@ class JobOutcome:
     why: str = ""
 
 
-def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | str = "first-free") -> list[JobOutcome]:
+def carry_out(snapshot: Snapshot, plan: Plan, placement: PlacementRule | DeviceRule | str = "first-free") -> list[JobOutcome]:
     """Commit the plan on a copy of the snapshot's state; the snapshot itself is left alone."""
     return carry_out_on(decode_snapshot(encode_snapshot(snapshot), snapshot.performance), plan, placement)
 
 
-def carry_out_on(copy: Snapshot, plan: Plan, placement: PlacementRule | str = "first-free") -> list[JobOutcome]:
+def carry_out_on(copy: Snapshot, plan: Plan, placement: PlacementRule | DeviceRule | str = "first-free") -> list[JobOutcome]:
     """Commit the plan on a snapshot that was decoded for this and that nobody looks at afterwards."""
     tables, rules = tables_behind(copy), RunRules.at(copy, placement)
     state = rules.state(tables, copy.now, copy.decision)
@@ -50,6 +51,8 @@ def carry_out_on(copy: Snapshot, plan: Plan, placement: PlacementRule | str = "f
     if tables.windows:
         engine.windows.settle()
     engine.commit(plan)
+    if engine.misplaced is not None:  # what would happen is not known
+        raise engine.misplaced
     return [_outcome(engine, plan, place, int(row), before[place], bool(ran[place])) for place, row in enumerate(rows)]
 
 

@@ -180,7 +180,7 @@ def anew_of(
 ) -> dict[str, Any]:  # fmt: skip
     """The rules that are given, each checked."""
     from gantline.core.costs import Costs
-    from gantline.files.placements import load_placement
+    from gantline.files.placements import from_anywhere, load_placement
     from gantline.files.prices import read_prices
 
     found: dict[str, Any] = {"round": finite_time_of(round, "--round"), "min_run": finite_time_of(min_run, "--min-run")}
@@ -188,6 +188,7 @@ def anew_of(
     found |= {"budget": finite_time_of(budget, "--budget")}
     if placement is not None:
         load_placement(placement)
+        found["placement"] = from_anywhere(placement)
     Costs.parse(costs or "")
     if prices is not None:
         found["prices"] = ",".join(f"{kind}={price!r}" for kind, price in read_prices(prices or None).items())
