@@ -80,7 +80,12 @@ def generator_names() -> tuple[str, ...]:
 
 def is_generator(text: str) -> bool:
     """Whether a text names a generator; a file of that name goes before a generator of an installed package."""
-    return text in _GENERATORS.own() or (not Path(text).exists() and _GENERATORS.find(text) is not None)
+    if text in _GENERATORS.general:
+        return True
+    there = Path(text).exists()
+    if there and Path(text).suffix:  # none of ours is called like that, and a run need not read manifests to know it
+        return False
+    return text in _GENERATORS.own() or (not there and _GENERATORS.find(text) is not None)
 
 
 def summaries() -> dict[str, str]:
