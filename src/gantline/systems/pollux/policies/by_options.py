@@ -75,11 +75,14 @@ def plan_by_search(snapshot: Snapshot, look: Search) -> Plan:
         kept[str(pool.kind)] = {"jobs": names, "nodes": nodes, "front": found.front.astype(np.int8), "note": searched.note}
         if searched.note and searched.note != (before or {}).get("note"):
             notes.append(searched.note)
-        for place, held in _devices(pool, order, found.best, nodes, room).items():
-            entry = int(pool.curves.at_most(np.full(len(pool), len(held), dtype=np.int64))[place])
+        named = _devices(pool, order, found.best, nodes, room)
+        size = np.zeros(len(pool), dtype=np.int64)
+        size[list(named)] = [len(held) for held in named.values()]
+        entries = pool.curves.at_most(size)
+        for place, held in named.items():
             job.append(int(pool.jobs[place]))
             devices.append(held)
-            option.append(int(pool.curves.option[entry]))
+            option.append(int(pool.curves.option[entries[place]]))
             kind.append(pool.kind)
     gpus = np.array([len(held) if held else -1 for held in devices], dtype=np.int64)
     assigned = Assignments(job, option=option, gpus=gpus, type=kind, devices=devices)
@@ -150,11 +153,11 @@ def _start(memory: dict[str, Any] | None, names: list[str], nodes: list[int]) ->
     front: Ints = np.asarray(memory["front"], dtype=np.int64)
     start = np.zeros((len(front), len(names), len(nodes)), dtype=np.int64)
     known = {name: place for place, name in enumerate(memory["jobs"])}
-    columns = [(here, memory["nodes"].index(node)) for here, node in enumerate(nodes) if node in memory["nodes"]]
-    for here, name in enumerate(names):
-        if name in known:
-            for column, old in columns:
-                start[:, here, column] = front[:, known[name], old]
+    at = {node: place for place, node in enumerate(memory["nodes"])}
+    rows, columns = [here for here, name in enumerate(names) if name in known], [here for here, node in enumerate(nodes) if node in at]
+    old_rows, old_columns = [known[names[here]] for here in rows], [at[nodes[here]] for here in columns]
+    members = np.arange(len(front))
+    start[np.ix_(members, rows, columns)] = front[np.ix_(members, old_rows, old_columns)]
     return start
 
 
@@ -162,8 +165,11 @@ def _devices(pool: Pool, order: Ints, best: Ints, nodes: list[int], room: dict[i
     """Exact devices: each job keeps its own where it stays on a node, and gets the lowest others; never more than a size it may have."""
     jobs, curves = pool.snapshot.jobs, pool.curves
     wanted: dict[int, dict[int, int]] = {}
+    given = np.zeros(len(pool), dtype=np.int64)
+    given[order] = best.sum(axis=1)
+    entries = curves.at_most(given).tolist()
     for row, place in enumerate(order.tolist()):
-        entry = int(curves.at_most(np.full(len(pool), best[row].sum(), dtype=np.int64))[place])
+        entry = entries[place]
         left = int(curves.size[entry]) if entry >= 0 else 0
         parts = {}
         for node, count in zip(nodes, best[row].tolist()):
