@@ -154,10 +154,11 @@ def _start(memory: dict[str, Any] | None, names: list[str], nodes: list[int]) ->
     start = np.zeros((len(front), len(names), len(nodes)), dtype=np.int64)
     known = {name: place for place, name in enumerate(memory["jobs"])}
     at = {node: place for place, node in enumerate(memory["nodes"])}
-    rows, columns = [here for here, name in enumerate(names) if name in known], [here for here, node in enumerate(nodes) if node in at]
-    old_rows, old_columns = [known[names[here]] for here in rows], [at[nodes[here]] for here in columns]
-    members = np.arange(len(front))
-    start[np.ix_(members, rows, columns)] = front[np.ix_(members, old_rows, old_columns)]
+    rows: Ints = np.array([here for here, name in enumerate(names) if name in known], dtype=np.int64)
+    columns: Ints = np.array([here for here, node in enumerate(nodes) if node in at], dtype=np.int64)
+    old_rows: Ints = np.array([known[names[here]] for here in rows.tolist()], dtype=np.int64)
+    old_columns: Ints = np.array([at[nodes[here]] for here in columns.tolist()], dtype=np.int64)
+    start[:, rows[:, None], columns] = front[:, old_rows[:, None], old_columns]
     return start
 
 
