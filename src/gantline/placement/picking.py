@@ -50,6 +50,7 @@ class Bandwidth(DeviceRule):
 class FastestFirst(DeviceRule):
     """The fastest devices for the class of the job, whatever their nodes (needs --device-speeds)"""
 
+    called: ClassVar[str] = "pm-first"
     sticky: ClassVar[bool] = False
     seats: Mapping[str, DeviceBins] = field(default_factory=dict, repr=False)
     penalty: float = 1.0
@@ -57,7 +58,8 @@ class FastestFirst(DeviceRule):
     def on(self, cluster: Cluster, facts: Facts = NO_FACTS) -> DeviceRule:
         speeds = facts.device_speeds
         if speeds is None:
-            raise RefusedError("this placement looks at the speeds of devices", where="--placement", fix="give --device-speeds FILE.csv")
+            what = f"placement '{self.called}' looks at the speeds of devices"
+            raise RefusedError(what, where="--placement", fix="give --device-speeds FILE.csv")
         node = [int(each) for each in cluster.device_node]
         seats = {
             kind: DeviceBins(node, (speeds.bins[kind] if kind in speeds.bins else speed_bins(values)).tolist())
@@ -79,6 +81,8 @@ class FastestFirst(DeviceRule):
 @dataclass(frozen=True)
 class Pal(FastestFirst):
     """Fast devices and few nodes, whichever costs less (PAL; needs --device-speeds)"""
+
+    called: ClassVar[str] = "pal"
 
     def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int]:
         return pal(free.devices, gang.gpus, self.seats[self._kind(gang)], self.penalty) or ()
