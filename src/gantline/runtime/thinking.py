@@ -7,6 +7,7 @@ into the journal; whoever folds the journal again lets the same decisions be lat
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from bisect import bisect_left
@@ -21,6 +22,7 @@ from gantline.engine.lost_turns import OverBudgetError
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Seconds: the upper bounds of the buckets of `Thinking.buckets`; one more is for all that took longer."""
 Call = Callable[[], Plan]
+_SHARE = 0.001  # seconds after which a policy that thinks in Python lets the scheduler's thread go on; usually 5 ms
 
 
 class Thinking:
@@ -44,6 +46,7 @@ class Thinking:
         """The answer from the other thread; `serve` passes the time. OverBudgetError: it did not come in time, and is not waited for."""
         if self._questions is None:
             self._questions = SimpleQueue()
+            sys.setswitchinterval(min(_SHARE, sys.getswitchinterval()))
             threading.Thread(target=_answer, args=(self._questions, self.here), name="gantline-policy", daemon=True).start()
         answer: Future[Plan] = Future()
         answer.add_done_callback(lambda _: ring())

@@ -58,16 +58,19 @@ class Prepared:
     about: tuple[Any, ...]  # what candidates share that differ by their admission limit alone; their objects live as long as they do
 
     @staticmethod
-    def of(snapshot: Snapshot, one: Candidate, costs: Costs | None) -> Prepared:
-        """The candidate as this run would have it."""
-        rules = RunRules.at(snapshot, one.placement or "first-free", costs)
+    def of(snapshot: Snapshot, one: Candidate, costs: Costs | None, known: dict[Any, Any]) -> Prepared:
+        """The candidate as this run would have it; those of one placement rule share what is `known`."""
+        placed = one.placement or "first-free"
+        if placed not in known:
+            known[placed] = RunRules.at(snapshot, placed, costs), snapshot.cluster.gpus
+        rules, gpus = known[placed]
         admission = find_admission(one.admission)
         if admission.has_quota:
             raise RefusedError("quotas belong to the run", where=f"candidate '{one.name}'", fix="use accept-all or load-limit:X")
         policy = rules.policy(one.policy, rules.guard(one.policy))
         told = snapshot if one.memory is AS_IT_IS else replace(snapshot, memory=one.memory)
         about = (id(one.policy), rules.placement.name, id(one.memory))
-        return Prepared(one.name, told, rules, policy, admission.most_gpus(snapshot.cluster.gpus), about)
+        return Prepared(one.name, told, rules, policy, admission.most_gpus(gpus), about)
 
     def case(self, bounds: FutureBounds, known: dict[Any, FutureCase | None]) -> FutureCase | None:
         """The instant as the counting loop takes it; None: it cannot say this policy, this run or this instant.

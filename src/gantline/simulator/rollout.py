@@ -27,7 +27,7 @@ from gantline.drivers.futures import places as p
 from gantline.drivers.futures.batch import Counted, run_counted
 from gantline.drivers.futures.case import FutureBounds
 from gantline.simulator.candidate import AS_IT_IS, Candidate, Prepared, candidate_of
-from gantline.simulator.coming import coming_rows
+from gantline.simulator.coming import Coming, coming_rows
 from gantline.simulator.from_here import Rolled
 from gantline.simulator.uncertainty import Uncertainty
 
@@ -124,12 +124,12 @@ def rollout(
     work = _work(snapshot, draws, uncertainty or Uncertainty(), seed)
     coming = [list(newcomers(stream(seed, number, "newcomers"))) if newcomers is not None else [] for number in range(len(work))]
     events = list(inputs)
-    known: dict[Any, Any] = {}
+    limits = _Limits(until, costs, tuple(held), seconds, {}, spending, coming_rows(coming) if not events and not spending else None)
     found = []
     for one in candidates:
         one = one if one.placement else replace(one, placement=placement)
         try:
-            found.append(_futures(snapshot, one, work, coming, events, _Limits(until, costs, tuple(held), seconds, known, spending)))
+            found.append(_futures(snapshot, one, work, coming, events, limits))
         except GantlineError as error:
             if not several:
                 raise
@@ -156,8 +156,9 @@ class _Limits:
     costs: Costs | None
     held: tuple[int, ...]
     seconds: float
-    known: dict[Any, Any]  # cases that candidates share
+    known: dict[Any, Any]  # cases and rules that candidates share
     spending: bool
+    rows: Coming | None  # the newcomers, where futures that count devices can say all that enters
 
 
 def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, seed: int) -> Floats:
@@ -177,10 +178,10 @@ def _futures(
     snapshot: Snapshot, one: Candidate, work: Floats, coming: Sequence[list[Input]], events: list[Input], limits: _Limits
 ) -> Futures:
     """The futures under one policy: counted, where that says all."""
-    rows = coming_rows(coming) if not events else None
-    prepared = Prepared.of(snapshot, one, limits.costs)
+    rows = limits.rows
+    prepared = Prepared.of(snapshot, one, limits.costs, limits.known)
     bounds = FutureBounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
-    case = prepared.case(bounds, limits.known) if rows is not None and not limits.spending else None
+    case = prepared.case(bounds, limits.known) if rows is not None else None
     if case is None:
         prepared.check_limit()
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)

@@ -17,11 +17,14 @@ SYSTEM = System(
     },
     generators={
         "blox": (".generator:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
+        "blox-changing": (".changing:changing", "Blox' two workloads with changing load, after their descriptions"),
     },
     studies={
         "blox-fig6": ".studies.figure6:BloxFigure6",
         "blox-fig12": ".studies.figure12:BloxFigure12",
         "blox-loss": ".studies.loss:BloxLoss",
+        "blox-synthesizer-dual": ".studies.synthesizer:BloxSynthesizerDual",
+        "blox-synthesizer-small-large": ".studies.synthesizer:BloxSynthesizerSmallLarge",
     },
     held_against=(
         HeldAgainst(
