@@ -129,6 +129,21 @@ def test_an_admission_limit_that_is_chosen_holds_jobs_back_as_the_run_would() ->
     assert chosen.summary["log_hash"] == behind.summary["log_hash"]
 
 
+def test_a_placement_rule_that_is_chosen_places_gangs_as_the_run_would() -> None:
+    """By itself it is that of the run, to the hash; of several, the one whose futures are better."""
+    usual = simulate(trace(gap=60.0), "2x4", "srtf", round=60.0, placement="consolidated")
+    chosen = simulate(trace(gap=60.0), "2x4", synthesizer(portfolio="srtf", placements="consolidated"), round=60.0)
+    assert chosen.summary["log_hash"] == usual.summary["log_hash"]
+    crowded = [{"id": f"runs{k}", "gpus": 2, "estimate": 9000, "devices": [4 * k, 4 * k + 1]} for k in range(2)]
+    waits = [{"id": f"wide{k}", "gpus": 4, "estimate": 600, "arrival": 1 + k} for k in range(2)]
+    snapshot = decode_snapshot({"now": 600, "cluster": "2x4", "jobs": [*crowded, *waits]})
+    plan = synthesizer(portfolio="fifo,srtf", placements="consolidated,first-free").decide(snapshot)
+    assert plan.in_charge is not None
+    assert plan.in_charge.policy == "fifo@first-free"  # no node has four free devices
+    assert plan.ranking is not None
+    assert plan.ranking.placement == "first-free"
+
+
 def test_memories_of_policies_that_rest_are_kept() -> None:
     plan = synthesizer(portfolio="gavel.max_min_fairness_perf").decide(decode_snapshot({**QUEUE, "round": 60}))
     memory = plain(plan.memory)
@@ -183,6 +198,8 @@ def test_what_a_portfolio_cannot_hold_is_refused(tmp_path: Any) -> None:
             synthesizer(portfolio=("fifo", member))
     with pytest.raises(NotFoundError, match="no policy 'srft'"):
         synthesizer(portfolio="fifo,srft")
+    with pytest.raises(NotFoundError, match="no placement 'together'"):
+        synthesizer(placements="together")
     with pytest.raises(NotFoundError, match="no admission rule 'load-limits"):
         synthesizer(admissions="load-limits:1.2")
 
@@ -248,6 +265,8 @@ def test_an_objective_that_cannot_be_answered_is_said_once() -> None:
         ({"portfolio": "las(service)"}, "no setting"),
         ({"portfolio": "afs", "admissions": "load-limit:1.2"}, "none can be kept from it"),
         ({"admissions": "quota:user=3"}, "is a quota"),
+        ({"portfolio": "afs,srtf", "placements": "consolidated"}, "would change nothing"),
+        ({"admissions": "load-limit:1.2", "placements": "consolidated"}, "which know no 'load-limit:1.2'"),
         ({"objective": "happiness"}, "no objective 'happiness'"),
         ({"objective": "dollars", "admissions": "load-limit:1.2"}, "which know no 'load-limit:1.2'"),
         ({"objective": "deadlines", "switch_cost": 1.0}, "no change can gain more than 1:"),

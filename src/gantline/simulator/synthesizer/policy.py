@@ -44,6 +44,9 @@ class Synthesizer(Policy):
     admissions: tuple[str, ...] = field(
         default=("accept-all",), metadata={"help": "admission rules that each is tried behind: accept-all, load-limit:1.2"}
     )
+    placements: tuple[str, ...] = field(
+        default=(), metadata={"help": "placement rules that each is tried with: first-free, consolidated ...; none: the run's"}
+    )
     objective: str = field(default="mean-jct", metadata={"help": "what is to be small: mean-jct, p95-jct, 0.7*mean-jct+0.3*worst-rho ..."})
     every: int = field(
         default=0,
@@ -66,7 +69,7 @@ class Synthesizer(Policy):
             raise UsageError(f"compat is '{self.compat}'", where=WHERE, fix="use blox, or leave it out")
         if self.compat == "blox":
             usual = Synthesizer()
-            bound = (*_BLOX, "objective", "newcomers", "margin", "draws")
+            bound = (*_BLOX, "placements", "objective", "newcomers", "margin", "draws")
             told = [name for name in bound if getattr(self, name) not in (getattr(usual, name), {**_BLOX, "margin": 0.0}.get(name))]
             if told:
                 raise UsageError(f"compat=blox says what {told[0]} is", where=WHERE, fix=f"leave out compat or {told[0]}")
@@ -105,7 +108,7 @@ class Synthesizer(Policy):
         return any(word in _SPENDING for word in Objective.parse(self.objective, WHERE).words)
 
     def _members(self) -> tuple[Combination, ...]:
-        return combinations(self.portfolio, self.admissions)
+        return combinations(self.portfolio, self.admissions, self.placements)
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
@@ -173,7 +176,7 @@ class Synthesizer(Policy):
         limited = any(math.isfinite(one.load_limit) for one in members)
         held = np.flatnonzero(snapshot.jobs.rows > mind.let_in).tolist() if limited else []
         until = snapshot.now + self.horizon
-        candidates = [Candidate(one.policy, one.name, admission=one.admission, memory=mind.members.get(one.member)) for one in members]
+        candidates = [Candidate(one.policy, one.name, one.placement, one.admission, mind.members.get(one.member)) for one in members]
         found = rollout(
             snapshot, candidates, draws=self.draws, until=until, newcomers=self._newcomers(snapshot, mind), seed=snapshot.seed,
             uncertainty=Uncertainty(self.sigma), held=held, spending=self._spends,
@@ -226,6 +229,8 @@ class Synthesizer(Policy):
         if plan.ranking is not None and held.any():
             key = np.where(held, np.inf, plan.ranking.key)
             plan = replace(plan, ranking=replace(plan.ranking, key=key))
+        if plan.ranking is not None and chosen.placement:
+            plan = replace(plan, ranking=replace(plan.ranking, placement=chosen.placement))
         told = InCharge(chosen.name, mind.since, mind.why) if len(self._members()) > 1 else None
         until = self._valid_until(snapshot, mind, plan)
         return replace(plan, memory=mind.as_memory(), valid_until=until, notes=(*plan.notes, *notes[:5]), in_charge=told)

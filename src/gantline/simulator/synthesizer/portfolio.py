@@ -11,6 +11,7 @@ from gantline.admission.rules import find_admission
 from gantline.core.errors import UsageError
 from gantline.core.policy import Policy
 from gantline.files.policies import load_policy
+from gantline.placement.rules import find_placement
 
 WHERE = "policy 'synthesizer'"
 ITSELF = ("synthesizer", "auto")
@@ -20,21 +21,22 @@ _ENTRY = re.compile(r"(?P<name>[^()]+?)(?:\((?P<settings>[^()]*)\))?")
 
 @dataclass(frozen=True)
 class Combination:
-    """One policy behind one admission rule; `load_limit` is in times the cluster's GPUs."""
+    """One policy behind one admission rule, its gangs placed by one rule; `load_limit` is in times the cluster's GPUs."""
 
     name: str
     member: str  # the policy as the portfolio writes it: whose memory is kept while it rests
     policy: Policy
     admission: str
     load_limit: float
+    placement: str = ""  # empty: the run's
 
 
 @lru_cache(maxsize=32)
-def combinations(portfolio: tuple[str, ...], admissions: tuple[str, ...]) -> tuple[Combination, ...]:
+def combinations(portfolio: tuple[str, ...], admissions: tuple[str, ...], placements: tuple[str, ...] = ()) -> tuple[Combination, ...]:
     """All of them, in order: the first wins where several are alike."""
     if not portfolio:
         raise UsageError("the portfolio is empty", where=WHERE, fix="--set portfolio=fifo,las,srtf")
-    for what, names in (("portfolio", portfolio), ("admissions", admissions)):
+    for what, names in (("portfolio", portfolio), ("admissions", admissions), ("placements", placements)):
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(f"'{name}' stands twice in {what}", where=WHERE, fix="name it once")
@@ -48,9 +50,25 @@ def combinations(portfolio: tuple[str, ...], admissions: tuple[str, ...]) -> tup
             if rule.load_limit != float("inf") and not policy.ranks:
                 told = f"'{member}' makes plans for all jobs that it sees, so none can be kept from it by '{admission}'"
                 raise UsageError(told, where=WHERE, fix="use accept-all, or leave the policy out")
-            name = member if admission == "accept-all" else f"{member}+{admission}"
-            found.append(Combination(name, member, policy, admission, rule.load_limit))
+            behind = member if admission == "accept-all" else f"{member}+{admission}"
+            for placement in placements or ("",):
+                _check_placement(member, policy, rule.load_limit, admission, placement)
+                name = f"{behind}@{placement}" if placement else behind
+                found.append(Combination(name, member, policy, admission, rule.load_limit, placement))
     return tuple(found)
+
+
+def _check_placement(member: str, policy: Policy, load_limit: float, admission: str, placement: str) -> None:
+    """A placement rule that is not known, that the policy does not use, or whose futures know no admission limit is refused."""
+    if not placement:
+        return
+    rule = find_placement(placement)
+    if not policy.ranks:
+        told = f"'{member}' says itself which devices its gangs get, so '{placement}' would change nothing"
+        raise UsageError(told, where=WHERE, fix="leave out placements, or the policy")
+    if load_limit != float("inf") and (not rule.counts or rule.picks):
+        told = f"futures placed by '{placement}' are the engine's, which know no '{admission}'"
+        raise UsageError(told, where=WHERE, fix="use accept-all, or first-free")
 
 
 def _policy(member: str) -> Policy:

@@ -75,9 +75,10 @@ class BloxSynthesizerDual(_Synthesizer):
     name: ClassVar[str] = "blox-synthesizer-dual"
     figure: ClassVar[str] = "Figure 14: the synthesizer under a load that rises and falls"
     what: ClassVar[str] = (
-        "FIFO, LAS and SRTF with all jobs admitted and behind limits of 1.2 and 1.4 times the cluster, and the synthesizer that chooses "
-        "from these nine every ten rounds, on 64 GPUs. Long jobs all the time, short ones at four times their rate for six hours of every ten. "
-        "The paper's traces are not published, nor do its generators of them run: these are made after their description."
+        "FIFO, LAS and SRTF with all jobs admitted and behind limits of 1.2 and 1.4 times the cluster, and the synthesizer that "
+        "chooses from these nine every ten rounds, on 64 GPUs. Long jobs all the time, short ones at four times their rate for "
+        "six hours of every ten. The paper's traces are not published, nor do its generators of them run: these are made after "
+        "their description."
     )
     kind: ClassVar[str] = "dual"
 
