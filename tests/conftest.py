@@ -26,6 +26,7 @@ sys.dont_write_bytecode = False
 #: how many of the random examples are drawn at every change; `--long` draws all of them
 SHARE_OF_EXAMPLES = 4
 FEWEST_EXAMPLES = 8
+ALL_EXAMPLES = ("engine",)  # the heart: a planted defect there was found by the later examples only
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,7 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
     items[:] = [item for item in items if not item.get_closest_marker("long")]
-    for test in {item.obj for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)}:
+    drawn_from = [item for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)]
+    for test in {item.obj for item in drawn_from if item.path.parent.name not in ALL_EXAMPLES}:
         drawn = test._hypothesis_internal_use_settings
         fewer = max(min(FEWEST_EXAMPLES, drawn.max_examples), drawn.max_examples // SHARE_OF_EXAMPLES)
         test._hypothesis_internal_use_settings = settings(drawn, max_examples=fewer)
