@@ -89,7 +89,8 @@ def case_of(
     held = np.array(bounds.held, dtype=np.int64)
     rises = key.attained > 0 or key.attained_gpu > 0 or key.remaining < 0 or key.remaining_gpu < 0
     in_order = regime.strict or policy.misfit == Misfit.STOP
-    switch = [policy.preempt or regime.strict, in_order, regime.keep_evictions, regime.finish_at_boundary, rises, t.NI[c.N_GPUS].sum()]
+    sinks = not (rises or key.thresholds or key.first_start)
+    switch = [policy.preempt or regime.strict, in_order, regime.keep_evictions, regime.finish_at_boundary, rises, t.NI[c.N_GPUS].sum(), sinks]
     case = FutureCase(
         f,
         np.array([need, np.searchsorted(size, need)]),

@@ -7,6 +7,7 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.drivers.futures import places as p
+from gantline.drivers.futures.keys import key_of_running
 from gantline.drivers.futures.places import FutureCase, FutureRoom
 
 
@@ -34,6 +35,7 @@ def run_on(room: FutureRoom, row: int, since: float, rate: float, began: float) 
     room.si[p.SLOT_ROW, at], room.si[p.SLOT_NEED, at], room.si[p.MARK, at] = row, need, p.KEEPS
     set_due(room, at)
     room.n[p.RUNNING] = at + 1
+    room.t[p.HIGHEST] = max(room.t[p.HIGHEST], s[p.KEY, at])
     if s[p.DUE, at] < room.t[p.SOONEST]:
         room.t[p.SOONEST], room.n[p.FIRST_DUE] = s[p.DUE, at], at
 
@@ -120,5 +122,6 @@ def finish_due(case: FutureCase, room: FutureRoom, now: float, ends: Floats) -> 
             remove(room, at)
         else:  # its estimate was too low. Mean residual life of a heavy tail: as long again
             s[p.ESTIMATE, at] = 2.0 * (s[p.DONE, at] + s[p.RATE, at] * max(0.0, now - s[p.SINCE, at]))
+            room.t[p.HIGHEST] = max(room.t[p.HIGHEST], key_of_running(case, room, at, now))
             set_due(room, at)
         find_soonest(room)

@@ -55,6 +55,38 @@ def only_remaining(case: FutureCase) -> bool:
 
 
 @kernel
+def key_of_running(case: FutureCase, room: FutureRoom, at: int, now: float) -> float:
+    """The key of a gang that runs; what does not count is not even read."""
+    s, w = room.s, case.weight
+    ran = max(0.0, now - s[p.SINCE, at])
+    key = 0.0
+    if w[k.ARRIVAL] != 0.0:
+        key += w[k.ARRIVAL] * s[p.ARRIVAL, at]
+    if w[k.ATTAINED] != 0.0:
+        key += w[k.ATTAINED] * (s[p.SERVICE, at] + ran)
+    if w[k.ATTAINED_GPU] != 0.0:
+        key += w[k.ATTAINED_GPU] * (s[p.GPUTIME, at] + s[p.SIZE, at] * ran)
+    if w[k.REMAINING] != 0.0 or w[k.REMAINING_GPU] != 0.0:
+        remaining = max(0.0, s[p.ESTIMATE, at] - (s[p.DONE, at] + s[p.RATE, at] * ran))
+        key += w[k.REMAINING] * remaining
+        key += w[k.REMAINING_GPU] * (remaining * s[p.SIZE, at])
+    if w[k.ESTIMATE] != 0.0:
+        key += w[k.ESTIMATE] * s[p.ESTIMATE, at]
+    if w[k.GPUS] != 0.0:
+        key += w[k.GPUS] * s[p.SIZE, at]
+    if w[k.PRIORITY] != 0.0:
+        key += w[k.PRIORITY] * s[p.PRIORITY, at]
+    if w[k.FIRST_START] != 0.0:
+        first = s[p.FIRST, at]
+        key += w[k.FIRST_START] * (w[k.NEVER_STARTED] + s[p.ARRIVAL, at] if np.isnan(first) else first)
+    level = 0
+    for place in range(case.thresholds.shape[0]):
+        if _measure(case, room, at, now) >= case.thresholds[place]:
+            level += 1
+    return float(level * w[k.LEVEL_STEP] + key)
+
+
+@kernel
 def _note_lowest(room: FutureRoom, count: int) -> None:
     """The key of the lowest rank that runs."""
     keys = room.s[p.KEY]
@@ -66,7 +98,10 @@ def _note_lowest(room: FutureRoom, count: int) -> None:
         at += 2
     if at < count and keys[at] > one:
         one = keys[at]
-    room.t[p.LOWEST] = one if one > two else two
+    highest = room.t[p.LOWEST] = one if one > two else two
+    for at in range(count, room.n[p.RUNNING]):  # gangs that have begun in this walk
+        highest = keys[at] if keys[at] > highest else highest
+    room.t[p.HIGHEST] = highest
 
 
 @kernel
@@ -75,10 +110,8 @@ def rank_running(case: FutureCase, room: FutureRoom, now: float) -> None:
     if room.n[p.RANKED] == 1:
         return
     room.n[p.RANKED] = 1
-    s, w, count = room.s, case.weight, room.n[p.OLD]
-    by_arrival, by_time, by_gpu_time, by_rest = w[k.ARRIVAL], w[k.ATTAINED], w[k.ATTAINED_GPU], w[k.REMAINING]
-    by_gpu_rest, by_estimate, by_size, by_priority = w[k.REMAINING_GPU], w[k.ESTIMATE], w[k.GPUS], w[k.PRIORITY]
-    if by_rest == 1.0 and only_remaining(case):  # the usual one: short enough to be done several at a time
+    s, count = room.s, room.n[p.OLD]
+    if case.weight[k.REMAINING] == 1.0 and only_remaining(case):  # the usual one: short enough to be done several at a time
         keys, since, done, rate, estimate = s[p.KEY], s[p.SINCE], s[p.DONE], s[p.RATE], s[p.ESTIMATE]
         for at in range(count):
             ran = now - since[at]
@@ -87,37 +120,8 @@ def rank_running(case: FutureCase, room: FutureRoom, now: float) -> None:
             keys[at] = rest if rest > 0.0 else 0.0
         _note_lowest(room, count)
         return
-    for at in range(count):  # what does not count is not even read
-        ran = max(0.0, now - s[p.SINCE, at])
-        key = 0.0
-        if by_arrival != 0.0:
-            key += by_arrival * s[p.ARRIVAL, at]
-        if by_time != 0.0:
-            key += by_time * (s[p.SERVICE, at] + ran)
-        if by_gpu_time != 0.0:
-            key += by_gpu_time * (s[p.GPUTIME, at] + s[p.SIZE, at] * ran)
-        if by_rest != 0.0 or by_gpu_rest != 0.0:
-            remaining = max(0.0, s[p.ESTIMATE, at] - (s[p.DONE, at] + s[p.RATE, at] * ran))
-            key += by_rest * remaining
-            key += by_gpu_rest * (remaining * s[p.SIZE, at])
-        if by_estimate != 0.0:
-            key += by_estimate * s[p.ESTIMATE, at]
-        if by_size != 0.0:
-            key += by_size * s[p.SIZE, at]
-        if by_priority != 0.0:
-            key += by_priority * s[p.PRIORITY, at]
-        s[p.KEY, at] = key
-    if w[k.FIRST_START] != 0.0:
-        for at in range(count):
-            first = s[p.FIRST, at]
-            s[p.KEY, at] += w[k.FIRST_START] * (w[k.NEVER_STARTED] + s[p.ARRIVAL, at] if np.isnan(first) else first)
-    if case.thresholds.shape[0] > 0:
-        for at in range(count):
-            level = 0
-            for place in range(case.thresholds.shape[0]):
-                if _measure(case, room, at, now) >= case.thresholds[place]:
-                    level += 1
-            s[p.KEY, at] = level * w[k.LEVEL_STEP] + s[p.KEY, at]
+    for at in range(count):
+        s[p.KEY, at] = key_of_running(case, room, at, now)
     _note_lowest(room, count)
 
 

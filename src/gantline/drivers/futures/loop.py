@@ -49,7 +49,7 @@ def begin(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats, begi
         n[p.DEMAND] += case.waits[lane] * case.size[lane]
         for place in range(case.waits[lane]):
             room.queue[lane, place] = case.queue[lane, place]
-    room.t[p.SOONEST] = np.inf
+    room.t[p.SOONEST] = room.t[p.HIGHEST] = np.inf
     for place in range(case.running.shape[0]):
         row = case.running[place]
         begins[row] = case.amount[p.START_NOW]

@@ -27,11 +27,14 @@ HEAD, COUNT, LANE_WHOLES = range(3)
 # (below zero: it is not made yet), how many are on trial, how many have been; and the gang that is due first
 RANKED, OLD, LOW, VICTIMS, TAKEN, FIRST_DUE, COUNTERS = range(11, 18)
 # the clock (`FutureRoom.t`)
-NOW, WAKE, LAST_DECISION, SOONEST, LOWEST, TIMES = range(6)  # when that gang is due; the key of the lowest rank that runs
+# SOONEST: when the gang that is due first is due; LOWEST: the key of the lowest rank that runs; HIGHEST: a number that no key of a gang that
+# runs exceeds (infinity: none is known)
+NOW, WAKE, LAST_DECISION, SOONEST, LOWEST, HIGHEST, TIMES = range(7)
 # seconds and bounds that hold in all futures (`FutureCase.amount`)
 START_NOW, ROUND, QUANTUM, UNTIL, LOAD_LIMIT, MIN_RUN, AMOUNTS = range(7)
 # switches that hold in all futures (`FutureCase.switch`)
-PREEMPT, IN_ORDER, KEEP_EVICTIONS, BOUNDARY, RISES, DEVICES, SWITCHES = range(7)
+# SINKS: while a gang runs, its key can only sink
+PREEMPT, IN_ORDER, KEEP_EVICTIONS, BOUNDARY, RISES, DEVICES, SINKS, SWITCHES = range(8)
 # what a newcomer brings (`coming`)
 C_ARRIVAL, C_NEED, C_WORK, C_ESTIMATE, C_PRIORITY, COMING = range(6)
 # what is added up of a future (`sums`): ends, starts, the last end, jobs without an end, decisions, gangs started and stopped

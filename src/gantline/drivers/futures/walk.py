@@ -69,6 +69,8 @@ def walk(case: FutureCase, room: FutureRoom, now: float, begins: Floats) -> None
 @kernel
 def _make_room(case: FutureCase, room: FutureRoom, row: int, key: float, need: int, now: float) -> None:
     """Take devices on trial from gangs that rank behind, the lowest first, if that is enough (Blox: even if not)."""
+    if case.switch[p.SINKS] == 1 and key > room.t[p.HIGHEST]:
+        return
     rank_running(case, room, now)
     si, n = room.si, room.n
     if key > room.t[p.LOWEST]:
