@@ -9,6 +9,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import HELD_BACK, PENDING, RUNNING
 from gantline.core.reasons import Reason
+from gantline.core.rounding import round_down, round_up
 from gantline.core.tables import Matrices
 from gantline.engine import lists as ls
 from gantline.engine import settings as s
@@ -129,7 +130,7 @@ def next_look(change: float, now: float, quantum: float) -> float:
     """
     if change == np.inf:
         return change
-    number: float = max(np.ceil(change / quantum - 1e-9), np.floor(now / quantum + 1e-9) + 1.0)
+    number = max(round_up(change / quantum - 1e-9), round_down(now / quantum + 1e-9) + 1.0)
     return number * quantum
 
 

@@ -18,14 +18,16 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.costs import Costs
-from gantline.core.errors import GantlineError, UsageError
+from gantline.core.errors import GantlineError, RefusedError, UsageError
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.futures import places as p
-from gantline.drivers.futures.batch import Counted, run_counted
+from gantline.drivers.futures.batch import Device, run_counted
 from gantline.drivers.futures.case import FutureBounds
+from gantline.drivers.futures.counted import Counted
+from gantline.drivers.futures.draws import Draws
 from gantline.simulator.candidate import AS_IT_IS, Candidate, Prepared, candidate_of
 from gantline.simulator.coming import Coming, coming_rows
 from gantline.simulator.from_here import Rolled
@@ -45,6 +47,7 @@ class Futures:
     start: Floats  # when it next holds devices; now, for those that hold some
     finish: Floats
     decisions: Floats  # of each future
+    sums: Floats | None = None  # of each counted future: see `drivers.futures.places.SUM_FINISH`
     counted: bool = True  # whether the compiled loop has counted devices; else the engine has placed gangs
     incidents: tuple[str, ...] = ()
     dollars: Floats | None = None  # of each future: what devices cost from now on, where spending was asked for
@@ -52,11 +55,17 @@ class Futures:
     lost: str = ""  # why there are no futures: the policy has failed
 
     def __len__(self) -> int:
-        return len(self.finish)
+        return len(self.decisions)
 
     def __iter__(self) -> Iterator[Rolled]:
+        self.check_jobs()
         for start, finish, decisions in zip(self.start, self.finish, self.decisions):
             yield Rolled(start, finish, int(decisions), self.incidents)
+
+    def check_jobs(self) -> None:
+        """Refuse a question about jobs where only sums were kept."""
+        if len(self.finish) < len(self):
+            raise RefusedError("what becomes of each job was not kept", where="rollout", fix="leave out keep_jobs=False")
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,14 @@ class Rollout(Sequence[Futures]):
 
     def jct(self, which: Any = 0) -> Floats:
         """Mean time from submission to end in each future; infinity where some job does not end."""
-        return np.mean(self[which].finish - self.arrival, axis=1) if len(self.ids) else np.zeros(len(self[which]))
+        futures: Futures = self[which]
+        if not len(self.ids):
+            return np.zeros(len(futures))
+        if len(futures.finish) == len(futures):
+            return np.asarray(np.mean(futures.finish - self.arrival, axis=1))
+        assert futures.sums is not None  # jobs are left out only where futures are counted
+        mean: Floats = futures.sums[:, p.SUM_FINISH] / len(self.ids) - np.mean(self.arrival)
+        return np.where(futures.sums[:, p.UNENDED] > 0.0, np.inf, mean)
 
 
 def rollout(
@@ -99,6 +115,8 @@ def rollout(
     held: Sequence[int] = (),
     seconds: float = math.inf,
     spending: bool = False,
+    keep_jobs: bool = True,
+    device: Device = "auto",
 ) -> Rollout:
     """Roll the snapshot forward under each policy; the snapshot is left alone.
 
@@ -113,6 +131,8 @@ def rollout(
     ``held``           positions of jobs that admission has not let in yet, for candidates with an admission limit
     ``spending``       also what devices cost in dollars and kWh (`Futures.dollars`, `Futures.kwh`): the engine rolls these futures forward
     ``seconds``        of CPU time, after which no further futures of a policy are begun; some are made in any case
+    ``keep_jobs``      False: only sums over each future are kept where futures are counted (`Rollout.jct`), not what becomes of each job
+    ``device``         ``cpu``, ``cuda``, or ``auto``: a GPU where there is one and the batch is large. The numbers are the same
     =================  ===============================================================================================
 
     A single policy goes on with the snapshot's memory; of several, each begins without, unless its `Candidate` says otherwise. Of several
@@ -122,9 +142,12 @@ def rollout(
     given: list[Policy | str | Candidate] = [policies] if isinstance(policies, str | Policy | Candidate) else [*policies]
     candidates = [candidate_of(one, None if several else AS_IT_IS) for one in given]
     work = _work(snapshot, draws, uncertainty or Uncertainty(), seed)
-    coming = [list(newcomers(stream(seed, number, "newcomers"))) if newcomers is not None else [] for number in range(len(work))]
+    coming: list[list[Input]] = [[]] * len(work)
+    if newcomers is not None:
+        coming = [list(newcomers(stream(seed, number, "newcomers"))) for number in range(len(work))]
     events = list(inputs)
-    limits = _Limits(until, costs, tuple(held), seconds, {}, spending, coming_rows(coming) if not events and not spending else None)
+    rows = coming_rows(coming if newcomers is not None else coming[:1]) if not events and not spending else None
+    limits = _Limits(until, costs, tuple(held), seconds, {}, spending, rows, keep_jobs, device)
     found = []
     for one in candidates:
         one = one if one.placement else replace(one, placement=placement)
@@ -159,9 +182,11 @@ class _Limits:
     known: dict[Any, Any]  # cases and rules that candidates share
     spending: bool
     rows: Coming | None  # the newcomers, where futures that count devices can say all that enters
+    keep_jobs: bool
+    device: Device
 
 
-def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, seed: int) -> Floats:
+def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, seed: int) -> Draws | Floats:
     """Total work by (future, job)."""
     if isinstance(draws, np.ndarray):
         if draws.ndim != 2 or draws.shape[1] != len(snapshot.jobs):
@@ -171,11 +196,11 @@ def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, see
         raise UsageError(f"{draws} draws", where="rollout", fix="zero or more")
     if draws == 0:
         return np.array(snapshot.jobs.estimate, dtype=np.float64)[None, :]
-    return uncertainty.draw(snapshot, seed, 0, draws)
+    return uncertainty.draws(snapshot, seed, 0, draws)
 
 
 def _futures(
-    snapshot: Snapshot, one: Candidate, work: Floats, coming: Sequence[list[Input]], events: list[Input], limits: _Limits
+    snapshot: Snapshot, one: Candidate, work: Draws | Floats, coming: Sequence[list[Input]], events: list[Input], limits: _Limits
 ) -> Futures:
     """The futures under one policy: counted, where that says all."""
     rows = limits.rows
@@ -189,19 +214,20 @@ def _futures(
     budget, at, step = CpuBudget(limits.seconds), 0, len(work) if limits.seconds == math.inf else _AT_ONCE
     while at < len(work) and not (parts and budget.over):
         part = slice(at, min(at + step, len(work)))
-        parts.append(run_counted(case, work[part], None if rows is None or not rows.sizes else rows.table[part]))
+        others = None if rows is None or not rows.sizes else rows.table[part]
+        parts.append(run_counted(case, work[part], others, keep_jobs=limits.keep_jobs, device=limits.device))
         at = part.stop
-    if sum(part.lost for part in parts):
+    found = Counted.joined(parts)
+    if found.lost:
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
-    start, finish, sums = (np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "finish", "sums"))
-    return Futures(one.name, start, finish, sums[:, p.SUM_DECISIONS])
+    return Futures(one.name, found.start, found.finish, found.sums[:, p.SUM_DECISIONS], found.sums)
 
 
-def _by_engine(prepared: Prepared, work: Floats, inputs: Sequence[list[Input]], limits: _Limits) -> Futures:
+def _by_engine(prepared: Prepared, work: Draws | Floats, inputs: Sequence[list[Input]], limits: _Limits) -> Futures:
     """One future after the other, the engine's own way."""
     rolled: list[Rolled] = []
     budget, here = CpuBudget(limits.seconds), prepared.from_here()
-    for line, events in zip(work, inputs):
+    for line, events in zip(work.lines() if isinstance(work, Draws) else work, inputs):
         if rolled and budget.over:
             break
         rolled.append(here.roll(line, limits.until, events, limits.spending))

@@ -90,7 +90,15 @@ def case_of(
     rises = key.attained > 0 or key.attained_gpu > 0 or key.remaining < 0 or key.remaining_gpu < 0
     in_order = regime.strict or policy.misfit == Misfit.STOP
     sinks = not (rises or key.thresholds or key.first_start)
-    switch = [policy.preempt or regime.strict, in_order, regime.keep_evictions, regime.finish_at_boundary, rises, t.NI[c.N_GPUS].sum(), sinks]
+    switch = [
+        policy.preempt or regime.strict,
+        in_order,
+        regime.keep_evictions,
+        regime.finish_at_boundary,
+        rises,
+        t.NI[c.N_GPUS].sum(),
+        sinks,
+    ]
     case = FutureCase(
         f,
         np.array([need, np.searchsorted(size, need)]),
@@ -134,11 +142,7 @@ def _queue(case: FutureCase, waiting: Ints) -> None:
 
 def room_for(case: FutureCase, newcomers: int) -> FutureRoom:
     """Memory for one future with so many newcomers at most."""
-    rows = case.f.shape[1] + newcomers
-    gangs = min(2 * int(case.switch[p.DEVICES]), rows) + 1  # while a walk goes on, those that stop and those that begin
-    numbers = ((p.ROW_NUMBERS, rows), (p.SLOT_NUMBERS, gangs))
-    wholes = ((p.ROW_WHOLES, rows), (p.SLOT_WHOLES, gangs), (len(case.size), rows + 1), (p.LANE_WHOLES, len(case.size)))
+    numbers, wholes = p.room_shapes(case, newcomers)
+    i, si, queue, lane, low, trial = (np.zeros(shape, dtype=np.int64) for shape in wholes)
     f, s = (np.zeros(shape) for shape in numbers)
-    i, si, queue, lane = (np.zeros(shape, dtype=np.int64) for shape in wholes)
-    low, trial, n = (np.zeros(length, dtype=np.int64) for length in (gangs, gangs, p.COUNTERS))
-    return FutureRoom(f, i, s, si, queue, lane, low, trial, n, np.zeros(p.TIMES))
+    return FutureRoom(f, i, s, si, queue, lane, low, trial, np.zeros(p.COUNTERS, dtype=np.int64), np.zeros(p.TIMES))

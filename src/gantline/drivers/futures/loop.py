@@ -9,6 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
+from gantline.core.rounding import round_down, round_up
 from gantline.drivers.futures import places as p
 from gantline.drivers.futures.gangs import finish_due, run_on
 from gantline.drivers.futures.keys import key_of_waiting, next_level, rank_running, slope
@@ -152,9 +153,9 @@ def run_future(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats,
             return p.DONE_ALL
         now = max(due, t[p.NOW])
         if length > 0.0:
-            boundary = max(0.0, np.ceil(due / length - 1e-9)) * length
+            boundary = max(0.0, round_up(due / length - 1e-9)) * length
             now = max(boundary, t[p.NOW] + length) if t[p.LAST_DECISION] >= 0.0 else boundary
-            now = np.floor(now / length + 0.5) * length
+            now = round_down(now / length + 0.5) * length
         if now > case.amount[p.UNTIL]:
             if case.switch[p.BOUNDARY] == 0:
                 finish_due(case, room, case.amount[p.UNTIL], ends)

@@ -27,8 +27,8 @@ HEAD, COUNT, LANE_WHOLES = range(3)
 # (below zero: it is not made yet), how many are on trial, how many have been; and the gang that is due first
 RANKED, OLD, LOW, VICTIMS, TAKEN, FIRST_DUE, COUNTERS = range(11, 18)
 # the clock (`FutureRoom.t`)
-# SOONEST: when the gang that is due first is due; LOWEST: the key of the lowest rank that runs; HIGHEST: a number that no key of a gang that
-# runs exceeds (infinity: none is known)
+# SOONEST: when the gang that is due first is due; LOWEST: the key of the lowest rank that runs
+# HIGHEST: a number that no key of a gang that runs exceeds (infinity: none is known)
 NOW, WAKE, LAST_DECISION, SOONEST, LOWEST, HIGHEST, TIMES = range(7)
 # seconds and bounds that hold in all futures (`FutureCase.amount`)
 START_NOW, ROUND, QUANTUM, UNTIL, LOAD_LIMIT, MIN_RUN, AMOUNTS = range(7)
@@ -77,3 +77,14 @@ class FutureRoom(NamedTuple):
     trial: Ints  # gangs whose devices are taken on trial, the best rank last
     n: Ints
     t: Floats
+
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def room_shapes(case: FutureCase, newcomers: int) -> tuple[Shapes, Shapes]:
+    """Shapes of a room with so many newcomers at most: of its numbers (f, s) and of its whole numbers (i, si, queue, lane, low, trial)."""
+    rows, lanes = case.f.shape[1] + newcomers, len(case.size)
+    gangs = min(2 * int(case.switch[DEVICES]), rows) + 1  # while a walk goes on, those that stop and those that begin
+    wholes = ((ROW_WHOLES, rows), (SLOT_WHOLES, gangs), (lanes, rows + 1), (LANE_WHOLES, lanes), (gangs,), (gangs,))
+    return ((ROW_NUMBERS, rows), (SLOT_NUMBERS, gangs)), wholes
