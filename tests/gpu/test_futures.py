@@ -1,6 +1,6 @@
 """Futures on a GPU are those of the processor, job by job and to the last bit.
 
-Needs a CUDA GPU and numba-cuda (``pip install 'gantline[gpu]'``); skipped elsewhere.
+Needs a CUDA GPU and numba-cuda (extra ``gpu``); skipped elsewhere.
 """
 
 from __future__ import annotations
