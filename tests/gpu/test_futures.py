@@ -40,7 +40,8 @@ def test_work_may_be_given_and_others_may_come() -> None:
     check_equal(*(rollout(snapshot, "srtf", draws=work, device=device)[0] for device in ("cuda", "cpu")))
 
     def others(random: np.random.Generator) -> list[Submit]:
-        return [Submit(3600.0 + 100.0 * k, {"id": f"n{k}", "gpus": 2, "estimate": float(random.integers(60, 600))}) for k in range(5)]
+        work = random.integers(60, 600, 5).tolist()
+        return [Submit(3600.0 + 100.0 * k, {"id": f"n{k}", "gpus": 2, "estimate": 300.0}, float(work[k])) for k in range(5)]
 
     check_equal(*(rollout(snapshot, "srtf", draws=40, newcomers=others, device=device)[0] for device in ("cuda", "cpu")))
 
