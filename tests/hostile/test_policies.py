@@ -170,7 +170,7 @@ def test_what_a_policy_cannot_mean_is_refused(line: str, told: str, tmp_path: Pa
 def test_a_script_that_names_itself_as_a_policy_is_told(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(f"import gantline\ngantline.simulate('day', '8x8', {str(file)!r})\n")
-    with pytest.raises(UsageError, match=r"it names itself as a policy while it is loaded \(guard that with if __name__"):
+    with pytest.raises(UsageError, match=r"it names itself while it is loaded \(guard that with if __name__"):
         load_policy(str(file))
 
 
