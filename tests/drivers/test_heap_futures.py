@@ -91,10 +91,17 @@ def test_draws_are_the_same_in_parts_as_at_once() -> None:
 
 
 def test_a_device_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="auto, cpu, cuda"):
-        rollout(instant(2, 3, 9), "srtf", draws=2, device="tpu")  # type: ignore[arg-type]
+    for policies in ("srtf", ["srtf", "afs"]):
+        with pytest.raises(UsageError, match="auto, cpu, cuda"):
+            rollout(instant(2, 3, 9), policies, draws=2, device="tpu")  # type: ignore[arg-type]
     monkeypatch.setattr(on_gpu, "missing", lambda: "no CUDA device is visible")
     with pytest.raises(RefusedError, match="no CUDA device is visible"):
         rollout(instant(2, 3, 9), "srtf", draws=2, device="cuda")
     monkeypatch.setattr(batch, "_HUGE", 1)
     assert len(rollout(instant(2, 3, 9), "srtf", draws=2, device="auto")[0]) == 2  # the processor does it
+
+
+def test_a_gpu_is_not_accepted_for_futures_that_only_the_engine_can_roll_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_gpu, "missing", lambda: "")
+    with pytest.raises(RefusedError, match="'afs' are rolled forward by the engine"):
+        rollout(instant(2, 3, 9), "afs", draws=2, device="cuda")

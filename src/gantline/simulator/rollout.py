@@ -24,7 +24,7 @@ from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.futures import places as p
-from gantline.drivers.futures.batch import Device, run_counted
+from gantline.drivers.futures.batch import Device, check_device, run_counted
 from gantline.drivers.futures.case import FutureBounds
 from gantline.drivers.futures.counted import Counted
 from gantline.drivers.futures.draws import Draws
@@ -138,6 +138,7 @@ def rollout(
     A single policy goes on with the snapshot's memory; of several, each begins without, unless its `Candidate` says otherwise. Of several
     policies one that fails is left out, and its `Futures.lost` says why.
     """
+    check_device(device)
     several = not isinstance(policies, str | Policy | Candidate)
     given: list[Policy | str | Candidate] = [policies] if isinstance(policies, str | Policy | Candidate) else [*policies]
     candidates = [candidate_of(one, None if several else AS_IT_IS) for one in given]
@@ -208,6 +209,9 @@ def _futures(
     bounds = FutureBounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
     case = prepared.case(bounds, limits.known) if rows is not None else None
     if case is None:
+        if limits.device == "cuda":
+            told = f"the futures of '{one.name}' are rolled forward by the engine, which no GPU runs"
+            raise RefusedError(told, where="device 'cuda'", fix="use device='auto'; docs/rollouts.md says which futures are counted")
         prepared.check_limit()
         return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
     parts: list[Counted] = []

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.errors import UsageError
+from gantline.core.errors import RefusedError, UsageError
 from gantline.core.jit import beside
 from gantline.drivers.futures import places as p
 from gantline.drivers.futures.case import room_for
@@ -73,15 +73,23 @@ def _run(case: FutureCase, work: Draws | Floats, coming: Floats, loops: Loops, k
     return Counted(start if keep_jobs else start[:0], finish if keep_jobs else finish[:0], sums, int(lost[0]))
 
 
-def _takes_gpu(device: str, size: int) -> bool:
-    """Whether a batch of so many jobs, times futures, goes to a GPU."""
+def check_device(device: str) -> None:
+    """Refuse a device that is not known or not here."""
     if device not in get_args(Device):
         raise UsageError(f"no device '{device}'", where="rollout", fix="one of " + ", ".join(get_args(Device)))
-    if device == "auto" and size >= _HUGE:
-        from gantline.drivers.futures.on_gpu import missing
+    if device == "cuda" and (why := _missing()):
+        raise RefusedError(f"no futures on a GPU: {why}", where="device 'cuda'", fix="use device='cpu', or 'auto'")
 
-        return not missing()
-    return device == "cuda"
+
+def _takes_gpu(device: str, size: int) -> bool:
+    """Whether a batch of so many jobs, times futures, goes to a GPU."""
+    return device == "cuda" or (device == "auto" and size >= _HUGE and not _missing())
+
+
+def _missing() -> str:
+    from gantline.drivers.futures import on_gpu  # where Numba's part for GPUs is imported
+
+    return on_gpu.missing()
 
 
 def _cores() -> int:

@@ -16,6 +16,7 @@ from gantline.drivers.futures import places as p
 from gantline.drivers.futures.heap import drop, push, sink
 from gantline.drivers.futures.heap_room import HeapRoom
 from gantline.drivers.futures.heap_walk import due_of, find_first, heap_walk, key_now, watch
+from gantline.drivers.futures.loop import add_up
 from gantline.drivers.futures.places import FutureCase
 
 
@@ -96,26 +97,9 @@ def run_heap_future(case: FutureCase, room: HeapRoom, work: Floats, begins: Floa
 
 
 @kernel
-def add_up_heap(room: HeapRoom, begins: Floats, ends: Floats, sums: Floats) -> None:
-    """What a future comes to; see `loop.add_up`."""
-    finish, start, last, unended = 0.0, 0.0, 0.0, 0.0
-    for row in range(ends.shape[0]):
-        if ends[row] < np.inf:
-            finish += ends[row]
-            last = max(last, ends[row])
-        else:
-            unended += 1.0
-        if begins[row] < np.inf:
-            start += begins[row]
-    sums[p.SUM_FINISH], sums[p.SUM_START], sums[p.LAST_FINISH], sums[p.UNENDED] = finish, start, last, unended
-    sums[p.SUM_DECISIONS], sums[p.SUM_STARTED] = float(room.n[h.DECISIONS]), float(room.n[h.STARTED])
-    sums[p.SUM_STOPPED] = float(room.n[h.STOPPED])
-
-
-@kernel
 def run_heap_batch(case: FutureCase, room: HeapRoom, work: Floats, begins: Floats, ends: Floats, sums: Floats, lost: Ints) -> None:
     """A future for each line of `work`; `lost` counts futures that were given up."""
     for future in range(work.shape[0]):
         if run_heap_future(case, room, work[future], begins[future], ends[future]) == p.GAVE_UP:
             lost[0] += 1
-        add_up_heap(room, begins[future], ends[future], sums[future])
+        add_up(begins[future], ends[future], sums[future], room.n[h.DECISIONS], room.n[h.STARTED], room.n[h.STOPPED])

@@ -179,6 +179,22 @@ def run_future(case: FutureCase, room: FutureRoom, work: Floats, coming: Floats,
 
 
 @kernel
+def add_up(begins: Floats, ends: Floats, sums: Floats, decisions: int, started: int, stopped: int) -> None:
+    """What a future comes to."""
+    finish, start, last, unended = 0.0, 0.0, 0.0, 0.0
+    for row in range(ends.shape[0]):
+        if ends[row] < np.inf:
+            finish += ends[row]
+            last = max(last, ends[row])
+        else:
+            unended += 1.0
+        if begins[row] < np.inf:
+            start += begins[row]
+    sums[p.SUM_FINISH], sums[p.SUM_START], sums[p.LAST_FINISH], sums[p.UNENDED] = finish, start, last, unended
+    sums[p.SUM_DECISIONS], sums[p.SUM_STARTED], sums[p.SUM_STOPPED] = float(decisions), float(started), float(stopped)
+
+
+@kernel
 def run_batch(
     case: FutureCase, room: FutureRoom, work: Floats, coming: Floats, begins: Floats, ends: Floats, sums: Floats, lost: Ints
 ) -> None:
@@ -186,21 +202,4 @@ def run_batch(
     for future in range(work.shape[0]):
         if run_future(case, room, work[future], coming[future], begins[future], ends[future]) == p.GAVE_UP:
             lost[0] += 1
-        add_up(room, begins[future], ends[future], sums[future])
-
-
-@kernel
-def add_up(room: FutureRoom, begins: Floats, ends: Floats, sums: Floats) -> None:
-    """What a future comes to."""
-    for number in range(p.SUMS):
-        sums[number] = 0.0
-    for row in range(ends.shape[0]):
-        if ends[row] < np.inf:
-            sums[p.SUM_FINISH] += ends[row]
-            sums[p.LAST_FINISH] = max(sums[p.LAST_FINISH], ends[row])
-        else:
-            sums[p.UNENDED] += 1.0
-        if begins[row] < np.inf:
-            sums[p.SUM_START] += begins[row]
-    sums[p.SUM_DECISIONS], sums[p.SUM_STARTED] = float(room.n[p.DECISIONS]), float(room.n[p.STARTED])
-    sums[p.SUM_STOPPED] = float(room.n[p.STOPPED])
+        add_up(begins[future], ends[future], sums[future], room.n[p.DECISIONS], room.n[p.STARTED], room.n[p.STOPPED])

@@ -18,12 +18,11 @@ import numpy as np
 
 from gantline._machine_code import Kernel
 from gantline.core.arrays import Floats
-from gantline.core.errors import RefusedError
 from gantline.drivers.futures import heap_room as h
 from gantline.drivers.futures import places as p
 from gantline.drivers.futures.counted import Counted
 from gantline.drivers.futures.draws import Draws, drawn
-from gantline.drivers.futures.heap_loop import add_up_heap, run_heap_future
+from gantline.drivers.futures.heap_loop import run_heap_future
 from gantline.drivers.futures.heap_room import HeapRoom, heap_shapes, takes_heap
 from gantline.drivers.futures.loop import add_up, run_future
 from gantline.drivers.futures.places import FutureCase, FutureRoom, room_shapes
@@ -53,9 +52,6 @@ def missing() -> str:
 
 def run_on_gpu(case: FutureCase, work: Draws | Floats, coming: Floats, keep_jobs: bool) -> Counted:
     """A future for each draw or line of `work`; see `batch.run_counted`."""
-    why = missing()
-    if why:
-        raise RefusedError(f"no futures on a GPU: {why}", where="device 'cuda'", fix="use device='cpu', or 'auto'")
     cuda = _cuda()
     futures, jobs = work.shape
     threads = min(-(-futures // BLOCK) * BLOCK, cuda.get_current_device().MULTIPROCESSOR_COUNT * PER_PROCESSOR)
@@ -102,8 +98,9 @@ def _heap_loop() -> Any:
     """`heap_loop` over the futures of a thread."""
     cuda = _cuda()
     known: dict[int, Any] = {}
-    run, draw, add = (_for_gpu(one, known) for one in (run_heap_future, drawn, add_up_heap))
+    run, draw, add = (_for_gpu(one, known) for one in (run_heap_future, drawn, add_up))
     counters, gave_up = h.COUNTERS, p.GAVE_UP
+    decisions, started, stopped = h.DECISIONS, h.STARTED, h.STOPPED
 
     def futures_of_a_thread(case: Any, memory: Any, source: Any, line: Any, coming: Any, found: Any) -> None:
         me, threads = cuda.grid(1), cuda.gridsize(1)
@@ -120,7 +117,7 @@ def _heap_loop() -> Any:
             column = future if begins.shape[1] == sums.shape[1] else me
             if run(case, room, work, begins[:, column], ends[:, column]) == gave_up:
                 cuda.atomic.add(lost, 0, 1)
-            add(room, begins[:, column], ends[:, column], sums[:, future])
+            add(begins[:, column], ends[:, column], sums[:, future], n[decisions], n[started], n[stopped])
             future += threads
 
     return cuda.jit(futures_of_a_thread, lto=False, max_registers=REGISTERS)
@@ -133,6 +130,7 @@ def _general_loop() -> Any:
     known: dict[int, Any] = {}
     run, draw, add = (_for_gpu(one, known) for one in (run_future, drawn, add_up))
     counters, times, gave_up = p.COUNTERS, p.TIMES, p.GAVE_UP
+    decisions, started, stopped = p.DECISIONS, p.STARTED, p.STOPPED
 
     def futures_of_a_thread(case: Any, memory: Any, source: Any, line: Any, coming: Any, found: Any) -> None:
         me, threads = cuda.grid(1), cuda.gridsize(1)
@@ -151,7 +149,7 @@ def _general_loop() -> Any:
             column = future if begins.shape[1] == sums.shape[1] else me
             if run(case, room, work, coming[:, :, future], begins[:, column], ends[:, column]) == gave_up:
                 cuda.atomic.add(lost, 0, 1)
-            add(room, begins[:, column], ends[:, column], sums[:, future])
+            add(begins[:, column], ends[:, column], sums[:, future], n[decisions], n[started], n[stopped])
             future += threads
 
     return cuda.jit(futures_of_a_thread, lto=False, max_registers=REGISTERS)
