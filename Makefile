@@ -18,7 +18,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-newest bench docs format clean
+.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-newest bench docs vendor format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -83,6 +83,9 @@ bench: $(DEV) ## speed and memory, as ratios to a plain loop
 docs: $(DEV) ## build the documentation into docs/_build/html, warnings are errors
 	$(BIN)/sphinx-build -j auto -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+vendor: ## fetch the dashboard's libraries (with npm) in the versions of vendor/vendored.json, and check their SHA-256
+	$(PYTHON) .ci/vendor.py src/gantline/dashboard/static/vendor
 
 format: $(DEV) ## let ruff repair and format the sources
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,105 @@
+// A table of any length: only the rows in sight are elements. One row is active (arrow keys move it), any number may be chosen.
+
+import { Component, createRef, h } from "../vendor/preact.js";
+
+const ROW = 26; // pixels; style/parts.css says the same
+const MORE = 6; // rows beyond both edges, so that a small scroll shows no gap
+
+/**
+ * Props: `rows` (what is shown, in order), `id(row)`, `columns` ({key, title, cell(row), className, sortable}), `sort` ({key, down}),
+ * `onSort(key)`, `active` (an id), `onActive(id)`, `chosen` (a Set of ids, or null where nothing can be chosen), `onChoose(id, extend)`,
+ * `label`, `empty` (what is said when there is nothing).
+ */
+export class Table extends Component {
+  body = createRef();
+  state = { top: 0, height: 400 };
+
+  componentDidMount() {
+    this.watch = new ResizeObserver(() => this.measure());
+    this.watch.observe(this.body.current);
+    this.measure();
+  }
+
+  componentWillUnmount() {
+    this.watch.disconnect();
+  }
+
+  measure() {
+    const { scrollTop: top, clientHeight: height } = this.body.current;
+    if (top !== this.state.top || height !== this.state.height) this.setState({ top, height });
+  }
+
+  place() {
+    return this.props.rows.findIndex((row) => this.props.id(row) === this.props.active);
+  }
+
+  move(to) {
+    const { rows, id, onActive } = this.props;
+    if (!rows.length) return;
+    const place = Math.max(0, Math.min(rows.length - 1, to));
+    const body = this.body.current, bottom = (place + 2) * ROW; // the head covers one row
+    if (place * ROW < body.scrollTop) body.scrollTop = place * ROW;
+    else if (bottom > body.scrollTop + body.clientHeight) body.scrollTop = bottom - body.clientHeight;
+    onActive(id(rows[place]));
+  }
+
+  onKey = (event) => {
+    const page = Math.max(1, Math.floor(this.state.height / ROW) - 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
+    const { active, chosen, onChoose, onOpen, rows } = this.props;
+    if (event.key in steps) this.move((this.place() < 0 && steps[event.key] < 0 ? 0 : this.place()) + steps[event.key]);
+    else if (event.key === "Home") this.move(0);
+    else if (event.key === "End") this.move(rows.length - 1);
+    else if (event.key === " " && chosen && active != null) onChoose(active, event.shiftKey);
+    else if (event.key === "Enter" && active != null && onOpen) onOpen(active);
+    else return;
+    event.preventDefault();
+  };
+
+  render({ rows, id, columns, sort, onSort, active, onActive, chosen, onChoose, onOpen, label, empty, prefix = "row" }, { top, height }) {
+    const first = Math.max(0, Math.floor(top / ROW) - MORE);
+    const last = Math.min(rows.length, Math.ceil((top + height) / ROW) + MORE);
+    const inSight = [];
+    for (let place = first; place < last; place++) {
+      const row = rows[place], name = id(row);
+      inSight.push(h(Row, { key: name, row, name, place, columns, chosen: chosen ? chosen.has(name) : null, active: name === active, onActive, onChoose, onOpen, prefix }));
+    }
+    const there = inSight.some((one) => one.props.active);
+    return h("div", {
+      class: "grid", role: "grid", ref: this.body, tabIndex: 0, onScroll: () => this.measure(), onKeyDown: this.onKey, "aria-label": label,
+      "aria-rowcount": rows.length + 1, "aria-multiselectable": chosen ? "true" : null, "aria-activedescendant": there ? `${prefix}-${active}` : null,
+    },
+      h("div", { class: "grid-head", role: "rowgroup" },
+        h("div", { class: "grid-row", role: "row", "aria-rowindex": 1 },
+          chosen && h("div", { class: "c-choose", role: "columnheader" }, h("span", { class: "hidden" }, "chosen")),
+          columns.map((column) => h(Head, { key: column.key, column, sort, onSort })))),
+      rows.length
+        ? h("div", { class: "grid-space", role: "rowgroup", style: { height: `${rows.length * ROW}px` } }, inSight)
+        : h("div", { role: "rowgroup" }, h("div", { role: "row" }, h("div", { role: "gridcell", class: "empty" }, empty))));
+  }
+}
+
+function Head({ column, sort, onSort }) {
+  const on = sort && sort.key === column.key;
+  const order = on ? (sort.down ? "descending" : "ascending") : null;
+  const content = column.sortable === false ? column.title : h("button", { type: "button", onClick: () => onSort(column.key) }, column.title);
+  return h("div", { class: `c-${column.key} ${column.className ?? ""}`, role: "columnheader", "aria-sort": order }, content);
+}
+
+class Row extends Component {
+  render({ row, name, place, columns, chosen, active, onActive, onChoose, onOpen, prefix }) {
+    const choose = (event) => {
+      event.stopPropagation();
+      onChoose(name, event.shiftKey);
+    };
+    return h("div", {
+      id: `${prefix}-${name}`, class: active ? "grid-row active" : "grid-row", role: "row", "aria-rowindex": place + 2,
+      "aria-selected": active || chosen ? "true" : "false", style: { transform: `translateY(${place * ROW}px)` },
+      onClick: (event) => (event.ctrlKey || event.metaKey || event.shiftKey) && chosen !== null ? choose(event) : onActive(name),
+      onDblClick: () => onOpen && onOpen(name),
+    },
+      chosen === null ? null : h("div", { class: "c-choose", role: "gridcell" },
+        h("input", { type: "checkbox", tabIndex: -1, checked: chosen, "aria-label": `choose ${name}`, onClick: choose })),
+      columns.map((column) => h("div", { key: column.key, class: `c-${column.key} ${column.className ?? ""}`, role: "gridcell" }, column.cell(row))));
+  }
+}
