@@ -22,7 +22,7 @@ from gantline.files.throughputs import read_throughputs
 from gantline.performance.throughput_table import ThroughputTable
 from gantline.simulator.simulate import simulate
 from gantline.workload.generators import generate
-from gantline.workload.importers.registry import import_trace
+from gantline.workload.importers.reading import import_trace
 from gantline.workload.trace import Trace
 
 GENERATED = {

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from gantline.core.errors import NotFoundError, UsageError, near
 
@@ -33,6 +33,8 @@ KINDS = {
 
 #: "module:attribute", or the same with half a line on what it is; in a manifest a leading dot means the folder of the manifest
 Place = str | tuple[str, str]
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,15 @@ def load_target(entry: Registered, noun: str) -> Any:
         what = f"{noun} '{entry.name}' cannot be loaded: {type(error).__name__}: {error}"
         raise UsageError(what, where=f"package {entry.brought_by}", fix=f"correct {entry.target} there, or uninstall it") from error
     return found
+
+
+def of_kind(made: object, kind: type[Made], maker: str) -> Made:
+    """What a registered function has made, which must be of the kind that was asked for."""
+    if not isinstance(made, kind):
+        raise UsageError(
+            f"made a value of type {type(made).__name__}, not a {kind.__name__}", where=maker, fix="correct the package that brings it"
+        )
+    return made
 
 
 def list_systems() -> list[System]:

@@ -18,11 +18,12 @@ from gantline.experiment.backend import InThisProcess, choose_backend
 from gantline.experiment.completion_times import completion_times
 from gantline.experiment.folder import ExperimentFolder, runs_in
 from gantline.experiment.grid import Case, Grid, PolicyChoice
+from gantline.experiment.outcome import Outcome
 from gantline.experiment.setting import Setting
 from gantline.experiment.source import TraceSource
 from gantline.experiment.sweep import read_sweep, run_sweep
 from gantline.experiment.sweep_page import render_sweep
-from gantline.experiment.task import Outcome, Task, perform
+from gantline.experiment.task import Task, perform
 from gantline.experiment.workers import WorkerProcesses
 from gantline.report.rundir import read_run
 
@@ -97,7 +98,7 @@ def test_a_failure_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def break_down(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a slip in the policy")
 
-    monkeypatch.setattr(records, "store_result", break_down)
+    monkeypatch.setattr("gantline.experiment.task.store_result", break_down)
     assert run_sweep(grid(FIFO), tmp_path / "s").failures[0][1] == "ZeroDivisionError: a slip in the policy"
     monkeypatch.undo()
     assert run_sweep(grid(FIFO), tmp_path / "s").failures == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -24,15 +24,28 @@ def imports(room: str) -> dict[str, set[str]]:
         named: set[str] = set()
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
-                named |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+                for one in node.names:
+                    file_of_package = f"{node.module}.{one.name}"
+                    named.add(file_of_package if file_of_package in files else node.module)
             elif isinstance(node, ast.Import):
                 named |= {one.name for one in node.names}
         found[name] = (named & files.keys()) - {name}
     return found
 
 
-@pytest.mark.parametrize("room", ["assembly", "core", "drivers", "engine", "placement", "simulator", "solvers", "performance"])
+ROOMS = sorted(folder.name for folder in SOURCE.iterdir() if (folder / "__init__.py").is_file())
+
+#: rooms in which a circle stands; none may be added
+STILL_ROUND = ("runtime", "train")
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in STILL_ROUND])
 def test_imports_within_a_room_go_round_in_no_circle(room: str) -> None:
     found = imports(room)
-    assert len(found) > 3
     assert len(list(TopologicalSorter(found).static_order())) >= len(found)  # raises CycleError, which names the circle
+
+
+@pytest.mark.parametrize("room", STILL_ROUND)
+def test_a_room_without_a_circle_is_watched(room: str) -> None:
+    with pytest.raises(CycleError):
+        list(TopologicalSorter(imports(room)).static_order())

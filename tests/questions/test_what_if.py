@@ -13,8 +13,9 @@ from gantline.policies.registry import make_policy
 from gantline.questions import what_if
 from gantline.questions.calibration import Forecasting, calibration, check_forecasts
 from gantline.questions.forecast import Forecast, Setup, forecast
+from gantline.questions.lateness import learn
 from gantline.questions.past import changed, like_it, measured, past_what_if, resampled
-from gantline.questions.stretch import UNSTRETCHED, learn
+from gantline.questions.stretch import UNSTRETCHED
 from gantline.simulator.simulate import simulate
 from gantline.simulator.uncertainty import Uncertainty
 from gantline.workload.trace import Trace

@@ -14,9 +14,9 @@ from tests.report.example_runs import example_run
 from gantline.core.errors import GantlineError, UsageError
 from gantline.report import figures
 from gantline.report.figures import DARK, LIGHT
-from gantline.report.figures.chart import spread_apart
 from gantline.report.figures.comparison import not_dominated
 from gantline.report.figures.durations import log_duration_axis, unit_for
+from gantline.report.figures.panels import spread_apart
 from gantline.report.figures.with_matplotlib import Look, draw, save
 from gantline.report.figures.with_plotly import figure
 from gantline.report.metrics import measure

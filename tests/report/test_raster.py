@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.report.example_runs import example_run
 
 from gantline.report.figures import gantt
-from gantline.report.figures.chart import Raster
 from gantline.report.figures.palette import RASTER, rgb
+from gantline.report.figures.panels import Raster
 from gantline.report.figures.raster import draw_intervals
 from gantline.report.frames import StoredRun
 

@@ -15,8 +15,10 @@ from gantline.engine.regime import find_regime, regime_names
 from gantline.experiment.reproduce.registry import find_study
 from gantline.imitations.registry import find_imitation
 from gantline.policies.registry import find_policy, make_policy, policy_names
-from gantline.workload.generators.registry import generate, is_generator
-from gantline.workload.importers.registry import find_importer, import_trace, importer_names
+from gantline.workload.generators.making import generate
+from gantline.workload.generators.registry import is_generator
+from gantline.workload.importers.reading import import_trace
+from gantline.workload.importers.registry import find_importer, importer_names
 
 PARTS = '''
 from dataclasses import dataclass
@@ -50,6 +52,10 @@ def read(src: Path) -> Trace:
 
 def twins(seed, settings):
     return Trace.from_records([{"job": name, "arrival": 0.0, "gpus": 1, "duration": 60.0} for name in ("a", "b")])
+
+
+def lengths(seed, settings):
+    return [30.0, 90.0]
 
 
 SYSTEM = System(
@@ -151,6 +157,7 @@ def test_two_packages_with_one_name_are_refused(install: Install) -> None:
         ("policies", "odd = acmesched.gone:Youngest", find_policy, "policy 'odd' cannot be loaded: ModuleNotFoundError"),
         ("policies", "odd = acmesched.parts:read", find_policy, "'odd' is a function, not a policy class"),
         ("regimes", "odd = acmesched.parts:Youngest", find_regime, "'odd' is a type, not a regime"),
+        ("generators", "odd = acmesched.parts:lengths", generate, "generator 'odd': made a value of type list, not a Trace"),
         ("importers", "odd = acmesched.parts:Gone", find_importer, "trace format 'odd' cannot be loaded"),
         ("systems", "odd = acmesched.parts:Youngest", find_policy, "acmesched.parts:Youngest is a type, not a System"),
     ],

@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError
-from gantline.workload.importers.registry import find_importer, import_options, import_trace, importer_names
+from gantline.workload.importers.reading import import_trace
+from gantline.workload.importers.registry import find_importer, import_options, importer_names
 from gantline.workload.trace import Trace
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -10,7 +10,7 @@ import pytest
 from gantline import simulate
 from gantline.core.errors import NotFoundError, TraceError
 from gantline.report.doubts import ways_left_out
-from gantline.workload.importers.registry import import_trace
+from gantline.workload.importers.reading import import_trace
 from gantline.workload.options import WrittenOption, parse_options
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import TraceError, UsageError
-from gantline.workload.importers.registry import import_trace
+from gantline.workload.importers.reading import import_trace
 from gantline.workload.importers.slurm import gpus_of, memory_of, seconds_of, type_of
 from gantline.workload.trace import Trace
 

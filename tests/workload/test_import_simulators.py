@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import TraceError, UsageError
-from gantline.workload.importers.registry import import_trace
+from gantline.workload.importers.reading import import_trace
 from gantline.workload.options import WrittenOption, parse_options
 from gantline.workload.trace import Trace
 

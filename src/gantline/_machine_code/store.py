@@ -5,22 +5,29 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from gantline._machine_code.emit import object_code, target_machine
 from gantline._machine_code.folder import name_file, read_file, write_file
 from gantline._machine_code.slots import Entry
 
-if TYPE_CHECKING:
-    from gantline._machine_code.kernel import Kernel
+
+class Stored(Protocol):
+    """What names the files of a kernel."""
+
+    @property
+    def full_name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
 
 
-def entry_file(kernel: Kernel, key: str) -> Path:
+def entry_file(kernel: Stored, key: str) -> Path:
     """The file of the code for these types."""
     return name_file(kernel.full_name, f"{kernel.fingerprint}|{key}", "o")
 
 
-def read_entry(kernel: Kernel, key: str) -> Entry | None:
+def read_entry(kernel: Stored, key: str) -> Entry | None:
     """The stored code for these types, loaded; None: there is none, or it is damaged."""
     stored = read_file(entry_file(kernel, key)) if kernel.fingerprint else None
     if stored is None:
@@ -47,7 +54,7 @@ def _prepare() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def store_entry(kernel: Kernel, key: str, made: Any) -> bool:
+def store_entry(kernel: Stored, key: str, made: Any) -> bool:
     """Store what Numba has made for these types; whether that was possible."""
     try:
         stored = object_code(made) if kernel.fingerprint else None

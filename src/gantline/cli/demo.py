@@ -37,7 +37,7 @@ def demo(
     from gantline._machine_code.folder import kernel_folder
     from gantline.report.rundir import write_run
     from gantline.simulator.simulate import simulate
-    from gantline.workload.generators.registry import generate
+    from gantline.workload.generators.making import generate
 
     trace = generate("day", seed)
     say(f"a day of {len(trace)} jobs on 8 nodes of 8 GPUs, a decision every minute")

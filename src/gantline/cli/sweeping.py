@@ -11,13 +11,13 @@ from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING
 
 from gantline.cli.console import printable, say
-from gantline.experiment.task import DONE
+from gantline.experiment.outcome import DONE
 
 if TYPE_CHECKING:
     from gantline.experiment.grid import Case
+    from gantline.experiment.outcome import Outcome
     from gantline.experiment.setting import Setting
     from gantline.experiment.sweep import Sweep
-    from gantline.experiment.task import Outcome
     from gantline.report.figures import Chart
 
 

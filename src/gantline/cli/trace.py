@@ -44,7 +44,7 @@ def import_trace(
     set_: Settings = None,
 ) -> None:
     """Turn a published trace into a table of jobs; what was dropped or assumed is told on stderr."""
-    from gantline.workload.importers.registry import import_trace as read
+    from gantline.workload.importers.reading import import_trace as read
 
     given = dict(settings_of(set_)) | ({"throughputs": str(throughputs)} if throughputs is not None else {})
     _write(lambda: read(format_, source, given), out, source)
@@ -216,7 +216,7 @@ def generate(
     set_: Settings = None,
 ) -> None:
     """Generate a seeded workload."""
-    from gantline.workload.generators.registry import generate_as_set
+    from gantline.workload.generators.making import generate_as_set
 
     _write(lambda: generate_as_set(name, seed, settings_of(set_)), out)
 

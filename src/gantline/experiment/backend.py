@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from typing import Protocol
 
 from gantline.core.errors import UsageError
-from gantline.experiment.task import Outcome, Task, perform
+from gantline.experiment.outcome import Outcome
+from gantline.experiment.task import Task, perform
 
 
 class Backend(Protocol):

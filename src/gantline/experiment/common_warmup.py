@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gantline.experiment.grid import Case
+from gantline.experiment.outcome import DONE
 from gantline.experiment.sweep import Sweep
-from gantline.experiment.task import DONE
 
 AUTO = "auto"
 

@@ -19,7 +19,7 @@ from gantline.experiment.difference import Difference, Over, judged_together
 from gantline.experiment.intervals import USUAL, change_interval, check_confidence
 from gantline.experiment.pairing import PER_JOB, JobsOfRun, paired_jobs, seed_columns, spread_of_stretches
 from gantline.experiment.results import doubts_over, same_runs
-from gantline.experiment.sweep import Sweep
+from gantline.experiment.sweep_runs import SweepRuns
 from gantline.experiment.verdict import verdict
 from gantline.report.metrics import BY_KEY
 
@@ -78,7 +78,7 @@ class Comparison:
         return [verdict([item for item in self.differences if item.policy == name]) for name in names]
 
 
-def compare(sweep: Sweep, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = USUAL) -> list[Comparison]:
+def compare(sweep: SweepRuns, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = USUAL) -> list[Comparison]:
     """A comparison for each place of the axes other than policy and seed; by default against the first policy."""
     check_confidence(confidence)
     for name in metrics:

@@ -6,9 +6,9 @@ import polars as pl
 
 from gantline.core.errors import UsageError
 from gantline.experiment.charts import varies
+from gantline.experiment.outcome import DONE
 from gantline.experiment.results import doubt_of
-from gantline.experiment.sweep import Sweep
-from gantline.experiment.task import DONE
+from gantline.experiment.sweep_runs import SweepRuns
 from gantline.report.doubts import MARK
 from gantline.report.figures import Chart
 from gantline.report.figures.completion import distribution_chart
@@ -18,7 +18,7 @@ from gantline.report.metrics.completion import finite
 MOST = 8  # curves that a figure can hold
 
 
-def completion_times(sweep: Sweep) -> Chart:
+def completion_times(sweep: SweepRuns) -> Chart:
     """A curve per policy and place of the other axes: the tracked jobs of all seeds together."""
     found: dict[str, dict[str, list[pl.DataFrame]]] = {}
     doubts: dict[str, list[str]] = {}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gantline.experiment.grid import Case
+from gantline.experiment.outcome import FAILED, Outcome
 from gantline.experiment.sweep import OnOutcome
-from gantline.experiment.task import FAILED, Outcome
 
 
 @contextmanager

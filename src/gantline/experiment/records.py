@@ -21,7 +21,7 @@ import gantline
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.json_text import loads
 from gantline.experiment.digest import program_digest
-from gantline.experiment.task import DONE, FAILED, Outcome
+from gantline.experiment.outcome import DONE, FAILED, Outcome
 from gantline.experiment.whole_files import DiskFullError, is_full, write_frame, write_json
 
 if TYPE_CHECKING:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gantline.core.errors import GantlineError
 from gantline.core.units import human_seconds
+from gantline.experiment.outcome import DONE
 from gantline.experiment.results import same_runs
-from gantline.experiment.task import DONE
 from gantline.report.doubts import doubts_of, free_stops, no_contest, turned_away, ways_left_out, wholes_for_parts
 from gantline.simulator.warmup import BATCH
 
 if TYPE_CHECKING:
     from gantline.experiment.grid import Case
-    from gantline.experiment.sweep import Sweep
+    from gantline.experiment.sweep_runs import SweepRuns
 
+Runs = TypeVar("Runs", bound="SweepRuns")
 _SHOWN = 5
 
 
@@ -25,7 +26,7 @@ class RunsFailedError(GantlineError):
     exit_code = 1
 
 
-def usable(sweep: Sweep) -> Sweep:
+def usable(sweep: Runs) -> Runs:
     """The sweep; where all of its runs failed for one reason, that is all there is to say."""
     told = {message for _, message in sweep.failures}
     if len(told) == 1 and len(sweep.failures) == len(sweep.cases):
@@ -33,14 +34,14 @@ def usable(sweep: Sweep) -> Sweep:
     return sweep
 
 
-def failures_of(sweep: Sweep) -> list[str]:
+def failures_of(sweep: SweepRuns) -> list[str]:
     """A sentence for each of the first runs that failed, and how many there are."""
     failed = sweep.failures
     more = [f"{len(failed)} of {len(sweep.cases)} runs failed."] if len(failed) > _SHOWN else []
     return [f"{case.name} failed: {message}." for case, message in failed[:_SHOWN]] + more
 
 
-def warnings_of(sweep: Sweep) -> list[str]:
+def warnings_of(sweep: SweepRuns) -> list[str]:
     """A sentence for each of the first runs in doubt, and how many there are."""
     done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
     doubtful = [(case, summary) for case, summary in done if doubts_of(summary)]
@@ -62,7 +63,7 @@ def _left_out(case: Case, summary: Mapping[str, Any]) -> str:
     return told + ("; half of the jobs is the most that is left out, so that more of them are needed" if at_limit else "")
 
 
-def notes_of(sweep: Sweep) -> list[str]:
+def notes_of(sweep: SweepRuns) -> list[str]:
     """What is no doubt, but should be said."""
     done = [(case, record.summary) for case, record in zip(sweep.cases, sweep.records) if record.state == DONE]
     told = []

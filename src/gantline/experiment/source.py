@@ -136,11 +136,11 @@ def _loaded(described: str, seed: int, digests: tuple[str, ...]) -> Trace:
 
 def _read(source: TraceSource, seed: int) -> Trace:
     if source.generator:
-        from gantline.workload.generators.registry import generate_as_set
+        from gantline.workload.generators.making import generate_as_set
 
         return generate_as_set(source.generator, seed, source.settings)
     if source.format:
-        from gantline.workload.importers.registry import import_trace
+        from gantline.workload.importers.reading import import_trace
 
         return import_trace(source.format, source.file, source.settings)
     from gantline.workload.trace import Trace

@@ -9,7 +9,6 @@ DIR/
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,12 @@ from gantline.core.json_text import loads
 from gantline.experiment.backend import Backend, InThisProcess, outcomes
 from gantline.experiment.folder import ExperimentFolder, read_results
 from gantline.experiment.grid import Case
-from gantline.experiment.records import Record, store_failure
-from gantline.experiment.results import results_frame
+from gantline.experiment.outcome import DISK_FULL, FAILED, Outcome
+from gantline.experiment.records import store_failure
+from gantline.experiment.remarks import failures_of, notes_of, warnings_of
 from gantline.experiment.setting import Setting
-from gantline.experiment.task import DISK_FULL, FAILED, Outcome, Task
+from gantline.experiment.sweep_runs import SweepRuns
+from gantline.experiment.task import Task
 from gantline.experiment.whole_files import DiskFullError
 
 if TYPE_CHECKING:
@@ -33,19 +34,8 @@ OnOutcome = Callable[[int, int, Case, Outcome], None]
 """Called after each run: how many are done, of how many, which case, how it ended."""
 
 
-@dataclass(frozen=True, repr=False)
-class Sweep:
-    """What a sweep found: a record per case, in the order of the grid."""
-
-    cases: tuple[Case, ...]
-    records: tuple[Record, ...]
-    folder: Path
-    reused: int
-
-    @property
-    def results(self) -> pl.DataFrame:
-        """A row per case: axes, state, summary, metrics."""
-        return results_frame(self.cases, self.records)
+class Sweep(SweepRuns):
+    """What a sweep found, and what can be asked of it."""
 
     @property
     def means(self) -> pl.DataFrame:
@@ -74,20 +64,9 @@ class Sweep:
     def _repr_html_(self) -> str:
         from html import escape
 
-        from gantline.experiment.remarks import failures_of, notes_of, warnings_of
-
         told = [*failures_of(self), *warnings_of(self), *notes_of(self)]
         listed = "".join(f"<li><small>{escape(remark)}</small></li>" for remark in told)
         return f"{self.means._repr_html_()}{f'<ul>{listed}</ul>' if told else ''}"
-
-    @property
-    def failures(self) -> list[tuple[Case, str]]:
-        """The cases that failed, with their messages."""
-        return [(case, record.message) for case, record in zip(self.cases, self.records) if record.state == FAILED]
-
-    def jobs(self, case: Case) -> pl.DataFrame:
-        """What happened to each job in a case; `tracked` tells those that count."""
-        return self.records[self.cases.index(case)].jobs()
 
 
 def run_sweep(

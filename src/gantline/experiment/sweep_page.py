@@ -19,10 +19,10 @@ from gantline.experiment.comparison_files import sentences_of
 from gantline.experiment.completion_times import completion_times
 from gantline.experiment.folder import slug
 from gantline.experiment.means import SHOWN, means_of, spread
+from gantline.experiment.outcome import DONE
 from gantline.experiment.records import kept_run
 from gantline.experiment.remarks import notes_of, warnings_of
-from gantline.experiment.sweep import Sweep
-from gantline.experiment.task import DONE
+from gantline.experiment.sweep_runs import SweepRuns
 from gantline.report.figures import Chart
 from gantline.report.html import figures_section, page
 from gantline.report.metrics import BY_KEY
@@ -32,7 +32,7 @@ from gantline.report.numbers import speller
 _MOST_RUNS = 500  # rows
 
 
-def render_sweep(sweep: Sweep, title: str = "Gantline sweep") -> str:
+def render_sweep(sweep: SweepRuns, title: str = "Gantline sweep") -> str:
     """The page as text; the same folder gives the same text."""
     results = sweep.results
     policies = results["policy"].unique(maintain_order=True).to_list()
@@ -54,14 +54,14 @@ def render_sweep(sweep: Sweep, title: str = "Gantline sweep") -> str:
     return page(title, f"{counted}, {seeds} seed{'s' if seeds > 1 else ''}.", sections, charts)
 
 
-def _verdicts(sweep: Sweep, policies: Sequence[str]) -> list[str]:
+def _verdicts(sweep: SweepRuns, policies: Sequence[str]) -> list[str]:
     """Who beats the first policy, by how much and how sure, at each place of the other axes."""
     if len(policies) < 2 or not any(record.state == DONE for record in sweep.records):
         return []
     return [f'<p class="headline">{escape(sentence)}</p>' for sentence in sentences_of(compare(sweep))]
 
 
-def _completion_times(sweep: Sweep) -> list[Chart]:
+def _completion_times(sweep: SweepRuns) -> list[Chart]:
     try:
         return [completion_times(sweep)]
     except UsageError:  # none, or more curves than a figure can hold
@@ -104,7 +104,7 @@ def _runs_table(results: pl.DataFrame) -> str:
     return f"<details><summary>Every run by itself</summary>{_table('runs', heads, rows)}{note}</details>"
 
 
-def _where_runs_are(sweep: Sweep) -> str:
+def _where_runs_are(sweep: SweepRuns) -> str:
     kept = [case for case in sweep.cases if kept_run(sweep.folder / "runs", case.hash).is_dir()]
     if kept:
         place = sweep.folder / "by-name" / slug(kept[0].name)

@@ -1,19 +1,19 @@
-"""What a worker does: run one setting, measure it, store its result. A failure is a result too."""
+"""What a worker does: run one setting, measure it, store its result."""
 
 from __future__ import annotations
 
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gantline.core.errors import GantlineError
+from gantline.experiment.outcome import DISK_FULL, DONE, FAILED, Outcome
+from gantline.experiment.records import store_result
 from gantline.experiment.setting import Setting
 from gantline.experiment.whole_files import DiskFullError
-
-DONE, FAILED, DISK_FULL = "done", "failed", "disk-full"
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,6 @@ class Task:
         return cls(**{**given, "setting": Setting.read(given["setting"])})
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a task ended: `done`, `failed` with a message, or `disk-full`."""
-
-    hash: str
-    state: str
-    message: str = ""
-    detail: str = ""
-    seconds: float = 0.0
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
 def perform(task: Task) -> Outcome:
     """Run the task. Only a full disk is not the run's own fault, because every other run would meet it too."""
     began = time.perf_counter()
@@ -62,7 +50,6 @@ def perform(task: Task) -> Outcome:
 
 
 def _perform(task: Task) -> dict[str, Any]:
-    from gantline.experiment.records import store_result
     from gantline.experiment.setting import run_setting
 
     run = run_setting(task.setting)

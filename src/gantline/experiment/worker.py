@@ -14,7 +14,6 @@ from typing import IO, TextIO
 
 from gantline._alarm import may_be_ended
 from gantline.experiment.task import Task, perform
-from gantline.experiment.workers import encode
 
 _LOOK = 1.0  # seconds
 
@@ -25,7 +24,7 @@ def answer_tasks(tasks: Iterable[str], answers: TextIO, epitaph: IO[bytes]) -> N
     faulthandler.enable(epitaph)
     try:
         for line in tasks:
-            answers.write(encode(perform(Task.read(json.loads(line)))))
+            answers.write(perform(Task.read(json.loads(line))).to_line())
             answers.flush()
     except ConnectionError:
         os._exit(1)  # the sweep was killed; what is done is stored, and nobody is left to be told

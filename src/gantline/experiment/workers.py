@@ -11,13 +11,13 @@ import json
 import math
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Event, Thread, Timer
 
 from gantline._epitaph import words_about
+from gantline.experiment.outcome import FAILED, Outcome
 from gantline.experiment.processes import Starter, WorkerProcess
-from gantline.experiment.task import FAILED, Outcome, Task
+from gantline.experiment.task import Task
 
 
 class WorkerProcesses:
@@ -105,7 +105,7 @@ class _Feeder(Thread):
         answer = self.worker.exchange(json.dumps(task.to_dict()))
         watch.cancel()
         if answer:
-            return Outcome(**json.loads(answer))
+            return Outcome.read(answer)
         told, self.worker = words_about(*self.worker.end()), None
         return Outcome(task.hash, FAILED, f"took longer than {self.limit:g} s" if late.is_set() else told)
 
@@ -123,8 +123,3 @@ class _Feeder(Thread):
 def _give_up(worker: WorkerProcess, late: Event) -> None:
     late.set()
     worker.signal(signal.SIGKILL)
-
-
-def encode(outcome: Outcome) -> str:
-    """An outcome as a line for the other side."""
-    return json.dumps(asdict(outcome)) + "\n"

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.policies.turns import NO_TURN
+
+NO_TURN = -1
 
 
 @dataclass(frozen=True)

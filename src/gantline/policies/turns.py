@@ -9,18 +9,13 @@ task was owed when shares are computed anew is carried along as its *deficit*, w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
+from gantline.policies.turn_ledger import NO_TURN, Ledger
 
-if TYPE_CHECKING:
-    from gantline.policies.turn_ledger import Ledger
-
-
-NO_TURN = -1
 RESERVED = -2  # holds a place that it may not use in this round
 UNTRIED = 1e9  # priority per share of a task that has received nothing at all
 

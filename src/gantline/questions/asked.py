@@ -26,8 +26,9 @@ from gantline.files.policies import load_policy
 from gantline.questions.calibration import check_forecasts
 from gantline.questions.explain import explain
 from gantline.questions.forecast import SAMPLES, Forecast, Setup, forecast
+from gantline.questions.lateness import FEWEST
 from gantline.questions.past import REPLICAS, past_what_if
-from gantline.questions.stretch import FEWEST, Stretch
+from gantline.questions.stretch import Stretch
 from gantline.questions.submission import submission
 from gantline.questions.what_if import what_if
 from gantline.simulator.newcomers import like_the_past

@@ -14,7 +14,8 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.journal import Journal
 from gantline.questions.forecast import Forecast, Setup, forecast
-from gantline.questions.stretch import UNSTRETCHED, Stretch, learn
+from gantline.questions.lateness import learn
+from gantline.questions.stretch import UNSTRETCHED, Stretch
 from gantline.simulator.newcomers import like_the_past
 from gantline.simulator.simulate import simulate
 

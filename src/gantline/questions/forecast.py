@@ -15,11 +15,12 @@ from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.questions.shares import SHARES
-from gantline.questions.stretch import UNSTRETCHED, Stretch, length
+from gantline.questions.stretch import UNSTRETCHED, Stretch
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
 from gantline.simulator.uncertainty import Uncertainty
 
 SAMPLES = 40
+_SHORTEST = 1e-6  # seconds that a length has at least
 _INSTANTS = ("start_p50", "start_p90", "finish_p50", "finish_p90")
 
 
@@ -83,11 +84,16 @@ class Forecast:
     finish_p90: float
     samples: int
 
+    @property
+    def length(self) -> float:
+        """Seconds to the P50 end: what lateness is counted in."""
+        return max(self.finish_p50 - self.now, _SHORTEST)
+
     def stretched(self, by: Stretch) -> Forecast:
         """The same with everything as much later as earlier forecasts were; a P90 is not before its P50."""
         if not by.forecasts or not math.isfinite(self.finish_p50):
             return self
-        found = {name: max(self.now, getattr(self, name) + getattr(by, name) * length(self)) for name in _INSTANTS}
+        found = {name: max(self.now, getattr(self, name) + getattr(by, name) * self.length) for name in _INSTANTS}
         for what in ("start", "finish"):
             found[f"{what}_p90"] = max(found[f"{what}_p90"], found[f"{what}_p50"])
         return replace(self, **found)

@@ -48,7 +48,7 @@ class Trace:
                 raise TraceError(what, file=self.source, field=name, fix="use Trace.from_frame")
 
     @classmethod
-    def load(cls, path: str | Path, format: str = "", **options: Any) -> Trace:
+    def load(cls, path: str | Path, format: str = "", **options: object) -> Trace:
         """The trace in a CSV, JSON lines or Parquet file, which may be compressed; refuses contradictory rows.
 
         With a `format` it is a foreign log, such as "sacct", "philly" or "helios"; `options` are those of the format.
@@ -57,22 +57,22 @@ class Trace:
         >>> Trace.load("accounting.txt", format="sacct", keep="all")
         """
         if format:
-            from gantline.workload.importers.registry import import_trace
+            from gantline.workload.importers.registry import read_as
 
-            return import_trace(format, path, options)
+            return read_as(format, path, options, cls)
         from gantline.workload.read import read_table
 
         return cls.from_table(read_table(Path(path)))
 
     @classmethod
-    def generate(cls, name: str, seed: int = 0, **settings: Any) -> Trace:
+    def generate(cls, name: str, seed: int = 0, **settings: object) -> Trace:
         """A trace that a generator makes: the same name, seed and settings give the same jobs.
 
         >>> Trace.generate("philly", seed=1, jobs=2000, gpus=128, load=0.9)
         """
-        from gantline.workload.generators.registry import generate
+        from gantline.workload.generators.registry import make
 
-        return generate(name, seed, **settings)
+        return make(name, seed, settings, cls)
 
     @classmethod
     def of(cls, given: Any) -> Trace:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.workload.importers.registry import import_trace
+from gantline.workload.importers.reading import import_trace
 from gantline.workload.options import parse_options
 from gantline.workload.trace import Trace
 

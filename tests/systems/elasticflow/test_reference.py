@@ -15,7 +15,7 @@ from tests.simulator.references import reference
 
 from gantline import simulate
 from gantline.simulator.run import Run
-from gantline.workload.importers.registry import import_trace
+from gantline.workload.importers.reading import import_trace
 from gantline.workload.trace import Trace
 
 SLOTS = {"pollux195T4": 60, "cluster10": 60, "cluster06x300": 60}

@@ -19,7 +19,7 @@ from gantline.performance.throughput_table import ThroughputTable
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.workload.generators import generate
-from gantline.workload.importers.registry import import_trace
+from gantline.workload.importers.reading import import_trace
 
 WORKLOADS = {
     "static_single_60": ("static_single_60.trace", "simulation", "v100:6,p100:6,k80:6"),

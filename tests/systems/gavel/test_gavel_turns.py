@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gantline.core import memory as memories
-from gantline.policies.turn_ledger import Ledger, tasks_of
-from gantline.policies.turns import NO_TURN, next_turns
+from gantline.policies.turn_ledger import NO_TURN, Ledger, tasks_of
+from gantline.policies.turns import next_turns
 
 ROUND = 360.0
 

@@ -17,7 +17,7 @@ from gantline.files.device_speeds import read_device_speeds
 from gantline.placement.variability import DeviceBins
 from gantline.simulator.simulate import simulate
 from gantline.systems.pal.imitation.placing import PalEntry, Placing
-from gantline.workload.importers.registry import import_trace
+from gantline.workload.importers.reading import import_trace
 
 RULES = {"Packed-S": "packed-sticky", "Packed-NS": "packed", "PMFirst": "pm-first", "PAL": "pal", "Random-S": "random"}
 

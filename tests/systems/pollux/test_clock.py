@@ -192,7 +192,7 @@ def test_jobs_without_a_profile_or_a_batch_are_named() -> None:
 
 
 def test_the_generator_needs_no_list_of_jobs() -> None:
-    from gantline.workload.generators.registry import generate
+    from gantline.workload.generators.making import generate
 
     trace = generate("pollux", seed=2, jobs=40)
     assert len(trace) == 40

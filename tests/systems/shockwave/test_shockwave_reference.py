@@ -24,7 +24,7 @@ from gantline.systems.shockwave.imitation.planner import Planner
 from gantline.systems.shockwave.imitation.shares import RULES
 from gantline.systems.shockwave.imitation.turns import Turns
 from gantline.systems.shockwave.policies.window import PlanningWindow, plan_counts, plan_window
-from gantline.workload.importers.registry import import_trace
+from gantline.workload.importers.reading import import_trace
 
 PUBLISHED = [
     *(("tacc_32gpus", name) for name in RULES),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gantline.core.cluster_spec import parse_cluster
 from gantline.experiment.coverage.population import CLUSTER, METRICS, Population, Workload
 from gantline.questions.past import past_what_if
-from gantline.workload.generators.registry import generate
+from gantline.workload.generators.making import generate
 
 
 def history_coverage(workload: Workload, population: Population, pair: tuple[str, str], histories: range) -> float:

@@ -13,7 +13,7 @@ from gantline.core.policy import Policy
 from gantline.experiment.coverage.random_order import RandomOrder
 from gantline.simulator.simulate import simulate
 from gantline.workload.generators.generic import work_per_job
-from gantline.workload.generators.registry import generate
+from gantline.workload.generators.making import generate
 from gantline.workload.generators.settings import WorkloadSettings
 
 CLUSTER, GPUS, LOAD, JOBS = "4x4", 16, 0.9, 300

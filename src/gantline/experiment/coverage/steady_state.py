@@ -12,7 +12,7 @@ import numpy as np
 from gantline.experiment.coverage.population import SHAPE, Workload
 from gantline.report.metrics import steadiness
 from gantline.simulator.simulate import simulate
-from gantline.workload.generators.registry import generate
+from gantline.workload.generators.making import generate
 
 MARKOV = {"durations": "weibull(scale=1h, shape=1)"}  # exponential, as Erlang's formula wants
 SERVICE = 3600.0

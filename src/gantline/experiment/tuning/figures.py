@@ -9,21 +9,22 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.experiment.tuning.search import Trial
+from gantline.experiment.tuning.search_result import SearchResult, value_of
 from gantline.experiment.tuning.space import Choices, Range
-from gantline.experiment.tuning.tuned import Tuned, value_of
-from gantline.report.figures.chart import Axis, Chart, Line, Panel, Points, floats
+from gantline.report.figures.chart import Chart
+from gantline.report.figures.panels import Axis, Line, Panel, Points, floats
 
 _WIDE = 5.0  # from this ratio of the ends on an axis of scores is logarithmic
 _NOTE = "Less is better. Scores are means over the workloads of the search, beside the settings as they are."
 
 
-def charts_of_search(tuned: Tuned) -> list[Chart]:
+def charts_of_search(tuned: SearchResult) -> list[Chart]:
     """All figures that there are."""
     names = ["search", *(one.name for one in tuned.space.searched), *(["front"] if len(tuned.objectives) > 1 else [])]
     return [chart_of_search(tuned, name) for name in names]
 
 
-def chart_of_search(tuned: Tuned, figure: str) -> Chart:
+def chart_of_search(tuned: SearchResult, figure: str) -> Chart:
     """One figure: "search", "front", or the name of a parameter that was searched."""
     along = {one.name: one for one in tuned.space.searched}
     if figure == "search":
@@ -35,7 +36,7 @@ def chart_of_search(tuned: Tuned, figure: str) -> Chart:
     return _along(tuned, along[figure])
 
 
-def _search(tuned: Tuned) -> Chart:
+def _search(tuned: SearchResult) -> Chart:
     """The score against the number of the trial."""
     known, score = _scores(tuned)
     number = floats([one.number for one in known])
@@ -45,7 +46,7 @@ def _search(tuned: Tuned) -> Chart:
     return Chart("search", f"Search of {tuned.space.title}", (panel,), (_NOTE,))
 
 
-def _along(tuned: Tuned, one: Range | Choices) -> Chart:
+def _along(tuned: SearchResult, one: Range | Choices) -> Chart:
     """The score against a parameter."""
     known, score = _scores(tuned)
     texts = [value_of(trial, one.name) for trial in known]
@@ -60,7 +61,7 @@ def _along(tuned: Tuned, one: Range | Choices) -> Chart:
     return Chart(f"along-{one.name}", title, (Panel(x, _score_axis(tuned, score), layers),), (_NOTE,))
 
 
-def _front(tuned: Tuned) -> Chart:
+def _front(tuned: SearchResult) -> Chart:
     """The first two objectives against each other: all trials, the front, and where its settings stand on what was held back."""
     if len(tuned.objectives) < 2:
         raise UsageError("a front has several objectives", where="plot front", fix="tune with --objective mean-jct,worst-rho")
@@ -79,7 +80,7 @@ def _front(tuned: Tuned) -> Chart:
     return Chart("front", title, (Panel(axes[0], axes[1], tuple(layers), "above"),), tuple(notes))
 
 
-def _scores(tuned: Tuned) -> tuple[list[Trial], Floats]:
+def _scores(tuned: SearchResult) -> tuple[list[Trial], Floats]:
     known = [one for one in tuned.trials if one.scores]
     return known, floats([float(np.mean(one.scores)) for one in known])
 
@@ -88,7 +89,7 @@ def _at(trials: list[Trial]) -> tuple[Floats, Floats]:
     return floats([one.scores[0] for one in trials]), floats([one.scores[1] for one in trials])
 
 
-def _score_axis(tuned: Tuned, score: Floats) -> Axis:
+def _score_axis(tuned: SearchResult, score: Floats) -> Axis:
     objectives = tuned.objectives
     label = str(objectives[0]) if len(objectives) == 1 else "mean of the objectives"
     return _axis(label, np.append(score, 1.0))

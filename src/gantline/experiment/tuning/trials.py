@@ -11,8 +11,9 @@ from gantline.core.objective import Objective
 from gantline.experiment.backend import Backend, outcomes
 from gantline.experiment.folder import ExperimentFolder
 from gantline.experiment.grid import Case, PolicyChoice
+from gantline.experiment.outcome import DISK_FULL, DONE, FAILED
 from gantline.experiment.records import Record, store_failure
-from gantline.experiment.task import DISK_FULL, DONE, FAILED, Task
+from gantline.experiment.task import Task
 from gantline.experiment.tuning.workloads import JobSet
 from gantline.experiment.whole_files import DiskFullError
 from gantline.report.doubts import is_broken

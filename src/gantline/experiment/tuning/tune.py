@@ -25,9 +25,10 @@ from gantline.experiment.results import results_frame
 from gantline.experiment.setting import Setting
 from gantline.experiment.tuning.gain import gain_of
 from gantline.experiment.tuning.search import check_optuna, scores_of, search
+from gantline.experiment.tuning.search_result import best_of, front_of
 from gantline.experiment.tuning.space import SearchSpace
 from gantline.experiment.tuning.trials import Laboratory, Tried
-from gantline.experiment.tuning.tuned import BEST, FRONT, Tuned, best_of, front_of
+from gantline.experiment.tuning.tuned import BEST, FRONT, Tuned
 from gantline.experiment.tuning.workloads import Workloads, workloads_of
 from gantline.experiment.whole_files import write_frame, write_json, write_text
 
@@ -84,7 +85,7 @@ def tune_settings(
             for one in front_of(found)
             if workloads.held_back and not unseen[one.number].failure
         }
-        tuned = Tuned(space, tuple(objectives), workloads, found, usual.values, best, gains, held, folder)
+        tuned = Tuned(space, tuple(objectives), found, best, held, workloads, usual.values, gains, folder)
         _keep(tuned, place, laboratory)
     return tuned
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
-from gantline.core.objective import Objective
+from gantline.experiment.tuning.figures import chart_of_search
 from gantline.experiment.tuning.gain import Gain
 from gantline.experiment.tuning.search import Trial
-from gantline.experiment.tuning.space import Range, SearchSpace
+from gantline.experiment.tuning.search_result import SearchResult, value_of
+from gantline.experiment.tuning.space import Range
 from gantline.experiment.tuning.trials import Values
 from gantline.experiment.tuning.workloads import Workloads
 from gantline.files.policies import load_policy
@@ -29,24 +29,13 @@ FRONT = "front"
 
 
 @dataclass(frozen=True, repr=False)
-class Tuned:
+class Tuned(SearchResult):
     """Printing it gives the sentences; `frame` has a row per trial, `best` is the trial that won, `gains` what it gained."""
 
-    space: SearchSpace
-    objectives: tuple[Objective, ...]
     workloads: Workloads
-    trials: tuple[Trial, ...]
     usual: Mapping[str, Values]
-    best: Trial
     gains: tuple[Gain, ...]
-    front_held_back: Mapping[int, tuple[float, ...]]
-    """By number of trial, for the trials of the front: their scores on what was held back."""
     folder: Path
-
-    @property
-    def front(self) -> list[Trial]:
-        """The trials that no other one beats in every objective, those that do better in the first objective first."""
-        return front_of(self.trials)
 
     @property
     def policy(self) -> Policy:
@@ -98,8 +87,6 @@ class Tuned:
 
     def plot(self, figure: str = "search") -> Chart:
         """A figure: "search" (how good trials were), the name of a parameter (along it), or, of several objectives, "front"."""
-        from gantline.experiment.tuning.figures import chart_of_search
-
         return chart_of_search(self, figure)
 
     def settings_file(self, trial: Trial, folder: Path) -> str:
@@ -113,29 +100,6 @@ class Tuned:
         return "\n".join(self.sentences)
 
     __repr__ = __str__
-
-
-def front_of(trials: tuple[Trial, ...]) -> list[Trial]:
-    """The trials that no other one beats: not worse in every objective and better in one. Of equal ones the first stays."""
-    known = [one for one in trials if one.scores]
-    found: dict[tuple[float, ...], Trial] = {}
-    for one in known:
-        beaten = any(all(a <= b for a, b in zip(other.scores, one.scores)) and other.scores != one.scores for other in known)
-        if not beaten:
-            found.setdefault(one.scores, one)
-    return [found[scores] for scores in sorted(found)]
-
-
-def best_of(trials: tuple[Trial, ...]) -> Trial | None:
-    """The trial with the least mean of its scores, the earliest of equals; None where all failed."""
-    known = [one for one in trials if one.scores]
-    return min(known, key=lambda one: (float(np.mean(one.scores)), one.number)) if known else None
-
-
-def value_of(trial: Trial, name: str) -> str:
-    """The value of a parameter, or of one number of a list."""
-    whole, dot, place = name.partition(".")
-    return trial.settings[whole].split(",")[int(place)] if dot else trial.settings[name]
 
 
 def _spelled(settings: Mapping[str, str]) -> str:

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats
-from gantline.report.figures.chart import Axis, Box, Chart, Line, Panel, Points, brief, floats
+from gantline.report.figures.chart import Chart
 from gantline.report.figures.durations import unit_for
+from gantline.report.figures.panels import Axis, Box, Line, Panel, Points, brief, floats
 from gantline.report.metrics.catalogue import BY_KEY, Metric
 
 

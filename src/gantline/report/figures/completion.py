@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats
-from gantline.report.figures.chart import Axis, Chart, Legend, Line, Panel, brief, floats
+from gantline.report.figures.chart import Chart
 from gantline.report.figures.comparison import metric_axis
 from gantline.report.figures.durations import log_duration_axis
+from gantline.report.figures.panels import Axis, Legend, Line, Panel, brief, floats
 from gantline.report.frames import RunLike, completed, settled
 from gantline.report.metrics import BY_KEY, Window, cdf, tracked_window
 from gantline.report.metrics.completion import finite

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.report.figures.chart import Axis
+from gantline.report.figures.panels import Axis
 
 _NATURAL = (
     (0.001, "1 ms"),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from gantline.report.figures.chart import Axis, Chart, Panel, Points, brief
+from gantline.report.figures.chart import Chart
+from gantline.report.figures.panels import Axis, Panel, Points, brief
 from gantline.report.frames import RunLike, settled, span_of
 from gantline.report.metrics import received_share
 from gantline.report.names import names_of

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from gantline.core.errors import UsageError
-from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
+from gantline.report.figures.chart import Chart
 from gantline.report.figures.durations import unit_for
+from gantline.report.figures.panels import Axis, Line, Panel, brief
 from gantline.report.figures.timeline import MOST_TOGETHER, SLICES
 from gantline.report.frames import RunLike, node_gpus_of, settled, span_of
 from gantline.report.metrics import bin_means

@@ -9,10 +9,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gantline.core.errors import UsageError
-from gantline.report.figures.chart import Axis, Chart, Panel, Raster, brief
+from gantline.report.figures.chart import Chart
 from gantline.report.figures.durations import unit_for
 from gantline.report.figures.in_charge import strip
 from gantline.report.figures.palette import RASTER, rgb
+from gantline.report.figures.panels import Axis, Panel, Raster, brief
 from gantline.report.figures.raster import draw_intervals
 from gantline.report.frames import RunLike, node_gpus_of, settled, span_of
 

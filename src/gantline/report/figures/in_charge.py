@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.report.figures.chart import Axis, Panel, Raster, brief
 from gantline.report.figures.palette import RASTER, rgb
+from gantline.report.figures.panels import Axis, Panel, Raster, brief
 from gantline.report.frames import RunLike
 from gantline.report.in_charge import spells_in_charge
 

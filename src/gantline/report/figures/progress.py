@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.areas import integral
-from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
+from gantline.report.figures.chart import Chart
 from gantline.report.figures.durations import unit_for
+from gantline.report.figures.panels import Axis, Line, Panel, brief
 from gantline.report.frames import RunLike, settled, span_of
 from gantline.report.metrics.sharing import held_over_time, machines, progress_over_time
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gantline.report.figures.chart import Axis, Chart, Line, Panel, brief
+from gantline.report.figures.chart import Chart
 from gantline.report.figures.durations import unit_for
+from gantline.report.figures.panels import Axis, Line, Panel, brief
 from gantline.report.frames import RunLike, settled, span_of
 from gantline.report.metrics import bin_means, with_utilization
 from gantline.report.names import names_of

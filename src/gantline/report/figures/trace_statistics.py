@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gantline.report.figures.chart import Axis, Bars, Chart, Panel, floats
+from gantline.report.figures.chart import Chart
 from gantline.report.figures.completion import distribution_chart
+from gantline.report.figures.panels import Axis, Bars, Panel, floats
 from gantline.report.metrics.completion import finite
 
 MOST_SIZES = 12

@@ -18,9 +18,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.report.figures.chart import Axis, Bars, Box, Chart, Layer, Line, Panel, Points, Raster, spread_apart
 from gantline.report.figures.label_room import NAME_OF_A_POINT, spread_names
 from gantline.report.figures.palette import LIGHT, Theme, dash, mark, series_colour
+from gantline.report.figures.panels import Axis, Bars, Box, Drawing, Layer, Line, Panel, Points, Raster, spread_apart
 
 WIDTH, PANEL_HEIGHT = 7.2, 3.0
 _LINE_OF_TEXT = 90
@@ -80,7 +80,7 @@ def _inches(size: str | tuple[float, float]) -> tuple[float, float | None]:
     return parts[0], parts[1] if len(parts) > 1 else None
 
 
-def draw(chart: Chart, theme: Theme = LIGHT, look: Look | None = None) -> Figure:
+def draw(chart: Drawing, theme: Theme = LIGHT, look: Look | None = None) -> Figure:
     """The chart as a matplotlib figure."""
     look = look or Look()
     scale = look.font / _STYLE["font.size"]
@@ -112,7 +112,7 @@ def draw(chart: Chart, theme: Theme = LIGHT, look: Look | None = None) -> Figure
         return figure
 
 
-def save(chart: Chart, path: Path, theme: Theme = LIGHT, dpi: int = 160, look: Look | None = None) -> Path:
+def save(chart: Drawing, path: Path, theme: Theme = LIGHT, dpi: int = 160, look: Look | None = None) -> Path:
     """Write the chart as PNG, SVG or PDF, by the ending of the name; equal charts give equal bytes."""
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")

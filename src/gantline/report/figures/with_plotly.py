@@ -15,8 +15,9 @@ import numpy as np
 from PIL import Image
 
 from gantline.core.arrays import Floats
-from gantline.report.figures.chart import Axis, Bars, Box, Chart, Layer, Line, Panel, Points, Raster
+from gantline.report.figures.chart import Chart
 from gantline.report.figures.palette import LIGHT, Theme, dash, faded, mark, series_colour
+from gantline.report.figures.panels import Axis, Bars, Box, Layer, Line, Panel, Points, Raster
 
 PANEL_HEIGHT = 300
 SHARP_ROWS = 600

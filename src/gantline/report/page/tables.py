@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from gantline.report.figures.chart import brief
+from gantline.report.figures.panels import brief
 from gantline.report.frames import RunLike, span_of
 from gantline.report.metrics import per_group, per_type, sharing
 from gantline.report.metrics.catalogue import MEANINGS, Metric

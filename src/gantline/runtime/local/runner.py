@@ -34,7 +34,7 @@ from gantline.runtime.local.mps import Mps
 from gantline.runtime.local.news import Ending, report_of
 from gantline.runtime.local.nursery import KeeperNursery
 from gantline.runtime.local.orders import Task, Writer
-from gantline.runtime.local.turns import let_take_turns
+from gantline.runtime.local.time_slices import let_take_turns
 
 _LOG = logging.getLogger("gantline.runtime")
 _BUSY, _CALM = 0.02, 1.0  # seconds between looks: while somebody starts or stops, and otherwise; exits are noticed at once

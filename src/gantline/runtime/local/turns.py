@@ -6,13 +6,8 @@ go on while the service is away. Who is alone on a device has all of it. Keepers
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable, Mapping
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from gantline.runtime.local.incarnation import Incarnation
 
 PERIOD = 0.2  # seconds in which everybody has had a turn
 
@@ -27,20 +22,6 @@ def share_out(parts: Mapping[str, float]) -> dict[str, tuple[float, float] | Non
         found[job] = (at / total, (at + part) / total)
         at += part
     return found
-
-
-def let_take_turns(lives: Iterable[Incarnation]) -> None:
-    """Who needs a part of a device and is on it with others like it takes turns with them."""
-    there: dict[int, dict[str, Incarnation]] = {}
-    for one in lives:
-        if not one.over and one.order.get("part") and len(one.devices) == 1:
-            there.setdefault(one.devices[0], {})[one.job] = one
-    for jobs in there.values():
-        for job, turn in share_out({job: one.order["part"] for job, one in jobs.items()}).items():
-            told = None if turn is None else list(turn)
-            if jobs[job].order.get("turn") != told:
-                with contextlib.suppress(OSError):  # a full disk: later, then
-                    jobs[job].write_order(turn=told)
 
 
 def is_on(turn: Iterable[float], now: float | None = None) -> tuple[bool, float]:

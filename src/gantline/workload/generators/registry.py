@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from gantline.core.errors import UsageError
-from gantline.registry import Register
+from gantline.registry import Register, of_kind
 
-if TYPE_CHECKING:
-    from gantline.workload.trace import Trace
-
+Made = TypeVar("Made")
 MOST_JOBS = 100_000_000
 """More is a slip of the finger, and fits into no memory."""
 _HOME = "gantline.workload.generators"
@@ -37,12 +35,11 @@ _GENERATORS = Register(
 )
 
 
-def generate(name: str, seed: int = 0, **settings: object) -> Trace:
-    """A trace by the generator of this name; the same name, seed and settings give the same trace."""
-    make = _GENERATORS.load(name)
+def make(name: str, seed: int, settings: Mapping[str, object], kind: type[Made]) -> Made:
+    """What the generator of this name makes; the same name, seed and settings make the same."""
+    function = _GENERATORS.load(name)
     _check_amount(settings.get("jobs"))
-    trace: Trace = make(seed, settings)
-    return trace
+    return of_kind(function(seed, settings), kind, f"generator '{name}'")
 
 
 def load_of_every_seed(name: str, settings: Mapping[str, object]) -> float | None:
@@ -54,14 +51,6 @@ def load_of_every_seed(name: str, settings: Mapping[str, object]) -> float | Non
         return None
     read = WorkloadSettings.read(settings, base)
     return read.load if read.jobs is not None else None
-
-
-def generate_as_set(name: str, seed: int, settings: Mapping[str, Any]) -> Trace:
-    """The same with settings as people give them, which may have any name."""
-    for own, flag in (("seed", "--seed"), ("name", "the generator's name")):
-        if own in settings:
-            raise UsageError(f"'{own}' is not a setting of a generator", where="--set", fix=f"it is given by {flag}")
-    return generate(name, seed, **settings)
 
 
 def _check_amount(jobs: Any) -> None:

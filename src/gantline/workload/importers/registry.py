@@ -10,14 +10,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.registry import Register, own_systems
+from gantline.registry import Register, of_kind, own_systems
 
-if TYPE_CHECKING:
-    from gantline.workload.trace import Trace
-
+Made = TypeVar("Made")
 _HOME = "gantline.workload.importers"
 _IMPORTERS = Register(
     "importers",
@@ -62,14 +60,14 @@ def importer_summaries() -> dict[str, str]:
     return {name: own[name].summary for name in sorted(own)}
 
 
-def find_importer(name: str) -> Callable[..., Trace]:
+def find_importer(name: str) -> Callable[..., object]:
     """The function that reads the format ``name``."""
     if _IMPORTERS.find(name) is None:
         also_called = {**_ALSO_CALLED, **{word: known for system in own_systems() for word, known in system.also_called.items()}}
         called = also_called.get(name.lower())
         fix = f"did you mean '{called}'?" if called else near(name, importer_names())
         raise NotFoundError(f"no trace format '{name}'", fix=fix)
-    found: Callable[..., Trace] = _IMPORTERS.load(name)
+    found: Callable[..., object] = _IMPORTERS.load(name)
     return found
 
 
@@ -85,18 +83,18 @@ def import_options(name: str) -> tuple[ImportOption, ...]:
     return tuple(options)
 
 
-def import_trace(name: str, src: str | Path, options: Mapping[str, Any] | None = None) -> Trace:
-    """Read ``src`` in the format ``name``; option values may be text, as on a command line."""
+def read_as(name: str, src: str | Path, options: Mapping[str, object], kind: type[Made]) -> Made:
+    """What the importer of the format ``name`` makes of ``src``; option values may be text, as on a command line."""
     function = find_importer(name)
     known = {option.name: option for option in import_options(name)}
-    given: dict[str, Any] = {}
-    for key, value in (options or {}).items():
+    given: dict[str, object] = {}
+    for key, value in options.items():
         plain = key.replace("-", "_")
         if plain not in known:
             fix = near(plain, known) if known else "it takes no options"
             raise UsageError(f"format '{name}' has no option '{key}'", fix=fix)
         given[plain] = _convert(name, known[plain], value)
-    return function(Path(src), **given)
+    return of_kind(function(Path(src), **given), kind, f"importer '{name}'")
 
 
 def _convert(name: str, option: ImportOption, value: Any) -> Any:

@@ -12,7 +12,7 @@ from gantline.experiment.grid import Case, Grid, PolicyChoice
 from gantline.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
 from gantline.experiment.sweep import Sweep
 from gantline.report.figures import Chart
-from gantline.report.figures.chart import Axis, Line, Panel, Points, floats
+from gantline.report.figures.panels import Axis, Line, Panel, Points, floats
 from gantline.systems.allox.studies.workload import USERS, allox_setting, machines
 
 _ALPHAS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)

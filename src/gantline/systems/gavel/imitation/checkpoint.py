@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +16,14 @@ from gantline.drivers.checkpoints import read_checkpoint, write_checkpoint
 from gantline.engine.log import Log
 from gantline.engine.lost_turns import Incident
 from gantline.systems.gavel.imitation import tables as t
-
-if TYPE_CHECKING:
-    from gantline.systems.gavel.imitation.rounds import GavelRun
+from gantline.systems.gavel.imitation.run_state import GavelRunState
 
 _JOBS = ("F", "I", "done", "failures", "seen")
 _DEVICES = ("total", "held", "paid")
 _LOG = ("LI", "LF", "LD")
 
 
-def save_rounds(rounds: GavelRun, path: Path) -> None:
+def save_rounds(rounds: GavelRunState, path: Path) -> None:
     """Write all that the run has become."""
     setup, n, log = rounds.setup, int(rounds.count[t.TASKS]), rounds.simulation.state.log
     count = rounds.count.copy()
@@ -41,7 +39,7 @@ def save_rounds(rounds: GavelRun, path: Path) -> None:
     write_checkpoint(path, fits(rounds), head | {"draws": rounds.draws.getstate()}, arrays)
 
 
-def resume_rounds(rounds: GavelRun, path: Path) -> None:
+def resume_rounds(rounds: GavelRunState, path: Path) -> None:
     """Make the run what it was when the checkpoint was written."""
     head, arrays = read_checkpoint(path, fits(rounds))
     setup, simulation = rounds.setup, rounds.simulation
@@ -67,7 +65,7 @@ def resume_rounds(rounds: GavelRun, path: Path) -> None:
     rounds.draws.setstate((version, tuple(words), gauss))
 
 
-def fits(rounds: GavelRun) -> dict[str, Any]:
+def fits(rounds: GavelRunState) -> dict[str, Any]:
     """What must be the same for a run to be gone on with; the time at which it stops may differ."""
     setup, state = rounds.setup, rounds.simulation.state
     policy = setup.policy

@@ -11,7 +11,6 @@ them. With ``compat=gavel`` also the artifact's slips are kept:
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,12 @@ from gantline.systems.gavel.imitation import tables as t
 from gantline.systems.gavel.imitation.checkpoint import resume_rounds, save_rounds
 from gantline.systems.gavel.imitation.ideal import run_ideally
 from gantline.systems.gavel.imitation.loop import ASK, DONE, ROOM, STALLED, run_rounds
-from gantline.systems.gavel.imitation.setup import GavelSetup, set_up
+from gantline.systems.gavel.imitation.run_state import GavelRunState
+from gantline.systems.gavel.imitation.setup import set_up
 from gantline.systems.gavel.policies.allocation import Allocation, remarks
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.workload.trace import Trace
 
-_ORDERS = 4096  # random orders of types drawn at a time
 _ROOM = 65536  # intervals of the log made room for at a time
 
 
@@ -40,24 +39,8 @@ def run_in_rounds(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     return GavelRun(simulation, set_up(simulation)).run()
 
 
-class GavelRun:
+class GavelRun(GavelRunState):
     """One run: the loop, and shares whenever it asks for them."""
-
-    def __init__(self, simulation: Simulation, setup: GavelSetup) -> None:
-        self.simulation = simulation
-        self.setup = setup
-        self.memory: Any = None
-        self.calls = 0
-        self.late: tuple[str, ...] = ()
-        self.clock = np.zeros(t.CLOCK_COUNT)
-        self.count = np.zeros(t.COUNT_COUNT, dtype=np.int64)
-        policy, regime = setup.policy, simulation.state.regime
-        self.clock[t.LENGTH], self.clock[t.SPACING], self.clock[t.UNTIL] = regime.round, policy.least_spacing, simulation.until
-        self.count[t.LEFT] = setup.rules.high - setup.rules.low
-        largest = int(setup.jobs.I[c.GPUS].max(initial=1))
-        self.tasks = t.new_tasks(4096 if setup.rules.packs else 256, len(setup.types), largest)
-        self.draws = Random(simulation.state.seed + 5)  # the artifact's offset for this stream
-        self.orders = self._orders()
 
     def run(self) -> dict[str, Any]:
         state, setup = self.simulation.state, self.setup
@@ -167,19 +150,8 @@ class GavelRun:
         if self.count[t.TASKS] + self.count[t.ACTIVE] + 1 > len(self.tasks.first):
             self.tasks = t.more_room(self.tasks)
         if self.count[t.ORDER] >= len(self.orders):
-            self.orders = self._orders()
+            self.orders = self.draw_orders()
             self.count[t.ORDER] = 0
-
-    def _orders(self) -> Ints:
-        """Orders in which types are filled: one for all rounds, or a random one for each."""
-        if self.setup.policy.aware:
-            return self.setup.order[None, :]
-        drawn = []
-        for _ in range(_ORDERS):
-            order = self.setup.order.tolist()
-            self.draws.shuffle(order)
-            drawn.append(order)
-        return np.array(drawn, dtype=np.int64)
 
     def _settle(self) -> None:
         """Work done, in the engine's unit, and open intervals."""

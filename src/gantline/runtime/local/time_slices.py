@@ -1,0 +1,23 @@
+"""Which jobs of this machine take turns on a device, written into their orders; `turns` says when a turn is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from gantline.runtime.local.incarnation import Incarnation
+from gantline.runtime.local.turns import share_out
+
+
+def let_take_turns(lives: Iterable[Incarnation]) -> None:
+    """Jobs that need a part of a device and are on it with others like them take turns with these."""
+    there: dict[int, dict[str, Incarnation]] = {}
+    for one in lives:
+        if not one.over and one.order.get("part") and len(one.devices) == 1:
+            there.setdefault(one.devices[0], {})[one.job] = one
+    for jobs in there.values():
+        for job, turn in share_out({job: one.order["part"] for job, one in jobs.items()}).items():
+            told = None if turn is None else list(turn)
+            if jobs[job].order.get("turn") != told:
+                with contextlib.suppress(OSError):  # a full disk: later, then
+                    jobs[job].write_order(turn=told)
