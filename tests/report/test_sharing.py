@@ -9,7 +9,7 @@ from gantline.core.areas import integral
 from gantline.report.figures import progress_per_user
 from gantline.report.frames import ALLOCATIONS, EVENTS, SERIES, StoredRun
 from gantline.report.metrics import held_over_time, progress_over_time, sharing
-from gantline.report.metrics.sharing import machines
+from gantline.report.metrics.sharing import _largest, machines
 
 
 def two_users() -> StoredRun:
@@ -87,3 +87,14 @@ def test_the_figure_has_a_rising_line_for_each_user() -> None:
     many = progress_per_user(example_run(jobs=200, users=[f"u{k}" for k in range(12)]))
     assert len(many.panels[0].layers) == 8
     assert many.notes == ("The 8 users with the most work of 12.",)
+
+
+def test_the_largest_holder_at_any_moment_is_the_largest_of_all() -> None:
+    """Envy is measured against it, whoever it is and however many there are."""
+    run = example_run(jobs=120, gap=200, users=[f"user {number}" for number in range(7)])
+    held = held_over_time(run)
+    moments = np.linspace(0.0, 40_000.0, 500)
+    levels = [np.append(0.0, values)[np.searchsorted(times, moments, side="right")] for times, values in held.values()]
+    times, most = _largest(held)
+    assert np.append(0.0, most)[np.searchsorted(times, moments, side="right")].tolist() == np.max(levels, axis=0).tolist()
+    assert (np.diff(most) != 0.0).all()  # a row only where it changes

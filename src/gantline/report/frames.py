@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import polars as pl
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
+from gantline.simulator.frame_columns import jobs_of_frame, series_of_frame, spans_of_frame
+from gantline.simulator.run_columns import RunColumns
 
 JOBS: dict[str, Any] = {
     "job": pl.String,
@@ -88,6 +91,15 @@ class StoredRun:
     is_settled: bool = False
     absent: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=JOBS))
     """Jobs of the trace that had not arrived when a settled run ended."""
+
+    @cached_property
+    def columns(self) -> RunColumns:
+        """The frames as arrays, for metrics: made once for all that ask."""
+        check_frames(self)
+        absent = None if self.absent.is_empty() else jobs_of_frame(self.absent)
+        return RunColumns(
+            jobs_of_frame(self.jobs), spans_of_frame(self.allocations, self.jobs), series_of_frame(self.series), self.summary, absent
+        )
 
 
 def check_frames(run: RunLike) -> None:

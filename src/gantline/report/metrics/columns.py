@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.report.frames import RunLike, StoredRun, check_frames
-from gantline.simulator.frame_columns import jobs_of_frame, series_of_frame, spans_of_frame
+from gantline.report.frames import RunLike, StoredRun
 from gantline.simulator.run import Run
 from gantline.simulator.run_columns import FUTURE, RunColumns
 
@@ -17,13 +16,9 @@ from gantline.simulator.run_columns import FUTURE, RunColumns
 def columns_of(run: RunLike) -> RunColumns:
     """The run as arrays, settled as `frames.settled` does it with frames: jobs that never arrived stand apart, and what was still held
     is held to its end. A simulation gives its arrays without making frames."""
-    if isinstance(run, Run):
-        return _settled(run.columns)
-    check_frames(run)
-    found = RunColumns(jobs_of_frame(run.jobs), spans_of_frame(run.allocations, run.jobs), series_of_frame(run.series), run.summary)
-    if isinstance(run, StoredRun) and run.is_settled:
-        return found if run.absent.is_empty() else replace(found, absent=jobs_of_frame(run.absent))
-    return _settled(found)
+    if not isinstance(run, (Run, StoredRun)):
+        run = StoredRun(run.jobs, run.allocations, run.events, run.series, run.summary)
+    return run.columns if isinstance(run, StoredRun) and run.is_settled else _settled(run.columns)
 
 
 def span(run: RunColumns) -> tuple[float, float]:

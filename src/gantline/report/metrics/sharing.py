@@ -5,16 +5,17 @@ A *machine* is a GPU, or the node of a grant that takes cores alone, so that clu
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import polars as pl
 
 from gantline.core.areas import integral
-from gantline.core.arrays import Floats
-from gantline.report.frames import RunLike, node_gpus_of, settled, span_of
+from gantline.core.arrays import Floats, Ints
+from gantline.core.reasons import Reason
+from gantline.report.frames import RunLike, StoredRun, node_gpus_of, settled, span_of
+from gantline.simulator.run_columns import COMPLETED, REJECTED, SpanColumns
 
 Steps = dict[str, tuple[Floats, Floats]]
+_LEFT = (int(Reason.FINISHED), int(Reason.END))  # after these a job does not wait again
 
 
 def sharing(run: RunLike, by: str = "user") -> pl.DataFrame:
@@ -50,7 +51,8 @@ def sharing(run: RunLike, by: str = "user") -> pl.DataFrame:
 
 def held_over_time(run: RunLike, by: str = "user") -> Steps:
     """Per user or queue the machines it held, as a step function: times and values."""
-    return _steps(_spans(settled(run), by), by, "machines")
+    run = settled(run)
+    return _open(run, by, _machines(run.columns.spans))
 
 
 def progress_over_time(run: RunLike, by: str = "user") -> Steps:
@@ -60,11 +62,12 @@ def progress_over_time(run: RunLike, by: str = "user") -> Steps:
     job that did not finish only the time it ran is known.
     """
     run = settled(run)
-    asked = run.jobs.select("job", work=pl.col("duration") * pl.max_horizontal(pl.col("gpus"), 1), done=pl.col("state") == "completed")
-    ran = (pl.col("end") - pl.col("start")).sum().over("job")
-    spans = _spans(run, by).join(asked, on="job", how="left", maintain_order="left")
-    speed = pl.when(pl.col("done") & (ran > 0)).then(pl.col("work") / ran).otherwise(pl.col("machines").cast(pl.Float64))
-    return _steps(spans.with_columns(speed=speed), by, "speed")
+    jobs, spans = run.columns.jobs, run.columns.spans
+    ran = np.bincount(spans.row + 1, spans.end - spans.start, len(jobs) + 1)[1:]  # jobs that are not listed come first
+    with np.errstate(divide="ignore", invalid="ignore"):
+        speed = np.where((jobs.state == COMPLETED) & (ran > 0), jobs.duration * np.maximum(jobs.gpus, 1) / ran, np.nan)
+    known = speed[spans.row]
+    return _open(run, by, np.where(np.isfinite(known), known, _machines(spans)))
 
 
 def machines(run: RunLike) -> float:
@@ -74,59 +77,67 @@ def machines(run: RunLike) -> float:
     return max(float(there), max((float(values.max()) for _, values in held.values() if values.size), default=0.0), 1.0)
 
 
-def _spans(run: RunLike, by: str) -> pl.DataFrame:
-    """Intervals with their owner and their machines."""
-    owner = run.jobs.select("job", pl.lit("all").alias(by) if by == "all" else by)
-    spans = run.allocations.select("job", "start", "end", machines=pl.max_horizontal(pl.col("gpus"), 1).cast(pl.Float64))
-    return spans.join(owner, on="job", how="inner", maintain_order="left")
+def _machines(spans: SpanColumns) -> Floats:
+    """The machines of each interval."""
+    return np.maximum(spans.gpus, 1).astype(np.float64)
 
 
-def _steps(spans: pl.DataFrame, by: str, column: str) -> Steps:
-    """Sums of a column over the intervals that are open, per owner."""
-    changes = pl.concat([spans.select(by, time="start", change=column), spans.select(by, time="end", change=-pl.col(column))])
-    return _summed(changes, by)
+def _open(run: StoredRun, by: str, amounts: Floats) -> Steps:
+    """Sums of the amounts of the intervals that are open, per owner."""
+    spans, (names, owner) = run.columns.spans, _owners(run, by)
+    listed = spans.row >= 0
+    own, amount = owner[spans.row[listed]], amounts[listed]
+    times = np.concatenate([spans.start[listed], spans.end[listed]])
+    return _summed(names, np.concatenate([own, own]), times, np.concatenate([amount, -amount]))
 
 
-def _summed(changes: pl.DataFrame, by: str) -> Steps:
-    found = changes.group_by(by, "time").agg(pl.col("change").sum()).sort(by, "time")
-    return {
-        str(name): (rows["time"].to_numpy(), np.cumsum(rows["change"].to_numpy()))
-        for (name,), rows in found.group_by([by], maintain_order=True)
-    }
-
-
-def _waiting(run: RunLike, by: str) -> Steps:
+def _waiting(run: StoredRun, by: str) -> Steps:
     """Jobs that wait, per owner: there from their arrival, away while they run, gone when they leave."""
-    jobs = run.jobs.filter(pl.col("state") != "rejected")
-    spans = run.allocations.join(jobs.select("job", by), on="job", how="inner")
-    left = spans.filter(~pl.col("reason").is_in(["finished", "end"]))
-    parts = [
-        jobs.select(by, time="arrival", change=1.0),
-        spans.select(by, time="start", change=-1.0),
-        left.select(by, time="end", change=1.0),
-    ]
-    return _summed(pl.concat([part.select(by, "time", pl.col("change").cast(pl.Float64)) for part in parts]), by)
+    jobs, spans, (names, owner) = run.columns.jobs, run.columns.spans, _owners(run, by)
+    let_in = jobs.state != REJECTED
+    began = (spans.row >= 0) & let_in[spans.row]
+    stopped = began & ~np.isin(spans.reason, _LEFT)
+    owners = [owner[let_in], owner[spans.row[began]], owner[spans.row[stopped]]]
+    changes = [np.full(len(rows), change) for rows, change in zip(owners, (1.0, -1.0, 1.0))]
+    times = [jobs.arrival[let_in], spans.start[began], spans.end[stopped]]
+    return _summed(names, np.concatenate(owners), np.concatenate(times), np.concatenate(changes))
+
+
+def _owners(run: StoredRun, by: str) -> tuple[list[str], Ints]:
+    """The users or queues in order of their names, and which of them each job belongs to."""
+    if by == "all":
+        return ["all"], np.zeros(run.jobs.height, dtype=np.int64)
+    own = run.jobs[by].fill_null("")
+    names = own.unique().sort()
+    return names.to_list(), own.replace_strict(names, range(len(names)), return_dtype=pl.Int64).to_numpy()
+
+
+def _summed(names: list[str], owner: Ints, times: Floats, changes: Floats) -> Steps:
+    """Running sums of the changes of each owner; of changes at one moment the sum after all of them."""
+    order = np.lexsort((times, owner))
+    owner, times, changes = owner[order], times[order], changes[order]
+    found = {}
+    edges = np.searchsorted(owner, np.arange(len(names) + 1))
+    for name, first, last in zip(names, edges, edges[1:]):
+        if last > first:
+            moments = times[first:last]
+            settles = np.append(moments[1:] != moments[:-1], True)
+            found[name] = moments[settles], np.cumsum(changes[first:last])[settles]
+    return found
 
 
 def _largest(held: Steps) -> tuple[Floats, Floats]:
-    """What the largest holder has, over time."""
-    changes = sorted((time, name, value) for name, (times, values) in held.items() for time, value in zip(times.tolist(), values.tolist()))
-    level = dict.fromkeys(held, 0.0)
-    holders = Counter(level.values())
-    times: list[float] = []
-    most: list[float] = []
-    top = 0.0
-    for time, name, value in changes:
-        holders[level[name]] -= 1
-        level[name] = value
-        holders[value] += 1
-        if value >= top:
-            top = value
-        elif holders[top] <= 0:
-            top = max(amount for amount, count in holders.items() if count > 0)
-        if times and times[-1] == time:
-            most[-1] = top
-        else:
-            times.append(time)
-            most.append(top)
-    return np.array(times), np.array(most)
+    """What the largest holder has, over time: pairs of holders are merged until one is left."""
+    rest = list(held.values())
+    while len(rest) > 1:
+        rest = [_higher(*rest[at : at + 2]) if at + 1 < len(rest) else rest[at] for at in range(0, len(rest), 2)]
+    return rest[0] if rest else (np.empty(0), np.empty(0))
+
+
+def _higher(one: tuple[Floats, Floats], other: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """The higher of two step functions, which are zero before they begin; a row only where it changes."""
+    times = np.union1d(one[0], other[0])
+    levels = (np.append(0.0, values)[np.searchsorted(moments, times, side="right")] for moments, values in (one, other))
+    most = np.maximum(*levels)
+    changes = np.diff(most, prepend=np.nan) != 0.0
+    return times[changes], most[changes]
