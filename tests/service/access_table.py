@@ -14,7 +14,7 @@ def table(statuses: Mapping[tuple[str, str], Mapping[str, int]]) -> str:
     """`statuses`: what each (method, path) answers to each role; 401 and 403 are refusals."""
     lines = [f"| route | no token | {' | '.join(ROLES)} |", f"|---|{'---|' * (len(ROLES) + 1)}"]
     for (method, path), told in sorted(statuses.items(), key=lambda one: (one[0][1], one[0][0])):
-        cells = [str(told["none"]), *("yes" if told[role] not in (401, 403) else str(told[role]) for role in ROLES)]
+        cells = ["yes" if told[role] not in (401, 403) else str(told[role]) for role in ("none", *ROLES)]
         lines.append(f"| `{method} {path}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 

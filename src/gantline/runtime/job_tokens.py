@@ -41,9 +41,13 @@ class JobTokens:
             )  # fmt: skip
         return JobTokens(secret)
 
+    def signature(self, text: str) -> str:
+        """What only the owner of the secret can write under a text."""
+        return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()
+
     def token(self, job: str) -> str:
         """The token of a job."""
-        return f"{PREFIX}{job}.{hmac.new(self._secret, job.encode(), hashlib.sha256).hexdigest()}"
+        return f"{PREFIX}{job}.{self.signature(job)}"
 
     def job_of(self, token: str) -> str | None:
         """The job that a token belongs to; None: it is of nobody."""

@@ -13,8 +13,10 @@ from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.runtime.job_tokens import JobTokens
 from gantline.runtime.store import SqlStore, TokenRow
 from gantline.service.roles import NAMES, Caller, Role
+from gantline.service.sessions import Sessions
 
 PREFIX = "gl_"
+_UNKNOWN = "no token, or one that is not known here", "set GANTLINE_TOKEN or --home"
 _USER = re.compile(r"^[\w][\w.@\-]{0,63}$")
 
 
@@ -34,23 +36,32 @@ class Access:
 
     def __init__(self, store: SqlStore, jobs: JobTokens, wall: Callable[[], float] = time.time) -> None:
         self._store, self.jobs, self._wall = store, jobs, wall
+        self.sessions = Sessions(jobs, wall)
 
     def caller(self, token: str) -> Caller | None:
-        """Who presents this token; None: nobody we know, any more or at all."""
+        """Who presents this token; None: it is not known, or no longer good."""
         if len(token) > 512:
             return None
         if (job := self.jobs.job_of(token)) is not None:
             return Caller("", Role.JOB, job=job)
-        found = self._store.token(digest(token))
-        if found is None or found.revoked is not None or (found.expires is not None and found.expires <= self._wall()):
+        session = self.sessions.read(token)
+        found = self._store.token(digest(token)) if session is None else self._store.token_by_id(session.parent)
+        ends = [one.expires for one in (found, session) if one is not None and one.expires is not None]
+        if found is None or found.revoked is not None or min(ends, default=math.inf) <= self._wall():
             return None
-        return Caller(found.user, Role(found.role), token=found.id)
+        return Caller(found.user, Role(found.role), token=found.id, expires=min(ends, default=None), is_session=session is not None)
 
     def why_not(self, token: str) -> tuple[str, str]:
         """Why a token opens nothing, and what to do; the holder of one that was good once is told what became of it."""
-        found = self._store.token(digest(token)) if token and len(token) <= 512 else None
+        if not token or len(token) > 512:
+            return _UNKNOWN
+        session = self.sessions.read(token)
+        found = self._store.token(digest(token)) if session is None else self._store.token_by_id(session.parent)
         if found is None:
-            return "no token, or one that is not known here", "set GANTLINE_TOKEN or --home"
+            return _UNKNOWN
+        ended = found.revoked is not None or (found.expires is not None and found.expires <= self._wall())
+        if session is not None and not ended:
+            return "the session has expired", "log in again: gantline dashboard"
         return f"token {found.id} {'was revoked' if found.revoked is not None else 'has expired'}", "ask an admin for another token"
 
     def create(self, user: str, role: str, lifetime: float = math.inf, token: str = "") -> tuple[TokenRow, str]:
@@ -69,6 +80,14 @@ class Access:
         """The token is good for nothing from now on."""
         with self._store.transaction() as write:
             if not write.revoke(id, self._wall()):
+                raise NotFoundError(f"no token '{id[:40]}'", where="token", fix="see gantline token list")
+
+    def change_role(self, id: str, role: str) -> None:
+        """The token, and sessions that began with it, are good for something else from now on."""
+        if role not in NAMES:
+            raise UsageError(f"no role '{role[:40]}'", where="role", fix=near(role[:40], NAMES))
+        with self._store.transaction() as write:
+            if not write.change_role(id, role):
                 raise NotFoundError(f"no token '{id[:40]}'", where="token", fix="see gantline token list")
 
     def listed(self) -> list[TokenRow]:

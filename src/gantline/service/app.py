@@ -17,9 +17,12 @@ from gantline.core.errors import GantlineError, NotFoundError, UsageError
 from gantline.service.context import Service
 from gantline.service.failures import answer_of
 from gantline.service.guard import Guard, log
+from gantline.service.roles import Role
 from gantline.service.routes import (
+    board,
     events,
     jobs,
+    login,
     logs,
     nodes,
     policy,
@@ -33,7 +36,7 @@ from gantline.service.routes import (
     users,
 )
 
-_NOUNS = (status, jobs, logs, progress, nodes, reservations, queues, events, tokens, users, policy, snapshot, questions)
+_NOUNS = (status, login, board, jobs, logs, progress, nodes, reservations, queues, events, tokens, users, policy, snapshot, questions)
 ROUTERS = tuple(noun.router for noun in _NOUNS)
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -51,9 +54,16 @@ def build(service: Service, hosts: Iterable[str] = LOOPBACK) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _unknown)
     app.add_exception_handler(Exception, _defect)
-    app.add_middleware(Guard, access=service.access, hosts=hosts)
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    app.state.operations = {str(route.operation_id): _role_of(route) for route in routes}
+    open_to_all = {(method, route.path) for route in routes if _role_of(route) is Role.ANYONE for method in route.methods or ()}
+    app.add_middleware(Guard, access=service.access, hosts=hosts, open_to_all=open_to_all)
     app.openapi = lambda: _description(app)  # type: ignore[method-assign]
     return app
+
+
+def _role_of(route: APIRoute) -> Role:
+    return Role((route.openapi_extra or {})["x-role"])
 
 
 def _description(app: FastAPI) -> dict[str, Any]:

@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import ssl
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
-import httpx
-
-from gantline.core.errors import UnreachableError, UsageError
-from gantline.service.failures import error_of
-from gantline.service.home import Address, find_address
+from gantline.core.errors import UsageError
+from gantline.service.http_client import HttpClient, path_part
 
 if TYPE_CHECKING:
     from gantline.runtime.spec import JobSpec
 
 Job: TypeAlias = "JobSpec | Mapping[str, Any] | Path | str | Sequence[str]"
 ENDED = frozenset({"succeeded", "failed", "cancelled", "rejected", "timeout"})
-_TRIES = 4  # of a request that may be repeated
 _LONGEST_PAUSE = 1.0  # seconds between two questions after a forecast that is being made
 _PAUSE = 0.25  # seconds between two looks at what is being waited for
 
 
-class Client:
+class Client(HttpClient):
     """Speaks to one service. ``Client()`` finds it as the command line does."""
-
-    def __init__(self, url: str | None = None, token: str | None = None, *, home: Path | str | None = None, timeout: float = 60.0) -> None:
-        if url is not None:
-            address = Address(url.rstrip("/"), token or os.environ.get("GANTLINE_TOKEN", ""), os.environ.get("GANTLINE_CA") or True)
-        else:
-            address = find_address(home)
-        self.url = address.url
-        headers = {"Authorization": f"Bearer {token or address.token}"}
-        verify = _trust(address)
-        self._http = httpx.Client(base_url=address.url, headers=headers, timeout=timeout, verify=verify, trust_env=False)
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._http.close()
 
     # --- the service ------------------------------------------------------------------------------------------------------
     def status(self) -> dict[str, Any]:
@@ -67,6 +41,22 @@ class Client:
         """Archive jobs that are due, and give up what the store does not need any more; bytes before and after."""
         return self._send("POST", "/v1/compact")
 
+    def me(self) -> dict[str, Any]:
+        """Who the token belongs to, and which operations it may call."""
+        return self._get("/v1/me")
+
+    def login_code(self) -> dict[str, Any]:
+        """A code that logs a browser in, once, and the address to open."""
+        return self._send("POST", "/v1/login/code")
+
+    def board(self) -> dict[str, Any]:
+        """Jobs and devices as columns, with a version."""
+        return self._get("/v1/board")
+
+    def changes(self, after: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What happens to the board behind a version, as events with a name, until the service or the token ends, or a `reset`."""
+        return self._stream("/v1/stream", after=after)
+
     def use_policy(self, policy: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Let another policy decide from now on."""
         return self._send("PUT", "/v1/policy", {"policy": policy, "settings": dict(settings or {})})
@@ -78,7 +68,7 @@ class Client:
     # --- questions --------------------------------------------------------------------------------------------------------
     def explain(self, id: str, *, wait: bool = False, samples: int = 40, sigma: float = 0.5, newcomers: bool = False) -> dict[str, Any]:
         """Why a job waits and what is ahead of it, at once; `wait` for its `forecast`, and for what would start it."""
-        path, asked = f"/v1/jobs/{_part(id)}/explain", {"samples": samples, "sigma": sigma, "newcomers": newcomers}
+        path, asked = f"/v1/jobs/{path_part(id)}/explain", {"samples": samples, "sigma": sigma, "newcomers": newcomers}
         return self._until(lambda found: not wait or (found["forecast"] or {}).get("status") != "pending", path, **asked)
 
     def forecast(
@@ -164,7 +154,7 @@ class Client:
 
     def job(self, id: str) -> dict[str, Any]:
         """One job with its specification and history."""
-        return self._get(f"/v1/jobs/{_part(id)}")
+        return self._get(f"/v1/jobs/{path_part(id)}")
 
     def wait(self, *ids: str, timeout: float | None = None) -> list[dict[str, Any]]:
         """Wait until all have ended and their processes have gone; those that have not are among what comes back when the time is over."""
@@ -199,7 +189,7 @@ class Client:
 
     def set(self, id: str, **changes: Any) -> dict[str, Any]:
         """Change the `name`, `priority`, `time_limit` or `estimate` of a job that has not ended, or the `queue` of one that waits."""
-        return self._send("PATCH", f"/v1/jobs/{_part(id)}", changes)
+        return self._send("PATCH", f"/v1/jobs/{path_part(id)}", changes)
 
     def _wish(self, wish: str, ids: Sequence[str], **sizes: int) -> list[str]:
         if not ids:
@@ -217,7 +207,7 @@ class Client:
         place: dict[str, Any] = dict(asked)
         now: int | None = epoch
         while True:
-            piece = self._get(f"/v1/jobs/{_part(id)}/logs", **place)
+            piece = self._get(f"/v1/jobs/{path_part(id)}/logs", **place)
             if broke := piece.get("broke"):
                 yield f"gantline: incarnation {broke['epoch']} ended: {broke['why']}; its last lines:\n{broke['text']}"
                 yield f"gantline: incarnation {piece['epoch']}:\n"
@@ -248,7 +238,7 @@ class Client:
         return self._node(node, "uncordon")
 
     def _node(self, node: str, action: str) -> dict[str, Any]:
-        return self._send("POST", f"/v1/nodes/{_part(node)}", {"action": action})
+        return self._send("POST", f"/v1/nodes/{path_part(node)}", {"action": action})
 
     def queues(self) -> list[dict[str, Any]]:
         return list(self._get("/v1/queues")["queues"])
@@ -273,7 +263,7 @@ class Client:
         return self._send("POST", "/v1/reservations", {**asked, "places": list(places), "users": list(users), "queues": list(queues)})
 
     def cancel_reservation(self, name: str) -> dict[str, Any]:
-        return self._send("DELETE", f"/v1/reservations/{_part(name)}")
+        return self._send("DELETE", f"/v1/reservations/{path_part(name)}")
 
     def events(self, *, after: int = 0, job: str = "", limit: int = 1000) -> list[dict[str, Any]]:
         return list(self._get("/v1/events", after=after, job=job, limit=limit)["events"])
@@ -288,63 +278,9 @@ class Client:
         """A new token; it is shown this once."""
         return self._send("POST", "/v1/tokens", {"user": user, "role": role, "lifetime": lifetime})
 
+    def change_token(self, id: str, role: str) -> dict[str, Any]:
+        """Let a token be good for something else."""
+        return self._send("PATCH", f"/v1/tokens/{path_part(id)}", {"role": role})
+
     def revoke_token(self, id: str) -> dict[str, Any]:
-        return self._send("DELETE", f"/v1/tokens/{_part(id)}")
-
-    # --- inside -----------------------------------------------------------------------------------------------------------
-    def get(self, path: str, **params: Any) -> dict[str, Any]:
-        """Any other route that only reads."""
-        return self._get(path, **params)
-
-    def put(self, path: str, body: Any) -> dict[str, Any]:
-        """Any other route that sets something."""
-        return self._send("PUT", path, body)
-
-    def delete(self, path: str) -> dict[str, Any]:
-        """Any other route that drops something."""
-        return self._send("DELETE", path)
-
-    def _get(self, path: str, **params: Any) -> dict[str, Any]:
-        given = {key: value for key, value in params.items() if value not in (None, "", [])}
-        found: dict[str, Any] = self._request("GET", path, params=given, tries=_TRIES).json()
-        return found
-
-    def _send(
-        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, params: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        tries = _TRIES if headers and "Idempotency-Key" in headers else 1
-        found: dict[str, Any] = self._request(method, path, json=body, headers=headers, params=params, tries=tries).json()
-        return found
-
-    def _request(self, method: str, path: str, *, tries: int = 1, **more: Any) -> httpx.Response:
-        for left in reversed(range(tries)):
-            try:
-                answer = self._http.request(method, path, **more)
-                break
-            except (httpx.TransportError, httpx.InvalidURL) as error:
-                if left == 0 or (isinstance(error, httpx.ConnectError) and method == "GET"):
-                    raise UnreachableError(f"does not answer: {_short(error)}", where=self.url, fix="see gantline status") from None
-            time.sleep(0.1 * 2 ** (tries - left))
-        if answer.is_success:
-            return answer
-        try:
-            body = answer.json()
-        except ValueError:
-            body = None
-        raise error_of(answer.status_code, body)
-
-
-def _trust(address: Address) -> ssl.SSLContext | bool:
-    """Which certificates are good: everybody's, or the service's own. Plain HTTP reads none: that would take longer than a request."""
-    if not address.url.startswith("https"):
-        return False
-    return ssl.create_default_context(cafile=address.verify) if isinstance(address.verify, str) else True
-
-
-def _part(name: str) -> str:
-    """A name as one part of a path."""
-    return quote(name, safe="")
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split()).lower() or type(error).__name__
+        return self._send("DELETE", f"/v1/tokens/{path_part(id)}")

@@ -19,6 +19,9 @@ from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.store import SqlStore
 from gantline.runtime.view import JobView
 from gantline.service.access import Access
+from gantline.service.board.audience import Audiences
+from gantline.service.board.board import LiveBoard
+from gantline.service.board.stream import Pump
 from gantline.service.roles import Caller, Role
 
 _DIGITS = 19  # of a number that can be one of a job
@@ -41,9 +44,17 @@ class Service:
     shared: SharedAnswers = field(init=False)  # forecasts that all askers share
     texts: dict[str, tuple[JobView, str]] = field(default_factory=dict)  # jobs as they were listed last, by id
     leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by whoever serves it
+    leaving: Callable[[], bool] = lambda: False  # whether it ends; set by whoever serves it
+    audiences: Audiences = field(init=False)  # what clients see of the board
+    pump: Pump = field(init=False)  # tells them what changes
 
     def __post_init__(self) -> None:
         self.shared = SharedAnswers(lambda: self.scheduler.view().standing.version)
+        board = LiveBoard(self.scheduler.view, self.wall, self._now, lambda: self.scheduler.alive)
+        self.audiences, self.pump = Audiences(board), Pump(board, lambda: self.leaving())
+
+    def _now(self) -> float:
+        return self.scheduler.clock.wall(self.scheduler.clock.now())
 
     def forget(self, ids: Sequence[str]) -> None:
         """Jobs have left for the archive."""

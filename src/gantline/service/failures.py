@@ -23,6 +23,10 @@ class TextError(UsageError):
     """The request holds text that no text is: it cannot be written down, nor be answered."""
 
 
+class NoTokenError(RefusedError):
+    """The request carries no token that is known, or no code that is."""
+
+
 class NoRightError(RefusedError):
     """The token is good, but not for this."""
 

@@ -1,4 +1,7 @@
-"""Before any route: is the host ours, is the request small enough, who asks? Whoever has no token gets nothing, not even a 404."""
+"""Before any route: is the host ours, is the request small enough, who asks?
+
+A request without a token gets nothing, not even a 404, but the shell of the dashboard, which holds no data, and the way to log in.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,35 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gantline.core.errors import RefusedError, UsageError
-from gantline.service.access import Access
-from gantline.service.failures import answer_of
+from gantline.service.failures import NoTokenError, answer_of
+from gantline.service.roles import Caller
+from gantline.service.shell import is_shell, shell
 
 LARGEST_BODY = 1 << 20
 BODY_SECONDS = 30.0  # for a body to arrive
 ANSWER_SECONDS = 60.0  # for a piece of an answer to be taken
 log = logging.getLogger("gantline.service")
-_TOKEN = re.compile(r"glj?_[\w.\-]{8,}")
-_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"cache-control", b"no-store"),
-    (b"referrer-policy", b"no-referrer"),
-]
+_TOKEN = re.compile(r"gl[js]?_[\w.\-]{8,}")
+_HEADERS = {  # unless an answer has them already
+    b"x-content-type-options": b"nosniff",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+    b"cache-control": b"no-store",
+    b"referrer-policy": b"no-referrer",
+}
 
 
-class NoTokenError(RefusedError):
-    """The request carries no token that is known."""
+class Tokens(Protocol):
+    """Knows who a token belongs to."""
+
+    def caller(self, token: str) -> Caller | None: ...
+    def why_not(self, token: str) -> tuple[str, str]: ...
 
 
 class TooLargeError(UsageError):
@@ -43,8 +51,10 @@ class TooLateError(UsageError):
 class Guard:
     """Checks every request before the application sees it, and notes it in the log without its secrets."""
 
-    def __init__(self, app: ASGIApp, access: Access, hosts: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, access: Tokens, hosts: Iterable[str], open_to_all: Collection[tuple[str, str]] = ()) -> None:
+        """`open_to_all`: methods and paths that need no token."""
         self.app, self.access, self.hosts = app, access, frozenset(host.lower() for host in hosts)
+        self.open_to_all = frozenset(open_to_all)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -58,14 +68,21 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message["headers"], *_HEADERS]}
+                given = {name.lower() for name, _ in message["headers"]}
+                message = {**message, "headers": [*message["headers"], *(one for one in _HEADERS.items() if one[0] not in given)]}
             async with asyncio.timeout(ANSWER_SECONDS):  # whoever does not read is not waited for
                 await send(message)
 
         try:
             self._check_host(headers)
             limited = _Limited(receive, headers)
-            scope.setdefault("state", {})["caller"] = await self._caller(headers)
+            state = scope.setdefault("state", {})
+            if scope["method"] in ("GET", "HEAD") and is_shell(scope["path"]):
+                await shell(scope, limited, answer)
+                return
+            if (scope["method"], scope["path"]) not in self.open_to_all:
+                state["token"] = _token_of(headers)
+                state["caller"] = await self._caller(state["token"])
             await self.app(scope, limited, answer)
         except (RefusedError, UsageError) as error:
             await answer_of(error)(scope, receive, answer)
@@ -83,13 +100,17 @@ class Guard:
         if _name_of(host) not in self.hosts or (origin and origin.partition("://")[2] != host):
             raise RefusedError("this service is not called that", where="host", fix="use the address that gantline up printed")
 
-    async def _caller(self, headers: dict[bytes, bytes]) -> object:
-        scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        caller = await run_in_threadpool(self.access.caller, token.strip()) if scheme.lower() == "bearer" else None
+    async def _caller(self, token: str) -> Caller:
+        caller = await run_in_threadpool(self.access.caller, token)
         if caller is None:
-            what, fix = await run_in_threadpool(self.access.why_not, token.strip())
+            what, fix = await run_in_threadpool(self.access.why_not, token)
             raise NoTokenError(what, where="authorization", fix=fix)
         return caller
+
+
+def _token_of(headers: dict[bytes, bytes]) -> str:
+    scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 class _Limited:

@@ -14,6 +14,7 @@ class Role(StrEnum):
     OPERATOR = "operator"  # sees and touches everybody's jobs, nodes, queues, the policy
     ADMIN = "admin"  # tokens, and the end of the service
     JOB = "job"  # a job that reports its own progress, and nothing else
+    ANYONE = "anyone"  # no token at all: only to log in
 
 
 _RANKS = {Role.VIEWER: 1, Role.SUBMITTER: 2, Role.OPERATOR: 3, Role.ADMIN: 4}
@@ -28,9 +29,13 @@ class Caller:
     role: Role
     job: str = ""  # the job whose token it is
     token: str = ""  # the id of the token, never the token
+    expires: float | None = None  # seconds since 1970
+    is_session: bool = False  # a browser's, which began with that token
 
     def may(self, role: Role) -> bool:
         """Whether it may do what needs that role."""
+        if role is Role.ANYONE:
+            return True
         if Role.JOB in (self.role, role):
             return self.role is role
         return _RANKS[self.role] >= _RANKS[role]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 
+from gantline.core.errors import UsageError, listed
 from gantline.core.plain_text import is_text
 from gantline.service.context import Context, Service
 from gantline.service.failures import NoRightError, TextError
@@ -20,14 +21,15 @@ class Router(APIRouter):
 
     def at(self, method: str, path: str, role: Role, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def register(call: Callable[..., Any]) -> Callable[..., Any]:
-            extra = {"x-role": role.value, "security": [{"token": []}], **more.pop("openapi_extra", {})}
+            needed: list[dict[str, list[str]]] = [] if role is Role.ANYONE else [{"token": []}]
+            extra = {"x-role": role.value, "security": needed, **more.pop("openapi_extra", {})}
             summary = (call.__doc__ or "").strip().split("\n")[0]
             name = call.__name__
             self.add_api_route(
                 path,
                 call,
                 methods=[method],
-                dependencies=[Depends(_needs(role)), *([] if method == "GET" else [Depends(_is_text)])],
+                dependencies=[Depends(_needs(role)), Depends(_knows_parameters), *([] if method == "GET" else [Depends(_is_text)])],
                 openapi_extra=extra,
                 summary=summary,
                 operation_id=name,
@@ -40,11 +42,22 @@ class Router(APIRouter):
 
 def _needs(role: Role) -> Callable[[Request], None]:
     def check(request: Request) -> None:
+        if role is Role.ANYONE:
+            return
         caller = request.state.caller
         if not caller.may(role):
             raise NoRightError(f"needs the role {role}; this token is for {caller.role}", where="token", fix="ask an admin for a token")
 
     return check
+
+
+def _knows_parameters(request: Request) -> None:
+    """A parameter that the route does not know would be ignored: it is refused, with those that there are."""
+    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown is not None:
+        fix = f"known: {listed(known)}" if known else "leave it out: this route has none"
+        raise UsageError(f"no parameter '{unknown[:64]}'", where="query", fix=fix)
 
 
 async def _is_text(request: Request) -> None:

@@ -100,7 +100,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
         write.remember("port", port)
     server = _server(options, service, connections_within(files))
     ending = _Ending(server, scheduler, tell)
-    service.leave = ending.begin
+    service.leave, service.leaving = ending.begin, lambda: server.should_exit
     scheduler.rehearse()
     scheduler.start()
     service.retention.start()

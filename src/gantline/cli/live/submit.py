@@ -58,9 +58,10 @@ def submit(
     request: Annotated[str | None, Parameter(help="An id of this request: the same one again is the same submission.")] = None,
     dry_run: Annotated[bool, Parameter(negative="", help="Check it, show what would be submitted, and say when it would start.")] = False,
     output: Annotated[
-        Literal["id", "json"],
+        Literal["id", "name", "json"],
         Parameter(
-            name=["--output", "-o"], help="The id (of an array its number, which means all of its tasks), or JSON with the id of each task."
+            name=["--output", "-o"],
+            help="The id (of an array its number, which means all of its tasks); with name the id of each task, a line each; or JSON.",
         ),
     ] = "id",
 ) -> None:
@@ -96,6 +97,8 @@ def submit(
         say(f"note: nothing was submitted; it would be {answer['tasks']} job{'s' if answer['tasks'] != 1 else ''}")
     elif output == "json":
         show_json({"ids": answer["ids"]})
+    elif output == "name":
+        print(*answer["ids"], sep="\n")
     elif len(answer["ids"]) > 1:
         print(answer["ids"][0].partition("_")[0])
         say(f"note: {len(answer['ids'])} tasks, {answer['ids'][0]} to {answer['ids'][-1]}")

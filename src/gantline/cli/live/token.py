@@ -44,6 +44,20 @@ def list_tokens(*, home: HomeOption = None, output: WideForm = "table") -> None:
     show_rows(rows, output, "id")
 
 
+@app.command(name="set")
+def set_role(
+    id: Annotated[str, Parameter(help="An id from 'gantline token list'.")],
+    /,
+    *,
+    role: Annotated[Literal["viewer", "submitter", "operator", "admin"], Parameter(help="What it is good for from now on.")],
+    home: HomeOption = None,
+) -> None:
+    """Give a token another role; browsers that logged in with it have that role, too."""
+    with connect(home) as client:
+        client.change_token(id, role)
+    print(id)
+
+
 @app.command
 def revoke(id: Annotated[str, Parameter(help="An id from 'gantline token list'.")], /, *, home: HomeOption = None) -> None:
     """Make a token good for nothing."""

@@ -252,6 +252,11 @@ class SqlStore:
         rows = self._rows(select(s.tokens).where(s.tokens.c.hash == hash))
         return TokenRow(**rows[0]) if rows else None
 
+    def token_by_id(self, id: str) -> TokenRow | None:
+        """The token with that id."""
+        rows = self._rows(select(s.tokens).where(s.tokens.c.id == id))
+        return TokenRow(**rows[0]) if rows else None
+
     def recall(self, key: str, default: Any = None) -> Any:
         """A value of the store itself."""
         rows = self._rows(select(s.meta.c.value).where(s.meta.c.key == key))

@@ -157,6 +157,11 @@ class Transaction:
         changed = update(s.tokens).where(s.tokens.c.id == id, s.tokens.c.revoked.is_(None)).values(revoked=wall)
         return self._connection.execute(changed).rowcount > 0
 
+    def change_role(self, id: str, role: str) -> bool:
+        """Whether there was such a token, not revoked, to be good for something else from now on."""
+        changed = update(s.tokens).where(s.tokens.c.id == id, s.tokens.c.revoked.is_(None)).values(role=role)
+        return self._connection.execute(changed).rowcount > 0
+
     def remember(self, key: str, value: Any) -> None:
         """A value of the store itself."""
         if not self._connection.execute(update(s.meta).where(s.meta.c.key == key).values(value=value)).rowcount:

@@ -37,6 +37,21 @@ def create_token(new: NewToken, here: Here) -> dict[str, Any]:
     return {"id": row.id, "user": row.user, "role": row.role, "expires": row.expires, "token": token}
 
 
+class NewRole(BaseModel):
+    """What a token is to be good for."""
+
+    model_config = ConfigDict(extra="forbid")
+    role: str
+
+
+@router.at("PATCH", "/v1/tokens/{id}", Role.ADMIN)
+def change_token(id: str, new: NewRole, here: Here) -> dict[str, Any]:
+    """Another role from now on, for browsers' sessions that began with the token, too."""
+    here.service.access.change_role(id, new.role)
+    here.note("token-changed", token=id, role=new.role)
+    return {"id": id, "role": new.role}
+
+
 @router.at("DELETE", "/v1/tokens/{id}", Role.ADMIN)
 def revoke_token(id: str, here: Here) -> dict[str, Any]:
     """The token is good for nothing from now on."""

@@ -1,0 +1,1 @@
+"""The board: jobs and devices as columns with a version, and the differences between two versions."""

@@ -1,0 +1,229 @@
+"""The live board: the scheduler's view as rows with keys, one version after another.
+
+One board serves all clients. `look` compares the newest view with the one before it, whoever asks for that, and costs what changed: views
+of jobs are values that stay the same objects until something happens to a job.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gantline.core.arrays import Ints
+from gantline.runtime.view import DeviceView, JobView, View
+from gantline.service.board.change import BoardChange, Device, queue_change
+from gantline.service.board.rows import ENDED, KEY, RUNS, STATE, SUBMITTED, Row, Wall, row_of, shown_of
+
+PAUSE = 0.5  # seconds between two looks: at most two versions a second
+ENDED_SHOWN = 500  # jobs that have ended and are still on the board, the newest
+_REMEMBERED = 240  # versions from which a client can go on
+_LETTERS = {"up": "u", "cordoned": "c", "reserved": "r"}
+
+
+class LiveBoard:
+    """`view` is the scheduler's newest view, `wall` the time of day of an instant, `clock` the present one.
+
+    `deciding` says whether the scheduler is at work.
+    """
+
+    def __init__(
+        self, view: Callable[[], View], wall: Wall, clock: Callable[[], float] = time.time, deciding: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._view, self._wall, self.clock, self._deciding = view, wall, clock, deciding
+        self._boot = secrets.token_hex(4)  # versions of another life of the service are not ours
+        self.lock = threading.RLock()
+        self.number = 0
+        self.layout = 0  # counts how often there were other nodes
+        self.now = 0.0
+        self.rows: dict[int, Row] = {}  # by key, in order of submission
+        self.queue: list[int] = []  # keys
+        self.nodes: list[tuple[str, str, int, int]] = []  # name, type, first device, devices
+        self.devices: list[Device] = []
+        self.head: dict[str, Any] = {}
+        self._changes: deque[BoardChange] = deque(maxlen=_REMEMBERED)
+        self._oldest_known = 0  # the version behind which all changes are remembered
+        self._looked = -PAUSE
+        self._seen: View | None = None
+        self._jobs: dict[str, tuple[JobView, Any]] = {}  # by id: as it was seen last, and what was shown of it
+        self._keys: dict[str, int] = {}
+        self._next_key = 1
+        self._over: deque[str] = deque()  # ids of jobs on the board that have ended, oldest first
+        self._left: set[str] = set()  # ids of jobs that have ended and are no longer on the board
+        self._states: Counter[str] = Counter()
+        self._places: tuple[DeviceView, ...] = ()
+        self._waiting: Ints = np.zeros(0, dtype=np.int64)
+        self._busy = self._cordoned = 0
+        self._oldest: float | None = None
+
+    @property
+    def version(self) -> str:
+        return f"{self._boot}.{self.number}"
+
+    def version_of(self, number: int) -> str:
+        return f"{self._boot}.{number}"
+
+    def number_of(self, version: str) -> int | None:
+        """The number of a version of this board from which one can go on; None: it is another board's, or too old."""
+        boot, _, number = version.partition(".")
+        known = boot == self._boot and number.isdecimal() and len(number) < 16 and self._oldest_known <= int(number) <= self.number
+        return int(number) if known else None
+
+    def since(self, number: int) -> list[BoardChange]:
+        """The changes behind a version, in order."""
+        with self.lock:
+            return [change for change in self._changes if change.number > number]
+
+    def look(self) -> int:
+        """See what has changed, unless that was done a moment ago; the number of the newest version."""
+        with self.lock:
+            view = self._view()
+            if view is self._seen or time.monotonic() - self._looked < PAUSE:
+                return self.number
+            self._looked = time.monotonic()
+            first, self._seen = self._seen is None, view
+            self.now = self._wall(view.now) or 0.0
+            jobs, gone = self._look_at_jobs(view)
+            devices = self._look_at_devices(view)
+            if devices is None or devices:
+                self._busy = sum(1 for _, _, on_it in self.devices if on_it)
+                self._cordoned = sum(1 for _, letter, _ in self.devices if letter == "c")
+            queue = self._look_at_queue(view)
+            head = self._head_of(view)
+            if not first and not (jobs or gone or devices or queue) and head == self.head:
+                return self.number
+            self.head = head
+            self.number += 1
+            self._remember(BoardChange(self.number, self.now, head, jobs, gone, queue, devices or []), whole=first or devices is None)
+            return self.number
+
+    def _remember(self, change: BoardChange, whole: bool) -> None:
+        """`whole`: nobody can go on from what was there before, because the nodes are others."""
+        if whole:
+            self._changes.clear()
+            self.layout += 1
+            self._oldest_known = change.number
+            return
+        if len(self._changes) == _REMEMBERED:
+            self._oldest_known = self._changes[0].number
+        self._changes.append(change)
+
+    # --- jobs -------------------------------------------------------------------------------------------------------------
+    def _look_at_jobs(self, view: View) -> tuple[list[Row], list[int]]:
+        values, known, changed = view.jobs.values(), self._jobs, []
+        for job in values:
+            before = known.get(job.id)
+            if before is None or before[0] is not job:
+                if job.finished is not None and job.id in self._left:
+                    continue
+                shown = shown_of(job)
+                if before is None or before[1] != shown:
+                    changed.append(job)
+                known[job.id] = (job, shown)
+        over = sorted((job for job in changed if job.finished is not None and not self._is_over(job.id)), key=_end_of)
+        for job in over[:-ENDED_SHOWN]:  # more than the board has room for: these never enter
+            self._left.add(job.id)
+            if job.id not in self._keys:
+                del known[job.id]
+        rows = [self._enter(job) for job in changed if job.id in known]
+        self._over += [job.id for job in over]
+        gone = self._leave(view.jobs, len(values))
+        return [row for row in rows if row[KEY] in self.rows], gone
+
+    def _is_over(self, id: str) -> bool:
+        """Whether the board shows it as a job that has ended."""
+        row = self.rows.get(self._keys.get(id, 0))
+        return row is not None and row[ENDED] is not None
+
+    def _enter(self, job: JobView) -> Row:
+        key = self._keys.get(job.id)
+        if key is None:
+            key = self._keys[job.id] = self._next_key
+            self._next_key += 1
+        if job.finished is None and self._is_over(job.id):  # it comes back
+            self._over.remove(job.id)
+        before, row = self.rows.get(key), row_of(job, key, self._wall)
+        self._states[row[STATE]] += 1
+        if before is not None:
+            self._states[before[STATE]] -= 1
+        self.rows[key] = row
+        self._left.discard(job.id)
+        return row
+
+    def _leave(self, jobs: Mapping[str, JobView], count: int) -> list[int]:
+        """Jobs that are no longer at hand, and those of which enough have ended since; their keys."""
+        left = [self._over.popleft() for _ in range(len(self._over) - ENDED_SHOWN)]
+        self._left.update(left)
+        for id in left:
+            self._jobs.pop(id, None)
+        if count < len(self._jobs) + len(self._left):  # some have gone to the archive
+            archived = [id for id in self._jobs if id not in jobs]
+            for id in archived:
+                del self._jobs[id]
+            self._left.intersection_update(jobs)
+            self._over = deque(id for id in self._over if id in self._jobs)
+            left += archived
+        keys = [key for id in left if (key := self._keys.pop(id, None)) is not None]
+        for key in keys:
+            self._states[self.rows.pop(key)[STATE]] -= 1
+        return keys
+
+    # --- devices and the queue --------------------------------------------------------------------------------------------
+    def _look_at_devices(self, view: View) -> list[Device] | None:
+        """Devices that have changed; None: there are other ones."""
+        before, self._places = self._places, view.devices
+        if before is view.devices:
+            return []
+        if [(one.name, one.type) for one in before] != [(one.name, one.type) for one in view.devices]:
+            self.nodes = _nodes_of(view.devices)
+            self.devices = [self._device(place, one) for place, one in enumerate(view.devices)]
+            return None
+        changed = []
+        for place, (old, new) in enumerate(zip(before, view.devices)):
+            if old is not new and (found := self._device(place, new)) != self.devices[place]:
+                self.devices[place] = found
+                changed.append(found)
+        return changed
+
+    def _device(self, place: int, one: DeviceView) -> Device:
+        state = "cordoned" if not one.up else "reserved" if one.windows else "up"
+        return place, _LETTERS[state], [key for id in one.jobs if (key := self._keys.get(id)) is not None]
+
+    def _look_at_queue(self, view: View) -> dict[str, Any] | None:
+        standing = view.standing
+        if np.array_equal(standing.waiting, self._waiting):
+            return None
+        self._waiting = standing.waiting
+        found = [self._keys.get(standing.ids[row]) for row in standing.waiting.tolist()]
+        before, self.queue = self.queue, [key for key in found if key is not None]
+        self._oldest = min((self.rows[key][SUBMITTED] for key in self.queue), default=None)
+        return queue_change(before, self.queue)
+
+    def _head_of(self, view: View) -> dict[str, Any]:
+        """One line of numbers about everything, whoever may see it."""
+        return {
+            "policy": view.policy, "settings": dict(view.settings), "in_charge": view.in_charge, "deciding": self._deciding(),
+            "devices": len(self.devices), "busy": self._busy, "cordoned": self._cordoned,
+            "running": sum(self._states[state] for state in RUNS), "waiting": self._states["pending"], "held": self._states["held"],
+            "oldest": self._oldest,
+        }  # fmt: skip
+
+
+def _end_of(job: JobView) -> float:
+    return 0.0 if job.finished is None else job.finished
+
+
+def _nodes_of(devices: Sequence[DeviceView]) -> list[tuple[str, str, int, int]]:
+    found: list[tuple[str, str, int, int]] = []
+    for place, device in enumerate(devices):
+        if found and found[-1][0] == device.node:
+            name, kind, first, count = found[-1]
+            found[-1] = (name, kind, first, count + 1)
+        else:
+            found.append((device.node, device.type, place, 1))
+    return found
