@@ -144,7 +144,7 @@ MUTANTS += [
 #: who holds what since when, whose turn it is, when to look next; and the tests that hold it against something else
 HEART = (
     "walk", "eviction", "gang", "gang_turns", "gang_moves", "ranks", "advance", "agenda", "commit", "repeats", "holdings",
-    "transitions", "turns_by_hand", "checkpoints", "node_changes", "grants", "blocked",
+    "transitions", "commit_general", "checkpoints", "node_changes", "grants", "blocked",
 )  # fmt: skip
 HEART_TESTS = " ".join(
     [

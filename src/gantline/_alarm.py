@@ -20,22 +20,22 @@ Answer = TypeVar("Answer")
 
 AGAIN = 0.1  # seconds; the alarm rings on, should somebody have caught it
 GRACE = 5.0  # seconds that an alarm has to get through before the process is ended
-_epitaph: IO[bytes] | None = None
+_crash_report: IO[bytes] | None = None
 
 
 class TimeOverError(BaseException):
     """Raised inside the call; no Exception, so that it is not taken for one of the call's own."""
 
 
-def may_be_ended(epitaph: IO[bytes] | None) -> None:
+def may_be_ended(crash_report: IO[bytes] | None) -> None:
     """Let a call that nothing can interrupt end this process; where it was goes to the file. None: not any more."""
-    global _epitaph
-    _epitaph = epitaph
+    global _crash_report
+    _crash_report = crash_report
 
 
 def may_end() -> bool:
     """Whether a call that nothing can interrupt ends this process."""
-    return _epitaph is not None
+    return _crash_report is not None
 
 
 def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
@@ -51,8 +51,8 @@ def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
     began = time.perf_counter()
     before = set_handler(signal.SIGALRM, ring)
     left, every = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
-    if _epitaph is not None:
-        faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=_epitaph)
+    if _crash_report is not None:
+        faulthandler.dump_traceback_later(seconds + GRACE, exit=True, file=_crash_report)
     try:
         try:
             return call()
@@ -61,7 +61,7 @@ def with_alarm(call: Callable[[], Answer], seconds: float) -> Answer:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         set_handler(signal.SIGALRM, before)
-        if _epitaph is not None:
+        if _crash_report is not None:
             faulthandler.cancel_dump_traceback_later()
         if left:  # somebody else's alarm was set: it goes on
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.perf_counter() - began), 1e-3), every)
@@ -93,14 +93,14 @@ class Bell:
         self._bear_with()
 
     def _bear_with(self) -> None:
-        if _epitaph is not None:
-            faulthandler.dump_traceback_later(self._seconds + self._tick + GRACE, exit=True, file=_epitaph)
+        if _crash_report is not None:
+            faulthandler.dump_traceback_later(self._seconds + self._tick + GRACE, exit=True, file=_crash_report)
 
     def __exit__(self, *_: object) -> None:
         if self.rings:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, self._before)
-            if _epitaph is not None:
+            if _crash_report is not None:
                 faulthandler.cancel_dump_traceback_later()
             if self._left:
                 signal.setitimer(signal.ITIMER_REAL, max(self._left - (time.perf_counter() - self._hung), 1e-3), self._every)

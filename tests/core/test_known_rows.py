@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gantline import Plan, simulate
 from gantline.core import columns as c
-from gantline.core.inputs import JobWish, Wish
+from gantline.core.inputs import Action, JobRequest
 from gantline.core.insiders import tables_behind
 from gantline.core.known_rows import KnownRows
 from gantline.core.snapshot import Snapshot
@@ -46,9 +46,13 @@ def test_what_is_remembered_is_what_would_be_written() -> None:
         }
         for k in range(80)
     ]
-    wishes: list[Any] = [JobWish(100.0, Wish.HOLD, "30"), JobWish(900.0, Wish.RELEASE, "30"), JobWish(150.0, Wish.RESIZE, "40", 4, 1, 4)]
+    requests: list[Any] = [
+        JobRequest(100.0, Action.HOLD, "30"),
+        JobRequest(900.0, Action.RELEASE, "30"),
+        JobRequest(150.0, Action.RESIZE, "40", 4, 1, 4),
+    ]
     both = _Twice()
-    simulate(rows, "1x4", "las", round=20, inputs=wishes, record=both)
+    simulate(rows, "1x4", "las", round=20, inputs=requests, record=both)
     assert both.rows > 2000
     assert both.known.written < both.rows / 4
     assert not any("snapshot" in line for line in both.lines)

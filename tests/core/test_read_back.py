@@ -11,7 +11,7 @@ from tests.engine.states import commit, engine_of
 from gantline import Assignment, Mode, Policy
 from gantline.core import columns as c
 from gantline.core.costs import Costs
-from gantline.core.inputs import JobWish, Wish
+from gantline.core.inputs import Action, JobRequest
 from gantline.core.insiders import tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
@@ -25,7 +25,7 @@ def test_a_snapshot_read_back_knows_whose_turn_is_to_come_and_no_mates_that_have
     engine = engine_of(JOBS, "1x2", costs=Costs(resume=50.0, switch=5.0))
     group = [Assignment(k, group=0, mode=Mode.TIME, size=2) for k in range(3)]
     commit(engine, group, at=0.0)
-    engine.apply(JobWish(10.0, Wish.CANCEL, "j2"))
+    engine.apply(JobRequest(10.0, Action.CANCEL, "j2"))
     assert [one["grant"]["members"] for one in encode_snapshot(engine.state.snapshot())["jobs"]] == [[[0, 1]]] * 2
     commit(engine, group[:1], at=100.0)  # the second waits for its turn
 

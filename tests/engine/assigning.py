@@ -73,7 +73,7 @@ class Breathers(Policy):
 
 @dataclass(frozen=True)
 class AsAsked(Policy):
-    """In the order of arrival, everybody gets what it asks for now: who wishes for another size gets that."""
+    """In the order of arrival, everybody gets what it asks for now: who requests another size gets that."""
 
     def decide(self, snapshot: Snapshot) -> Plan:
         left, wanted = int(snapshot.cluster.capacity.sum()), []

@@ -67,7 +67,7 @@ def jobs_of(rng: random.Random, most_gpus: int, hybrid: bool = False) -> Trace:
 
 
 def tell(
-    seed: int, *, faults: Faults | None = None, policy: str | None = None, able: frozenset[Can] = USUAL, wishes: tuple[Input, ...] = ()
+    seed: int, *, faults: Faults | None = None, policy: str | None = None, able: frozenset[Can] = USUAL, requests: tuple[Input, ...] = ()
 ) -> Ending:
     """The story of a seed; `faults` replaces the drawn ones, `policy` the drawn policy; `able` is what need not stop a gang."""
     rng = random.Random(seed)
@@ -99,7 +99,7 @@ def tell(
     loop = Acknowledged(
         engine,
         latency=latency,
-        node_events=tuple(sorted((*changes, *wishes), key=lambda one: one.time)),
+        node_events=tuple(sorted((*changes, *requests), key=lambda one: one.time)),
         until=100_000.0,
         executor=executor,
     )

@@ -13,9 +13,9 @@ from gantline.core.costs import Costs
 from gantline.core.plan import Assignment, Assignments, Plan
 from gantline.engine.books import check_books
 from gantline.engine.commit import Commit, commit_assignments
+from gantline.engine.commit_general import CommitGeneral
 from gantline.engine.engine import Engine
 from gantline.engine.node_changes import lose_node
-from gantline.engine.turns_by_hand import TurnsByHand
 
 JOBS = 6
 WISH = st.tuples(st.integers(0, JOBS - 1), st.integers(-1, 2), st.sampled_from([-1, -1, 1, 2, 3, 5]), st.sampled_from([np.inf, 25.0]))
@@ -42,7 +42,7 @@ def twins(placement: str, gpus: list[int], min_run: float, checkpoint: float) ->
 @given(
     placement=st.sampled_from(["first-free", "consolidated", "consolidated:preferred"]),
     gpus=st.lists(st.integers(1, 4), min_size=JOBS, max_size=JOBS),
-    plans=st.lists(st.lists(WISH, unique_by=lambda wish: wish[0], max_size=JOBS), max_size=6),
+    plans=st.lists(st.lists(WISH, unique_by=lambda request: request[0], max_size=JOBS), max_size=6),
     min_run=st.sampled_from([0.0, 15.0]),
     checkpoint=st.sampled_from([0.0, 7.0]),
 )
@@ -117,7 +117,7 @@ def test_who_keeps_what_it_has_is_not_even_looked_at(monkeypatch: pytest.MonkeyP
     looked = []
     monkeypatch.setattr(type(engine.grants.holdings), "give_back", lambda books, row: looked.append(row))
     monkeypatch.setattr(type(engine.grants.holdings), "take", lambda books, row, held: looked.append(row))
-    monkeypatch.setattr(TurnsByHand, "turn", lambda turns, w: looked.append(w.row))
+    monkeypatch.setattr(CommitGeneral, "turn", lambda turns, w: looked.append(w.row))
     commit(engine, [*list(kinds.values())[::-1], Assignment(6)], at=5.0)
     assert looked == []
     assert engine.state.out.tolist() == [1, 0, 1, 0]

@@ -11,17 +11,17 @@ import pytest
 from tests.engine.stories import Ending, tell
 
 from gantline.core import columns as c
-from gantline.core.inputs import JobWish, Wish
+from gantline.core.inputs import Action, JobRequest
 from gantline.drivers.faults import Faults
 from gantline.engine.executor import Can
 
 EVERYTHING = frozenset(Can)
 
 
-def wishes(seed: int) -> tuple[JobWish, ...]:
+def requests(seed: int) -> tuple[JobRequest, ...]:
     """Somebody wants jobs to save now and then."""
     rng = random.Random(f"wishes {seed}")
-    return tuple(JobWish(rng.uniform(20, 300), Wish.SAVE, "j0") for _ in range(rng.randint(0, 3)))
+    return tuple(JobRequest(rng.uniform(20, 300), Action.SAVE, "j0") for _ in range(rng.randint(0, 3)))
 
 
 def well(ending: Ending, seed: int) -> None:
@@ -35,7 +35,7 @@ def well(ending: Ending, seed: int) -> None:
 def test_every_story_ends_well(policy: str, able: frozenset[Can]) -> None:
     done: Counter[Can] = Counter()
     for seed in range(7):
-        ending = tell(seed, policy=policy, able=able, wishes=wishes(seed))
+        ending = tell(seed, policy=policy, able=able, requests=requests(seed))
         well(ending, seed)
         done += ending.executor.in_place
     usual = {"breathers": Can.DEVICES, "rota": Can.SUSPEND, "pairs": Can.SAVE, "wanderers": Can.MOVE}[policy]
@@ -58,13 +58,13 @@ def test_a_save_on_demand_keeps_work_through_a_failure() -> None:
 
     slow = Faults(checkpoint=math.inf)
     lost = []
-    for wanted in ((), (JobWish(90.0, Wish.SAVE, "j0"),)):
+    for wanted in ((), (JobRequest(90.0, Action.SAVE, "j0"),)):
         ending = tell(
             3,
             faults=slow,
             policy="fifo",
             able=EVERYTHING,
-            wishes=(*wanted, NodeEvent(95.0, "node0", "down"), NodeEvent(96.0, "node0", "up")),
+            requests=(*wanted, NodeEvent(95.0, "node0", "down"), NodeEvent(96.0, "node0", "up")),
         )
         well(ending, 3)
         lost.append(float(np.nansum(ending.tables.F[c.LOST])))

@@ -13,7 +13,7 @@ from gantline.core import columns as c
 from gantline.core.cluster import Node
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
-from gantline.core.inputs import Input, JobWish, News, Report, SetJob, Submit, Wish, decode_input, encode_input
+from gantline.core.inputs import Action, Input, JobRequest, News, Report, SetJob, Submit, decode_input, encode_input
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
@@ -32,9 +32,9 @@ EXAMPLES: list[Input] = [
     Submit(3.0, {"id": "a", "gpus": 2, "user": "ana"}, work=50.0),
     Submit(3.0, {"id": "a", "options": [{"type": "gpu", "gpus": 4}]}),
     Submit(3.0, {"gpus": 2}, ids=("7_0", "7_1")),
-    JobWish(5.0, Wish.CANCEL, "a", others=("b", "c")),
-    *(JobWish(5.0, wish, "a") for wish in Wish if wish is not Wish.RESIZE),
-    JobWish(5.0, Wish.RESIZE, "a", 4, 2, 8),
+    JobRequest(5.0, Action.CANCEL, "a", others=("b", "c")),
+    *(JobRequest(5.0, request, "a") for request in Action if request is not Action.RESIZE),
+    JobRequest(5.0, Action.RESIZE, "a", 4, 2, 8),
     SetJob(5.0, "a", 3.0, "late", 60.0),
     SetJob(5.0, "a", queue=""),
     NodeEvent(7.0, "node0", "down"),
@@ -91,7 +91,7 @@ def test_a_job_is_submitted_beside_the_trace_and_the_tables_grow() -> None:
 
 
 def test_a_cancelled_job_gives_back_what_it_holds() -> None:
-    run = both_clocks([job("a", 2), job("b", 2)], "1x2", "fifo", inputs=[JobWish(30.0, Wish.CANCEL, "a")])
+    run = both_clocks([job("a", 2), job("b", 2)], "1x2", "fifo", inputs=[JobRequest(30.0, Action.CANCEL, "a")])
 
     assert told(run, "a")[0] == "cancelled"
     assert told(run, "b") == ("completed", 130.0)
@@ -99,7 +99,7 @@ def test_a_cancelled_job_gives_back_what_it_holds() -> None:
 
 
 def test_a_job_that_its_loss_ends_has_completed_with_what_it_did() -> None:
-    finish = [JobWish(30.0, Wish.FINISH, "a"), JobWish(40.0, Wish.FINISH, "a")]
+    finish = [JobRequest(30.0, Action.FINISH, "a"), JobRequest(40.0, Action.FINISH, "a")]
     run = both_clocks([job("a", 2), job("b", 2)], "1x2", "fifo", inputs=finish)
 
     assert told(run, "a") == ("completed", 30.0)
@@ -110,31 +110,31 @@ def test_a_job_that_its_loss_ends_has_completed_with_what_it_did() -> None:
 
 
 def test_a_held_job_is_kept_out_until_it_is_released_and_keeps_its_work() -> None:
-    wishes = [JobWish(30.0, Wish.HOLD, "a"), JobWish(50.0, Wish.RELEASE, "a")]
-    run = both_clocks([job("a", 2), job("b", 2, 10.0)], "1x2", "fifo", inputs=wishes)
+    requests = [JobRequest(30.0, Action.HOLD, "a"), JobRequest(50.0, Action.RELEASE, "a")]
+    run = both_clocks([job("a", 2), job("b", 2, 10.0)], "1x2", "fifo", inputs=requests)
 
     assert told(run, "b") == ("completed", 40.0)
     assert told(run, "a") == ("completed", 120.0)
 
 
 def test_a_job_may_be_held_before_it_arrives() -> None:
-    wishes = [JobWish(5.0, Wish.HOLD, "b"), JobWish(60.0, Wish.RELEASE, "b"), JobWish(5.0, Wish.CANCEL, "c")]
-    run = both_clocks([job("a", 1, 30.0), job("b", 1, 10.0, 20.0), job("c", 1, 10.0, 21.0)], "1x2", "fifo", inputs=wishes)
+    requests = [JobRequest(5.0, Action.HOLD, "b"), JobRequest(60.0, Action.RELEASE, "b"), JobRequest(5.0, Action.CANCEL, "c")]
+    run = both_clocks([job("a", 1, 30.0), job("b", 1, 10.0, 20.0), job("c", 1, 10.0, 21.0)], "1x2", "fifo", inputs=requests)
 
     assert told(run, "b") == ("completed", 70.0)
     assert told(run, "c")[0] == "cancelled"
 
 
 def test_a_requeued_job_waits_like_any_other() -> None:
-    wishes = [JobWish(30.0, Wish.CANCEL, "a"), JobWish(40.0, Wish.REQUEUE, "a")]
-    run = both_clocks([job("a", 2), job("b", 2, 50.0, 10.0)], "1x2", "fifo", inputs=wishes)
+    requests = [JobRequest(30.0, Action.CANCEL, "a"), JobRequest(40.0, Action.REQUEUE, "a")]
+    run = both_clocks([job("a", 2), job("b", 2, 50.0, 10.0)], "1x2", "fifo", inputs=requests)
 
     assert told(run, "b") == ("completed", 80.0)
     assert told(run, "a") == ("completed", 150.0)  # thirty of a hundred seconds were saved
 
 
 def test_a_job_that_asks_for_more_gets_it_when_the_policy_says_so() -> None:
-    run = both_clocks([job("a", 1), job("b", 2, 10.0, 5.0)], "1x2", "srtf", inputs=[JobWish(1.0, Wish.RESIZE, "b", 1)])
+    run = both_clocks([job("a", 1), job("b", 2, 10.0, 5.0)], "1x2", "srtf", inputs=[JobRequest(1.0, Action.RESIZE, "b", 1)])
 
     assert told(run, "b") == ("completed", 25.0)  # on one device, beside the other job, half as fast
 
@@ -153,20 +153,20 @@ def test_what_cannot_be_is_refused_with_a_reason_and_nothing_is_queued() -> None
     with pytest.raises(UsageError, match="there is a job 'a' already"):
         engine.apply(Submit(0.0, {"id": "a"}))
     with pytest.raises(NotFoundError, match="no job 'aa'"):
-        engine.apply(JobWish(0.0, Wish.CANCEL, "aa"))
+        engine.apply(JobRequest(0.0, Action.CANCEL, "aa"))
 
 
 def test_a_finished_job_cannot_be_requeued() -> None:
     engine = engine_of([job("a")], "1x2")
     engine.state.tables.I[c.PHASE, 0] = int(Phase.COMPLETED)
     with pytest.raises(RefusedError, match="job 'a' is completed"):
-        engine.apply(JobWish(0.0, Wish.REQUEUE, "a"))
-    assert engine.apply(JobWish(0.0, Wish.CANCEL, "a")) is False
+        engine.apply(JobRequest(0.0, Action.REQUEUE, "a"))
+    assert engine.apply(JobRequest(0.0, Action.CANCEL, "a")) is False
 
 
 def test_an_imitation_takes_no_inputs() -> None:
     with pytest.raises(RefusedError, match="nothing like inputs"):
-        simulate([job("a")], "1x2", "drf", regime="irfsim", inputs=[JobWish(0.0, Wish.CANCEL, "a")])
+        simulate([job("a")], "1x2", "drf", regime="irfsim", inputs=[JobRequest(0.0, Action.CANCEL, "a")])
 
 
 def test_an_array_is_as_its_jobs_one_by_one() -> None:
@@ -202,7 +202,7 @@ def test_a_submission_does_not_look_at_jobs_that_have_ended() -> None:
     """A live service never stops adding rows: what is written into one that has ended must be of no account."""
     engine = engine_of([job("old")], "1x4")
     t, state = engine.state.tables, engine.state
-    engine.apply(JobWish(0.0, Wish.CANCEL, "old"))
+    engine.apply(JobRequest(0.0, Action.CANCEL, "old"))
     t.I[c.SMALLEST, 0] = 10**6
     room = len(state.lists.demand)
     engine.apply(Submit(1.0, {"id": "new", "gpus": 1}))

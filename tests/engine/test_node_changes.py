@@ -11,7 +11,7 @@ from tests.engine.states import commit, engine_of
 from gantline.core import columns as c
 from gantline.core.cluster import Node
 from gantline.core.errors import GantlineError
-from gantline.core.inputs import JobWish, Wish
+from gantline.core.inputs import Action, JobRequest
 from gantline.core.insiders import tables_behind
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
@@ -56,7 +56,7 @@ def test_a_device_that_is_cordoned_is_kept_by_whom_has_it_and_had_by_nobody_else
     assert tables_behind(again).cordoned == {0, 1}
     assert tables_behind(again).D[c.D_HOLDER].tolist() == t.D[c.D_HOLDER].tolist()
     assert tables_behind(again).NI[c.N_FREE].tolist() == t.NI[c.N_FREE].tolist() == [0, 2]
-    engine.apply(JobWish(0.0, Wish.REQUEUE, "j0"))
+    engine.apply(JobRequest(0.0, Action.REQUEUE, "j0"))
     engine.decide()
     assert t.D[c.D_HOLDER].tolist() == [c.DOWN, c.DOWN, c.FREE, c.FREE], "free between two decisions: out of use before the next"
     engine.apply(NodeEvent(0.0, "node0", "drain"))

@@ -11,7 +11,7 @@ import pytest
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats
-from gantline.core.inputs import JobWish, Submit, Wish
+from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Misfit, Plan, Refusal
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
@@ -97,7 +97,7 @@ HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.TOO_LARGE: lambda: rejected({"id": "b", "gpus": 3}),
     Reason.QUOTA: lambda: told([job("a"), job("b")], "1x2", "fifo", admission="quota:user=1", until=50.0),
     Reason.LOAD_LIMIT: lambda: told([job("a", 2), job("b", 2), job("c", 2)], "1x2", "fifo", admission="load-limit:1.0", until=50.0),
-    Reason.HELD: lambda: told(ONE, "1x1", "fifo", inputs=[JobWish(5.0, Wish.HOLD, "a")]),
+    Reason.HELD: lambda: told(ONE, "1x1", "fifo", inputs=[JobRequest(5.0, Action.HOLD, "a")]),
     Reason.DEFERRED: lambda: told(ONE, "1x1", None, nobody, until=50.0),
     Reason.PREEMPTED: lambda: told(TWO, "1x2", "srtf"),
     Reason.MOVED: lambda: told(ONE, "1x2", None, assigned(Assignment(0, devices=(0,))), assigned(Assignment(0, devices=(1,))), round=30.0),
@@ -110,12 +110,12 @@ HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.REFUSED: lambda: told(ONE, "1x1", None, lambda snapshot: Plan(refusals=(Refusal(0, "too late"),))),
     Reason.END: lambda: told(ONE, "1x1", "fifo", until=50.0),
     Reason.POLICY_FAILED: lambda: told(ONE, "1x1", None, broken, everybody),
-    Reason.CANCELLED: lambda: told(ONE, "1x1", "fifo", inputs=[JobWish(5.0, Wish.CANCEL, "a")]),
+    Reason.CANCELLED: lambda: told(ONE, "1x1", "fifo", inputs=[JobRequest(5.0, Action.CANCEL, "a")]),
     Reason.LIMIT: lambda: told(ONE, "1x1", None, assigned(Assignment(0, purpose="profile", limit=5.0)), everybody),
-    Reason.REQUEUED: lambda: told(ONE, "1x1", "fifo", inputs=[JobWish(5.0, Wish.REQUEUE, "a")]),
+    Reason.REQUEUED: lambda: told(ONE, "1x1", "fifo", inputs=[JobRequest(5.0, Action.REQUEUE, "a")]),
     Reason.OVER_QUOTA: lambda: told([{**job("a", 3), "queue": "q"}], "1x4", "fifo", queues="q=2:0"),
     Reason.WINDOW: lambda: told(ONE, "1x1", "fifo", reserve="nodes=1,from=5,for=60", until=30.0),
-    Reason.LOSS: lambda: told(ONE, "1x1", "fifo", inputs=[JobWish(5.0, Wish.FINISH, "a")]),
+    Reason.LOSS: lambda: told(ONE, "1x1", "fifo", inputs=[JobRequest(5.0, Action.FINISH, "a")]),
 }
 
 

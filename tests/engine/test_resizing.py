@@ -6,7 +6,7 @@ import pytest
 from tests.systems.gavel.tiny_world import table, trace
 
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import JobWish, Wish
+from gantline.core.inputs import Action, JobRequest
 from gantline.core.phases import Phase
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
@@ -33,46 +33,46 @@ def both_clocks(*what, **options):
 @pytest.mark.parametrize("policy", [name for name in EVERY if not name.startswith("gavel")])
 def test_a_running_job_gives_devices_up_under_every_policy(policy):
     first = job("a", 3, min_gpus=3, max_gpus=3)
-    run = simulate([first], "1x4", policy, inputs=[JobWish(100.0, Wish.RESIZE, "a", 2)], until=450, round=60.0)
+    run = simulate([first], "1x4", policy, inputs=[JobRequest(100.0, Action.RESIZE, "a", 2)], until=450, round=60.0)
     assert held(run, "a", 60.0) == 3
     assert held(run, "a", 440.0) == 2
 
 
 @pytest.mark.parametrize("policy", [name for name in EVERY if name.startswith("gavel")])
 def test_a_running_job_grows_under_gavels_policies_or_waits_for_its_new_size(policy):
-    run = simulate(trace(("big", 40000.0, 0.0)), "v100:2,k80:2", policy, throughputs=table(), inputs=[JobWish(100.0, Wish.RESIZE, "0", 2)],
-                   until=900, round=60.0)  # fmt: skip
+    run = simulate(trace(("big", 40000.0, 0.0)), "v100:2,k80:2", policy, throughputs=table(),
+                   inputs=[JobRequest(100.0, Action.RESIZE, "0", 2)], until=900, round=60.0)  # fmt: skip
     assert held(run, "0", 600.0) in (0, 2)
 
 
 @pytest.mark.parametrize("policy", ["fifo", "las", "srtf", "fair-share", "tiresias"])
 def test_it_grows_where_devices_are_free_and_keeps_those_that_it_has(policy):
-    run = both_clocks([job("a", 1)], "1x4", policy, inputs=[JobWish(10.0, Wish.RESIZE, "a", 3)])
+    run = both_clocks([job("a", 1)], "1x4", policy, inputs=[JobRequest(10.0, Action.RESIZE, "a", 3)])
     assert [(span["start"], span["gpus"]) for span in run.allocations.iter_rows(named=True)] == [(0.0, 1), (10.0, 3)]
     assert run.jobs["preemptions"].to_list() == [0]
 
 
 def test_without_room_it_stops_and_waits_for_its_new_size():
-    run = both_clocks([job("a", 1), job("b", 1, duration=100.0)], "1x2", "fifo", inputs=[JobWish(10.0, Wish.RESIZE, "a", 2)])
+    run = both_clocks([job("a", 1), job("b", 1, duration=100.0)], "1x2", "fifo", inputs=[JobRequest(10.0, Action.RESIZE, "a", 2)])
     assert (held(run, "a", 50.0), held(run, "a", 100.0)) == (0, 2)
 
 
 def test_a_size_within_the_new_bounds_stays():
-    run = both_clocks([job("a", 2)], "1x4", "fifo", inputs=[JobWish(10.0, Wish.RESIZE, "a", 3, 1, 4)])
+    run = both_clocks([job("a", 2)], "1x4", "fifo", inputs=[JobRequest(10.0, Action.RESIZE, "a", 3, 1, 4)])
     assert len(run.allocations) == 1
 
 
 def test_growth_keeps_to_the_quota():
     jobs = [job("a", 1, queue="q"), job("b", 1, queue="q", duration=200.0)]
-    run = both_clocks(jobs, "1x4", "fifo", queues="q=2:0", inputs=[JobWish(10.0, Wish.RESIZE, "a", 2)])
+    run = both_clocks(jobs, "1x4", "fifo", queues="q=2:0", inputs=[JobRequest(10.0, Action.RESIZE, "a", 2)])
     assert (held(run, "a", 50.0), held(run, "a", 200.0)) == (0, 2)
     with pytest.raises(RefusedError, match="asks for 3 devices, and queue 'q' may hold 2 at most"):
-        both_clocks(jobs, "1x4", "fifo", queues="q=2:0", inputs=[JobWish(10.0, Wish.RESIZE, "a", 3)])
+        both_clocks(jobs, "1x4", "fifo", queues="q=2:0", inputs=[JobRequest(10.0, Action.RESIZE, "a", 3)])
 
 
 def test_a_gang_that_is_changing_already_is_brought_within_its_bounds_when_that_is_done():
     """The executor takes ten seconds to make a change true; two requests come within that time."""
-    wishes = [JobWish(50.0, Wish.RESIZE, "a", 3), JobWish(52.0, Wish.RESIZE, "a", 1)]
-    run = simulate([job("a", 2)], "1x4", "fifo", inputs=wishes, executor="faulty:3", until=400)
+    requests = [JobRequest(50.0, Action.RESIZE, "a", 3), JobRequest(52.0, Action.RESIZE, "a", 1)]
+    run = simulate([job("a", 2)], "1x4", "fifo", inputs=requests, executor="faulty:3", until=400)
     assert held(run, "a", 390.0) == 1
     assert Phase(int(run.tables.I[0, 0])) is not Phase.FAILED

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
-from gantline.core.inputs import JobWish, Reserve, SetJob, Submit, Unreserve, Wish, decode_input, encode_input
+from gantline.core.inputs import Action, JobRequest, Reserve, SetJob, Submit, Unreserve, decode_input, encode_input
 from gantline.core.node_events import NodeEvent
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.windows import AdvanceWindow, parse_windows
@@ -91,7 +91,12 @@ def test_the_end_and_a_cancelled_window_give_the_devices_back() -> None:
 
 def test_a_job_of_unknown_length_does_not_start_there_until_its_length_is_known() -> None:
     reserve = Reserve(0.0, AdvanceWindow(1000.0, 2000.0, places=("node0",)))
-    inputs = [reserve, Submit(10.0, {"id": "blind", "gpus": 4}), SetJob(40.0, "blind", estimate=100.0), JobWish(60.0, Wish.CANCEL, "blind")]
+    inputs = [
+        reserve,
+        Submit(10.0, {"id": "blind", "gpus": 4}),
+        SetJob(40.0, "blind", estimate=100.0),
+        JobRequest(60.0, Action.CANCEL, "blind"),
+    ]
     run = simulate([job("tiny", 1, 1.0)], "1x4", "fifo", inputs=inputs, until=100.0)
     assert [begin for name, begin, _ in spans(run, 0) if name == "blind"] == [40.0]
 

@@ -43,7 +43,7 @@ class Bench:
 
     def __init__(self, home: Path, devices: str, launches: list[Launch]) -> None:
         self.home, self.runner = home, LocalRunner(home, devices)
-        self.heard: list[Report] = []
+        self.received: list[Report] = []
         self.runner.attach(lambda row: Task(f"job{row}", launches[row]), lambda job: int(job[3:]), WallClock(time.time()))
 
     def order(self, verb: Verb, row: int, epoch: int, devices: tuple[int, ...] = (), **more: Any) -> None:
@@ -55,7 +55,7 @@ class Bench:
     def until(self, true: Callable[[], Any], what: str) -> Any:
         end = time.monotonic() + LIMIT
         while time.monotonic() < end:
-            self.heard += self.runner.receive(0.0)
+            self.received += self.runner.receive(0.0)
             if found := true():
                 return found
             time.sleep(0.02)
@@ -63,7 +63,7 @@ class Bench:
 
     def news(self, news: News, row: int, epoch: int) -> Report:
         found: Report = self.until(
-            lambda: next((one for one in self.heard if (one.news, one.row, one.epoch) == (news, row, epoch)), None),
+            lambda: next((one for one in self.received if (one.news, one.row, one.epoch) == (news, row, epoch)), None),
             f"no '{news.value}' of row {row}, epoch {epoch}",
         )
         return found

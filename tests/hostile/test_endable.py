@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gantline._epitaph import last_words
+from gantline._crash_report import last_words
 from gantline.cli.endable import is_wanted
 from gantline.conformance import check_policy
 from gantline.conformance.fence import fence
@@ -89,9 +89,9 @@ def test_the_check_of_a_policy_that_never_answers_ends(tmp_path: Path) -> None:
         "from dataclasses import dataclass\nfrom gantline import Policy\n\n"
         "@dataclass(frozen=True)\nclass Slow(Policy):\n    def decide(self, snapshot):\n        while True:\n            pass\n"
     )
-    heard: list[str] = []
-    report = check_policy(load_policy(str(tmp_path / "slow.py")), budget=0.02, on_story=lambda number, total, name: heard.append(name))
-    assert heard == ["no jobs"]
+    received: list[str] = []
+    report = check_policy(load_policy(str(tmp_path / "slow.py")), budget=0.02, on_story=lambda number, total, name: received.append(name))
+    assert received == ["no jobs"]
     assert not report.passed
     assert "its budget of 0.02 s" in {finding.rule: finding.told for finding in report.findings}["in time"]
     assert {finding.rule: finding.result for finding in report.findings}["feasible"] == "unseen"

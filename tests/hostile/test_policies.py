@@ -98,11 +98,11 @@ def test_a_policy_that_answered_once_is_given_more_time(tmp_path: Path) -> None:
     ],
 )
 def test_an_endless_loop_is_interrupted_and_soon_given_up(loop: str, tmp_path: Path) -> None:
-    heard: list[Incident] = []
-    run = run_with(loop, tmp_path, budget=0.02, on_lost=heard.append)
-    assert run.summary["lost_turns"] == NEVER_IN_TIME == len(heard)
-    assert "interrupted after 0.02 s" in heard[0].what
-    assert f"mine.py:{LINE}" in heard[0].what
+    received: list[Incident] = []
+    run = run_with(loop, tmp_path, budget=0.02, on_lost=received.append)
+    assert run.summary["lost_turns"] == NEVER_IN_TIME == len(received)
+    assert "interrupted after 0.02 s" in received[0].what
+    assert f"mine.py:{LINE}" in received[0].what
 
 
 def test_a_key_that_compiled_code_evaluates_is_given_up_as_soon(tmp_path: Path) -> None:

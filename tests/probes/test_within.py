@@ -1,4 +1,4 @@
-"""`within`: a gang in one node, rack or pool, as a must or as a wish."""
+"""`within`: a gang in one node, rack or pool, as a must or as a preference."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_gang_that_must_stay_in_a_rack_gets_the_rack_that_has_room() -> None:
 
 
 @pytest.mark.parametrize(("required", "start"), [(True, 50.0), (False, 0.0)])
-def test_a_wish_gives_way_and_a_must_waits(required: bool, start: float) -> None:
+def test_a_preference_gives_way_and_a_must_waits(required: bool, start: float) -> None:
     jobs = [job("one", 1, 50), job("two", 4, 60), job("gang", 3, 100)]
     run = simulate([*jobs[:2], job("more", 1, 50), jobs[2]], "1x4@east,1x5@west", Together(required=required))
 
@@ -60,7 +60,7 @@ def test_a_running_gang_that_spans_racks_moves_when_it_must_be_together() -> Non
     engine = engine_of([job("gang", 2, 100)], RACKS)
     commit(engine, [Assignment(0, devices=(0, 4))])
     commit(engine, [Assignment(0, within="rack", required=False)], at=10.0)
-    assert engine.grants.devices(0) == (0, 4)  # a wish moves nobody
+    assert engine.grants.devices(0) == (0, 4)  # a preference moves no gang
     commit(engine, [Assignment(0, within="rack", required=True)], at=20.0)
 
     assert engine.grants.devices(0) == (0, 1)

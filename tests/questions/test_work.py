@@ -14,7 +14,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.drivers.live import Letter
+from gantline.drivers.live import Message
 from gantline.policies.fifo import Fifo
 from gantline.questions.forecast import Setup, forecast
 from gantline.service.context import Context, Service
@@ -64,7 +64,7 @@ def test_what_is_known_is_told_while_the_scheduler_is_busy(tmp_path: Path) -> No
         (first,) = scheduler.submit(shell("sleep 1000"))
         ids = [first, *(scheduler.submit(shell("true"))[0] for _ in range(3))]
         until(lambda: [scheduler.view().jobs[id].reason for id in ids[1:]] == ["resources", "blocked", "blocked"])
-        scheduler.post(Letter(call=lambda: (busy.set(), go.wait(60.0))[0]))
+        scheduler.post(Message(call=lambda: (busy.set(), go.wait(60.0))[0]))
         assert busy.wait(60.0)
         here = Context(Service(scheduler, None, None, tmp_path), Caller("root", Role.ADMIN))  # type: ignore[arg-type]
         told = explain_now(here, scheduler.view().jobs[ids[-1]])

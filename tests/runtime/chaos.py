@@ -115,8 +115,11 @@ class Day:
         """Whatever can be wanted of a job, whether or not that makes sense."""
         assert self.client is not None
         if self.known:
-            job, wish = self.chance.choice(self.known[-8:]), self.chance.choice(("cancel", "hold", "release", "requeue", "resize", "save"))
-            self.client.resize(job, self.chance.randint(1, 3)) if wish == "resize" else getattr(self.client, wish)(job)
+            job, request = (
+                self.chance.choice(self.known[-8:]),
+                self.chance.choice(("cancel", "hold", "release", "requeue", "resize", "save")),
+            )
+            self.client.resize(job, self.chance.randint(1, 3)) if request == "resize" else getattr(self.client, request)(job)
 
     def change_node(self) -> None:
         assert self.client is not None

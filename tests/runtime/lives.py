@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.runtime.specs import ENDED, LIMIT, Spec, shell
 
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.store.store import SqlStore
@@ -79,7 +79,7 @@ def live_here(home: Path, kill_at: int = 0) -> None:
     (known["after"],) = scheduler.submit(shell(careful(home, "true"), after=((known["fails"], "ok"),)), "ann", "after")
     wait_for(lambda: scheduler.view().jobs[known["victim"]].state == "running" or scheduler.view().jobs[known["victim"]].state in ENDED)
     with contextlib.suppress(RefusedError):  # a life before this one may have cancelled it
-        scheduler.wish([known["victim"]], Wish.CANCEL)
+        scheduler.request([known["victim"]], Action.CANCEL)
     wait_for(lambda: all(scheduler.view().jobs[job].state in ENDED for job in known.values()))
     scheduler.stop()
     store.close()

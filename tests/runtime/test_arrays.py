@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.runtime.specs import ended, running, shell, state, until
 
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.runtime.replay import replay_store
 from gantline.runtime.spec_file import spec_of
 from gantline.runtime.store import SqlStore
@@ -22,9 +22,9 @@ def test_an_array_and_what_is_asked_of_it_are_one_line_each(tmp_path: Path) -> N
         (blocker,) = scheduler.submit(shell("sleep 1000"))
         tasks = scheduler.submit(spec_of({"run": ["true"], "array": "5-204"}), "ann")
         assert tasks == [f"2_{k}" for k in range(5, 205)]
-        scheduler.wish(tasks[10:], Wish.CANCEL, "ann")
+        scheduler.request(tasks[10:], Action.CANCEL, "ann")
         until(lambda: state(scheduler, tasks[-1]) == "cancelled")
-        scheduler.wish([blocker], Wish.CANCEL)
+        scheduler.request([blocker], Action.CANCEL)
         assert ended(scheduler, *tasks[:10]) == ["succeeded"] * 10
     (_, array), (many, _) = inputs_of(store, "submit"), inputs_of(store, "cancel")
     assert array["ids"] == tasks

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from tests.runtime.specs import Spec, ended, running, state, until
 
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.runtime.launch import Launch
 from gantline.runtime.local.files import read_json, say_first, write_json
 from gantline.runtime.local.ranks import Ranks
@@ -53,7 +53,7 @@ def lines(seen: Path) -> list[Line]:
 
 
 def resize(scheduler: Scheduler, job: str, gpus: int) -> None:
-    scheduler.wish([job], Wish.RESIZE, gpus=gpus, min_gpus=1, max_gpus=4)
+    scheduler.request([job], Action.RESIZE, gpus=gpus, min_gpus=1, max_gpus=4)
 
 
 def sizes(seen: Path) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 from tests.runtime.specs import ended, running, shell, until
 
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.runtime.changing import change_job
 from gantline.runtime.replay import replay_store
 from gantline.runtime.spec_file import spec_of
@@ -34,7 +34,7 @@ def test_a_change_of_one_task_outlives_a_restart_and_is_replayed(tmp_path: Path)
         assert jobs[first].priority == jobs[second].priority > jobs[third].priority
         assert [scheduler.book[one].launch.time_limit for one in (first, second, third)] == [7200, 7200, 60]
         assert [scheduler.book[one].launch.array_index for one in (first, second, third)] == [0, 1, 2]
-        scheduler.wish([blocker], Wish.CANCEL)
+        scheduler.request([blocker], Action.CANCEL)
         assert ended(scheduler, first, second, third) == ["succeeded"] * 3
         with pytest.raises(RefusedError, match="has ended"):
             change_job(scheduler, first, {"name": "late"})

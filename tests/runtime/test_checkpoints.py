@@ -1,4 +1,4 @@
-"""A loop that is made anew from its own checkpoint, after whatever was heard, decides as the one that went on."""
+"""A loop that is made anew from its own checkpoint, after whatever was received, decides as the one that went on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from gantline.core import columns as c
 from gantline.core.cluster_spec import parse_cluster
-from gantline.core.inputs import Input, JobWish, News, Report, SetQueue, Submit, Use, Wish
+from gantline.core.inputs import Action, Input, JobRequest, News, Report, SetQueue, Submit, Use
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.drivers.faults import Faults
@@ -38,7 +38,7 @@ class Noon:
 
 
 class Twins:
-    """What is heard is heard by two loops: one goes on, the other is made anew from its checkpoint after each instant."""
+    """What is received is received by two loops: one goes on, the other is made anew from its checkpoint after each instant."""
 
     def __init__(self, policy: str = "las", *, able: frozenset[Can] = RIGID, **setup: Any) -> None:
         self.setup, self.able = Setup(policy, **setup), able
@@ -48,10 +48,10 @@ class Twins:
 
     def _listen(self, saved: Any, lines: list[dict[str, Any]]) -> Live:
         loop, journal = make_loop(self.setup, saved, CLUSTER, None, Noon()), Journal(whole=False)
-        journal.lines, loop.engine.recorder, loop.postbox.able = lines, journal.decided, lambda row: self.able
+        journal.lines, loop.engine.recorder, loop.inbox.able = lines, journal.decided, lambda row: self.able
         return loop
 
-    def hear(self, *script: Heard, until: float = 0.0) -> Twins:
+    def receive(self, *script: Heard, until: float = 0.0) -> Twins:
         for at in sorted({at for at, _ in script}):
             now = [(when, value) for when, value in script if when == at]
             for value in (value for _, value in now if isinstance(value, Use)):
@@ -67,7 +67,7 @@ class Twins:
         return self
 
     def _make_anew(self) -> None:
-        if self.loop.state.all_arrived and self.loop.postbox.next_time() == self.loop._next_event() == math.inf:
+        if self.loop.state.all_arrived and self.loop.inbox.next_time() == self.loop._next_event() == math.inf:
             saved = json.dumps(checkpoint_of(self.other, self.setup, 0.0))
             assert json.loads(saved) == json.loads(json.dumps(checkpoint_of(self.loop, self.setup, 0.0)))
             self.other = self._listen(json.loads(saved), self.again)
@@ -80,8 +80,8 @@ def submit(at: float, id: str, gpus: int = 1, **more: Any) -> Heard:
     return at, Submit(at, {"id": id, "gpus": gpus, "checkpoint": "inf", **more})
 
 
-def ask(at: float, wish: Wish, id: str, gpus: int = 0) -> Heard:
-    return at, JobWish(at, wish, id, gpus)
+def ask(at: float, request: Action, id: str, gpus: int = 0) -> Heard:
+    return at, JobRequest(at, request, id, gpus)
 
 
 def report(at: float, news: News, row: int, epoch: int, happened: float, devices: Sequence[int] = ()) -> Heard:
@@ -89,47 +89,47 @@ def report(at: float, news: News, row: int, epoch: int, happened: float, devices
 
 
 def test_a_start_that_is_reported_late_counts_from_when_it_happened() -> None:
-    twins = Twins("las").hear(submit(1.0, "a"), submit(2.0, "b"), report(3.0, News.STARTED, 0, 1, 1.5, [0]), submit(4.0, "c", 8))
+    twins = Twins("las").receive(submit(1.0, "a"), submit(2.0, "b"), report(3.0, News.STARTED, 0, 1, 1.5, [0]), submit(4.0, "c", 8))
     assert twins.other.state.tables.F[c.SINCE, 0] == 1.5  # its age is what LAS orders by
 
 
 def test_a_gang_that_was_granted_devices_and_waits_for_them_is_not_out_there() -> None:
-    twins = Twins("fifo").hear(submit(1.0, "a", 8), report(1.2, News.STARTED, 0, 1, 1.1, range(8)), submit(2.0, "b", 8))
-    twins.hear(ask(3.0, Wish.HOLD, "a"))
+    twins = Twins("fifo").receive(submit(1.0, "a", 8), report(1.2, News.STARTED, 0, 1, 1.1, range(8)), submit(2.0, "b", 8))
+    twins.receive(ask(3.0, Action.HOLD, "a"))
     assert twins.phase(1) is Phase.STARTING
     assert list(twins.other.reconciler.live) == [0]
-    twins.hear(report(4.0, News.STOPPED, 0, 1, 3.9))
+    twins.receive(report(4.0, News.STOPPED, 0, 1, 3.9))
     assert list(twins.other.reconciler.live) == [1]
 
 
 def test_a_job_that_was_spared_when_it_was_put_on_hold_is_not_spared_for_ever() -> None:
-    twins = Twins("las", able=SUPPLE, grace=10.0).hear(submit(1.0, "a"), report(1.5, News.STARTED, 0, 1, 1.4, [0]), submit(2.0, "b", 8))
-    twins.hear(ask(3.0, Wish.HOLD, "a"), report(4.0, News.STOPPED, 0, 1, 3.9), ask(5.0, Wish.RELEASE, "a"), submit(50.0, "c"))
+    twins = Twins("las", able=SUPPLE, grace=10.0).receive(submit(1.0, "a"), report(1.5, News.STARTED, 0, 1, 1.4, [0]), submit(2.0, "b", 8))
+    twins.receive(ask(3.0, Action.HOLD, "a"), report(4.0, News.STOPPED, 0, 1, 3.9), ask(5.0, Action.RELEASE, "a"), submit(50.0, "c"))
     assert not twins.other.state.tables.I[c.LOCKED, 0]
 
 
 def test_a_gang_that_cannot_change_its_size_yet_does_so_later() -> None:
-    twins = Twins("fifo", able=SUPPLE, grace=10.0).hear(submit(1.0, "a", 4), submit(1.1, "b", 8), ask(2.0, Wish.RESIZE, "a", 2))
+    twins = Twins("fifo", able=SUPPLE, grace=10.0).receive(submit(1.0, "a", 4), submit(1.1, "b", 8), ask(2.0, Action.RESIZE, "a", 2))
     assert twins.other.engine.inputs.to_fit == {0}
-    twins.hear(report(3.0, News.STARTED, 0, 1, 2.9, range(4)), until=60.0)
+    twins.receive(report(3.0, News.STARTED, 0, 1, 2.9, range(4)), until=60.0)
     assert twins.other.state.tables.I[c.HELD, 0] == 2
 
 
 def test_a_finish_that_is_not_seen_before_the_boundary_is_seen_there() -> None:
-    twins = Twins("las", regime="gavel", round=60.0).hear(submit(1.0, "a"), until=61.0)
-    twins.hear(report(62.0, News.STARTED, 0, 1, 61.5, [0]), report(70.0, News.FINISHED, 0, 1, 69.0), until=121.0)
+    twins = Twins("las", regime="gavel", round=60.0).receive(submit(1.0, "a"), until=61.0)
+    twins.receive(report(62.0, News.STARTED, 0, 1, 61.5, [0]), report(70.0, News.FINISHED, 0, 1, 69.0), until=121.0)
     assert twins.phase(0) is Phase.COMPLETED
 
 
 class Story:
-    """Requests by a seed, and machines that answer when they can: each report is heard some time after what it reports."""
+    """Requests by a seed, and machines that answer when they can: each report is received some time after what it reports."""
 
     def __init__(self, policy: str, seed: int, able: frozenset[Can]) -> None:
         self.twins = Twins(policy, able=able, min_run=3.0, grace=6.0, round=0.0, quantum=5.0)
         self.chance = random.Random(seed)
         faults = Faults(delay=(0.0, 1.0), doubled=0.1, start=(0.0, 4.0), stop=(0.0, 3.0), heartbeat=60.0)
         self.machines = FaultyExecutor(np.full(500, 25.0), faults, seed, able=able)
-        self.twins.loop.postbox.executor = self.machines
+        self.twins.loop.inbox.executor = self.machines
         self.known: list[str] = []
         self.now = 0.0
 
@@ -147,7 +147,7 @@ class Story:
 
     def _hear(self, values: Sequence[Input]) -> None:
         at = math.nextafter(max(self.now, self.twins.loop.stamped, self.twins.loop.state.now), math.inf)
-        self.twins.hear(*((at, value if isinstance(value, Report) else replace(value, time=at)) for value in values))
+        self.twins.receive(*((at, value if isinstance(value, Report) else replace(value, time=at)) for value in values))
 
     def _request(self) -> Input:
         draw = self.chance
@@ -159,8 +159,8 @@ class Story:
             told = {"gpus": least, "min_gpus": least, "max_gpus": most, "estimate": draw.choice((5.0, 50.0)), "queue": draw.choice("qr")}
             return Submit(0.0, {"id": self.known[-1], "checkpoint": draw.choice(("inf", 7.0)), **told})
         if kind == "ask":
-            wish = draw.choice((Wish.CANCEL, Wish.HOLD, Wish.RELEASE, Wish.RELEASE, Wish.REQUEUE, Wish.RESIZE, Wish.SAVE))
-            return JobWish(0.0, wish, draw.choice(here), draw.randint(1, 4) if wish is Wish.RESIZE else 0)
+            request = draw.choice((Action.CANCEL, Action.HOLD, Action.RELEASE, Action.RELEASE, Action.REQUEUE, Action.RESIZE, Action.SAVE))
+            return JobRequest(0.0, request, draw.choice(here), draw.randint(1, 4) if request is Action.RESIZE else 0)
         if kind == "node":
             return NodeEvent(0.0, draw.choice([node.name for node in CLUSTER.nodes]), draw.choice(("drain", "up", "down", "up")))
         if kind == "queue":

@@ -38,7 +38,7 @@ class VirtualBench:
     def finish(self, row: int) -> None:
         self._now += 2_000.0
 
-    def hear(self) -> list[Report]:
+    def receive(self) -> list[Report]:
         self._now += 1.0
         return self.executor.receive(self._now)
 
@@ -61,7 +61,7 @@ class PromptBench:
         self.state.activate(np.array([row]))
         self.state.rebuild()
 
-    def hear(self) -> list[Report]:
+    def receive(self) -> list[Report]:
         return self.executor.receive(0.0)
 
 
@@ -110,7 +110,7 @@ class LocalBench:
     def finish(self, row: int) -> None:
         (self.home / "jobs" / f"job{row}" / "checkpoint" / "finish").touch()
 
-    def hear(self) -> list[Report]:
+    def receive(self) -> list[Report]:
         time.sleep(0.03)
         return self.executor.receive(0.0)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.runtime.specs import Spec, ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.runtime.clock import WallClock
 from gantline.runtime.launch import Launch
 from gantline.runtime.records import Entry, MemoryStore
@@ -91,7 +91,7 @@ def test_a_full_disk_refuses_what_is_new_and_forgets_nothing_that_happened(tmp_p
         with pytest.raises(RefusedError, match="cannot be written"):
             scheduler.submit(shell("true"))
         with pytest.raises(RefusedError, match="cannot be written"):
-            scheduler.wish([job], Wish.CANCEL)
+            scheduler.request([job], Action.CANCEL)
         go.touch()
         until(lambda: scheduler.runner._known[job].over)
         assert until(lambda: scheduler.counters["store_failures"] >= 3)
@@ -156,11 +156,11 @@ def test_a_job_hears_by_its_report_what_it_shall_do(tmp_path: Path) -> None:
         assert until(lambda: scheduler.view().jobs[job].progress.get("loss")) == 0.5
         shown = until(lambda: scheduler.snapshot()["jobs"])[0]
         assert shown["metrics"]["throughput"] == 3.0
-        scheduler.wish([job], Wish.SAVE)
+        scheduler.request([job], Action.SAVE)
         assert scheduler.report(job, {"epoch": 1, "done": 20, "total": 40})["save"]
         until(lambda: not scheduler.report(job, {"epoch": 1, "done": 20, "total": 40, "saved": 20})["save"])
         assert scheduler.report(job, {"epoch": 0})["stop"], "an older incarnation is told to stop"
-        scheduler.report(job, {"epoch": 1, "wish": {"gpus": 2, "min_gpus": 1, "max_gpus": 2}})
+        scheduler.report(job, {"epoch": 1, "request": {"gpus": 2, "min_gpus": 1, "max_gpus": 2}})
         assert until(lambda: scheduler.view().jobs[job].max_gpus == 2)
-        scheduler.wish([job], Wish.CANCEL)
+        scheduler.request([job], Action.CANCEL)
         assert until(lambda: scheduler.report(job, {"epoch": 1})["stop"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.runtime.specs import ended, running, shell, state, until
 
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.runtime.local.open_files import connections_within, raise_limit, too_few
 from gantline.runtime.scheduler import Scheduler
 
@@ -53,7 +53,7 @@ def test_file_numbers_above_1023(tmp_path: Path) -> None:
         assert scheduler.runner._bell > 1023
         begun(scheduler, jobs[1])
         assert ended(scheduler, jobs[0]) == ["succeeded"]
-        scheduler.wish([jobs[1]], Wish.CANCEL)
+        scheduler.request([jobs[1]], Action.CANCEL)
         until(lambda: not scheduler.view().jobs[jobs[1]].devices)
         assert scheduler.alive
 
@@ -72,7 +72,7 @@ def test_a_halted_keeper_gives_its_device_up_after_a_cancel(tmp_path: Path, halt
         process = number_in(tmp_path / "jobs" / job / "checkpoint" / "pid")
         for name in halted:
             os.kill(known[name], signal.SIGSTOP)
-        scheduler.wish([job], Wish.CANCEL)
+        scheduler.request([job], Action.CANCEL)
         assert ended(scheduler, *scheduler.submit(shell("true"))) == ["succeeded"], "it gets the device"
         assert not is_there(process)
         until(lambda: not any(is_there(known[name]) for name in ("pid", "above")))
@@ -86,7 +86,7 @@ def test_a_keeper_that_does_not_stop_its_job_is_killed(tmp_path: Path, monkeypat
         known, one = begun(scheduler, job), scheduler.runner._known[job]
         os.kill(known["pid"], signal.SIGSTOP)
         one.signal = lambda number: None  # type: ignore[method-assign]
-        scheduler.wish([job], Wish.CANCEL)
+        scheduler.request([job], Action.CANCEL)
         until(lambda: not scheduler.view().jobs[job].devices)
         assert not is_there(known["pid"])
         assert not is_there(known["above"])
@@ -126,7 +126,7 @@ def test_a_job_that_ends_with_0_while_it_is_asked_to_stop_has_done_its_work(tmp_
     with running(tmp_path, "cpu:1") as scheduler:
         (job,) = scheduler.submit(shell(line))
         until(lambda: (tmp_path / "jobs" / job / "checkpoint" / "begun").exists())
-        scheduler.wish([job], Wish.REQUEUE)
+        scheduler.request([job], Action.REQUEUE)
         assert ended(scheduler, job) == ["succeeded"]
         assert scheduler.view().jobs[job].epoch == 1
 
@@ -137,6 +137,6 @@ def test_a_job_may_say_which_exit_code_means_that_it_stopped(tmp_path: Path) -> 
     with running(tmp_path, "cpu:1") as scheduler:
         (job,) = scheduler.submit(shell(line, resumes=True, stopped_exit=0))
         until(lambda: (tmp_path / "jobs" / job / "checkpoint" / "begun").exists())
-        scheduler.wish([job], Wish.REQUEUE)
+        scheduler.request([job], Action.REQUEUE)
         assert ended(scheduler, job) == ["succeeded"]
         assert scheduler.view().jobs[job].epoch == 2

@@ -95,12 +95,12 @@ def test_the_rule_of_the_service_is_for_jobs_that_have_none(tmp_path: Path) -> N
 def test_losses_begin_anew_with_each_start_and_go_on_over_a_change_in_place() -> None:
     """A job that goes on from an older checkpoint reports once more what it had reached: no plateau, it falls as before."""
     rule, losses = find_ending("plateau:0@2"), Losses()
-    assert all(losses.heard("a", 1, rule, loss, lambda epoch: False) for loss in (3.0, 2.0, 1.0))
-    assert all(losses.heard("a", 2, rule, loss, lambda epoch: False) for loss in (3.0, 2.0, 1.0))
-    assert losses.heard("a", 3, rule, 1.0, lambda epoch: epoch == 2)
-    assert not losses.heard("a", 3, rule, 1.0, lambda epoch: False)
+    assert all(losses.received("a", 1, rule, loss, lambda epoch: False) for loss in (3.0, 2.0, 1.0))
+    assert all(losses.received("a", 2, rule, loss, lambda epoch: False) for loss in (3.0, 2.0, 1.0))
+    assert losses.received("a", 3, rule, 1.0, lambda epoch: epoch == 2)
+    assert not losses.received("a", 3, rule, 1.0, lambda epoch: False)
     losses.forget("a")
-    assert losses.heard("a", 3, rule, 1.0, lambda epoch: False)
+    assert losses.received("a", 3, rule, 1.0, lambda epoch: False)
 
 
 @pytest.mark.parametrize("rule", ["plateu:1%", "plateau:-1", "plateau:1%@0", "plateau:1%@10001", "target:nan", "target:", 5])

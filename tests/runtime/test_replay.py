@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from tests.runtime.specs import ended, running, shell, state, until
 
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.runtime.replay import replay_store
 from gantline.runtime.store import SqlStore
 
@@ -21,7 +21,7 @@ def test_the_past_gives_the_same_plans(tmp_path: Path, every: int) -> None:
         (failing,) = scheduler.submit(shell("exit 3", retries=1, backoff=0.05))
         (cancelled,) = scheduler.submit(shell("sleep 100"))
         until(lambda: state(scheduler, cancelled) == "running")
-        scheduler.wish([cancelled], Wish.CANCEL)
+        scheduler.request([cancelled], Action.CANCEL)
         scheduler.use("srtf")
         ended(scheduler, *jobs, failing, cancelled)
     store.close()

@@ -10,7 +10,7 @@ import pytest
 from tests.runtime.specs import end_all, ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import JobWish, Wish
+from gantline.core.inputs import Action, JobRequest
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.records import MemoryStore
 from gantline.runtime.replay import replay_store
@@ -36,7 +36,7 @@ def test_what_still_runs_is_adopted(tmp_path: Path, every: int) -> None:
     (running_job,) = first.submit(shell(waiting_for(go)))
     (next_job,) = first.submit(shell("true", gpus=2))
     (held_job,) = first.submit(shell("true"))
-    first.wish([held_job], Wish.HOLD)
+    first.request([held_job], Action.HOLD)
     until(lambda: state(first, running_job) == "running" and state(first, held_job) == "held")
     epoch = first.view().jobs[running_job].epoch
     first.stop()
@@ -47,7 +47,7 @@ def test_what_still_runs_is_adopted(tmp_path: Path, every: int) -> None:
         go.touch()
         assert ended(second, running_job, next_job) == ["succeeded", "succeeded"]
         assert second.view().jobs[running_job].epoch == epoch
-        second.wish([held_job], Wish.RELEASE)
+        second.request([held_job], Action.RELEASE)
         assert ended(second, held_job) == ["succeeded"]
         assert second.submit(shell("true")) == ["4"]
 
@@ -100,9 +100,9 @@ def test_a_job_that_ended_before_the_last_checkpoint_comes_back_under_its_id(tmp
     with running(tmp_path, store=store, checkpoint_every=1) as second:
         assert second.view().jobs[bad].row < 0
         with pytest.raises(RefusedError, match=f"job '{good}' had ended: succeeded at"):
-            second.wish([bad, good], Wish.REQUEUE)
+            second.request([bad, good], Action.REQUEUE)
         assert state(second, bad) == "failed", "all of them, or none"
-        second.wish([bad], Wish.REQUEUE)
+        second.request([bad], Action.REQUEUE)
         assert ended(second, bad) == ["succeeded"]
         job = second.view().jobs[bad]
         assert (job.user, job.epoch, dict(job.labels)) == ("ann", 2, {"a": "b"})
@@ -151,18 +151,18 @@ def test_draining_stops_the_jobs_and_the_next_life_starts_them(tmp_path: Path) -
 
 
 def test_a_job_that_ends_while_all_are_told_to_stop_does_not_keep_the_service_from_draining(tmp_path: Path) -> None:
-    """It ends after it was found running and before the wish to stop it arrives."""
+    """It ends after it was found running and before the request to stop it arrives."""
     store = MemoryStore()
     first = begin(tmp_path, store, "cpu:2")
     goes, stays = (first.submit(shell(line))[0] for line in (waiting_for(tmp_path / "go"), "sleep 1000"))
     until(lambda: {state(first, job) for job in (goes, stays)} == {"running"})
     send = first.send
 
-    def send_late(wishes: list[Any]) -> None:
-        if any(isinstance(wish, JobWish) for wish in wishes):
+    def send_late(requests: list[Any]) -> None:
+        if any(isinstance(request, JobRequest) for request in requests):
             (tmp_path / "go").touch()
             until(lambda: state(first, goes) == "succeeded")
-        send(wishes)
+        send(requests)
 
     first.send = send_late  # type: ignore[method-assign]
     first.stop(drain=True)

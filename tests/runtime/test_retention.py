@@ -16,7 +16,7 @@ from sqlalchemy import event
 from tests.runtime.specs import end_all, ended, shell, until
 
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.runtime.archive import Archive
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.runner import LocalRunner
@@ -154,7 +154,7 @@ def test_a_job_that_comes_back_while_it_is_being_archived_stays(tmp_path: Path) 
         def interrupted(*told: Any) -> None:
             add(*told)
             (tmp_path / "go").touch()
-            scheduler.wish([job], Wish.REQUEUE)
+            scheduler.request([job], Action.REQUEUE)
 
         retention.archive.add = interrupted  # type: ignore[method-assign]
         until(lambda: retention.look() and (tmp_path / "go").exists())

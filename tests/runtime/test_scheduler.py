@@ -8,7 +8,7 @@ import pytest
 from tests.runtime.specs import ended, running, shell, state, until
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
 
 
@@ -53,17 +53,17 @@ def test_cancel_ends_the_process_and_frees_its_device(tmp_path: Path) -> None:
         (first,) = scheduler.submit(shell("sleep 1000"))
         (second,) = scheduler.submit(shell("true"))
         until(lambda: state(scheduler, first) == "running")
-        scheduler.wish([first], Wish.CANCEL)
+        scheduler.request([first], Action.CANCEL)
         assert ended(scheduler, first, second) == ["cancelled", "succeeded"]
         with pytest.raises(NotFoundError):
-            scheduler.wish(["77"], Wish.CANCEL)
+            scheduler.request(["77"], Action.CANCEL)
 
 
 def test_a_job_that_ignores_the_signal_is_killed_after_its_grace(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:1") as scheduler:
         (stubborn,) = scheduler.submit(shell("trap '' TERM; while true; do sleep 0.05; done", grace=0.2))
         until(lambda: state(scheduler, stubborn) == "running")
-        scheduler.wish([stubborn], Wish.CANCEL)
+        scheduler.request([stubborn], Action.CANCEL)
         (after,) = scheduler.submit(shell("true"))
         assert ended(scheduler, after) == ["succeeded"]
 
@@ -104,12 +104,12 @@ def test_a_job_on_hold_says_so_when_what_it_waited_for_has_ended(tmp_path: Path)
         (first,) = scheduler.submit(shell(f"while [ ! -e {go} ]; do sleep 0.02; done"))
         (waits,) = scheduler.submit(shell("true", after=((first, "ended"),)))
         until(lambda: scheduler.view().jobs[waits].reason == "dependency")
-        scheduler.wish([waits], Wish.HOLD)
+        scheduler.request([waits], Action.HOLD)
         assert scheduler.view().jobs[waits].reason == "dependency"
         go.touch()
         ended(scheduler, first)
         until(lambda: scheduler.view().jobs[waits].reason == "held")
-        scheduler.wish([waits], Wish.RELEASE)
+        scheduler.request([waits], Action.RELEASE)
         assert ended(scheduler, waits) == ["succeeded"]
 
 
@@ -125,9 +125,9 @@ def test_hold_keeps_out_until_released(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
         (job,) = scheduler.submit(shell("[ -e $GANTLINE_CHECKPOINT/go ] && exit 0; touch $GANTLINE_CHECKPOINT/go; sleep 1000"))
         until(lambda: state(scheduler, job) == "running" and (tmp_path / "jobs" / job / "checkpoint" / "go").exists())
-        scheduler.wish([job], Wish.HOLD)
+        scheduler.request([job], Action.HOLD)
         until(lambda: state(scheduler, job) == "held")
-        scheduler.wish([job], Wish.RELEASE)
+        scheduler.request([job], Action.RELEASE)
         assert ended(scheduler, job) == ["succeeded"]
 
 

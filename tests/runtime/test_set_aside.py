@@ -9,7 +9,7 @@ from sqlalchemy import create_engine, text
 from tests.runtime.specs import ended, running, shell, until
 
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import JobWish, Wish, encode_input
+from gantline.core.inputs import Action, JobRequest, encode_input
 from gantline.runtime.records import Entry
 from gantline.runtime.repairing import repair_store
 from gantline.runtime.replay import replay_store
@@ -31,8 +31,8 @@ def finish_some(home: Path, store: SqlStore) -> str:
     return first
 
 
-@pytest.mark.parametrize("wish", [wish for wish in Wish if wish is not Wish.FAIL])
-def test_what_is_wanted_of_an_ended_job_is_refused_before_it_is_written_down(tmp_path: Path, store: SqlStore, wish: Wish) -> None:
+@pytest.mark.parametrize("action", [action for action in Action if action is not Action.FAIL])
+def test_what_is_wanted_of_an_ended_job_is_refused_before_it_is_written_down(tmp_path: Path, store: SqlStore, action: Action) -> None:
     first = finish_some(tmp_path, store)
     with running(tmp_path, store=store) as scheduler:
         (now,) = scheduler.submit(shell("true"))
@@ -40,7 +40,7 @@ def test_what_is_wanted_of_an_ended_job_is_refused_before_it_is_written_down(tmp
         lines = len(list(store.journal()))
         for job in (first, now):  # of another life, and of this one
             with pytest.raises(RefusedError, match=rf"job '{job}' had ended: succeeded at \d{{4}}-"):
-                scheduler.wish([job], wish, gpus=2)
+                scheduler.request([job], action, gpus=2)
         assert len([line for _, line in store.journal() if "input" in line]) <= lines
     with running(tmp_path, store=store) as scheduler:
         assert not store.aside()
@@ -52,7 +52,7 @@ def test_a_job_that_failed_comes_back_and_the_next_life_knows_it(tmp_path: Path,
         assert ended(scheduler, bad, *scheduler.submit(shell("true"))) == ["failed", "succeeded"]
         until(lambda: (saved := store.checkpoint()) and not saved[1]["snapshot"]["jobs"])
         scheduler.checkpoint_every = 10_000  # what follows is in the journal alone
-        scheduler.wish([bad], Wish.REQUEUE)
+        scheduler.request([bad], Action.REQUEUE)
         assert ended(scheduler, bad) == ["failed"]
     with running(tmp_path, store=store) as scheduler:
         assert scheduler.view().jobs[bad].epoch == 2
@@ -63,7 +63,7 @@ def test_a_job_that_failed_comes_back_and_the_next_life_knows_it(tmp_path: Path,
 def test_a_line_that_cannot_be_applied_is_set_aside_and_reported(tmp_path: Path, store: SqlStore) -> None:
     """As an earlier version wrote it: a request on a job that no checkpoint knows. Every start died of it."""
     first = finish_some(tmp_path, store)
-    bad = {**encode_input(JobWish(9.0, Wish.CANCEL, first)), "heard": 9.0}
+    bad = {**encode_input(JobRequest(9.0, Action.CANCEL, first)), "heard": 9.0}
     store.append([Entry("journal", bad), Entry("journal", {"input": "no such thing", "heard": 9.5}), Entry("journal", {"what": "is this"})])
     with running(tmp_path, store=store) as scheduler:
         assert [line.partition("set aside: ")[2].partition(":")[0] for line in scheduler.set_aside] == [

@@ -8,7 +8,7 @@ import pytest
 from tests.runtime.specs import running, until
 
 from gantline.core.grant import Grant
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.core.plan import Assignment, Mode
 from gantline.engine.executor import Order, Verb
 from gantline.runtime.launch import Launch
@@ -52,9 +52,9 @@ def test_two_jobs_of_half_a_device_run_on_it_in_turns(tmp_path: Path) -> None:
             until(lambda one=one: stands_still(one), f"job {one.job} stands still while the other has its turn")
             before = count(one)
             until(lambda one=one, before=before: count(one) > before, f"job {one.job} gets on")
-        scheduler.wish(jobs[:1], Wish.CANCEL)
+        scheduler.request(jobs[:1], Action.CANCEL)
         until(lambda: states()[1:] == ["running", "running"], "the third comes in")
-        scheduler.wish(jobs[2:], Wish.CANCEL)
+        scheduler.request(jobs[2:], Action.CANCEL)
         until(lambda: known[1].order.get("turn") is None, "who is alone has all of it")
 
 

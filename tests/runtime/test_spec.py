@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gantline import simulate
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
-from gantline.core.inputs import Input, JobWish, Submit, Wish
+from gantline.core.inputs import Action, Input, JobRequest, Submit
 from gantline.policies.registry import make_policy
 from gantline.runtime import amounts
 from gantline.runtime.launch import Launch, Submittable
@@ -104,7 +104,7 @@ def test_a_part_of_a_device_is_asked_for_in_one_word() -> None:
 def test_a_job_that_changes_in_steps_gets_no_other_sizes(policy: str) -> None:
     spec = parse_spec("run: a\nresources: {gpus: 4}\nelastic: {min: 2, max: 9, step: 2}\nestimate: 400").on(["gpu"], 0.0)
     inputs: list[Input] = [Submit(10.0 * k, spec.to_submit(f"s{k}", 10.0 * k).job, work=400.0) for k in range(3)]
-    inputs.append(JobWish(45.0, Wish.RESIZE, "s1", 6, 4, 8))
+    inputs.append(JobRequest(45.0, Action.RESIZE, "s1", 6, 4, 8))
     one = [{"job": "one", "arrival": 0.0, "gpus": 1, "duration": 300.0}]
     run = simulate(one, "2x5", policy, inputs=inputs)
     assert run.summary["completed"] == 4
@@ -113,7 +113,7 @@ def test_a_job_that_changes_in_steps_gets_no_other_sizes(policy: str) -> None:
     late = run.allocations.filter((run.allocations["job"] == "s1") & (run.allocations["start"] > 45.0))
     assert {*late["gpus"]} <= {4, 6, 8}, "steps are kept by a job that asked for other sizes"
     with pytest.raises(UsageError, match=r"steps of 2.*give 4 or 6"):
-        simulate(one, "2x5", policy, inputs=[*inputs[:1], JobWish(5.0, Wish.RESIZE, "s0", 5)])
+        simulate(one, "2x5", policy, inputs=[*inputs[:1], JobRequest(5.0, Action.RESIZE, "s0", 5)])
 
 
 def test_a_size_that_is_none_of_its_steps_cannot_be_asked_for() -> None:

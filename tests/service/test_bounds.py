@@ -66,10 +66,10 @@ def test_a_connection_too_many_is_told_so_and_closed(port: int) -> None:
 def test_who_does_not_say_what_it_wants_is_not_waited_for(port: int, said: bytes) -> None:
     with connect(port) as one:
         one.sendall(said)
-        heard = b"."
+        received = b"."
         try:
-            while heard:
-                heard = one.recv(4096)  # until it is closed, or the test is over time
+            while received:
+                received = one.recv(4096)  # until it is closed, or the test is over time
         except ConnectionResetError:
             pass
 

@@ -98,7 +98,7 @@ def test_half_of_a_character_is_refused_before_anything_happens(service: Running
         ("/v1/jobs", f'{{"run": ["echo", {half}]}}'),
         ("/v1/jobs", f'{{"run": ["true"], "name": {half}}}'),
         ("/v1/jobs", f'{{"run": ["true"], "after": [{half}]}}'),
-        ("/v1/wishes", f'{{"wish": "cancel", "jobs": [{half}]}}'),
+        ("/v1/requests", f'{{"action": "cancel", "jobs": [{half}]}}'),
         ("/v1/tokens", f'{{"user": {half}}}'),
     ):
         headers = {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"}

@@ -21,7 +21,8 @@ ODD: list[Any] = [
     [], {}, [[]], ["1"], {"a": 1}, ["x"] * 50, "cancel", "hold", "resize", "cordon", "fifo", "las", "viewer", "cpu:1",
 ]  # fmt: skip
 KEYS = (
-    "run", "name", "queue", "resources", "array", "after", "limits", "env", "retry", "priority", "labels", "estimate", "wish", "jobs",
+    "run", "name", "queue", "resources", "array", "after", "limits", "env", "retry", "priority", "labels", "estimate", "action", "request",
+    "jobs",
     "gpus", "min_gpus", "max_gpus", "user", "role", "lifetime", "policy", "action", "quota", "weight", "epoch", "step", "drain",
 )  # fmt: skip
 

@@ -80,11 +80,11 @@ def test_a_job_whose_loss_stays_level_saves_and_has_succeeded(
     assert "plateau:1%@5: its last loss is 0.5" in capsys.readouterr().out
 
 
-def test_a_wish_of_the_job_itself_is_what_it_asks_for_from_then_on(owner: Client, tmp_path: Path) -> None:
-    script = tmp_path / "wishes.py"
+def test_a_request_of_the_job_itself_is_what_it_asks_for_from_then_on(owner: Client, tmp_path: Path) -> None:
+    script = tmp_path / "requests.py"
     script.write_text(WISHES, encoding="utf-8")
     (id,) = owner.submit({"run": [sys.executable, str(script)], **SAVES})
-    until(lambda: owner.job(id)["gpus"] == 2, "its wish")
+    until(lambda: owner.job(id)["gpus"] == 2, "its request")
     if owner.job(id)["state"] == "running":  # fifo stops nobody to grow him: the next start has two
         owner.requeue(id)
     (job,) = owner.wait(id, timeout=120)
@@ -92,7 +92,7 @@ def test_a_wish_of_the_job_itself_is_what_it_asks_for_from_then_on(owner: Client
 
 
 def test_a_gang_makes_room_for_another_job_without_a_stop(owner: Client, tmp_path: Path) -> None:
-    """Four ranks, three while another job is there, four again: one life, and reports under every epoch of it are heard."""
+    """Four ranks, three while another job is there, four again: one life, and reports under every epoch of it are received."""
     gang, seen = str(Path(PLAIN).with_name("train_gang.py")), tmp_path / "seen"
     before = owner.status()["policy"]
     owner.use_policy("equal-share")

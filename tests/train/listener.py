@@ -14,7 +14,7 @@ class Listener:
     """What it heard, and what it answers."""
 
     def __init__(self) -> None:
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.tokens: list[str] = []
         self.answer: dict[str, Any] = {}
@@ -26,7 +26,7 @@ class Listener:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 with listener._news:
-                    listener.heard.append(body)
+                    listener.received.append(body)
                     listener.paths.append(self.path)
                     listener.tokens.append(self.headers["Authorization"])
                     text = json.dumps(listener.answer).encode()
@@ -44,9 +44,9 @@ class Listener:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def wait_for(self, wanted: Any, seconds: float = 60.0) -> bool:
-        """Wait until what was heard satisfies a function."""
+        """Wait until what was received satisfies a function."""
         with self._news:
-            return self._news.wait_for(lambda: any(wanted(one) for one in self.heard), timeout=seconds)
+            return self._news.wait_for(lambda: any(wanted(one) for one in self.received), timeout=seconds)
 
 
 @contextmanager

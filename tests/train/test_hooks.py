@@ -1,4 +1,4 @@
-"""Hooks: their order, their wishes, and KungFu's three policies."""
+"""Hooks: their order, their requests, and KungFu's three policies."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ def test_a_hook_keeps_its_state_in_checkpoints(join: Join) -> None:
     assert again.steps == 4
 
 
-def test_a_scheduled_resize_is_wished_for_once_per_change(join: Join, listener: Listener) -> None:
+def test_a_scheduled_resize_is_requested_once_per_change(join: Join, listener: Listener) -> None:
     job = join(scheduled(listener), hooks=[ScheduledResize({0: 1, 3: 4, 5: 2})])
-    wishes: list[Any] = []
+    requests: list[Any] = []
     for step in job.steps(8):
-        wishes.append((step, job.wished_gpus))
+        requests.append((step, job.requested_gpus))
         if step in (0, 3, 5):
-            assert listener.wait_for(lambda body: body.get("wish") == {"gpus": job.wished_gpus})
-    assert [gpus for _, gpus in wishes] == [1, 1, 1, 4, 4, 2, 2, 2]
-    assert sum("wish" in body for body in listener.heard) == 3
+            assert listener.wait_for(lambda body: body.get("request") == {"gpus": job.requested_gpus})
+    assert [gpus for _, gpus in requests] == [1, 1, 1, 4, 4, 2, 2, 2]
+    assert sum("request" in body for body in listener.received) == 3
     with pytest.raises(ValueError, match="schedule"):
         ScheduledResize({4: 0})
 
@@ -94,7 +94,7 @@ def test_the_batch_follows_the_noise_by_factors(join: Join) -> None:
         sizes.append(job.batch)
         job.noise._square, job.noise._variance, job.noise._weight = 1.0, 10.0, 1.0
     assert sizes == [32, 32, 64, 64, 128, 128, 256, 256, 320, 320, 320, 320]
-    assert job.wished_gpus == 5
+    assert job.requested_gpus == 5
     for _ in range(10):
         next(walk)
         job.noise._square, job.noise._variance, job.noise._weight = 1.0, 1.0, 1.0
@@ -112,7 +112,7 @@ def test_a_majority_of_slow_ranks_leaves_and_a_minority_does_not(join: Join) -> 
         for number in range(1, 13):
             job.step, job.step_samples, job.step_seconds = number, 10, 1.0 if number <= 8 else 2.0
             vote.after_step(job)
-        return vote.votes, job.wished_gpus
+        return vote.votes, job.requested_gpus
 
     assert run(others_vote=1.0) == (1, 2)
     assert run(others_vote=0.0) == (0, None)

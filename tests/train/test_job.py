@@ -65,7 +65,7 @@ def test_usr1_saves_and_goes_on(join: Join) -> None:
             assert not job.should_checkpoint()
 
 
-def test_a_loop_that_saves_by_hand_sees_the_wish_inside_its_step(join: Join) -> None:
+def test_a_loop_that_saves_by_hand_sees_the_request_inside_its_step(join: Join) -> None:
     job, weights = join(), {"w": 0}
 
     def run() -> None:
@@ -224,10 +224,10 @@ def test_the_service_hears_and_is_obeyed(join: Join, listener: Listener) -> None
             listener.wait_for(lambda body: "loss" in body)
             if len(sizes) == 3:
                 assert job.resize_pending() == 4
-                job.wish(gpus=2, min_gpus=1)
-                listener.wait_for(lambda body: "wish" in body)
+                job.request(gpus=2, min_gpus=1)
+                listener.wait_for(lambda body: "request" in body)
                 listener.answer = {**listener.answer, "save": True}
-            if any("saved" in body for body in listener.heard):
+            if any("saved" in body for body in listener.received):
                 listener.answer = {**listener.answer, "stop": True}
 
     with pytest.raises(SystemExit) as left:
@@ -236,17 +236,17 @@ def test_the_service_hears_and_is_obeyed(join: Join, listener: Listener) -> None
     assert sizes[2] == 20  # what the service chose
     assert set(listener.paths) == {"/v1/jobs/j1/progress"}
     assert set(listener.tokens) == {"Bearer secret"}
-    assert all(body["epoch"] == 3 for body in listener.heard)
+    assert all(body["epoch"] == 3 for body in listener.received)
     merged: dict[str, Any] = {}
-    for body in listener.heard:
+    for body in listener.received:
         merged.update(body)
-    assert merged["wish"] == {"gpus": 2, "min_gpus": 1}
+    assert merged["request"] == {"gpus": 2, "min_gpus": 1}
     assert merged["saved"] == merged["done"] == job.done > 0
     assert (merged["total"], merged["loss"], merged["batch"]) == (100_000, 0.25, 20)
     assert merged["throughput"] > 0
 
 
-def test_one_wish_for_a_checkpoint_is_one_checkpoint(join: Join, listener: Listener) -> None:
+def test_one_request_for_a_checkpoint_is_one_checkpoint(join: Join, listener: Listener) -> None:
     """Answers to what was said before a checkpoint ask for nothing new, though they arrive after it."""
     listener.answer = {"save": True}
     job = join(scheduled(listener))
@@ -270,7 +270,7 @@ def test_a_newer_incarnation_ends_an_older_one(join: Join, listener: Listener) -
 def test_nonsense_from_the_service_means_nothing(join: Join, listener: Listener, answer: Any) -> None:
     listener.answer = answer
     job = join(scheduled(listener))
-    assert listener.wait_for(lambda body: len(listener.heard) > 1)
+    assert listener.wait_for(lambda body: len(listener.received) > 1)
     assert (job.should_stop(), job.should_checkpoint(), job.resize_pending()) == (False, False, None)
 
 
@@ -311,7 +311,7 @@ def test_only_the_first_rank_speaks(join: Join, listener: Listener) -> None:
     job = join({**scheduled(listener), "RANK": "1", "WORLD_SIZE": "2"})
     list(job.steps(3))
     job.close()
-    assert listener.heard == []
+    assert listener.received == []
 
 
 def test_a_gang_leaves_at_the_same_step(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ _IN_ARRAYS = ("getitem", "setitem")
 
 
 @cache
-def quicken() -> None:
+def patch_numba() -> None:
     """Do so from now on, with a Numba that looks as expected."""
     try:
         from numba.core import compiler_machinery, ir, types
@@ -102,7 +102,7 @@ def _trust(code: Any) -> None:
 
 
 @contextmanager
-def without_bells() -> Iterator[None]:
+def without_call_hooks() -> Iterator[None]:
     """Nobody is told meanwhile when LLVM is called and when it returns."""
     from llvmlite.binding import ffi
 

@@ -88,7 +88,7 @@ class LateCompiler(Compiler):
         self.state.library = LateLibrary(self.state.targetctx.codegen(), f"{func.__module__}.{func.__qualname__}")
         self.closures = any(isinstance(constant, CodeType) for constant in func.__code__.co_consts)
         with _indices(self.from_zero):
-            made = super().compile_extra(func)._replace(entry_point=_badge())
+            made = super().compile_extra(func)._replace(entry_point=_callable_stand_in())
         self.state.targetctx.insert_user_function(made.entry_point, made.fndesc, [made.library])
         return made
 
@@ -138,7 +138,7 @@ def _prepare(library: Any, steps: Any) -> None:
     getattr(library, "_reload_init", set()).update(steps)
 
 
-def _badge() -> Any:
+def _callable_stand_in() -> Any:
     """What Numba knows a function by, which must be of the kind that Python could call."""
     return object().__dir__
 
@@ -165,7 +165,7 @@ def put_together(target_context: Any, pieces: Any) -> Any:
         target_context=target_context,
         library=library,
         environment=environment,
-        entry_point=_badge(),
+        entry_point=_callable_stand_in(),
         fndesc=fndesc,
         signature=signature,
         objectmode=False,

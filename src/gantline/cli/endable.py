@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO
 
-from gantline._epitaph import words_about
+from gantline._crash_report import words_about
 from gantline.cli.console import say
 
 ENDED = 1
@@ -35,7 +35,7 @@ def is_wanted(tokens: Sequence[str]) -> bool:
 
 def in_a_child(call: Callable[[], int]) -> int:
     """The exit code of the call, made in a child process."""
-    with tempfile.TemporaryFile() as epitaph:
+    with tempfile.TemporaryFile() as crash_report:
         signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until both know what to do with them
         parent = os.getpid()
         child = os.fork()
@@ -45,16 +45,16 @@ def in_a_child(call: Callable[[], int]) -> int:
             _end_with(parent)
             os.setpgid(0, 0)  # Ctrl-C reaches it once, through its parent, whether a terminal or somebody else sent it
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
-            may_be_ended(epitaph)
-            faulthandler.enable(epitaph)
+            may_be_ended(crash_report)
+            faulthandler.enable(crash_report)
             try:
                 return call()
             finally:  # it is on its way out: whoever asks for that again is late
                 for number in _PASSED_ON:
                     signal.signal(number, signal.SIG_IGN)
                 faulthandler.disable()
-                os.write(epitaph.fileno(), _ORDERLY)
-        return _wait_for(child, epitaph)
+                os.write(crash_report.fileno(), _ORDERLY)
+        return _wait_for(child, crash_report)
 
 
 def _end_with(parent: int) -> None:
@@ -65,7 +65,7 @@ def _end_with(parent: int) -> None:
             os._exit(ENDED)
 
 
-def _wait_for(child: int, epitaph: IO[bytes]) -> int:
+def _wait_for(child: int, crash_report: IO[bytes]) -> int:
     def send(number: int) -> None:
         with suppress(ProcessLookupError):  # it has just ended
             os.kill(child, number)
@@ -84,8 +84,8 @@ def _wait_for(child: int, epitaph: IO[bytes]) -> int:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         for number, handler in before.items():
             signal.signal(number, handler)
-    epitaph.seek(0)
-    left, code = epitaph.read(), os.waitstatus_to_exitcode(status)
+    crash_report.seek(0)
+    left, code = crash_report.read(), os.waitstatus_to_exitcode(status)
     if not left.endswith(_ORDERLY):
         say(f"error: {words_about(left, code)}")
         return ENDED

@@ -93,7 +93,7 @@ _LIVE = (
 )
 #: commands that do not live in a module of their name
 PLACES = {name: f"gantline.cli.live.{name}:app" for name in (*_LIVE, "node", "reserve", "queue", "token", "user")}
-PLACES |= {name: f"gantline.cli.live.wishes:{name}" for name in ("cancel", "hold", "release", "requeue", "save", "resize")}
+PLACES |= {name: f"gantline.cli.live.requests:{name}" for name in ("cancel", "hold", "release", "requeue", "save", "resize")}
 
 app = App(
     name="gantline",

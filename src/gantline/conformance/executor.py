@@ -27,7 +27,7 @@ class Bench(Protocol):
         """See to it that the job of that row ends by itself, with success."""
         ...
 
-    def hear(self) -> list[Report]:
+    def receive(self) -> list[Report]:
         """Let some time pass; what was reported meanwhile."""
         ...
 
@@ -45,13 +45,13 @@ class _Trial(ABC):
 
     def begin(self, *needed: Can) -> Bench:
         """A fresh bench; a test of what the executor says it cannot do is skipped, and seen to be."""
-        self._bench, self._heard, self._newest = self.bench(), [], {}
+        self._bench, self._received, self._newest = self.bench(), [], {}
         for ability in needed:
             if ability not in self._bench.executor.can(0):
                 raise SkipTest(f"the executor does not say that it can do this: {ability.name}")
         return self._bench
 
-    _heard: list[Report]
+    _received: list[Report]
     _newest: dict[int, Order]
 
     def order(self, verb: Verb, row: int, epoch: int, devices: tuple[int, ...] = (), **more: object) -> None:
@@ -60,26 +60,26 @@ class _Trial(ABC):
         self._newest[row] = order
 
     def until(self, true: Callable[[Report], bool], what: str) -> Report:
-        """Wait for a report; those heard before count, too."""
+        """Wait for a report; those received earlier count, too."""
         for look in range(self.patience):
             if look % self.again == self.again - 1:
                 for order in self._newest.values():
                     self._bench.executor.send(order, self._bench.now())
-            for report in self._heard:
+            for report in self._received:
                 if true(report):
                     return report
-            self._heard += self._bench.hear()
-        raise AssertionError(f"{what}; heard {[(r.news.value, r.row, r.epoch) for r in self._heard]}")
+            self._received += self._bench.receive()
+        raise AssertionError(f"{what}; received {[(r.news.value, r.row, r.epoch) for r in self._received]}")
 
     def news(self, news: News, row: int, epoch: int) -> Report:
         return self.until(lambda r: (r.news, r.row, r.epoch) == (news, row, epoch), f"no '{news.value}' of row {row}, epoch {epoch}")
 
     def quiet(self) -> list[Report]:
-        """What is heard when nothing should happen any more."""
-        self._heard = []
+        """What is received when nothing should happen any more."""
+        self._received = []
         for _ in range(self.calm):
-            self._heard += self._bench.hear()
-        return self._heard
+            self._received += self._bench.receive()
+        return self._received
 
 
 class InPlaceContract(_Trial):
@@ -91,7 +91,7 @@ class InPlaceContract(_Trial):
         self.news(News.STARTED, 0, 1)
         self.order(Verb.START, 0, 2, (0, 1), onto=1)
         assert set(self.news(News.STARTED, 0, 2).devices) == {0, 1}
-        assert not [r for r in self._heard if r.news in _ENDS]
+        assert not [r for r in self._received if r.news in _ENDS]
         self.order(Verb.STOP, 0, 2)
         self.news(News.STOPPED, 0, 2)
 
@@ -101,7 +101,7 @@ class InPlaceContract(_Trial):
         self.news(News.STARTED, 0, 1)
         bench.finish(0)
         self.news(News.FINISHED, 0, 1)
-        self._heard = []
+        self._received = []
         self.order(Verb.START, 0, 2, (0, 1), onto=1)
         self.news(News.FINISHED, 0, 1)
         assert not [r for r in self.quiet() if r.news is News.STARTED]
@@ -112,7 +112,7 @@ class InPlaceContract(_Trial):
         self.news(News.STARTED, 0, 1)
         self.order(Verb.START, 0, 2, (0,), onto=1)
         assert set(self.news(News.STARTED, 0, 2).devices) == {0}
-        assert not [r for r in self._heard if r.news in _ENDS]
+        assert not [r for r in self._received if r.news in _ENDS]
         self.order(Verb.START, 1, 1, (1,))
         self.news(News.STARTED, 1, 1)
 
@@ -139,7 +139,7 @@ class ExecutorContract(InPlaceContract):
         self.begin()
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.STARTED, 0, 1)
-        self._heard = []
+        self._received = []
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.STARTED, 0, 1)
 
@@ -148,7 +148,7 @@ class ExecutorContract(InPlaceContract):
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.STARTED, 0, 1)
         for _ in range(2):
-            self._heard = []
+            self._received = []
             self.order(Verb.STOP, 0, 1, done=3.0)
             self.news(News.STOPPED, 0, 1)
 
@@ -169,9 +169,9 @@ class ExecutorContract(InPlaceContract):
         self.news(News.STARTED, 0, 2)
         self.order(Verb.START, 0, 1, (1,))
         self.order(Verb.STOP, 0, 1)
-        heard = self.quiet()
-        assert not [r for r in heard if r.epoch == 1 and r.news is News.STARTED]
-        assert not [r for r in heard if r.epoch == 2 and r.news in _ENDS], "an order of an older epoch ended the newer one"
+        received = self.quiet()
+        assert not [r for r in received if r.epoch == 1 and r.news is News.STARTED]
+        assert not [r for r in received if r.epoch == 2 and r.news in _ENDS], "an order of an older epoch ended the newer one"
 
     def test_what_was_stopped_before_it_came_never_comes(self) -> None:
         self.begin()
@@ -186,7 +186,7 @@ class ExecutorContract(InPlaceContract):
         self.news(News.STARTED, 0, 1)
         bench.finish(0)
         self.news(News.FINISHED, 0, 1)
-        self._heard = []
+        self._received = []
         self.order(Verb.START, 0, 1, (0,))
         self.news(News.FINISHED, 0, 1)
 
@@ -203,7 +203,7 @@ class ExecutorContract(InPlaceContract):
         self.news(News.STARTED, 0, 1)
         self.order(Verb.START, 0, 1, (0,), revision=1, suspended=True)
         assert self.news(News.SUSPENDED, 0, 1).revision == 1
-        self._heard = []
+        self._received = []
         self.order(Verb.START, 0, 1, (0,), revision=2)
         self.until(lambda r: r.news is News.STARTED and r.revision == 2, "it did not go on")
 

@@ -40,7 +40,7 @@ class Submit:
         return self.ids or (str(self.job.get("id", "")),)
 
 
-class Wish(Enum):
+class Action(Enum):
     """What somebody wants of a job that is there."""
 
     CANCEL = "cancel"  # it ends; what it holds is given back
@@ -54,11 +54,11 @@ class Wish(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class JobWish:
+class JobRequest:
     """Something is asked of the job of that id, and alike of `others`."""
 
     time: float
-    wish: Wish
+    action: Action
     job: str
     gpus: int = 0  # RESIZE: what it asks for
     min_gpus: int = 0  # RESIZE: zero: as `gpus`
@@ -71,9 +71,9 @@ class JobWish:
         return (self.job, *self.others)
 
     @staticmethod
-    def of(time: float, wish: Wish, jobs: Sequence[str], gpus: int = 0, min_gpus: int = 0, max_gpus: int = 0) -> list[JobWish]:
+    def of(time: float, action: Action, jobs: Sequence[str], gpus: int = 0, min_gpus: int = 0, max_gpus: int = 0) -> list[JobRequest]:
         """One input for all of them; none where there are none."""
-        return [JobWish(time, wish, jobs[0], gpus, min_gpus, max_gpus, tuple(jobs[1:]))] if jobs else []
+        return [JobRequest(time, action, jobs[0], gpus, min_gpus, max_gpus, tuple(jobs[1:]))] if jobs else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +151,11 @@ class Report:
     revision: int = 0  # of the newest order that it knows of
 
 
-Input = Submit | JobWish | SetJob | NodeEvent | Use | SetQueue | Reserve | Unreserve | Report
+Input = Submit | JobRequest | SetJob | NodeEvent | Use | SetQueue | Reserve | Unreserve | Report
 
-_WISHES = {wish.value: wish for wish in Wish}
+_ACTIONS = {action.value: action for action in Action}
 _NEWS = {news.value: news for news in News}
-_KINDS = ("submit", *_WISHES, "set", "node", "use", "queue", "reserve", "unreserve", "report")
+_KINDS = ("submit", *_ACTIONS, "set", "node", "use", "queue", "reserve", "unreserve", "report")
 
 
 def encode_input(value: Input) -> dict[str, Any]:
@@ -164,10 +164,10 @@ def encode_input(value: Input) -> dict[str, Any]:
     if isinstance(value, Submit):
         found = {"input": "submit", **head, "job": dict(value.job)} | ({} if value.work is None else {"work": json_number(value.work)})
         return {**found, "ids": list(value.ids)} if value.ids else found
-    if isinstance(value, JobWish):
+    if isinstance(value, JobRequest):
         sizes = {name: getattr(value, name) for name in ("gpus", "min_gpus", "max_gpus") if getattr(value, name)}
         others = {"others": list(value.others)} if value.others else {}
-        return {"input": value.wish.value, **head, "job": value.job, **sizes, **others}
+        return {"input": value.action.value, **head, "job": value.job, **sizes, **others}
     if isinstance(value, SetJob):
         told = {"priority": value.priority, "queue": value.queue, "estimate": value.estimate}
         return {"input": "set", **head, "job": value.job, **{key: one for key, one in told.items() if one is not None}}
@@ -205,10 +205,10 @@ def decode_input(value: Mapping[str, Any]) -> Input:
         reader.only(("input", "time", "job", "work", "ids"))
         work = reader.number("work", 0.0) if "work" in reader else None
         return Submit(time, dict(reader.raw("job") or {}), work, _names(reader, "ids"))
-    if kind in _WISHES:
+    if kind in _ACTIONS:
         reader.only(("input", "time", "job", "gpus", "min_gpus", "max_gpus", "others"))
         gpus, least, most = (reader.whole(name, 0) for name in ("gpus", "min_gpus", "max_gpus"))
-        return JobWish(time, _WISHES[kind], reader.text("job"), gpus, least, most, _names(reader, "others"))
+        return JobRequest(time, _ACTIONS[kind], reader.text("job"), gpus, least, most, _names(reader, "others"))
     if kind == "set":
         reader.only(("input", "time", "job", "priority", "queue", "estimate"))
         numbers = {name: reader.number(name, 0.0) for name in ("priority", "estimate") if name in reader}

@@ -244,7 +244,7 @@ class FaultyExecutor:
         """Machines repeat what they last said: this is what heals lost reports.
 
         All of it travels together, but each line of it can get lost. What is over is repeated after 1, 2, 4, ... beats, and then no more:
-        whoever has not heard of it by then will ask.
+        whoever has not received of it by then will ask.
         """
         at = self._now + span(self.faults.delay, self._rng)
         for inc in self._alive.values():

@@ -36,10 +36,10 @@ class Journal:
         self._run: Simulation | None = None
 
     def listen(self, run: Simulation) -> None:
-        """To this run: its clock says when an input was heard, and a report came after so many orders."""
-        self._run, run.engine.recorder, run.engine.inputs.heard = run, self.decided, self.heard
+        """To this run: its clock says when an input was received, and a report came after so many orders."""
+        self._run, run.engine.recorder, run.engine.inputs.received = run, self.decided, self.received
 
-    def heard(self, value: Input) -> None:
+    def received(self, value: Input) -> None:
         """An input was applied."""
         assert self._run is not None
         after = {"after": self._run.reconciler.sent} if isinstance(self._run, Acknowledged) and isinstance(value, Report) else {}

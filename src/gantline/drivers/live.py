@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from gantline.core import columns as c
-from gantline.core.inputs import Input, JobWish, Report, Submit
+from gantline.core.inputs import Input, JobRequest, Report, Submit
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.engine.executor import Can, Executor, Order
 
 _SOON = 0.5  # seconds after which one looks again, come what may
-Script = Iterable[tuple[float, Input]]  # what was heard, and when
+Script = Iterable[tuple[float, Input]]  # what was received, and when
 
 
 class Clock(Protocol):
@@ -32,7 +32,7 @@ class Clock(Protocol):
 
 
 @dataclass
-class Letter:
+class Message:
     """What enters together, at one instant; `done` is called with the error if there was one, when it is safe to tell whoever sent it."""
 
     values: Sequence[Input] = ()
@@ -45,11 +45,11 @@ class Letter:
 
 
 @dataclass
-class Postbox:
-    """Stands between the reconciler and an executor: reports are heard when they are stamped, not when they come."""
+class Inbox:
+    """Stands between the reconciler and an executor: reports are received when they are stamped, not when they come."""
 
     executor: Executor | None = None  # None: orders are only counted, because what became of them is known
-    heard: deque[tuple[float, Report]] = field(default_factory=deque)
+    received: deque[tuple[float, Report]] = field(default_factory=deque)
     able: Callable[[int], frozenset[Can]] = lambda row: frozenset({Can.SHARE, Can.BATCH})  # in the past and now: the same answer
 
     def can(self, row: int) -> frozenset[Can]:
@@ -60,12 +60,12 @@ class Postbox:
             self.executor.send(order, now)
 
     def next_time(self) -> float:
-        return self.heard[0][0] if self.heard else math.inf
+        return self.received[0][0] if self.received else math.inf
 
     def receive(self, now: float) -> list[Report]:
         found = []
-        while self.heard and self.heard[0][0] <= now:
-            found.append(self.heard.popleft()[1])
+        while self.received and self.received[0][0] <= now:
+            found.append(self.received.popleft()[1])
         return found
 
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
@@ -78,22 +78,22 @@ class Live(Acknowledged):
     """One run on wall time. `post` may be called from any thread; everything else belongs to the one that calls `run`."""
 
     clock: Clock = field(kw_only=True)
-    on_mail: Callable[[float, list[Letter]], None] = field(default=lambda at, letters: None, kw_only=True)  # raises OSError: not now
+    on_mail: Callable[[float, list[Message]], None] = field(default=lambda at, messages: None, kw_only=True)  # raises OSError: not now
     on_idle: Callable[[], None] = field(default=lambda: None, kw_only=True)  # before each wait
     retry: float = field(default=1.0, kw_only=True)  # seconds until what could not be written down is tried again
 
     def __post_init__(self) -> None:
-        self.postbox = Postbox()
-        self.runner, self.executor = self.executor, self.postbox
+        self.inbox = Inbox()
+        self.runner, self.executor = self.executor, self.inbox
         super().__post_init__()
         self.events: list[Input] = list(self.node_events)
         self.node_events = self.events  # type: ignore[assignment]  # it grows
-        self._mail: deque[Letter] = deque()
+        self._mail: deque[Message] = deque()
         self._bell = threading.Condition()
         self._stopping = False
-        self._late: list[Letter] = []  # could not be written down yet
+        self._late: list[Message] = []  # could not be written down yet
         self._again = 0.0  # when that is tried again
-        self._alarms: list[tuple[float, int, Letter]] = []
+        self._alarms: list[tuple[float, int, Message]] = []
         self._count = 0
         self._left_out: list[tuple[Input, Exception]] = []  # inputs of the past that could not be applied
         self.reconciler.apply = self._absorb
@@ -101,17 +101,17 @@ class Live(Acknowledged):
         self.stamped = self.state.now
 
     # --- from any thread ------------------------------------------------------------------------------------------------
-    def post(self, letter: Letter) -> None:
+    def post(self, message: Message) -> None:
         """Something has come."""
         with self._bell:
-            self._mail.append(letter)
+            self._mail.append(message)
             self._bell.notify()
 
-    def post_at(self, time: float, letter: Letter) -> None:
+    def post_at(self, time: float, message: Message) -> None:
         """Something to be taken up then."""
         with self._bell:
             self._count += 1
-            heapq.heappush(self._alarms, (time, self._count, letter))
+            heapq.heappush(self._alarms, (time, self._count, message))
             self._bell.notify()
 
     def stop(self) -> None:
@@ -122,11 +122,11 @@ class Live(Acknowledged):
 
     def _has_not_saved(self, row: int) -> bool:
         """Whether a job could save while it runs and has not said yet that it did."""
-        return Can.SAVE in self.postbox.can(row) and bool(self.state.tables.F[c.SAFE, row] <= 0.0)
+        return Can.SAVE in self.inbox.can(row) and bool(self.state.tables.F[c.SAFE, row] <= 0.0)
 
     # --- the past -------------------------------------------------------------------------------------------------------
     def fold(self, script: Script, until: float = -math.inf) -> list[tuple[int, Exception]]:
-        """Go through what was heard before, at least up to `until`; nothing is ordered meanwhile. To be called before `run`.
+        """Go through what was received before, at least up to `until`; nothing is ordered meanwhile. To be called before `run`.
 
         An input that cannot be applied (any more) is left out, or one bad line would keep the loop from ever starting again: its place in
         the script and the reason come back.
@@ -145,7 +145,7 @@ class Live(Acknowledged):
     def _enter(self, at: float, value: Input) -> Input:
         self.stamped = max(self.stamped, at)
         if isinstance(value, Report):
-            self.postbox.heard.append((at, value))
+            self.inbox.received.append((at, value))
             return value
         self.events.append(value if value.time == at else replace(value, time=at))
         return self.events[-1]
@@ -172,7 +172,7 @@ class Live(Acknowledged):
     # --- how time passes ------------------------------------------------------------------------------------------------
     def run(self) -> None:
         """Run until `stop` is called."""
-        self.postbox.executor = self.runner
+        self.inbox.executor = self.runner
         self.reconciler.orders.clock = self.clock.now
         for live in self.reconciler.live.values():
             live.next_try = self.clock.now()  # what was ordered in the past is ordered again: it is true, or becomes so
@@ -193,8 +193,8 @@ class Live(Acknowledged):
             if repeat <= now:
                 self.state.now = max(self.state.now, now)
                 self.reconciler.catch_up()
-            elif letters := self._take():
-                self._take_in(letters)
+            elif messages := self._take():
+                self._take_in(messages)
             else:
                 self._sleep(min(due, repeat))
         return math.inf
@@ -215,7 +215,7 @@ class Live(Acknowledged):
                 left = min(due, alarm) - now
                 self._bell.wait(None if left == math.inf else max(0.0, min(left, threading.TIMEOUT_MAX)))
 
-    def _take(self) -> list[Letter]:
+    def _take(self) -> list[Message]:
         """Letters that may enter together, in the order in which they came."""
         with self._bell:
             now = self.clock.now()
@@ -236,20 +236,20 @@ class Live(Acknowledged):
                 if not ready:
                     self._bell.wait(_SOON)
                     continue
-                letters = []
+                messages = []
                 while self._mail and not self._mail[0].alone and self._mail[0].call is None:
-                    letters.append(self._mail.popleft())
-            self._take_in(letters)
+                    messages.append(self._mail.popleft())
+            self._take_in(messages)
 
     def ring(self) -> None:
         """Whoever waits looks again."""
         with self._bell:
             self._bell.notify_all()
 
-    def _take_in(self, letters: list[Letter]) -> None:
+    def _take_in(self, messages: list[Message]) -> None:
         """Stamp them, have them written down, let them enter."""
         at = max(self.clock.now(), math.nextafter(max(self.stamped, self.state.now), math.inf))
-        opened = [found for found in (self._opened(letter, at) for letter in letters) if found is not None]
+        opened = [found for found in (self._opened(message, at) for message in messages) if found is not None]
         if not opened:
             return
         try:
@@ -257,39 +257,39 @@ class Live(Acknowledged):
         except OSError as error:
             self._refuse(opened, error)
             return
-        for letter in opened:
-            for value in letter.values:
+        for message in opened:
+            for value in message.values:
                 self._enter(at, value)
-            letter.done(None)
+            message.done(None)
 
-    def _opened(self, letter: Letter, at: float) -> Letter | None:
+    def _opened(self, message: Message, at: float) -> Message | None:
         """The letter as it enters; None if there is nothing (more) to it."""
         try:
-            if letter.call is not None:
-                letter.call()
-            if letter.open is not None:
-                values, notes = letter.open(at)
-                letter = replace(letter, values=values, notes=notes, open=None)
-            values = [value if isinstance(value, Report) else replace(value, time=at) for value in letter.values]
+            if message.call is not None:
+                message.call()
+            if message.open is not None:
+                values, notes = message.open(at)
+                message = replace(message, values=values, notes=notes, open=None)
+            values = [value if isinstance(value, Report) else replace(value, time=at) for value in message.values]
             new = {name for value in values if isinstance(value, Submit) for name in value.names}
             for value in values:
-                if not (isinstance(value, JobWish) and new.issuperset(value.jobs)):  # what comes with it is there by then
+                if not (isinstance(value, JobRequest) and new.issuperset(value.jobs)):  # what comes with it is there by then
                     self.engine.inputs.check(value)
         except Exception as error:
-            letter.done(error)
+            message.done(error)
             return None
-        if not values and not letter.notes:
-            letter.done(None)
+        if not values and not message.notes:
+            message.done(None)
             return None
-        return replace(letter, values=values)
+        return replace(message, values=values)
 
-    def _refuse(self, letters: list[Letter], error: OSError) -> None:
+    def _refuse(self, messages: list[Message], error: OSError) -> None:
         """What people asked for is refused; what has happened has happened, and waits until it can be written down."""
-        for letter in letters:
-            if letter.must:
-                self._late.append(letter)
+        for message in messages:
+            if message.must:
+                self._late.append(message)
             else:
-                letter.done(error)
+                message.done(error)
         self._again = self.clock.now() + self.retry
 
     # --- a live loop is never over --------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Check(Journal):
         self._expected = expected
         self._is_open = is_open  # the record may end before the last decision
 
-    def heard(self, value: Input) -> None:
+    def received(self, value: Input) -> None:
         """Inputs are those of the record."""
 
     def decided(self, snapshot: Snapshot, plan: Plan) -> None:

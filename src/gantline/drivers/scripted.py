@@ -1,4 +1,4 @@
-"""An executor that repeats what was heard from another one: with it, a recorded run is folded again."""
+"""An executor that repeats what was received from another one: with it, a recorded run is folded again."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gantline.engine.executor import Can, Order, Report
 
 
 class Scripted:
-    """Reports come when they were heard: at that time, and after so many orders."""
+    """Reports come when they were received: at that time, and after so many orders."""
 
-    def __init__(self, heard: Iterable[tuple[float, int, Report]], able: frozenset[Can] = frozenset({Can.SHARE, Can.BATCH})) -> None:
+    def __init__(self, received: Iterable[tuple[float, int, Report]], able: frozenset[Can] = frozenset({Can.SHARE, Can.BATCH})) -> None:
         self.able = able
-        self._heard = deque(heard)
+        self._received = deque(received)
         self._orders = 0
 
     def can(self, row: int) -> frozenset[Can]:
@@ -24,12 +24,12 @@ class Scripted:
         self._orders += 1  # whatever comes of it is in the script
 
     def next_time(self) -> float:
-        return self._heard[0][0] if self._heard else math.inf
+        return self._received[0][0] if self._received else math.inf
 
     def receive(self, now: float) -> list[Report]:
         found = []
-        while self._heard and self._heard[0][0] <= now and self._heard[0][1] <= self._orders:
-            found.append(self._heard.popleft()[2])
+        while self._received and self._received[0][0] <= now and self._received[0][1] <= self._orders:
+            found.append(self._received.popleft()[2])
         return found
 
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:

@@ -30,7 +30,7 @@ class Agenda:
         self.step_all = step_all  # visit every round even if nothing can change (the check of skipping)
         self.late = late  # plans are committed to a later state, which may have room that nobody foresaw: no round is skipped
         self._touched = math.inf  # since when something has happened that the policy has not been asked about
-        self._since = 0.0  # when the last answer was committed: appointments count from there, whatever has been heard since
+        self._since = 0.0  # when the last answer was committed: appointments count from there, whatever has been received since
         self._first = True
 
     def touch(self) -> None:

@@ -15,12 +15,12 @@ from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Mode
 from gantline.core.reasons import Reason
+from gantline.engine.commit_general import CommitGeneral
 from gantline.engine.compiled_turns import CompiledTurns
 from gantline.engine.grants import Grants
 from gantline.engine.in_force import Groups
-from gantline.engine.newcomers import start_gangs, start_on_devices
+from gantline.engine.only_starts import start_gangs, start_on_devices
 from gantline.engine.option_rows import IMPOSSIBLE
-from gantline.engine.turns_by_hand import TurnsByHand
 from gantline.engine.wanted import divides_time, sound_numbers
 
 
@@ -195,7 +195,7 @@ class Commit:
     def _change(self, moving: Ints) -> None:
         """Gangs of their own are compiled; the rest, which is rare, is done one by one. Turns come as the plan lists them."""
         easy = self._easy(moving)
-        by_hand = TurnsByHand(self.grants, self.rows, self.table, moving[~easy].tolist())
+        by_hand = CommitGeneral(self.grants, self.rows, self.table, moving[~easy].tolist())
         compiled = CompiledTurns(self.grants, self.rows[moving[easy]], self.options[moving[easy]])
         self.grants.used_fluid |= bool(self.fluid.any())
         by_hand.give_up()
@@ -213,7 +213,7 @@ class Commit:
         self._enter(moving, by_hand, compiled)
 
     def _easy(self, moving: Ints) -> Bools:
-        """Who wants a gang that the engine places without further wishes, and holds nothing but such a gang."""
+        """Who wants a gang that the engine places without further requirements, and holds nothing but such a gang."""
         if self.all_by_hand or self.made_up[moving].all():
             return np.zeros(len(moving), dtype=np.bool_)
         placed = self.made_up | _filled(self.table, "nodes", "within")
@@ -226,7 +226,7 @@ class Commit:
         return found
 
     # --- 5. costs and speeds ----------------------------------------------------------------------------------------
-    def _enter(self, moving: Ints, by_hand: TurnsByHand, compiled: CompiledTurns) -> None:
+    def _enter(self, moving: Ints, by_hand: CommitGeneral, compiled: CompiledTurns) -> None:
         """Keep what is special about the new grants, and ask for their costs and speeds."""
         got: Bools = np.zeros(self.t.F.shape[1], dtype=np.bool_)
         compiled_rows = compiled.granted()

@@ -1,4 +1,4 @@
-"""The part of a commit that is compiled: gangs of their own that the engine places without further wishes."""
+"""The part of a commit that is compiled: gangs of their own that the engine places without further requirements."""
 
 from __future__ import annotations
 

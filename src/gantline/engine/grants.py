@@ -19,9 +19,9 @@ from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, halt, settle
 from gantline.engine.holdings import Holdings
 from gantline.engine.in_force import InForce
-from gantline.engine.kept import PlanReader
 from gantline.engine.option_rows import OptionRows
-from gantline.engine.repeats import Repeats
+from gantline.engine.same_grants import PlanReader
+from gantline.engine.same_plan import Repeats
 from gantline.engine.speeds import Speeds
 from gantline.engine.state import State
 from gantline.performance.model import overrides

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.inputs import Input, JobWish, Report, Reserve, SetJob, SetQueue, Submit, Unreserve, Use, Wish
+from gantline.core.inputs import Action, Input, JobRequest, Report, Reserve, SetJob, SetQueue, Submit, Unreserve, Use
 from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
 from gantline.core.json_reader import Reader
 from gantline.core.node_events import NodeEvent
@@ -39,10 +39,10 @@ SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "reserved", "consolidate", "epoch"
 _LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 #: what becomes of a job that somebody puts out, and why it is there
 _PUT_OUT = {
-    Wish.CANCEL: (Phase.CANCELLED, Reason.CANCELLED),
-    Wish.HOLD: (Phase.HELD, Reason.HELD),
-    Wish.FAIL: (Phase.FAILED, Reason.LIMIT),
-    Wish.FINISH: (Phase.COMPLETED, Reason.LOSS),
+    Action.CANCEL: (Phase.CANCELLED, Reason.CANCELLED),
+    Action.HOLD: (Phase.HELD, Reason.HELD),
+    Action.FAIL: (Phase.FAILED, Reason.LIMIT),
+    Action.FINISH: (Phase.COMPLETED, Reason.LOSS),
 }
 
 
@@ -59,7 +59,7 @@ class Inputs:
 
     def __init__(self, state: State, grants: Grants, quotas: QuotaGate) -> None:
         self.state, self.grants, self.quotas = state, grants, quotas
-        self.heard: Callable[[Input], None] | None = None  # told every input: the journal
+        self.received: Callable[[Input], None] | None = None  # told every input: the journal
         self.absorb: Callable[[Report], bool] | None = None  # set by who knows what reports mean
         self.use: Callable[[Use], None] | None = None  # set by who can find policies
         self.resized: set[int] = set()  # rows whose size somebody has changed: plans with another one are brought to it
@@ -80,8 +80,8 @@ class Inputs:
             changed = self.absorb is not None and self.absorb(value)
         elif isinstance(value, Submit):
             changed = self._submit(value)
-        elif isinstance(value, JobWish):
-            changed = sum(self._wish(name, value) for name in value.jobs) > 0
+        elif isinstance(value, JobRequest):
+            changed = sum(self._request(name, value) for name in value.jobs) > 0
         elif isinstance(value, SetJob):
             row, phase = self._known(value.job, "set")
             changed = not phase.terminal and set_job(self.state.tables, row, value)
@@ -96,8 +96,8 @@ class Inputs:
             changed = True
         else:
             changed = self._change_node(value)
-        if self.heard is not None:
-            self.heard(value)
+        if self.received is not None:
+            self.received(value)
         return changed
 
     def check(self, value: Input) -> None:
@@ -108,12 +108,12 @@ class Inputs:
             for option in own:
                 blank.options.append(option)
             decode_job(reader, blank, 0, value.time, own, 0)
-        elif isinstance(value, JobWish):
+        elif isinstance(value, JobRequest):
             for name in value.jobs:
-                row, phase = self._known(name, value.wish.value)
-                if value.wish is Wish.RESIZE and not phase.terminal:
+                row, phase = self._known(name, value.action.value)
+                if value.action is Action.RESIZE and not phase.terminal:
                     self._resized(row, value)
-                if value.wish is Wish.REQUEUE:
+                if value.action is Action.REQUEUE:
                     self._may_requeue(phase, name)
         elif isinstance(value, SetJob):
             row, _ = self._known(value.job, "set")
@@ -228,23 +228,23 @@ class Inputs:
             raise NotFoundError(f"no job '{name}'", where=where, fix=near(name, self._rows))
         return row, Phase(int(self.state.tables.I[c.PHASE, row]))
 
-    def _wish(self, name: str, value: JobWish) -> bool:
-        row, phase = self._known(name, value.wish.value)
-        if value.wish is Wish.RESIZE:
+    def _request(self, name: str, value: JobRequest) -> bool:
+        row, phase = self._known(name, value.action.value)
+        if value.action is Action.RESIZE:
             return self._resize(row, phase, value)
-        if value.wish is Wish.RELEASE:
+        if value.action is Action.RELEASE:
             return self._release(row, phase)
-        if value.wish is Wish.REQUEUE:
+        if value.action is Action.REQUEUE:
             return self._requeue(row, phase, name)
         if phase.terminal:
             return False
-        if value.wish is Wish.SAVE:
+        if value.action is Action.SAVE:
             if phase in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING):
                 self.state.asked_saves[row] = self.state.asked_saves.get(row, 0) + 1
             return False
-        if value.wish is Wish.FINISH and not phase.active:
+        if value.action is Action.FINISH and not phase.active:
             return False  # it was put on hold at the same instant, and stays so
-        kept, reason = _PUT_OUT[value.wish]
+        kept, reason = _PUT_OUT[value.action]
         self.state.withheld[row] = kept
         self._put_out(row, kept, reason)
         return True
@@ -308,7 +308,7 @@ class Inputs:
         t.F[c.SINCE, row] = state.now
         state.rebuild()
 
-    def _resize(self, row: int, phase: Phase, value: JobWish) -> bool:
+    def _resize(self, row: int, phase: Phase, value: JobRequest) -> bool:
         """It asks for another number of devices from now on; if what it holds is outside that, it changes at once."""
         t = self.state.tables
         if phase.terminal:
@@ -331,7 +331,7 @@ class Inputs:
         """Gangs that could not change their size when they were asked to do so now, if they can."""
         self.to_fit = {row for row in self.to_fit if not fit_to_bounds(self.grants, self.quotas, row)}
 
-    def _resized(self, row: int, value: JobWish) -> tuple[int, int, list[Option], list[Option]]:
+    def _resized(self, row: int, value: JobRequest) -> tuple[int, int, list[Option], list[Option]]:
         """The least and the most that it would take then, its ways with devices, and those without."""
         t = self.state.tables
         least, most = value.min_gpus or value.gpus, value.max_gpus or value.gpus

@@ -1,4 +1,4 @@
-"""Worker processes, forked from a nursery where that is possible, and fresh interpreters elsewhere."""
+"""Worker processes, forked from a fork server where that is possible, and fresh interpreters elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tempfile
 from threading import Lock
 from typing import IO, Protocol
 
-from gantline.experiment.nursery import ALLOCATOR, QUIET
+from gantline.experiment.fork_server import ALLOCATOR, QUIET
 
 _ONE_THREAD = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Workers share the processors by being many; libraries must not start a thread per processor in each of them."""
@@ -37,10 +37,10 @@ class FreshProcess:
     """An interpreter of its own, which imports everything."""
 
     def __init__(self) -> None:
-        self._epitaph = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it has been read)
+        self._crash_report = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it has been read)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "gantline.experiment.worker", str(self._epitaph.fileno())],
-            pass_fds=[self._epitaph.fileno()],
+            [sys.executable, "-m", "gantline.experiment.worker", str(self._crash_report.fileno())],
+            pass_fds=[self._crash_report.fileno()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -64,25 +64,25 @@ class FreshProcess:
 
     def end(self) -> tuple[bytes, int]:
         code = self._process.wait()
-        return _left_in(self._epitaph), code
+        return _left_in(self._crash_report), code
 
 
 class ForkedProcess:
-    """A child of the nursery."""
+    """A child of the fork server."""
 
     def __init__(self, control: socket.socket) -> None:
         """Ask for one; an `OSError` says that there will be none."""
         self._control, self._killed = control, False
         self._channel, channel = socket.socketpair()
         self._status, status = socket.socketpair()
-        self._epitaph = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it has been read)
+        self._crash_report = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it has been read)
         with channel, status:
-            socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno(), self._epitaph.fileno()])
+            socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno(), self._crash_report.fileno()])
         self._answers = self._channel.makefile("r", encoding="utf-8")
         self._told = self._status.makefile("r", encoding="utf-8")
         number = self._told.readline()
         if not number:
-            raise ConnectionError("the nursery is gone")
+            raise ConnectionError("the fork server is gone")
         self._pid = int(number)
         self._channel.settimeout(_READY_WITHIN)
         try:
@@ -102,25 +102,25 @@ class ForkedProcess:
 
     def signal(self, number: int) -> None:
         self._killed = self._killed or number == signal.SIGKILL
-        with contextlib.suppress(OSError):  # the nursery is gone; the worker ends with its channel
+        with contextlib.suppress(OSError):  # the fork server is gone; the worker ends with its channel
             self._control.send(b"%d %d" % (number, self._pid))
 
     def end(self) -> tuple[bytes, int]:
-        if not self._killed:  # else it might see the end of its tasks before the signal, which the nursery passes on, and end well
+        if not self._killed:  # else it might see the end of its tasks before the signal, which the fork server passes on, and end well
             with contextlib.suppress(OSError):
                 self._channel.shutdown(socket.SHUT_RDWR)
         code = self._told.readline()
         for one in (self._answers, self._channel, self._told, self._status):
             one.close()
-        return _left_in(self._epitaph), int(code) if code else -signal.SIGKILL
+        return _left_in(self._crash_report), int(code) if code else -signal.SIGKILL
 
 
 class Starter:
-    """Starts workers, several of them from a nursery; threads may ask at the same time."""
+    """Starts workers, several of them from a fork server; threads may ask at the same time."""
 
     def __init__(self, several: bool) -> None:
         self._forks = several and sys.platform == "linux"
-        self._nursery: subprocess.Popen[bytes] | None = None
+        self._fork_server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._lock = Lock()
 
@@ -139,24 +139,24 @@ class Starter:
             if self._forks and self._control is None:
                 self._control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 with other:
-                    command = [sys.executable, "-m", "gantline.experiment.nursery"]
-                    asked = ",".join(filter(None, (os.environ.get(ALLOCATOR), QUIET)))  # polars writes its own wishes there
+                    command = [sys.executable, "-m", "gantline.experiment.fork_server"]
+                    asked = ",".join(filter(None, (os.environ.get(ALLOCATOR), QUIET)))  # polars keeps its own settings there
                     environment = _environment() | {ALLOCATOR: asked}
-                    self._nursery = subprocess.Popen(command, stdin=other.fileno(), env=environment, start_new_session=True)
+                    self._fork_server = subprocess.Popen(command, stdin=other.fileno(), env=environment, start_new_session=True)
             return self._control if self._forks else None
 
     def close(self) -> None:
         """No more workers."""
-        if self._control is not None and self._nursery is not None:
+        if self._control is not None and self._fork_server is not None:
             self._control.close()
-            self._nursery.wait()
+            self._fork_server.wait()
 
 
-def _left_in(epitaph: IO[bytes]) -> bytes:
+def _left_in(crash_report: IO[bytes]) -> bytes:
     """What a worker that has ended wrote into this file, which is needed no more."""
-    with epitaph:
-        epitaph.seek(0)
-        return epitaph.read()
+    with crash_report:
+        crash_report.seek(0)
+        return crash_report.read()
 
 
 def _environment() -> dict[str, str]:

@@ -18,10 +18,10 @@ from gantline.experiment.task import Task, perform
 _LOOK = 1.0  # seconds
 
 
-def answer_tasks(tasks: Iterable[str], answers: TextIO, epitaph: IO[bytes]) -> None:
-    """Answer tasks until there are no more. Where a policy was that could not be interrupted, or crashed, goes to the file `epitaph`."""
-    may_be_ended(epitaph)
-    faulthandler.enable(epitaph)
+def answer_tasks(tasks: Iterable[str], answers: TextIO, crash_report: IO[bytes]) -> None:
+    """Answer tasks until there are no more. Where a policy crashed, or could not be interrupted, is written to `crash_report`."""
+    may_be_ended(crash_report)
+    faulthandler.enable(crash_report)
     try:
         for line in tasks:
             answers.write(perform(Task.read(json.loads(line))).to_line())
@@ -40,9 +40,9 @@ def end_with(parent: int) -> None:
 def main() -> None:
     """Answer what comes on stdin. What a policy prints goes to stderr, because stdout belongs to the answers."""
     Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers, open(int(sys.argv[1]), "wb", buffering=0) as epitaph:
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers, open(int(sys.argv[1]), "wb", buffering=0) as crash_report:
         os.dup2(2, 1)
-        answer_tasks(sys.stdin, answers, epitaph)
+        answer_tasks(sys.stdin, answers, crash_report)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX, Event, Thread, Timer
 
-from gantline._epitaph import words_about
+from gantline._crash_report import words_about
 from gantline.experiment.outcome import FAILED, Outcome
 from gantline.experiment.processes import Starter, WorkerProcess
 from gantline.experiment.task import Task

@@ -9,7 +9,7 @@ from typing import Any
 from gantline.assembly.rules import RunRules
 from gantline.core import columns as c
 from gantline.core.errors import GantlineError
-from gantline.core.inputs import JobWish, SetJob, Wish
+from gantline.core.inputs import Action, JobRequest, SetJob
 from gantline.core.options import Option
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -53,7 +53,7 @@ class Changed:
 
     def sized(self, size: int) -> bool:
         least = min(size, int(self.tables.I[c.MIN_GPUS, self.row]))
-        return self.starts(lambda engine: engine.apply(JobWish(self.instant.now, Wish.RESIZE, self.job, size, least, size)))
+        return self.starts(lambda engine: engine.apply(JobRequest(self.instant.now, Action.RESIZE, self.job, size, least, size)))
 
     def typed(self, kind: str) -> bool:
         def change(engine: Engine) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Input, SetJob
-from gantline.drivers.live import Letter
+from gantline.drivers.live import Message
 from gantline.runtime.answers import settle, wait
 from gantline.runtime.book import Job
 from gantline.runtime.queues import made_for
@@ -58,7 +58,7 @@ def change_job(scheduler: Scheduler, id: str, changes: Mapping[str, Any], user: 
         scheduler.observer.touch(scheduler.book[id])
         scheduler.republish()
 
-    scheduler.post(Letter((), done, open_, alone=True))
+    scheduler.post(Message((), done, open_, alone=True))
     wait(future)
     scheduler.ask(show)
 

@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from gantline.core import columns as c
-from gantline.core.inputs import Input, JobWish, Wish
+from gantline.core.inputs import Action, Input, JobRequest
 from gantline.core.node_events import NodeEvent
-from gantline.drivers.live import Letter
+from gantline.drivers.live import Message
 from gantline.runtime.answers import settle, wait
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def drain(scheduler: Scheduler, timeout: float) -> None:
         scheduler.loop.stop()  # before the next decision: that is for the next life
         settle(future, error, None)
 
-    scheduler.loop.post(Letter([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
+    scheduler.loop.post(Message([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
     wait(future)
     scheduler.runner.mps.quit()
 
@@ -41,9 +41,9 @@ def _stop_all(scheduler: Scheduler) -> None:
 
     def open_(at: float) -> tuple[list[Input], tuple[()]]:
         state = scheduler.loop.state
-        return [JobWish(at, Wish.REQUEUE, state.tables.ids[row]) for row in state.running_rows.tolist()], ()
+        return [JobRequest(at, Action.REQUEUE, state.tables.ids[row]) for row in state.running_rows.tolist()], ()
 
-    scheduler.post(Letter((), lambda error: settle(future, error, None), open_, alone=True))
+    scheduler.post(Message((), lambda error: settle(future, error, None), open_, alone=True))
     wait(future)
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.core.gather import elapsed
-from gantline.core.inputs import Input, JobWish, News, Report, Wish
+from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
-from gantline.drivers.live import Letter
+from gantline.drivers.live import Message
 from gantline.engine.in_flight import HOLDS
 from gantline.runtime.book import Job
 from gantline.runtime.local.news import Ending
@@ -50,9 +50,9 @@ class Endings:
     # --- the runner's reports -------------------------------------------------------------------------------------------
     def reported(self, report: Report, ending: Ending | None) -> None:
         """The runner has something to say; from its thread."""
-        self.scheduler.loop.post(Letter(open=lambda at: self._heard(report, ending, at), must=True))
+        self.scheduler.loop.post(Message(open=lambda at: self._received(report, ending, at), must=True))
 
-    def _heard(self, report: Report, ending: Ending | None, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
+    def _received(self, report: Report, ending: Ending | None, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
         t = self.scheduler.loop.state.tables
         job, row = self.scheduler.book[t.ids[report.row]], report.row
         live = self.scheduler.loop.reconciler.live.get(row)
@@ -71,14 +71,14 @@ class Endings:
         if report.news is News.FAILED and wanted:
             job.why = ending.why or (f"ended with exit code {ending.exit}" if ending.exit is not None else "")
             if job.has_failed(ending.exit, ending.lines, at):
-                values.append(JobWish(at, Wish.HOLD, job.id))
+                values.append(JobRequest(at, Action.HOLD, job.id))
                 self.scheduler.loop.post_at(job.release_at, self.release(job, "backoff"))
             else:
-                values.append(JobWish(at, Wish.FAIL, job.id))
+                values.append(JobRequest(at, Action.FAIL, job.id))
         return values, [Entry("job", job.record()), Entry("event", event)]
 
     def refused(self, name: str, gpus: int, why: str) -> None:
-        """A job goes on with the devices that it had; it is not given others again until somebody wishes it. From the runner's thread."""
+        """A job goes on with the devices that it had; it is not given others again until it is requested. From the runner's thread."""
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             t, row = self.scheduler.loop.state.tables, self.scheduler.loop.engine.inputs.row_of(name)
@@ -86,9 +86,9 @@ class Endings:
                 return (), ()
             least = min(int(t.I[c.MIN_GPUS, row]), gpus)
             note = Entry("event", {"time": at, "job": name, "event": "resize-refused", "gpus": gpus, "why": why})
-            return [JobWish(at, Wish.RESIZE, name, gpus, least, gpus)], [note]
+            return [JobRequest(at, Action.RESIZE, name, gpus, least, gpus)], [note]
 
-        self.scheduler.loop.post(Letter(open=open_, must=True))
+        self.scheduler.loop.post(Message(open=open_, must=True))
 
     # --- time -----------------------------------------------------------------------------------------------------------
     def _limit(self, job: Job, row: int, epoch: int, now: float) -> None:
@@ -106,7 +106,7 @@ class Endings:
             self._limited.add((job.id, epoch))
             self.scheduler.loop.post(self._over_limit(job, row, epoch))
 
-    def _over_limit(self, job: Job, row: int, epoch: int) -> Letter:
+    def _over_limit(self, job: Job, row: int, epoch: int) -> Message:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             t = self.scheduler.loop.state.tables
             if int(t.I[c.EPOCH, row]) != epoch or int(t.I[c.PHASE, row]) not in HOLDS:
@@ -118,11 +118,11 @@ class Endings:
                 self.scheduler.loop.post_at(at + job.launch.time_limit - had, self._over_limit(job, row, epoch))
                 return (), ()
             job.ending = "time-limit"
-            return [JobWish(at, Wish.FAIL, job.id)], [Entry("job", job.record())]
+            return [JobRequest(at, Action.FAIL, job.id)], [Entry("job", job.record())]
 
-        return Letter(open=open_, must=True)
+        return Message(open=open_, must=True)
 
-    def release(self, job: Job, cause: str) -> Letter:
+    def release(self, job: Job, cause: str) -> Message:
         """One of the things that kept it out is over."""
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
@@ -134,14 +134,14 @@ class Endings:
                     return (), ()
                 if verdict:
                     job.ending, job.why = verdict, self.scheduler.book.in_vain(job)
-                    return [JobWish(at, Wish.FAIL, job.id)], [Entry("job", job.record())]
+                    return [JobRequest(at, Action.FAIL, job.id)], [Entry("job", job.record())]
             job.holds.discard(cause)
             if job.holds:  # something else keeps it out, and it says what
                 self.scheduler.observer.touch(job)
                 return (), [Entry("job", job.record())]
-            return [JobWish(at, Wish.RELEASE, job.id)], [Entry("job", job.record())]
+            return [JobRequest(at, Action.RELEASE, job.id)], [Entry("job", job.record())]
 
-        return Letter(open=open_, must=True)
+        return Message(open=open_, must=True)
 
     # --- others ---------------------------------------------------------------------------------------------------------
     def started(self, job: Job) -> None:
@@ -163,9 +163,9 @@ class Endings:
             if job.ended or not held:
                 return (), ()
             note = Entry("event", {"time": at, "job": job.id, "event": "resize-limit", "why": f"has been resized {job.resizes} times"})
-            return [JobWish(at, Wish.RESIZE, job.id, held, held, held)], [Entry("job", job.record()), note]
+            return [JobRequest(at, Action.RESIZE, job.id, held, held, held)], [Entry("job", job.record()), note]
 
-        self.scheduler.loop.post(Letter(open=open_, must=True))
+        self.scheduler.loop.post(Message(open=open_, must=True))
 
     def ended(self, job: Job) -> None:
         """A job has come to its end: those that waited for it may go on."""
@@ -181,16 +181,16 @@ class Endings:
         for name in self.scheduler.book.slots_of(array):
             self.scheduler.loop.post(self.release(self.scheduler.book[name], "array-limit"))
 
-    def wished(self, job: Job, wish: Wish) -> bool:
+    def requested(self, job: Job, request: Action) -> bool:
         """Somebody wants something of a job: what that means here; whether the engine is to hear of it."""
-        if wish is Wish.HOLD:
+        if request is Action.HOLD:
             job.holds.add("held")
-        elif wish is Wish.RELEASE:
+        elif request is Action.RELEASE:
             job.holds -= {"held", "backoff"}
             return not job.holds
-        elif wish is Wish.SAVE:
+        elif request is Action.SAVE:
             job.saves_asked += 1
-        elif wish is Wish.REQUEUE:
+        elif request is Action.REQUEUE:
             job.failures = job.lost = 0
             job.ending, job.why, job.lines = "", "", ()
         return True

@@ -34,7 +34,7 @@ class Losses:
         self._kept: dict[str, tuple[int, deque[float]]] = {}  # job -> the epoch of the newest one, and the losses
         self._lock = threading.Lock()
 
-    def heard(self, job: str, epoch: int, rule: EndingRule, loss: float, is_same_life: Callable[[int], bool]) -> bool:
+    def received(self, job: str, epoch: int, rule: EndingRule, loss: float, is_same_life: Callable[[int], bool]) -> bool:
         """A job has reported a loss; whether it goes on. `is_same_life` says whether an earlier epoch is one of the present incarnation."""
         if rule.kind == "never" or not math.isfinite(loss):
             return True

@@ -1,4 +1,4 @@
-"""The journal behind a checkpoint, read for folding: inputs with the time at which they were heard, and the decisions that followed.
+"""The journal behind a checkpoint, read for folding: inputs with the time at which they were received, and the decisions that followed.
 
 A line that cannot be read is not a reason to give up: it is named, and left out.
 """
@@ -45,15 +45,15 @@ class Past:
         if "overrun" in line:
             self.overruns[int(line["overrun"])] = float(line["now"])
         elif "input" in line:
-            heard = float(line["heard"])
-            self.script.append((heard, decode_input({key: line[key] for key in line if key not in ("heard", "after")})))
+            received = float(line["heard"])
+            self.script.append((received, decode_input({key: line[key] for key in line if key not in ("heard", "after")})))
             self.numbers.append(number)
         else:
             self.decisions.append({**line, "decision": int(line["decision"]), "now": float(line["now"]), "hash": str(line["hash"])})
 
     @property
     def until(self) -> float:
-        """The instant of the last decision: as far the past went, whether or not something was heard since."""
+        """The instant of the last decision: as far the past went, whether or not something was received since."""
         return max((*(line["now"] for line in self.decisions), *self.overruns.values()), default=float("-inf"))
 
     def fold(self, loop: Live) -> None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, UsageError
 from gantline.core.gather import elapsed
-from gantline.core.inputs import Input, JobWish, News, Report, Wish
+from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, slug
-from gantline.drivers.live import Letter
+from gantline.drivers.live import Message
 from gantline.runtime.losses import Losses, rule_of
 from gantline.runtime.records import Entry
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NUMBERS = ("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance")
 METRICS = ("throughput", "loss", "gradient_square", "gradient_variance")
-_OFTEN = 5.0  # seconds between two reports of a job that reach the engine, unless something was saved or wished
+_OFTEN = 5.0  # seconds between two reports of a job that reach the engine, unless something was saved or requested
 _LEAST = 1.0  # seconds between two reports that tell a speed
 _LEASE = 60.0  # seconds for which an answer holds
 
@@ -42,19 +42,19 @@ class Progress:
         self.losses = Losses()
         self._lock = threading.Lock()
 
-    def heard(self, name: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    def received(self, name: str, told: Mapping[str, Any]) -> dict[str, Any]:
         """Take in a report; the answer says what the job shall do."""
         scheduler = self.scheduler
         shown = scheduler.view().jobs.get(name)
         if shown is None:
             raise NotFoundError(f"no job '{name}'", where="progress")
-        epoch, values, wish = _read(told)
+        epoch, values, request = _read(told)
         same = epoch < shown.epoch and scheduler.runner.is_same_life(name, epoch)  # it goes on under another grant, or is about to
         stop = shown.stop or (epoch < shown.epoch and not same)
         if epoch == shown.epoch:
             scheduler.runner.switched(name, epoch)
         if not stop and shown.row >= 0:
-            self._pass_on(name, shown.row, shown.epoch if same else epoch, values, wish, self._ends(name, epoch, values))
+            self._pass_on(name, shown.row, shown.epoch if same else epoch, values, request, self._ends(name, epoch, values))
         job = scheduler.book.jobs.get(name)
         save = job is not None and job.saves_asked > job.saves_done
         return {
@@ -79,15 +79,15 @@ class Progress:
         if job is None or "loss" not in values:
             return ""
         rule = rule_of(job.spec.get("end_by") or self.scheduler.setup.end_by)
-        goes_on = self.losses.heard(name, epoch, rule, values["loss"], lambda earlier: runner.is_same_life(name, earlier))
+        goes_on = self.losses.received(name, epoch, rule, values["loss"], lambda earlier: runner.is_same_life(name, earlier))
         return "" if goes_on else str(rule)
 
-    def _pass_on(self, name: str, row: int, epoch: int, values: Mapping[str, float], wish: Mapping[str, int], ends: str) -> None:
+    def _pass_on(self, name: str, row: int, epoch: int, values: Mapping[str, float], request: Mapping[str, int], ends: str) -> None:
         saved, now = values.get("saved", math.nan), self.scheduler.clock.now()
         with self._lock:
             when, before = self._last.get(name, (-math.inf, math.nan))
             secured = not math.isnan(saved) and saved != before
-            if not (secured or wish or ends or now - when >= _OFTEN):
+            if not (secured or request or ends or now - when >= _OFTEN):
                 return
             self._last[name] = (now, saved if secured else before)
         future: Future[None] = Future()
@@ -98,7 +98,7 @@ class Progress:
             else:
                 future.set_exception(error)
 
-        self.scheduler.loop.post(Letter((), done, lambda at: self._open(name, row, epoch, values, wish, ends, at)))
+        self.scheduler.loop.post(Message((), done, lambda at: self._open(name, row, epoch, values, request, ends, at)))
         if secured:
             try:
                 future.result(30.0)  # it may rely on it from now on
@@ -108,7 +108,7 @@ class Progress:
                 raise
 
     def _open(
-        self, name: str, row: int, epoch: int, values: Mapping[str, float], wish: Mapping[str, int], ends: str, at: float
+        self, name: str, row: int, epoch: int, values: Mapping[str, float], request: Mapping[str, int], ends: str, at: float
     ) -> tuple[Sequence[Input], Sequence[Entry]]:
         t = self.scheduler.loop.state.tables
         job = self.scheduler.book[name]
@@ -132,16 +132,16 @@ class Progress:
         if asked:
             live = self.scheduler.loop.reconciler.live.get(row)
             found.append(Report(News.SAVED, row, epoch, at, safe, revision=live.revision if live is not None else 0))
-        gpus = int(wish.get("gpus", 0))
-        sizes = (gpus, int(wish.get("min_gpus", gpus)), int(wish.get("max_gpus", gpus)))
+        gpus = int(request.get("gpus", 0))
+        sizes = (gpus, int(request.get("min_gpus", gpus)), int(request.get("max_gpus", gpus)))
         if gpus and sizes != (int(t.I[c.GPUS, row]), int(t.I[c.MIN_GPUS, row]), int(t.I[c.MAX_GPUS, row])):
-            found.append(JobWish(at, Wish.RESIZE, name, *sizes))
+            found.append(JobRequest(at, Action.RESIZE, name, *sizes))
         notes = [Entry("job", job.record())]
         if ends and not job.leaving:
             job.leaving = True
-            found.append(JobWish(at, Wish.FINISH, name))
+            found.append(JobRequest(at, Action.FINISH, name))
             told = f"{ends}: its last loss is {values['loss']:.6g}"
-            notes.append(Entry("event", {"time": at, "job": name, "event": Wish.FINISH.value, "reason": slug(Reason.LOSS), "why": told}))
+            notes.append(Entry("event", {"time": at, "job": name, "event": Action.FINISH.value, "reason": slug(Reason.LOSS), "why": told}))
         return found, notes
 
     def _whole(self, name: str, epoch: int, at: float, work: float, rate: float, done: float, total: float, *, is_known: bool) -> float:
@@ -161,7 +161,7 @@ class Progress:
 
 
 def _read(told: Mapping[str, Any]) -> tuple[int, dict[str, float], dict[str, int]]:
-    """The epoch, the numbers and the wish of a report."""
+    """The epoch, the numbers and the request of a report."""
     epoch = told.get("epoch")
     if not isinstance(epoch, int) or isinstance(epoch, bool):
         raise UsageError("has no epoch", where="progress", fix="send GANTLINE_EPOCH")
@@ -173,7 +173,7 @@ def _read(told: Mapping[str, Any]) -> tuple[int, dict[str, float], dict[str, int
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UsageError(f"is {value!r}, not a number", where=f"progress.{key}")
         values[key] = float(value)
-    wish = told.get("wish") or {}
-    if not isinstance(wish, Mapping) or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in wish.values()):
-        raise UsageError("is not a wish", where="progress.wish", fix='write {"gpus": 2}')
-    return epoch, values, {key: wish[key] for key in ("gpus", "min_gpus", "max_gpus") if key in wish}
+    request = told.get("request") or {}
+    if not isinstance(request, Mapping) or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in request.values()):
+        raise UsageError("is not a request", where="progress.request", fix='write {"gpus": 2}')
+    return epoch, values, {key: request[key] for key in ("gpus", "min_gpus", "max_gpus") if key in request}

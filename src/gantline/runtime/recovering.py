@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gantline.core.inputs import Use
 from gantline.drivers.journal import Journal
-from gantline.drivers.live import Letter
+from gantline.drivers.live import Message
 from gantline.engine.lost_turns import Incident
 from gantline.runtime.after_step import Observer
 from gantline.runtime.book import Book
@@ -85,7 +85,7 @@ def _live_through(scheduler: Scheduler, past: Past) -> None:
 
 def _tell_abilities(scheduler: Scheduler) -> None:
     t = scheduler.loop.state.tables
-    scheduler.loop.postbox.able = lambda row: scheduler.book[t.ids[row]].launch.can(slots_only(t.cluster))
+    scheduler.loop.inbox.able = lambda row: scheduler.book[t.ids[row]].launch.can(slots_only(t.cluster))
 
 
 def _set_up_anew(scheduler: Scheduler) -> None:
@@ -122,4 +122,4 @@ def meet_machine(scheduler: Scheduler) -> None:
         if error is None:
             scheduler.setup, scheduler.lines = replace(scheduler.setup, absent=absent), sys.maxsize  # to be remembered soon
 
-    scheduler.loop.post(Letter(events, done, alone=True, must=True))
+    scheduler.loop.post(Message(events, done, alone=True, must=True))

@@ -102,5 +102,5 @@ def _loop(saved: Mapping[str, Any], ways: Launches) -> Live:
     cluster = decode_cluster(Reader(saved["snapshot"], "checkpoint"))
     loop = make_loop(Setup.from_json(saved["setup"]), saved, cluster, None, _Still())
     t = loop.state.tables
-    loop.postbox.able = lambda row: ways[t.ids[row]].can(slots_only(t.cluster))
+    loop.inbox.able = lambda row: ways[t.ids[row]].can(slots_only(t.cluster))
     return loop

@@ -1,4 +1,4 @@
-"""The past of a live scheduler folded again: from each checkpoint, what was heard must give the plans that were made."""
+"""The past of a live scheduler folded again: from each checkpoint, what was received must give the plans that were made."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class KeptPast(Protocol):
 
 @dataclass
 class _Stopped:
-    """A clock that nobody looks at: what was heard says when."""
+    """A clock that nobody looks at: what was received says when."""
 
     at: float
 
@@ -39,7 +39,7 @@ class _Stopped:
 def replay_store(store: KeptPast, archive: Archive | None = None) -> Replayed:
     """Fold every stretch from one kept checkpoint to the next, up to the first plan that is not the recorded one.
 
-    A service that is stopped or killed has heard its last inputs and not decided yet: what the newest stretch gives beyond the last
+    A service that is stopped or killed has received its last inputs and not decided yet: what the newest stretch gives beyond the last
     decision of the record is no difference. The next service makes these decisions first, and records them. Of a store that was compacted
     the record begins with its oldest checkpoint; jobs that have left it are found in the archive.
     """
@@ -61,7 +61,7 @@ def _stretch(saved: Mapping[str, Any], past: Past, ways: Launches, *, is_last: b
     cluster = decode_cluster(Reader(snapshot, "checkpoint"))
     loop = make_loop(Setup.from_json(saved["setup"]), saved, cluster, None, _Stopped(float(snapshot["now"])))
     t = loop.state.tables
-    loop.postbox.able = lambda row: ways[t.ids[row]].can(slots_only(t.cluster))
+    loop.inbox.able = lambda row: ways[t.ids[row]].can(slots_only(t.cluster))
     check = Check(past.decisions, is_open=is_last)
     loop.engine.recorder = check.decided
     try:

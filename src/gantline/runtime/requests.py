@@ -1,4 +1,4 @@
-"""What people want of jobs: that they come in (numbered, once for each request), and whatever they wish of them later."""
+"""What people want of jobs: that they come in (numbered, once for each request), and what is requested of them later."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, near
-from gantline.core.inputs import Input, JobWish, Submit, Wish
+from gantline.core.inputs import Action, Input, JobRequest, Submit
 from gantline.core.phases import Phase
-from gantline.drivers.live import Letter
+from gantline.drivers.live import Message
 from gantline.runtime.answers import copy_result, settle, wait
 from gantline.runtime.book import Job
 from gantline.runtime.launch import Submittable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Requests:
-    """Takes jobs in and wishes up, from any thread."""
+    """Takes in jobs and requests, from any thread."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -68,7 +68,7 @@ class Requests:
             if not future.done() and (entered or error is not None):
                 settle(future, error, [job.id for job in entered])
 
-        self._scheduler.post(Letter((), done, open_))
+        self._scheduler.post(Message((), done, open_))
         return wait(future)
 
     def check(self, spec: Submittable) -> None:
@@ -103,7 +103,7 @@ class Requests:
             job.asked, job.holds = dict(asked), waits | ({"array-limit"} if place >= inside else set())
         if array:
             told = replace(told, job={key: value for key, value in told.job.items() if key != "id"}, ids=tuple(names))
-        return [told, *JobWish.of(at, Wish.HOLD, [job.id for job in jobs if job.holds])], jobs
+        return [told, *JobRequest.of(at, Action.HOLD, [job.id for job in jobs if job.holds])], jobs
 
     def told(self, member: Submittable, user: str) -> Submit:
         """What the engine would be told of a job, were it submitted now."""
@@ -118,39 +118,39 @@ class Requests:
         guess = job.launch.time_limit if math.isnan(guess) else guess
         return replace(value, job={**value.job, "estimate": guess}) if math.isfinite(guess) and guess > 0 else value
 
-    def wish(self, ids: Sequence[str], wish: Wish, user: str, gpus: int, min_gpus: int, max_gpus: int) -> None:
+    def request(self, ids: Sequence[str], request: Action, user: str, gpus: int, min_gpus: int, max_gpus: int) -> None:
         """Cancel, hold, release, requeue or resize jobs: all of them, or none if one cannot be."""
         future: Future[None] = Future()
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             for name in ids:
                 if name not in self._scheduler.book:
-                    raise NotFoundError(f"no job '{name}'", where=wish.value, fix=near(name, self._scheduler.book.jobs))
-                self._check_not_over(self._scheduler.book[name], wish)
-            told = {"time": at, "event": wish.value, "user": user}
-            heard, notes = list[str](), list[Entry]()
+                    raise NotFoundError(f"no job '{name}'", where=request.value, fix=near(name, self._scheduler.book.jobs))
+                self._check_not_over(self._scheduler.book[name], request)
+            told = {"time": at, "event": request.value, "user": user}
+            received, notes = list[str](), list[Entry]()
             for name in ids:
-                if wish is Wish.SAVE:
+                if request is Action.SAVE:
                     _may_save(self._scheduler.book[name])
             for name in ids:
                 job = self._scheduler.book[name]
-                if self._scheduler.endings.wished(job, wish):
-                    heard.append(name)
+                if self._scheduler.endings.requested(job, request):
+                    received.append(name)
                 notes += [Entry("job", job.record()), Entry("event", {**told, "job": name})]
             over = {name for name in ids if self._is_over(self._scheduler.book[name])}
             again = [self._again(self._scheduler.book[name], at) for name in ids if name in over]
-            there = [name for name in heard if name not in over]
-            return [*again, *JobWish.of(at, wish, there, gpus, min_gpus, max_gpus)], notes
+            there = [name for name in received if name not in over]
+            return [*again, *JobRequest.of(at, request, there, gpus, min_gpus, max_gpus)], notes
 
         def done(error: BaseException | None) -> None:
-            if error is None and wish is Wish.REQUEUE:
+            if error is None and request is Action.REQUEUE:
                 back = [job for job in map(self._scheduler.book.__getitem__, ids) if job.ended]
                 for job in back:
                     job.state, job.reason, job.finished = "pending", "requeued", math.nan  # what waits for it waits again
                 self._scheduler.observer.submitted(back)
             settle(future, error, None)
 
-        self._scheduler.post(Letter((), done, open_, alone=True))
+        self._scheduler.post(Message((), done, open_, alone=True))
         wait(future)
 
     def _is_over(self, job: Job) -> bool:
@@ -158,19 +158,23 @@ class Requests:
         row = self._scheduler.loop.engine.inputs.row_of(job.id)
         return job.ended if row is None else Phase(int(self._scheduler.loop.state.tables.I[c.PHASE, row])).terminal
 
-    def _check_not_over(self, job: Job, wish: Wish) -> None:
+    def _check_not_over(self, job: Job, request: Action) -> None:
         """Refuse what cannot be done to a job that has ended, before it is written down: no checkpoint knows such a job any more."""
         if not self._is_over(job):
             return
         when = "" if math.isnan(job.finished) else f" at {self._scheduler.clock.day_and_time(job.finished)}"
         ended = f"job '{job.id}' had ended: {job.state if job.ended else 'just now'}{when}"
-        if wish is not Wish.REQUEUE:
-            raise RefusedError(ended, where=wish.value, fix="nothing was done" if wish is Wish.CANCEL else "submit it again, or requeue it")
+        if request is not Action.REQUEUE:
+            raise RefusedError(
+                ended, where=request.value, fix="nothing was done" if request is Action.CANCEL else "submit it again, or requeue it"
+            )
         if job.state not in ("failed", "cancelled", "timeout"):
-            raise RefusedError(ended, where=wish.value, fix="submit it again")
+            raise RefusedError(ended, where=request.value, fix="submit it again")
         row = self._scheduler.loop.engine.inputs.row_of(job.id)
         if row is not None and row in self._scheduler.loop.reconciler.live:
-            raise RefusedError(f"{ended}; its processes are still there", where=wish.value, fix=f"try again after: gantline wait {job.id}")
+            raise RefusedError(
+                f"{ended}; its processes are still there", where=request.value, fix=f"try again after: gantline wait {job.id}"
+            )
 
     def _again(self, job: Job, at: float) -> Submit:
         """A job that has ended comes back under its id, with epochs behind those that it had."""

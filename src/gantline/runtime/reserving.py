@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gantline.core.inputs import Input, Reserve, Unreserve
 from gantline.core.windows import AdvanceWindow
-from gantline.drivers.live import Letter
+from gantline.drivers.live import Message
 from gantline.runtime.answers import settle, wait
 from gantline.runtime.records import Entry
 
@@ -26,7 +26,7 @@ def take_in(scheduler: Scheduler, value: Reserve | Unreserve) -> AdvanceWindow:
         found.append(scheduler.loop.engine.windows.check(replace(value, time=at)))
         return [Reserve(at, found[0]) if isinstance(value, Reserve) else value], []
 
-    scheduler.post(Letter((), lambda error: settle(future, error, found[0] if found else None), open_, alone=True))
+    scheduler.post(Message((), lambda error: settle(future, error, found[0] if found else None), open_, alone=True))
     window = wait(future)
     scheduler.ask(scheduler.republish)
     return window

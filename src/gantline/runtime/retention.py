@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gantline.core.errors import GantlineError, UnreachableError
-from gantline.drivers.live import Letter
+from gantline.drivers.live import Message
 from gantline.runtime.answers import Answer, settle
 from gantline.runtime.archive import Archive, totals_of
 from gantline.runtime.book import Job
@@ -99,7 +99,7 @@ class Retention:
     def look(self, *, compact: bool = False) -> int:
         """Archive what is due; how many jobs that was. `compact`: also give up what of the store nothing needs any more."""
         with self._turn:
-            due = self._asked(self._due, lambda call: self.scheduler.post(Letter(call=call)))
+            due = self._asked(self._due, lambda call: self.scheduler.post(Message(call=call)))
             for ids in _blocks(due):
                 self.archive.add(self._records(ids), self.scheduler.born)
                 self._let_go(ids)
@@ -107,7 +107,7 @@ class Retention:
                 self._remove_folders()
             if compact and (due or math.isinf(self.keep.age)):
                 self.store.compact()
-            self._expect(self._asked(lambda: self.scheduler.observer.over, lambda call: self.scheduler.post(Letter(call=call))))
+            self._expect(self._asked(lambda: self.scheduler.observer.over, lambda call: self.scheduler.post(Message(call=call))))
             return sum(len(unit) for unit in due)
 
     # --- in the scheduler's thread ----------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Retention:
     def _let_go(self, ids: Sequence[str]) -> None:
         """The store and then memory forget them, when the loop is between two steps and a checkpoint can be made."""
         quiet = self.scheduler.when_quiet
-        self._asked(lambda: self._leave(ids), lambda call: self.scheduler.post(Letter(call=lambda: quiet.append(call))))
+        self._asked(lambda: self._leave(ids), lambda call: self.scheduler.post(Message(call=lambda: quiet.append(call))))
 
     def _asked(self, question: Callable[[], Answer], post: Callable[[Callable[[], None]], None]) -> Answer:
         """The answer from the scheduler's thread; it is not waited for where the service ends meanwhile."""

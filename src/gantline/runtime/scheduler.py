@@ -19,14 +19,14 @@ from typing import Any
 
 from gantline.core import columns as c
 from gantline.core.errors import UnreachableError
-from gantline.core.inputs import Input, Report, Reserve, SetQueue, Unreserve, Use, Wish, encode_input
+from gantline.core.inputs import Action, Input, Report, Reserve, SetQueue, Unreserve, Use, encode_input
 from gantline.core.known_rows import KnownRows
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.core.windows import AdvanceWindow
 from gantline.drivers.journal import Journal
-from gantline.drivers.live import Letter, Live
+from gantline.drivers.live import Live, Message
 from gantline.engine.least_lost import check_choice
 from gantline.engine.lost_turns import OverBudgetError
 from gantline.files.policies import load_policy
@@ -112,7 +112,7 @@ class Scheduler:
             self.setup.policy,
             dict(self.setup.settings),
         ):
-            loop.post(self._use_letter(self._wanted, Future()))
+            loop.post(self._use_message(self._wanted, Future()))
         self.observer.look()
         self.publish()
         self._thread = threading.Thread(target=self._run, name="gantline-scheduler", daemon=True)
@@ -159,9 +159,9 @@ class Scheduler:
         """Raise what `submit` would, and take nothing in."""
         self.requests.check(spec)
 
-    def wish(self, ids: Sequence[str], wish: Wish, user: str = "", *, gpus: int = 0, min_gpus: int = 0, max_gpus: int = 0) -> None:
+    def request(self, ids: Sequence[str], request: Action, user: str = "", *, gpus: int = 0, min_gpus: int = 0, max_gpus: int = 0) -> None:
         """Cancel, hold, release, requeue or resize jobs: all of them, or none if one cannot be."""
-        self.requests.wish(ids, wish, user, gpus, min_gpus, max_gpus)
+        self.requests.request(ids, request, user, gpus, min_gpus, max_gpus)
 
     def node(self, event: NodeEvent) -> None:
         """A node goes down, drains, comes back or joins."""
@@ -187,7 +187,7 @@ class Scheduler:
         """Another policy decides from now on."""
         self.rehearse(policy, settings)
         future: Future[None] = Future()
-        self.post(self._use_letter(Use(0.0, policy, dict(settings or {})), future))
+        self.post(self._use_message(Use(0.0, policy, dict(settings or {})), future))
         wait(future)
         self.ask(self.republish)
 
@@ -197,7 +197,7 @@ class Scheduler:
         with without_simulated_options():
             rehearse(load_policy(name, dict(given)), self.runner.cluster, self.setup.rules(self.runner.cluster))
 
-    def _use_letter(self, value: Use, future: Future[None]) -> Letter:
+    def _use_message(self, value: Use, future: Future[None]) -> Message:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             assert self.loop.engine.find_policy is not None
             check_choice(self.loop.state, self.loop.engine.find_policy(value))  # raises if there is no such policy, or it may not decide
@@ -208,11 +208,11 @@ class Scheduler:
                 self.setup = replace(self.setup, policy=value.policy, settings=dict(value.settings))
             settle(future, error, None)
 
-        return Letter((), done, open_, alone=True)
+        return Message((), done, open_, alone=True)
 
     def report(self, job: str, progress: Mapping[str, Any]) -> dict[str, Any]:
         """A job tells how far it is; the answer says what it shall do."""
-        return self.progress.heard(job, progress)
+        return self.progress.received(job, progress)
 
     # --- what anybody may see -------------------------------------------------------------------------------------------
     def view(self) -> View:
@@ -232,7 +232,7 @@ class Scheduler:
         """The answer to a question, put between two steps in the thread that owns the engine."""
         future: Future[Answer] = Future()
         found: list[Answer] = []
-        self.post(Letter((), lambda error: settle(future, error, found[0] if found else None), call=lambda: found.append(question())))
+        self.post(Message((), lambda error: settle(future, error, found[0] if found else None), call=lambda: found.append(question())))
         return wait(future)
 
     def publish(self) -> None:
@@ -245,16 +245,16 @@ class Scheduler:
         self.publish()
 
     # --- inside ---------------------------------------------------------------------------------------------------------
-    def post(self, letter: Letter) -> None:
+    def post(self, message: Message) -> None:
         """Send the thread that owns the engine a letter; refused where it does not run."""
         if self._ended or self._thread is None:
             raise UnreachableError("the scheduler is not running", where="scheduler", fix="start it with gantline up")
-        self.loop.post(letter)
+        self.loop.post(message)
 
     def send(self, values: Sequence[Input]) -> None:
         """Let inputs enter together, and wait until they are in and whoever looks next sees them."""
         future: Future[None] = Future()
-        self.post(Letter(values, lambda error: settle(future, error, None), alone=True))
+        self.post(Message(values, lambda error: settle(future, error, None), alone=True))
         wait(future)
         self.ask(self.republish)
 
@@ -264,10 +264,10 @@ class Scheduler:
         job = self.book[t.ids[row]]
         return Task(job.id, job.launch, int(t.I[c.RESTARTS, row]), job.saved, job.user, self.job_env(job.id))
 
-    def _write_down(self, at: float, letters: list[Letter]) -> None:
+    def _write_down(self, at: float, messages: list[Message]) -> None:
         """Before anything enters it is in the store."""
-        told = [Entry("journal", {**encode_input(value), "heard": at}) for letter in letters for value in letter.values]
-        self.write([*told, *(note for letter in letters for note in letter.notes)])
+        told = [Entry("journal", {**encode_input(value), "heard": at}) for message in messages for value in message.values]
+        self.write([*told, *(note for message in messages for note in message.notes)])
 
     def forget(self, ids: Sequence[str]) -> None:
         """Jobs have left for the archive: nothing of them is kept here."""
@@ -303,9 +303,9 @@ class Scheduler:
         self.publish()
         if len(self.loop.state.running_rows) and not self._ticking:  # what moves by itself is shown anew now and then
             self._ticking = True
-            self.loop.post_at(self.clock.now() + _TICK, Letter(call=self._ticked))
+            self.loop.post_at(self.clock.now() + _TICK, Message(call=self._ticked))
         self._collect()
-        quiet = not self.loop.events and not self.loop.postbox.heard
+        quiet = not self.loop.events and not self.loop.inbox.received
         lines = self.lines + sum(1 for entry in self.pending if entry.kind == "journal")
         if lines >= self._checkpoint_after() and quiet and self.loop.state.all_arrived:
             self.pending.append(Entry("checkpoint", checkpoint_of(self.loop, self.setup, self.born, self._known)))

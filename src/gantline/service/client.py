@@ -168,33 +168,33 @@ class Client(HttpClient):
             pause = min(2 * pause, _PAUSE)
 
     def cancel(self, *ids: str) -> list[str]:
-        return self._wish("cancel", ids)
+        return self._act("cancel", ids)
 
     def hold(self, *ids: str) -> list[str]:
-        return self._wish("hold", ids)
+        return self._act("hold", ids)
 
     def release(self, *ids: str) -> list[str]:
-        return self._wish("release", ids)
+        return self._act("release", ids)
 
     def requeue(self, *ids: str) -> list[str]:
-        return self._wish("requeue", ids)
+        return self._act("requeue", ids)
 
     def save(self, *ids: str) -> list[str]:
         """Have jobs save their work now, and go on."""
-        return self._wish("save", ids)
+        return self._act("save", ids)
 
     def resize(self, id: str, gpus: int, min_gpus: int = 0, max_gpus: int = 0) -> list[str]:
         """Let it ask for another number of devices."""
-        return self._wish("resize", [id], gpus=gpus, min_gpus=min_gpus, max_gpus=max_gpus)
+        return self._act("resize", [id], gpus=gpus, min_gpus=min_gpus, max_gpus=max_gpus)
 
     def set(self, id: str, **changes: Any) -> dict[str, Any]:
         """Change the `name`, `priority`, `time_limit` or `estimate` of a job that has not ended, or the `queue` of one that waits."""
         return self._send("PATCH", f"/v1/jobs/{path_part(id)}", changes)
 
-    def _wish(self, wish: str, ids: Sequence[str], **sizes: int) -> list[str]:
+    def _act(self, action: str, ids: Sequence[str], **sizes: int) -> list[str]:
         if not ids:
-            raise UsageError("no job is named", where=wish, fix="give at least one id")
-        return list(self._send("POST", "/v1/wishes", {"wish": wish, "jobs": list(ids), **sizes})["jobs"])
+            raise UsageError("no job is named", where=action, fix="give at least one id")
+        return list(self._send("POST", "/v1/requests", {"action": action, "jobs": list(ids), **sizes})["jobs"])
 
     def logs(
         self, id: str, *, follow: bool = False, tail: int | None = None, rank: int | None = None, epoch: int | None = None

@@ -1,7 +1,7 @@
 """Recorded runs: a head that says what was run, then its journal; and folding that through engine and policy again.
 
-The head holds the jobs, the cluster, the policy and every option; each further line an input as it was heard, or a decision. A replay
-builds the run again, hands it the recorded inputs at the times at which they were heard (reports of an executor too), and demands the
+The head holds the jobs, the cluster, the policy and every option; each further line an input as it was received, or a decision. A replay
+builds the run again, hands it the recorded inputs at the times at which they were received (reports of an executor too), and demands the
 recorded plans, one by one. Turns that the policy lost are not in the record: then as now, the last valid plan stands.
 """
 
@@ -51,7 +51,7 @@ class RunRecord:
 
     @property
     def inputs(self) -> list[tuple[float, int, Input]]:
-        """What entered, when it was heard, and after how many orders."""
+        """What entered, when it was received, and after how many orders."""
         entered = [line for line in self.lines if "input" in line]
         told = [{key: line[key] for key in line if key not in ("heard", "after")} for line in entered]
         return [(float(line["heard"]), int(line.get("after", 0)), decode_input(value)) for line, value in zip(entered, told)]
@@ -73,7 +73,7 @@ def record_lines(run: Run, policy: str, trace: Trace, cluster: Cluster, spec: Ru
 
 
 def _options(spec: RunSpec) -> dict[str, Any]:
-    """Options that are not at their default. Changes of nodes and windows are inputs; an executor is replaced by what was heard of it."""
+    """Options not at their default. Changes of nodes and windows are inputs; an executor is replaced by the reports received from it."""
     found = {}
     for name, known in OPTIONS.items():
         value = getattr(spec, name)
@@ -119,7 +119,7 @@ def replay(record: RunRecord, policy: Policy, performance: Any = None) -> Replay
     values = {name: memories.restore(column["values"]) for name, column in about["jobs"].items()}
     trace = Trace(pl.DataFrame(values, schema=types), str(about.get("trace", "")))
     options = {name: memories.restore(value) for name, value in about["options"].items()}
-    reports = [(heard, after, value) for heard, after, value in record.inputs if isinstance(value, Report)]
+    reports = [(received, after, value) for received, after, value in record.inputs if isinstance(value, Report)]
     others = [value for _, _, value in record.inputs if not isinstance(value, Report)]
     if reports:
         options["executor"] = Scripted(reports)

@@ -84,11 +84,11 @@ def simulate(
     chosen = policy_of(policy, settings)
     rules = RunRules.of(spec, place)
     way = rules.regime
-    wishes = tuple(inputs)
+    requests = tuple(inputs)
     windows = (Reserve(0.0, window) for window in find(spec, "reserve", place))
-    changes = tuple(sorted((*windows, *find(spec, "node_events", place), *wishes), key=lambda event: event.time))
+    changes = tuple(sorted((*windows, *find(spec, "node_events", place), *requests), key=lambda event: event.time))
     if (scope := find_scope(way.name)) is not None:
-        beside = {"--record": record is not False, "--verify-skips": step_all, "inputs": bool(wishes)}
+        beside = {"--record": record is not False, "--verify-skips": step_all, "inputs": bool(requests)}
         scope.check(way.name, chosen, options_set(spec, place) | {name: name for name, is_set in beside.items() if is_set})
         _check_model(scope, way.name, performance)
     run = assemble(jobs, place, chosen, spec, rules, performance, imitated=find_imitation(way.name) is not None)

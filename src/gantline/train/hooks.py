@@ -1,4 +1,4 @@
-"""Adaptation inside the job: hooks around steps and epochs, whose wishes the scheduler may grant (KungFu, OSDI 2020).
+"""Adaptation inside the job: hooks around steps and epochs, whose requests the scheduler may grant (KungFu, OSDI 2020).
 
 A hook looks at what training shows (noise, speed, steps) and asks: for another batch, which the job decides itself within its limits,
 or for other devices, which the scheduler decides. Hooks run in their order before a step and in reverse after it. In a gang every rank
@@ -40,7 +40,7 @@ class Hook:
 class NoiseScaleBatch(Hook):
     """Let the batch follow the gradient noise: towards the noise scale, by at most ``factor`` at a time, every ``every`` steps.
 
-    With ``per_gpu`` it wishes for as many devices as the batch fills, between ``min_gpus`` and ``max_gpus``.
+    With ``per_gpu`` it requests as many devices as the batch fills, between ``min_gpus`` and ``max_gpus``.
     """
 
     def __init__(self, *, every: int = 50, factor: float = 2.0, per_gpu: int = 0, min_gpus: int = 1, max_gpus: int = 0) -> None:
@@ -56,11 +56,11 @@ class NoiseScaleBatch(Hook):
         job.ask_batch(max(round(wanted), round(job.batch / self.factor), 1))
         if self.per_gpu:
             gpus = max(math.ceil(min(wanted, 1e9) / self.per_gpu), self.min_gpus)
-            job.wish(gpus=min(gpus, self.max_gpus) if self.max_gpus else gpus)
+            job.request(gpus=min(gpus, self.max_gpus) if self.max_gpus else gpus)
 
 
 class ScheduledResize(Hook):
-    """Wish for so many devices from given steps on: ``ScheduledResize({0: 1, 1000: 4})``."""
+    """Request so many devices from given steps on: ``ScheduledResize({0: 1, 1000: 4})``."""
 
     def __init__(self, schedule: Mapping[int, int]) -> None:
         if not schedule or min(schedule) < 0 or min(schedule.values()) < 1:
@@ -69,14 +69,14 @@ class ScheduledResize(Hook):
 
     def before_step(self, job: Job) -> None:
         due = [gpus for step, gpus in self.schedule.items() if step < job.step]  # the step in hand counts as done already
-        if due and due[-1] != job.wished_gpus:
-            job.wish(gpus=due[-1])
+        if due and due[-1] != job.requested_gpus:
+            job.request(gpus=due[-1])
 
 
 class InterferenceVote(Hook):
     """Vote to leave when steps have become slow: below ``threshold`` times the best window of ``window`` steps so far.
 
-    A majority of the ranks decides. The default is to wish for one device less, with the present number as the most, so that the
+    A majority of the ranks decides. The default is to request one device less, with the present number as the most, so that the
     scheduler may place the job elsewhere; ``act`` does something else instead.
     """
 
@@ -105,4 +105,4 @@ class InterferenceVote(Hook):
 
 def _leave_one(job: Job) -> None:
     if job.gpus > 1:
-        job.wish(gpus=job.gpus - 1, max_gpus=job.gpus)
+        job.request(gpus=job.gpus - 1, max_gpus=job.gpus)

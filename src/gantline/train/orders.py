@@ -81,7 +81,7 @@ class Orders:
         return asked
 
     def saved(self, told: Mapping[str, Any]) -> None:
-        """A checkpoint was made: wishes for one are fulfilled, and the service hears of it at once."""
+        """A checkpoint was made: requests for one are met, and the service hears of it at once."""
         self.flags.save = False
         self.agreed = (self.agreed[0], False)
         self._saved_at = time.monotonic()

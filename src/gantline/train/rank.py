@@ -15,13 +15,13 @@ from gantline.train.wire import Answer
 #: how a process ends that was asked to: what a shell says of one that SIGTERM ended
 STOPPED = 143
 FLUSH = 2.0  # seconds to tell the last words
-FIELDS = frozenset(("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance", "wish"))
+FIELDS = frozenset(("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance", "request"))
 
 
 class Rank:
     """What every rank is, whatever it trains."""
 
-    wished_gpus: int | None = None
+    requested_gpus: int | None = None
 
     def __init__(self, member: Membership, gang: Gang | None, sum_over_ranks: Sum | None, save_every: float, interval: float) -> None:
         if gang is not None and sum_over_ranks is not None:
@@ -89,13 +89,13 @@ class Rank:
             told = {name: value for name, value in fields.items() if not isinstance(value, float) or math.isfinite(value)}
             self._orders.wire.report({name: value for name, value in told.items() if value is not None})
 
-    def wish(self, *, gpus: int, min_gpus: int | None = None, max_gpus: int | None = None) -> None:
+    def request(self, *, gpus: int, min_gpus: int | None = None, max_gpus: int | None = None) -> None:
         """Ask the scheduler for other devices; it may grant that, now, later or never."""
         if gpus < 1:
-            raise ValueError(f"a job cannot wish for {gpus} devices")
-        self.wished_gpus = gpus
+            raise ValueError(f"a job cannot request {gpus} devices")
+        self.requested_gpus = gpus
         bounds = {"gpus": gpus, "min_gpus": min_gpus, "max_gpus": max_gpus}
-        self.report(wish={name: value for name, value in bounds.items() if value is not None})
+        self.report(request={name: value for name, value in bounds.items() if value is not None})
 
     def leave(self) -> None:
         """End this process as one that was asked to."""

@@ -23,7 +23,7 @@ def to_json(job: Job) -> dict[str, Any]:
         "batch": job.asked_batch,
         "progress": job.progress,
         "noise": job.noise.state(),
-        "wished": job.wished_gpus,
+        "requested": job.requested_gpus,
         "hooks": {type(hook).__name__: dict(hook.state()) for hook in job.hooks},
         "own": job.state,
     }
@@ -35,7 +35,7 @@ def resume(job: Job, kept: Mapping[str, Any]) -> None:
         raise ValueError(f"{job.store.newest()} was written by another version of gantline.train")
     job.step, job.done, job.progress = int(kept["step"]), float(kept["done"]), float(kept["progress"])
     job.position = Position(int(kept["epoch"]), int(kept["index"]))
-    job.asked_batch, job.wished_gpus = kept["batch"], kept["wished"]
+    job.asked_batch, job.requested_gpus = kept["batch"], kept["requested"]
     job.noise = NoiseMeter.of(kept["noise"])
     job.state = dict(kept["own"])
     for hook in job.hooks:

@@ -88,7 +88,7 @@ class Wire:
             self._changed.notify_all()
 
     def saved(self) -> None:
-        """A checkpoint was made: an older wish for one is fulfilled."""
+        """A checkpoint was made: an older request for one is fulfilled."""
         with self._changed:
             self._saves += 1
             self._wanted_save = False

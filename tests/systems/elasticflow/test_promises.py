@@ -167,15 +167,15 @@ def test_an_offer_is_accepted_when_asked_again_and_no_earlier_one_is(round: floa
         told = asked(seed, round)
         for name, due in refused(told, costs).items():
             job = next(one for one in told["jobs"] if one["id"] == name)
-            wish, offers = job["deadline"], offers + 1
-            assert due > wish - 1e-6
+            request, offers = job["deadline"], offers + 1
+            assert due > request - 1e-6
             job["deadline"] = due
             assert name not in refused(told, costs)
-            if due - (round or 1.0) > wish:
+            if due - (round or 1.0) > request:
                 earlier += 1
                 job["deadline"] = due - (round or 1.0)
                 assert name in refused(told, costs)
-            job["deadline"] = wish
+            job["deadline"] = request
     assert offers > 20
     assert earlier > 10
 

@@ -49,18 +49,18 @@ def test_efficient_shares_leave_no_room_for_anybody(instance: Instance) -> None:
     have = effective_throughput(instance, found)
     for job in range(len(instance)):
         # Ask for one percent more for this job while all others keep what they have: no level reaches 1.
-        wish = have * (1 - 1e-7)
-        wish[job] *= 1.01
-        assert _together(instance, wish) < 1.0
+        request = have * (1 - 1e-7)
+        request[job] *= 1.01
+        assert _together(instance, request) < 1.0
 
 
-def _together(instance: Instance, wish: np.ndarray) -> float:  # type: ignore[type-arg]
-    """The largest multiple of the wishes that all jobs can have at once."""
+def _together(instance: Instance, request: np.ndarray) -> float:  # type: ignore[type-arg]
+    """The largest multiple of the requests which all jobs can have at once."""
     from gantline.systems.gavel.policies.central import maximise_level
     from gantline.systems.gavel.policies.kinds import apart
     from gantline.systems.gavel.policies.program import constraints
 
-    return maximise_level(constraints(instance, apart(instance)), wish).level
+    return maximise_level(constraints(instance, apart(instance)), request).level
 
 
 @quick
@@ -102,9 +102,9 @@ def test_water_filling_is_never_below_max_min_for_the_worst_job_and_wastes_nothi
     assert normal.min() == pytest.approx(level.objective, rel=1e-4)
     have = effective_throughput(instance, filled)
     for job in range(len(instance)):
-        wish = have * (1 - 1e-6)  # one job's crumbs may be another's feast, so crumbs must be small
-        wish[job] = have[job] * 1.05
-        assert _together(instance, wish) < 1.0
+        request = have * (1 - 1e-6)  # one job's crumbs may be another's feast, so crumbs must be small
+        request[job] = have[job] * 1.05
+        assert _together(instance, request) < 1.0
 
 
 @settings(max_examples=15, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gantline.core.cluster_spec import parse_cluster
 from gantline.policies.node_classes import NodeClass, node_classes
 from gantline.systems.sia.policies.configurations import Configurations
-from gantline.systems.sia.policies.placement import Parts, PlacementWish, place_fast, place_sticky, shape_of
+from gantline.systems.sia.policies.placement import Parts, PlacementRequest, place_fast, place_sticky, shape_of
 
 
 def test_the_default_cluster_of_the_paper_has_nineteen_configurations() -> None:
@@ -39,12 +39,12 @@ def test_further_sizes_are_not_for_everyone() -> None:
     assert columns.shape(5) == (8, 2)
 
 
-def _check(nodes: NodeClass, wishes: list[PlacementWish], placed: dict[int, Parts]) -> None:
+def _check(nodes: NodeClass, requests: list[PlacementRequest], placed: dict[int, Parts]) -> None:
     used = np.zeros(len(nodes.nodes), dtype=int)
-    for wish in wishes:
-        parts = placed[wish.job]
-        assert sum(shape_of(parts)) == wish.gpus
-        whole, rest = divmod(wish.gpus, nodes.size)
+    for request in requests:
+        parts = placed[request.job]
+        assert sum(shape_of(parts)) == request.gpus
+        whole, rest = divmod(request.gpus, nodes.size)
         assert sorted(shape_of(parts), reverse=True) == [nodes.size] * whole + [rest] * bool(rest), "it was split"
         for node, gpus in parts:
             used[node] += gpus
@@ -59,34 +59,34 @@ def test_whatever_the_bounds_allow_is_placed_whole_round_after_round(data: st.Da
     columns = Configurations.of([nodes])
     before: dict[int, Parts] = {}
     for _ in range(3):
-        left, wishes = columns.bound.copy(), []
+        left, requests = columns.bound.copy(), []
         for job in range(data.draw(st.integers(0, 10))):
             column = data.draw(st.integers(0, len(columns) - 1))
             if np.all(columns.use[column] <= left):
                 left -= columns.use[column]
-                wishes.append(PlacementWish(job, int(columns.gpus[column])))
-        _check(nodes, wishes, place_fast(nodes, wishes))
-        placed = place_sticky(nodes, wishes, before)
-        _check(nodes, wishes, placed)
+                requests.append(PlacementRequest(job, int(columns.gpus[column])))
+        _check(nodes, requests, place_fast(nodes, requests))
+        placed = place_sticky(nodes, requests, before)
+        _check(nodes, requests, placed)
         before = placed
 
 
 def test_whoever_keeps_its_configuration_stays_if_the_newcomer_fits_elsewhere() -> None:
     nodes = NodeClass("x", 8, (0, 1))
     before = {0: ((1, 4),), 1: ((0, 2),)}
-    placed = place_sticky(nodes, [PlacementWish(0, 4), PlacementWish(1, 2), PlacementWish(2, 4)], before)
+    placed = place_sticky(nodes, [PlacementRequest(0, 4), PlacementRequest(1, 2), PlacementRequest(2, 4)], before)
     assert {job: placed[job] for job in before} == before
     assert placed[2] == ((1, 4),), "the fullest node that has room"
 
 
 def test_small_jobs_move_for_a_whole_node() -> None:
     nodes = NodeClass("x", 8, (0, 1))
-    placed = place_sticky(nodes, [PlacementWish(0, 2), PlacementWish(1, 4), PlacementWish(2, 8)], {0: ((0, 2),), 1: ((1, 4),)})
+    placed = place_sticky(nodes, [PlacementRequest(0, 2), PlacementRequest(1, 4), PlacementRequest(2, 8)], {0: ((0, 2),), 1: ((1, 4),)})
     assert placed == {2: ((0, 8),), 1: ((1, 4),), 0: ((1, 2),)}, "the node with most free GPUs is emptied"
 
 
 def test_a_rigid_size_takes_what_is_left_where_no_node_has_room() -> None:
     nodes = NodeClass("x", 8, (0, 1))
-    wishes = [PlacementWish(0, 6), PlacementWish(1, 6), PlacementWish(2, 4)]
-    for placed in (place_fast(nodes, wishes), place_sticky(nodes, wishes, {})):
+    requests = [PlacementRequest(0, 6), PlacementRequest(1, 6), PlacementRequest(2, 4)]
+    for placed in (place_fast(nodes, requests), place_sticky(nodes, requests, {})):
         assert sorted(shape_of(placed[2])) == [2, 2]

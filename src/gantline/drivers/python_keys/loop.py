@@ -30,7 +30,7 @@ from gantline.engine.walk import walk
 # changed, how far this instant has come, who knows the keys, how many rows are asked about, instants so far,
 # whether nobody need be asked while nobody can start
 AGES, UNTIL_CHECK, IDLE, READY, WHO, COUNT, STEPS, PASSES, PLACES = range(9)
-OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are heard
+OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are received
 # of READY: nothing has been done; rows are asked about; all keys are there; others have come so far that rows can be asked about
 BEFORE, ASKED, KNOWN, BEGUN = range(4)
 # of WHO: the tape; the policy, which makes whole plans; its key for each job by itself; its key for all jobs at once

@@ -1,6 +1,6 @@
 """Devices of its own that the engine chooses, within the nodes, rack or pool that the plan allows.
 
-The usual case, a gang without such wishes, is compiled (`gang_turns`); this is the same for the others.
+The usual case, a gang without such requirements, is compiled (`gang_turns`); this is the same for the others.
 """
 
 from __future__ import annotations

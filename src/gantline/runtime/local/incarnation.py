@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.runtime.local.files import make_private, private, read_json, started_at, write_json
-from gantline.runtime.local.nursery import KeeperNursery
+from gantline.runtime.local.fork_server import KeeperForkServer
 
 _KILLED = "its keeper was killed"
 _KEPT = ("epoch", "resumes", "base", "revision", "want", "saves")  # of an order, when it is over
@@ -50,11 +50,11 @@ class Incarnation:
     saved: float | None = None  # the same, once it has
 
     # --- beginning ------------------------------------------------------------------------------------------------------
-    def begin(self, nursery: KeeperNursery) -> None:
+    def begin(self, fork_server: KeeperForkServer) -> None:
         """Write the order down and start the keeper."""
         make_private(self.folder)
         self.write_order()
-        self.pidfd, self.is_above = nursery.begin(str(self.folder)), True
+        self.pidfd, self.is_above = fork_server.begin(str(self.folder)), True
 
     def write_order(self, **news: Any) -> None:
         """What shall be from now on; the keeper is told to look."""

@@ -1,6 +1,6 @@
 """Keeps one incarnation of a job: starts its ranks, captures their output, carries out signals, writes down what becomes of them.
 
-A process of its own, forked by `nursery`, so that jobs outlive the service. It imports the standard library and its neighbours
+A process of its own, forked by `fork_server`, so that jobs outlive the service. It imports the standard library and its neighbours
 that do so, to be small. In its folder: ``order.json`` (what shall be; the service writes it and sends SIGHUP), ``state.json`` (what
 is; written here, whole or not at all), ``lock`` (held while the keeper lives, or the process above it), ``over`` (the incarnation is over;
 no keeper may begin), ``log``.
@@ -19,7 +19,7 @@ from gantline.runtime.local.files import read_json, started_at, write_json
 from gantline.runtime.local.moments import stamp
 from gantline.runtime.local.output import Lines, Log
 from gantline.runtime.local.ranks import Ranks
-from gantline.runtime.local.spawning import HEARD, Spawner, take_orphans_in
+from gantline.runtime.local.spawning import RECEIVED, Spawner, take_orphans_in
 from gantline.runtime.local.turns import is_on
 from gantline.runtime.local.watching import end_children, watch_over
 
@@ -69,7 +69,7 @@ class Keeper:
         take_orphans_in()
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        for number in HEARD:
+        for number in RECEIVED:
             signal.signal(number, lambda *_: None)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # the service has started us so
         self.selector.register(wake_read, selectors.EVENT_READ, "wake")

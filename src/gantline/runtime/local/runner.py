@@ -28,11 +28,11 @@ from gantline.runtime.local.capacity import with_capacity
 from gantline.runtime.local.closing import Closing
 from gantline.runtime.local.devices import Machine, find_machine
 from gantline.runtime.local.files import write_json
+from gantline.runtime.local.fork_server import KeeperForkServer
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.limits import find_groups
 from gantline.runtime.local.mps import Mps
 from gantline.runtime.local.news import Ending, report_of
-from gantline.runtime.local.nursery import KeeperNursery
 from gantline.runtime.local.orders import Task, Writer
 from gantline.runtime.local.time_slices import let_take_turns
 
@@ -52,12 +52,12 @@ class LocalRunner:
         self.home = Path(self.home).absolute()
         self.machine: Machine = with_capacity(find_machine(self.devices))
         self.groups, self.mps = find_groups(), Mps(self.home)
-        self.accounts, self.closing, self.nursery = Accounts(), Closing(), KeeperNursery()
+        self.accounts, self.closing, self.fork_server = Accounts(), Closing(), KeeperForkServer()
         self._known: dict[str, Incarnation] = {}  # by job: the newest
         self._live: dict[str, Incarnation] = {}  # those of them that were not over when we last looked
         self._orders: deque[Order] = deque()
         self._waiting: dict[str, Order] = {}  # starts that may not be carried out yet
-        self._heard: deque[Report] = deque()
+        self._received: deque[Report] = deque()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -97,7 +97,7 @@ class LocalRunner:
         os.close(self._bell)
         for one in self._known.values():
             one.forget()
-        self.nursery.close()
+        self.fork_server.close()
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
     def can(self, row: int) -> frozenset[Can]:
@@ -108,12 +108,12 @@ class LocalRunner:
         os.eventfd_write(self._bell, 1)
 
     def next_time(self) -> float:
-        return self._clock.now() if self._heard else math.inf
+        return self._clock.now() if self._received else math.inf
 
     def receive(self, now: float) -> list[Report]:
         found = []
-        while self._heard:
-            found.append(self._heard.popleft())
+        while self._received:
+            found.append(self._received.popleft())
         return found
 
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
@@ -251,7 +251,7 @@ class LocalRunner:
         self._enter(one)
         try:
             one.order = self.writer.order(order, task, one)
-            one.begin(self.nursery)
+            one.begin(self.fork_server)
         except (OSError, RefusedError) as error:  # a full disk, no process to be had, an account that is gone
             one.state = {"phase": "over", "cause": "failed", "exit": 126, "why": f"cannot be started: {error}"}
             self._say(News.FAILED, one)
@@ -330,4 +330,4 @@ class LocalRunner:
         if self._tell is not None:
             self._tell(report, ending)
         else:
-            self._heard.append(report)
+            self._received.append(report)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CLOSED = "devices.deny"
 _SUBREAPER, _PARENT_DEATH = 36, 1  # prctl
 #: signals that a keeper hears, and that its children hear as anybody does
-HEARD = (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
+RECEIVED = (signal.SIGHUP, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT)
 
 
 def take_orphans_in() -> None:
@@ -93,7 +93,7 @@ class Spawner:
 
     def _before_exec(self) -> None:
         self._libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
-        for number in HEARD:
+        for number in RECEIVED:
             signal.signal(number, signal.SIG_DFL)
         for group in self.groups:
             with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:

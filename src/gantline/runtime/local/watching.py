@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_HEARD = (signal.SIGCHLD, signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+_RECEIVED = (signal.SIGCHLD, signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
 
 
 def watch_over(folder: str, keep: Callable[[], int]) -> int:
@@ -34,10 +34,10 @@ def watch_over(folder: str, keep: Callable[[], int]) -> int:
     if os.path.exists(os.path.join(folder, "over")):
         return 4  # too late: the service has given this incarnation up
     take_orphans_in()
-    signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _RECEIVED)
     keeper = os.fork()
     if keeper == 0:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number for number in _HEARD if number != signal.SIGHUP])
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number for number in _RECEIVED if number != signal.SIGHUP])
         return keep()
     code = _wait_for(keeper)
     end_children()
@@ -46,7 +46,7 @@ def watch_over(folder: str, keep: Callable[[], int]) -> int:
 
 def _wait_for(keeper: int) -> int:
     while True:
-        number = signal.sigwait(_HEARD)
+        number = signal.sigwait(_RECEIVED)
         if number != signal.SIGCHLD:
             os.kill(keeper, number)  # it is meant for the keeper
             continue

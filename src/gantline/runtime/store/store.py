@@ -121,7 +121,7 @@ class SqlStore:
         return connection
 
     def _was_committed(self, number: int) -> bool:
-        """Whether a transaction whose end was not heard has been committed."""
+        """Whether a transaction whose end was not received has been committed."""
         end = time.monotonic() + _PATIENCE
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Jobs: submit, see, wish."""
+"""Jobs: submit, see, act on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.core.units import human_seconds
 from gantline.runtime.changing import change_job as change
 from gantline.runtime.promises import check_promises
@@ -32,11 +32,11 @@ _BODY = {"requestBody": {"required": True, "content": {"application/json": {"sch
 _MOST_AT_ONCE = 1000
 
 
-class Wishes(BaseModel):
+class Requests(BaseModel):
     """What somebody wants of jobs: all of it, or nothing if one of them cannot be."""
 
     model_config = ConfigDict(extra="forbid")
-    wish: Literal["cancel", "hold", "release", "requeue", "resize", "save"]
+    action: Literal["cancel", "hold", "release", "requeue", "resize", "save"]
     jobs: Annotated[list[str], Field(min_length=1, max_length=_MOST_AT_ONCE)]
     gpus: Annotated[int, Field(ge=0, le=100_000)] = 0
     min_gpus: Annotated[int, Field(ge=0, le=100_000)] = 0
@@ -204,19 +204,19 @@ def change_job(id: str, changes: Changes, here: Here) -> dict[str, Any]:
     return job_record(here.service, here.job(id))
 
 
-@router.at("POST", "/v1/wishes", Role.SUBMITTER)
-def wish(wishes: Wishes, here: Here) -> dict[str, Any]:
+@router.at("POST", "/v1/requests", Role.SUBMITTER)
+def act(requests: Requests, here: Here) -> dict[str, Any]:
     """Cancel, hold, release, requeue or resize jobs; the number of an array means its tasks that have not ended."""
-    jobs = here.named(wishes.jobs)
-    here.check_at_hand(jobs, wishes.wish)
-    asked, kind = set(wishes.jobs), Wish(wishes.wish)
-    if kind is Wish.RESIZE and not wishes.gpus:
+    jobs = here.named(requests.jobs)
+    here.check_at_hand(jobs, requests.action)
+    asked, kind = set(requests.jobs), Action(requests.action)
+    if kind is Action.RESIZE and not requests.gpus:
         raise UsageError("no number of devices", where="gpus", fix="say how many it shall have")
-    chosen = [job.id for job in jobs if job.id in asked or (job.finished is None and (kind is not Wish.SAVE or job.devices))]
+    chosen = [job.id for job in jobs if job.id in asked or (job.finished is None and (kind is not Action.SAVE or job.devices))]
     if not chosen:
         raise RefusedError(
-            f"no task of {', '.join(wishes.jobs)[:64]} is left to {kind.value}", where=kind.value, fix="see gantline get jobs"
+            f"no task of {', '.join(requests.jobs)[:64]} is left to {kind.value}", where=kind.value, fix="see gantline get jobs"
         )
-    sizes = {"gpus": wishes.gpus, "min_gpus": wishes.min_gpus, "max_gpus": wishes.max_gpus} if kind is Wish.RESIZE else {}
-    here.scheduler.wish(chosen, kind, here.caller.user, **sizes)
+    sizes = {"gpus": requests.gpus, "min_gpus": requests.min_gpus, "max_gpus": requests.max_gpus} if kind is Action.RESIZE else {}
+    here.scheduler.request(chosen, kind, here.caller.user, **sizes)
     return {"jobs": chosen}

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Body
 
 from gantline.core.errors import NotFoundError, near
-from gantline.core.inputs import Wish
+from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
 from gantline.service.context import Context
 from gantline.service.roles import Role
@@ -62,6 +62,6 @@ def change_node(name: str, here: Here, action: Annotated[Literal["cordon", "drai
     here.scheduler.node(NodeEvent(here.scheduler.clock.now(), name, "up" if action == "uncordon" else "drain"))
     leaving = places[name]["jobs"] if action == "drain" else []
     if leaving:
-        here.scheduler.wish(leaving, Wish.REQUEUE, here.caller.user)
+        here.scheduler.request(leaving, Action.REQUEUE, here.caller.user)
     here.note(action, node=name)
     return {"node": name, "action": action, "jobs": leaving}

@@ -14,7 +14,7 @@ router = Router(tags=["training"])
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class ProgressWish(BaseModel):
+class ProgressRequest(BaseModel):
     """Other sizes that the job would like to have."""
 
     model_config = ConfigDict(extra="forbid")
@@ -37,7 +37,7 @@ class ProgressReport(BaseModel):
     loss: float | None = None
     gradient_square: float | None = None
     gradient_variance: float | None = None
-    wish: ProgressWish | None = None
+    request: ProgressRequest | None = None
 
 
 @router.at("POST", "/v1/jobs/{id}/progress", Role.JOB)

@@ -27,7 +27,7 @@ from gantline.systems.allox.policies.state import Parts, State, pack, recall, re
 from gantline.systems.allox.policies.ticks import FINE, TICKS, count_ticks
 
 #: what comes of it: not in this way; nobody can start; somebody may
-_OTHERWISE, _NOBODY, _DECIDED = 0, 1, 2
+_OTHERWISE, _NO_ROWS, _DECIDED = 0, 1, 2
 #: columns of `offers`, what starting a job on a kind of machine would mean; cores and memory of all types follow
 _SECONDS, _WIDTH, _OPTION, _STARTS, _NEEDS = range(5)
 #: rows of `slots`, what there is of machines
@@ -65,7 +65,7 @@ def answer_at_once(
             starts = slice(len(jobs) - len(waiting), None)
             if first_unseated(options.F, options.I, NF, NI, I[c.OPTION_FIRST][job[starts]] + option[starts]) >= 0:
                 return None
-    return Answer(job, option, competing, steady, state if how == _NOBODY else pack(parts))
+    return Answer(job, option, competing, steady, state if how == _NO_ROWS else pack(parts))
 
 
 def _behind(offers: Floats, slots: Floats, free: Floats, now: float) -> tuple[Ints, Ints]:
@@ -128,7 +128,7 @@ def decide_at_once(
     if fault != FINE or not all_above_zero(time):
         return _OTHERWISE, stay, stay_option, compete.size, False, unknown, nothing, nothing, free
     if not any_set(idle):
-        return _NOBODY, stay, stay_option, compete.size, True, unknown, nothing, nothing, free
+        return _NO_ROWS, stay, stay_option, compete.size, True, unknown, nothing, nothing, free
     for u in range(given.size):
         weight[u] = given[u] if given[u] > 0.0 else weight[u]
     score, further_free = machines.scores(I, OF, OI, stay, given.size, capacity, theirs), beyond(free, types)

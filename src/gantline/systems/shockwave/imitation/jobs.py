@@ -68,7 +68,7 @@ class ShockwaveJob:
         """Seconds of the whole job by the profile: its time on a cluster of its own."""
         return sum(self.epoch_seconds)
 
-    def note_wish(self) -> None:
+    def note_request(self) -> None:
         """Decide whether the batch size shall change; the change is made when the job's next task closes."""
         epoch = ceil(self.done / steps_per_epoch(self.model, self.batch))
         if self.mode == "accordion":

@@ -73,7 +73,7 @@ class ShockwaveRounds:
         for job in closed:
             job.change_batch()
         for job in self.active:
-            job.note_wish()
+            job.note_request()
         if self.clock != 0.0:
             self.chooser.round_ended(self, closed)
         while self._waiting and self._waiting[0].arrival <= self.clock:

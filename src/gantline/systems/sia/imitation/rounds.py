@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.sia.imitation.jobs import SiaJob
-from gantline.systems.sia.policies.placement import Parts, PlacementWish, place_fast, place_sticky, shape_of
+from gantline.systems.sia.policies.placement import Parts, PlacementRequest, place_fast, place_sticky, shape_of
 
 
 class SiaGrant(NamedTuple):
@@ -135,9 +135,9 @@ class SiaRounds:
                 self._grant[k] = grant
         for group, nodes in enumerate(self.classes):
             here = {k: grant for k, grant in sorted(self._grant.items()) if grant.group == group}
-            wishes = [PlacementWish(k, grant.gpus) for k, grant in here.items() if not grant.parts]
+            requests = [PlacementRequest(k, grant.gpus) for k, grant in here.items() if not grant.parts]
             before = {k: spell.parts for k, spell in self._open.items() if spell.group == group}
-            placed = place_sticky(nodes, wishes, before) if self.sticky else place_fast(nodes, wishes)
+            placed = place_sticky(nodes, requests, before) if self.sticky else place_fast(nodes, requests)
             for k, parts in (placed | {k: grant.parts for k, grant in here.items() if grant.parts}).items():
                 self._seat(k, group, nodes, parts)
         for k in [k for k in active if k not in self._grant and k in self._open]:

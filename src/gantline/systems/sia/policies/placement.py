@@ -18,7 +18,7 @@ Parts = tuple[tuple[int, int], ...]  # (node of the class, GPUs)
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementWish:
+class PlacementRequest:
     """A job that is to have GPUs of a class."""
 
     job: int
@@ -30,12 +30,12 @@ def shape_of(parts: Parts) -> tuple[int, ...]:
     return tuple(gpus for _, gpus in parts)
 
 
-def place_fast(nodes: NodeClass, wishes: Iterable[PlacementWish]) -> dict[int, Parts]:
+def place_fast(nodes: NodeClass, requests: Iterable[PlacementRequest]) -> dict[int, Parts]:
     """Everyone anew, by a pointer that moves on over the nodes."""
     free = [nodes.size] * len(nodes.nodes)
     found, pointer = {}, 0
-    for wish in sorted(wishes, key=lambda w: -w.gpus):
-        parts, need = [], wish.gpus
+    for request in sorted(requests, key=lambda w: -w.gpus):
+        parts, need = [], request.gpus
         while need and pointer < len(free):
             take = min(need, nodes.size)
             if free[pointer] >= take:
@@ -44,25 +44,25 @@ def place_fast(nodes: NodeClass, wishes: Iterable[PlacementWish]) -> dict[int, P
                 need -= take
             else:
                 pointer += 1
-        found[wish.job] = (*parts, *_leftovers(free, need))
+        found[request.job] = (*parts, *_leftovers(free, need))
     return found
 
 
-def place_sticky(nodes: NodeClass, wishes: Iterable[PlacementWish], before: Mapping[int, Parts]) -> dict[int, Parts]:
+def place_sticky(nodes: NodeClass, requests: Iterable[PlacementRequest], before: Mapping[int, Parts]) -> dict[int, Parts]:
     """Whoever had as many GPUs here stays where it was, if it can."""
     free = [nodes.size] * len(nodes.nodes)
-    wanted = list(wishes)
+    wanted = list(requests)
     found: dict[int, Parts] = {}
-    for wish in wanted:
-        parts = before.get(wish.job, ())
-        if sum(shape_of(parts)) == wish.gpus and all(free[node] >= gpus for node, gpus in parts):
-            found[wish.job] = parts
+    for request in wanted:
+        parts = before.get(request.job, ())
+        if sum(shape_of(parts)) == request.gpus and all(free[node] >= gpus for node, gpus in parts):
+            found[request.job] = parts
             _take(free, parts)
-    size = {wish.job: wish.gpus for wish in wanted}
-    queue = sorted((wish for wish in wanted if wish.job not in found), key=lambda w: -w.gpus)
+    size = {request.job: request.gpus for request in wanted}
+    queue = sorted((request for request in wanted if request.job not in found), key=lambda w: -w.gpus)
     while queue:
-        wish = queue.pop(0)
-        whole, rest = divmod(wish.gpus, nodes.size)
+        request = queue.pop(0)
+        whole, rest = divmod(request.gpus, nodes.size)
         chosen = [(node, nodes.size) for node in reversed(range(len(free))) if free[node] == nodes.size][:whole]
         while len(chosen) < whole:  # a node whose jobs can all move
             moving = _emptied(free, found, {node for node, _ in chosen}, nodes.size)
@@ -77,15 +77,15 @@ def place_sticky(nodes: NodeClass, wishes: Iterable[PlacementWish], before: Mapp
                 node, leaving = _cheapest(free, found, rest)
                 for job in leaving:
                     _give(free, found.pop(job))
-                    queue.append(PlacementWish(job, size[job]))
+                    queue.append(PlacementRequest(job, size[job]))
             if node < 0:
                 chosen += _leftovers(free, rest)
-                if sum(gpus for _, gpus in chosen) < wish.gpus:
+                if sum(gpus for _, gpus in chosen) < request.gpus:
                     return place_fast(nodes, wanted)
             else:
                 chosen.append((node, rest))
                 free[node] -= rest
-        found[wish.job] = tuple(chosen)
+        found[request.job] = tuple(chosen)
         queue.sort(key=lambda w: -w.gpus)
     return found
 
@@ -125,12 +125,12 @@ def _emptied(free: list[int], found: Mapping[int, Parts], taken: set[int], size:
     return max(open_, key=lambda node: (free[node], node), default=None)
 
 
-def _evict(free: list[int], found: dict[int, Parts], size: Mapping[int, int], node: int) -> list[PlacementWish]:
+def _evict(free: list[int], found: dict[int, Parts], size: Mapping[int, int], node: int) -> list[PlacementRequest]:
     """The jobs of a node leave it."""
     leaving = [job for job, parts in found.items() if parts[0][0] == node]
     for job in leaving:
         _give(free, found.pop(job))
-    return [PlacementWish(job, size[job]) for job in leaving]
+    return [PlacementRequest(job, size[job]) for job in leaving]
 
 
 def _cheapest(free: list[int], found: Mapping[int, Parts], need: int) -> tuple[int, list[int]]:

@@ -1,6 +1,6 @@
 """A process that has imported all that a keeper needs, and from which keepers are forked: an interpreter takes ten times as long to start.
 
-A forked keeper has a session, a log and a parent of its own like one that was started as a program. Nothing depends on the nursery once
+A forked keeper has a session, a log and a parent of its own like one that was started as a program. Nothing depends on the fork server once
 a keeper is there: it ends when the service does, however that ends, and keepers go on. The service opens no process by its number, which
 might be another's by then: it is sent a file descriptor for it.
 """
@@ -19,16 +19,16 @@ import sys
 from gantline.runtime.local.keeper import keep
 
 _ROOT = os.path.abspath(f"{__file__}/../../../..")
-#: the words that start a nursery; its socket is standard input
-NURSERY = (
+#: the words that start a fork server; its socket is standard input
+FORK_SERVER = (
     sys.executable, "-S", "-E", "-c",
-    f"import os, sys; sys.path[0] = {_ROOT!r}; from gantline.runtime.local.nursery import serve; os._exit(serve())",
+    f"import os, sys; sys.path[0] = {_ROOT!r}; from gantline.runtime.local.fork_server import serve; os._exit(serve())",
 )  # fmt: skip
 _LONGEST = 8192  # bytes of a request: the folder of an incarnation
-_PATIENCE = 10.0  # seconds for a keeper to be forked: a nursery that does not answer is replaced
+_PATIENCE = 10.0  # seconds for a keeper to be forked: a fork server that does not answer is replaced
 
 
-class KeeperNursery:
+class KeeperForkServer:
     """The service's side: started with the first keeper, and again should it have been killed."""
 
     def __init__(self) -> None:
@@ -49,7 +49,9 @@ class KeeperNursery:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # until a keeper listens, or being told to look would end it
         try:
             quiet = subprocess.DEVNULL
-            self._process = subprocess.Popen(NURSERY, stdin=theirs.fileno(), stdout=quiet, stderr=quiet, cwd="/", start_new_session=True)
+            self._process = subprocess.Popen(
+                FORK_SERVER, stdin=theirs.fileno(), stdout=quiet, stderr=quiet, cwd="/", start_new_session=True
+            )
         except OSError:
             ours.close()
             raise

@@ -1,4 +1,4 @@
-"""The part of a commit that is done one by one: shared and exact devices, parts, shares of the time, gangs with wishes about nodes."""
+"""The part of a commit that is done one by one: shared and exact devices, parts, shares of the time, gangs with requirements on nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gantline.engine.transitions import Transitions
 from gantline.engine.wanted import Wanted, read_entries
 
 
-class TurnsByHand:
+class CommitGeneral:
     """The assignments at some places of a plan; `granted` are the rows that got what they were to have."""
 
     def __init__(self, grants: Grants, rows: Ints, table: Assignments, at: list[int]) -> None:

@@ -49,7 +49,7 @@ def is_alone() -> bool:
     return True
 
 
-class Nursery:
+class ForkServer:
     """Forks and signals workers as the other end of `control` says; tells each one's number, and how it ended, on a socket of its own."""
 
     def __init__(self, control: socket.socket) -> None:
@@ -86,24 +86,24 @@ class Nursery:
                 os.kill(worker, number)
             return True
         channel, status = (socket.socket(fileno=file) for file in files[:2])
-        epitaph = open(files[2], "wb", buffering=0)  # noqa: SIM115 (the worker's)
+        crash_report = open(files[2], "wb", buffering=0)  # noqa: SIM115 (the worker's)
         if not is_alone():
-            for one in (channel, status, epitaph):
+            for one in (channel, status, crash_report):
                 one.close()
             return True
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any thread; `is_alone` knows which
             pid = os.fork()
         if not pid:
-            self._be_worker(channel, status, epitaph)
+            self._be_worker(channel, status, crash_report)
         channel.close()
-        epitaph.close()
+        crash_report.close()
         self.alive[pid] = status
         with contextlib.suppress(OSError):  # the sweep was killed; the worker sees it too
             status.sendall(b"%d\n" % pid)
         return True
 
-    def _be_worker(self, channel: socket.socket, status: socket.socket, epitaph: IO[bytes]) -> None:
+    def _be_worker(self, channel: socket.socket, status: socket.socket, crash_report: IO[bytes]) -> None:
         from gantline.experiment.worker import answer_tasks
 
         code = 1
@@ -116,7 +116,7 @@ class Nursery:
                 _try_out()
                 answers.write("ready\n")
                 answers.flush()
-                answer_tasks(tasks, answers, epitaph)
+                answer_tasks(tasks, answers, crash_report)
             code = 0
         except ConnectionError:
             pass  # the sweep was killed before there was a task
@@ -152,7 +152,7 @@ def serve() -> None:
     program_digest()  # of all sources, which every result bears
     os.environ.pop(ALLOCATOR, None)  # not for what policies start
     gc.freeze()
-    Nursery(control).run()
+    ForkServer(control).run()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from gantline.engine.option_rows import IMPOSSIBLE
 from gantline.engine.transitions import Transitions
 from gantline.engine.wanted import exact_option
 
-_NOBODY: frozenset[int] = frozenset()
+_NO_ROWS: frozenset[int] = frozenset()
 
 
 def start_gangs(grants: Grants, count: int) -> None:
@@ -45,14 +45,14 @@ def start_on_devices(grants: Grants, rows: Ints, table: Assignments, count: int)
     state, t, books, force = grants.state, grants.state.tables, grants.holdings, grants.in_force
     begins, column = Transitions(state, books), force.column("devices")
     for row, held in found:
-        if not books.fits(held, _NOBODY):
+        if not books.fits(held, _NO_ROWS):
             t.I[c.REASON, row] = int(Reason.RESOURCES)
             state.out[3] += 1
             force.forget(row)
             continue
         begins.start(row, held)
         t.F[c.LIMIT_END, row] = t.F[c.SPEED_UNTIL, row] = np.inf
-        grants.by_row[row] = Grant((Assignment(row, devices=held.devices),), (_NOBODY,), held.devices)
+        grants.by_row[row] = Grant((Assignment(row, devices=held.devices),), (_NO_ROWS,), held.devices)
         column[row] = held.devices
         force.enter(row)
         state.out[0] += 1

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.runtime.specs import ended, running, shell, state, until
 
-from gantline.runtime.local import nursery
+from gantline.runtime.local import fork_server
 from gantline.runtime.scheduler import Scheduler
 
 
-def nursery_of(scheduler: Scheduler) -> int:
-    process = scheduler.runner.nursery._process
+def fork_server_of(scheduler: Scheduler) -> int:
+    process = scheduler.runner.fork_server._process
     assert process is not None
     return process.pid
 
@@ -27,31 +27,31 @@ def test_one_process_starts_all_keepers_and_ends_with_the_service(tmp_path: Path
     with running(tmp_path) as scheduler:
         jobs = [scheduler.submit(shell("echo $$"))[0] for _ in range(4)]
         assert ended(scheduler, *jobs) == ["succeeded"] * 4
-        pid = nursery_of(scheduler)
+        pid = fork_server_of(scheduler)
         assert all(scheduler.runner._known[job].pidfd == -1 for job in jobs), "nothing is held of jobs that are over"
     assert not Path(f"/proc/{pid}").exists()
 
 
-def test_jobs_go_on_when_the_nursery_is_killed_and_others_are_started_by_another(tmp_path: Path) -> None:
+def test_jobs_go_on_when_the_fork_server_is_killed_and_others_are_started_by_another(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
         (first,) = scheduler.submit(shell(waiting_for(tmp_path / "go")))
         until(lambda: state(scheduler, first) == "running")
-        killed = nursery_of(scheduler)
+        killed = fork_server_of(scheduler)
         os.kill(killed, signal.SIGKILL)
         (second,) = scheduler.submit(shell("true"))
         assert ended(scheduler, second) == ["succeeded"]
         (tmp_path / "go").touch()
         assert ended(scheduler, first) == ["succeeded"]
-        assert nursery_of(scheduler) != killed
+        assert fork_server_of(scheduler) != killed
         assert scheduler.view().jobs[first].epoch == scheduler.view().jobs[second].epoch == 1
 
 
-def test_a_nursery_that_does_not_answer_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nursery, "_PATIENCE", 1.0)
+def test_a_fork_server_that_does_not_answer_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_server, "_PATIENCE", 1.0)
     with running(tmp_path) as scheduler:
         (first,) = scheduler.submit(shell("true"))
         assert ended(scheduler, first) == ["succeeded"]
-        halted = nursery_of(scheduler)
+        halted = fork_server_of(scheduler)
         os.kill(halted, signal.SIGSTOP)
         (second,) = scheduler.submit(shell("true"))
         assert ended(scheduler, second) == ["succeeded"]
@@ -59,7 +59,7 @@ def test_a_nursery_that_does_not_answer_is_replaced(tmp_path: Path, monkeypatch:
 
 
 def test_where_no_keeper_can_be_had_the_job_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nursery, "NURSERY", (str(tmp_path / "missing"),))
+    monkeypatch.setattr(fork_server, "NURSERY", (str(tmp_path / "missing"),))
     with running(tmp_path) as scheduler:
         (job,) = scheduler.submit(shell("true"))
         assert ended(scheduler, job) == ["failed"]

@@ -26,31 +26,31 @@ def cancel_jobs(
     yes: Yes = False,
 ) -> None:
     """End jobs: those that run are stopped. More than one at a time is asked for, unless --yes."""
-    _wish("cancel", ids, home, yes, ask=True, everything=everything)
+    _request("cancel", ids, home, yes, ask=True, everything=everything)
 
 
 @hold.default
 def hold_jobs(*ids: Ids, home: HomeOption = None, yes: Yes = False) -> None:
     """Keep jobs out until they are released; those that run are stopped and saved."""
-    _wish("hold", ids, home, yes, ask=True)
+    _request("hold", ids, home, yes, ask=True)
 
 
 @release.default
 def release_jobs(*ids: Ids, home: HomeOption = None) -> None:
     """Let jobs in that were held."""
-    _wish("release", ids, home, True)
+    _request("release", ids, home, True)
 
 
 @requeue.default
 def requeue_jobs(*ids: Ids, home: HomeOption = None, yes: Yes = False) -> None:
     """Stop and save jobs, or bring back those that failed or were cancelled; they wait like any other."""
-    _wish("requeue", ids, home, yes, ask=True)
+    _request("requeue", ids, home, yes, ask=True)
 
 
 @save.default
 def save_jobs(*ids: Ids, home: HomeOption = None) -> None:
     """Have jobs save their work now and go on; a job that cannot is left alone, and the request refused."""
-    _wish("save", ids, home, True)
+    _request("save", ids, home, True)
 
 
 @resize.default
@@ -63,21 +63,21 @@ def resize_job(id: Ids, gpus: Annotated[str, Parameter(help="How many devices: 4
         print("\n".join(client.resize(id, low, low, high)))
 
 
-def _wish(wish: str, ids: tuple[str, ...], home: Path | None, yes: bool, *, ask: bool = False, everything: bool = False) -> None:
+def _request(request: str, ids: tuple[str, ...], home: Path | None, yes: bool, *, ask: bool = False, everything: bool = False) -> None:
     if not ids and not everything:
-        raise UsageError("no job is named", where=wish, fix="give ids" + (", or --all" if wish == "cancel" else ""))
+        raise UsageError("no job is named", where=request, fix="give ids" + (", or --all" if request == "cancel" else ""))
     with connect(home) as client:
         jobs = [job for job in client.jobs(id=None if everything else list(ids)) if job["ended"] is None or job["id"] in ids]
         mine = client.status()["user"]
         chosen = [job["id"] for job in jobs if not everything or job["user"] == mine]
-        if wish == "cancel":
+        if request == "cancel":
             chosen = _not_ended(chosen, jobs)
         if ask and len(chosen) >= _ASK_FROM and not yes:
-            _confirm(wish, chosen)
+            _confirm(request, chosen)
         if chosen:
-            print("\n".join(getattr(client, wish)(*chosen)))
+            print("\n".join(getattr(client, request)(*chosen)))
         else:
-            say("note: no job is left to " + wish)
+            say("note: no job is left to " + request)
 
 
 def _not_ended(ids: list[str], jobs: list[dict[str, Any]]) -> list[str]:
@@ -92,10 +92,10 @@ def _not_ended(ids: list[str], jobs: list[dict[str, Any]]) -> list[str]:
     return left
 
 
-def _confirm(wish: str, ids: list[str]) -> None:
+def _confirm(request: str, ids: list[str]) -> None:
     if not sys.stdin.isatty():
-        raise RefusedError(f"{len(ids)} jobs, and nobody to ask", where=wish, fix="add --yes")
+        raise RefusedError(f"{len(ids)} jobs, and nobody to ask", where=request, fix="add --yes")
     shown = ", ".join(ids[:10]) + (" ..." if len(ids) > 10 else "")
-    print(f"{wish} {len(ids)} jobs ({shown})? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{request} {len(ids)} jobs ({shown})? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise RefusedError("not confirmed, nothing was done", where=wish)
+        raise RefusedError("not confirmed, nothing was done", where=request)

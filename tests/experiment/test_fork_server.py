@@ -16,13 +16,13 @@ from threading import Event, Thread
 import pytest
 
 from gantline.experiment import processes
-from gantline.experiment.nursery import ALLOCATOR, QUIET, is_alone
+from gantline.experiment.fork_server import ALLOCATOR, QUIET, is_alone
 from gantline.experiment.processes import ForkedProcess, FreshProcess, Starter, WorkerProcess
 
 WORK = """
 import json, sys, tempfile
 from importlib import import_module
-from gantline.experiment.nursery import NEEDED
+from gantline.experiment.fork_server import NEEDED
 for name in NEEDED:
     import_module(name)
 had = set(sys.modules)
@@ -70,13 +70,13 @@ def test_workers_are_forked_and_tell_how_they_ended() -> None:
 def test_a_worker_whose_sweep_is_gone_ends_without_a_word(has_read: bool, capfd: pytest.CaptureFixture[str]) -> None:
     """The kernel tells one who reads that the other end is closed, or, where that left something unread, that it was reset."""
     control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "gantline.experiment.nursery"]
-    nursery = subprocess.Popen(command, stdin=other.fileno(), env=os.environ | {ALLOCATOR: QUIET})
+    command = [sys.executable, "-m", "gantline.experiment.fork_server"]
+    fork_server = subprocess.Popen(command, stdin=other.fileno(), env=os.environ | {ALLOCATOR: QUIET})
     ours, channel = socket.socketpair()
     told, status = socket.socketpair()
-    epitaph = tempfile.TemporaryFile()  # noqa: SIM115
-    socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno(), epitaph.fileno()])
-    for end_of_worker in (other, channel, status, epitaph):
+    crash_report = tempfile.TemporaryFile()  # noqa: SIM115
+    socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno(), crash_report.fileno()])
+    for end_of_worker in (other, channel, status, crash_report):
         end_of_worker.close()
     select.select([ours], [], [])
     if has_read:
@@ -86,7 +86,7 @@ def test_a_worker_whose_sweep_is_gone_ends_without_a_word(has_read: bool, capfd:
     with told.makefile() as lines:
         assert [int(line) for line in lines][1:] == [0 if has_read else 1]
     control.close()
-    assert nursery.wait() == 0
+    assert fork_server.wait() == 0
     assert capfd.readouterr().err == ""
 
 
