@@ -15,7 +15,7 @@ const REQUESTS = [
 ];
 
 export function sendRequest(app, name, ids, more = {}) {
-  return app.api.post("/v1/wishes", { wish: name, jobs: ids, ...more });
+  return app.api.post("/v1/requests", { action: name, jobs: ids, ...more });
 }
 
 /** Buttons for these jobs; `suggested` ({name, gpus}) opens one of them with its fields filled in. */
