@@ -59,7 +59,7 @@ def test_a_fork_server_that_does_not_answer_is_replaced(tmp_path: Path, monkeypa
 
 
 def test_where_no_keeper_can_be_had_the_job_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fork_server, "NURSERY", (str(tmp_path / "missing"),))
+    monkeypatch.setattr(fork_server, "FORK_SERVER", (str(tmp_path / "missing"),))
     with running(tmp_path) as scheduler:
         (job,) = scheduler.submit(shell("true"))
         assert ended(scheduler, job) == ["failed"]

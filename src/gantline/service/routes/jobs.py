@@ -32,7 +32,7 @@ _BODY = {"requestBody": {"required": True, "content": {"application/json": {"sch
 _MOST_AT_ONCE = 1000
 
 
-class Requests(BaseModel):
+class ActionBody(BaseModel):
     """What somebody wants of jobs: all of it, or nothing if one of them cannot be."""
 
     model_config = ConfigDict(extra="forbid")
@@ -205,7 +205,7 @@ def change_job(id: str, changes: Changes, here: Here) -> dict[str, Any]:
 
 
 @router.at("POST", "/v1/requests", Role.SUBMITTER)
-def act(requests: Requests, here: Here) -> dict[str, Any]:
+def act(requests: ActionBody, here: Here) -> dict[str, Any]:
     """Cancel, hold, release, requeue or resize jobs; the number of an array means its tasks that have not ended."""
     jobs = here.named(requests.jobs)
     here.check_at_hand(jobs, requests.action)
