@@ -83,11 +83,11 @@ def carried_out(snapshot: Snapshot, plan: Plan) -> float:
 def binding(nodes: int) -> float:
     """Milliseconds to pack and bind jobs of all sizes on so many nodes of eight."""
     draw = np.random.default_rng(0)
-    now = {f"job{k}": int(draw.choice([1, 2, 4, 8, 12])) for k in range(nodes)}
-    new = {job: max(1, size // 2) if draw.random() < 0.3 else size for job, size in now.items()}
-    layout = rearrange(now, [{}] * nodes, [8] * nodes).layout
+    sizes, capacity = draw.choice([1, 2, 4, 8, 12], nodes), np.full(nodes, 8)
+    layout = rearrange(sizes, np.zeros((nodes, nodes), dtype=np.int64), capacity)
+    new = np.where(draw.random(nodes) < 0.3, np.maximum(sizes // 2, 1), sizes)
     begin = time.process_time()
-    rearrange(new, layout, [8] * nodes)
+    rearrange(new, layout, capacity)
     return 1e3 * (time.process_time() - begin)
 
 

@@ -69,14 +69,12 @@ def test_devices_are_as_many_as_granted_apart_and_moved_as_little_as_can_be(
         if fixed and stays[place] and grants[place]:
             assert place not in named
     if layout == "packed" and not pinned.any():
-        sizes = {str(place): grant for place, grant in enumerate(grants) if grant}
-        now = [{str(k): n for k, old in enumerate(before) if (n := sum(d // size == node for d in old))} for node in range(nodes)]
-        staying, packed = release(sizes, now), pack(sizes, [size] * nodes)
-        kept = sum(min(n, sum(d // size == node for d in after[int(k)])) for node in range(nodes) for k, n in staying[node].items())
-        best = max(
-            sum(min(n, staying[p].get(k, 0)) for node, p in zip(packed, order) for k, n in node.items())
-            for order in permutations(range(nodes))
-        )
+        now = np.array([[sum(d // size == node for d in old) for node in range(nodes)] for old in before], dtype=np.int64)
+        then = np.array([[sum(d // size == node for d in new) for node in range(nodes)] for new in after], dtype=np.int64)
+        sizes = np.array(grants, dtype=np.int64)
+        staying, packed = release(sizes, now), pack(sizes, np.full(nodes, size))
+        kept = np.minimum(staying, then).sum()
+        best = max(np.minimum(packed, staying[:, list(order)]).sum() for order in permutations(range(nodes)))
         assert kept == best
         assert sum(len(set(old) & set(new)) for old, new in zip(before, after)) >= kept  # the very devices; who shrinks may keep more
 

@@ -6,54 +6,55 @@ powers of two this never fails while there are devices enough: what is free is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import numpy as np
 
+from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
-from gantline.placement.migration import Layout
+from gantline.core.jit import kernel
+from gantline.placement.migration import largest_first
 
 
-def fits_buddies(sizes: Mapping[str, int], capacity: Sequence[int]) -> bool:
-    """Whether buddy blocks place them all for sure: equal nodes and sizes, all powers of two."""
-    numbers = [*sizes.values(), *capacity[:1]]
-    return len(set(capacity)) == 1 and all(size > 0 and not size & (size - 1) for size in numbers)
+def fits_buddies(sizes: Ints, capacity: Ints) -> bool:
+    """Whether buddy blocks place them all for sure: equal nodes and sizes, all powers of two; a size of 0 is no gang."""
+    numbers = np.append(sizes[sizes > 0], capacity[:1])
+    return bool(len(capacity) and (capacity == capacity[0]).all() and ((numbers > 0) & (numbers & (numbers - 1) == 0)).all())
 
 
-def place_buddies(sizes: Mapping[str, int], nodes: int, gpus: int) -> Layout:
-    """Who sits where on so many nodes of `gpus` devices, from nothing; `migration.bind` gives the nodes their real places.
+def place_buddies(sizes: Ints, nodes: int, gpus: int) -> Ints:
+    """The layout of these gangs on so many nodes of `gpus` devices, from nothing; `migration.bind` gives the nodes their real places.
 
     Sizes that are no power of two take the block above. Ties: the earlier job, the earlier block.
     """
     if gpus < 1 or gpus & (gpus - 1):
         raise UsageError(f"nodes of {gpus} GPUs", where="buddy placement", fix="a power of two")
-    layout: Layout = [{} for _ in range(nodes)]
-    free: dict[int, list[int]] = {gpus: list(range(nodes))}  # nodes with a free block of that size, in order
-    for job, size in sorted(sizes.items(), key=lambda item: -item[1]):
-        left = size
-        while left > 0:
-            block = min(_power(left), gpus)
-            place = _block(free, block, gpus)
-            if place is None:
-                raise UsageError(f"job '{job}' finds no block of {block} GPUs", where="buddy placement", fix="ask for fewer")
-            layout[place][job] = layout[place].get(job, 0) + min(left, block)
-            left -= min(left, block)
+    layout = np.zeros((len(sizes), nodes), dtype=np.int64)
+    lacking = _place(largest_first(sizes), sizes, gpus, np.full(nodes, gpus, dtype=np.int64), layout)
+    if lacking >= 0:
+        raise UsageError(f"job {lacking} finds no block for its {sizes[lacking]} GPUs", where="buddy placement", fix="ask for fewer")
     return layout
 
 
-def _power(size: int) -> int:
-    """The power of two from this size on."""
-    return 1 << max(size - 1, 0).bit_length()
-
-
-def _block(free: dict[int, list[int]], wanted: int, largest: int) -> int | None:
-    """The node of the smallest free block that is large enough, which is halved until it is as wanted."""
-    size = wanted
-    while size <= largest and not free.get(size):
-        size *= 2
-    if size > largest:
-        return None
-    place = free[size].pop(0)
-    while size > wanted:
-        size //= 2
-        free.setdefault(size, []).append(place)
-        free[size].sort()
-    return place
+@kernel
+def _place(order: Ints, sizes: Ints, gpus: int, free: Ints, layout: Ints) -> int:
+    """``free``: the sizes of each node's free blocks, added up; no node has two of a size. The job that finds no block; -1: none."""
+    for job in order:
+        left = sizes[job]
+        while left > 0:
+            wanted = 1
+            while wanted < left and wanted < gpus:
+                wanted *= 2
+            block, place = wanted, -1
+            while place < 0 and block <= gpus:
+                for node in range(free.size):
+                    if free[node] & block:
+                        place = node
+                        break
+                if place < 0:
+                    block *= 2
+            if place < 0:
+                return int(job)
+            free[place] -= wanted  # the rest of the block is one half, one quarter, ... down to the block's own size
+            taken = min(left, wanted)
+            layout[job, place] += taken
+            left -= taken
+    return -1

@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Ints
 from gantline.core.errors import UsageError, near
+from gantline.core.jit import kernel
 from gantline.core.snapshot import Snapshot
 from gantline.placement.buddies import fits_buddies, place_buddies
 from gantline.placement.defragment import defragment
-from gantline.placement.migration import Layout, pack, rearrange
+from gantline.placement.migration import pack, rearrange
+from gantline.policies.elastic.held_devices import HeldDevices, NamedDevices
 
 LAYOUTS = {
     "engine": "by the placement rule, one gang at a time; who runs stays",
@@ -30,7 +31,6 @@ LAYOUTS = {
 }
 LAYOUT = "which nodes: " + "; ".join(f"'{name}' {told}" for name, told in LAYOUTS.items())
 MOVE_COST = "seconds that a move costs, for layout=defragmented; 'auto': as --costs"
-NamedDevices = dict[int, tuple[int, ...]]
 
 
 def check_layout(layout: str, move_cost: str, policy: str) -> None:
@@ -52,42 +52,19 @@ def move_seconds(snapshot: Snapshot, move_cost: str) -> float:
     return snapshot.costs.move if snapshot.regime == "default" else 0.0
 
 
-@dataclass(frozen=True)
-class SeatedWorkers:
-    """How many workers of which job are on which node now, by node, then by job."""
-
-    node: Ints
-    job: Ints
-    workers: Ints
-
-    @staticmethod
-    def of(node: Ints, job: Ints, jobs: int) -> SeatedWorkers:
-        """From the node and the job of every device that is held."""
-        pair, workers = np.unique(node * jobs + job, return_counts=True)
-        return SeatedWorkers(pair // jobs, pair % jobs, workers)
-
-    def spread(self, capacity: Ints) -> bool:
-        """Whether some gang spans more nodes than it would have to."""
-        spans, total = np.bincount(self.job), np.bincount(self.job, weights=self.workers)
-        return bool((spans > np.ceil(total / capacity.max(initial=1))).any())
-
-    def as_layout(self, nodes: int) -> Layout:
-        now: Layout = [{} for _ in range(nodes)]
-        for node, job, workers in zip(self.node.tolist(), self.job.tolist(), self.workers.tolist()):
-            now[node][str(job)] = workers
-        return now
-
-
-def _fits_in_order(free: list[int], sizes: list[int], largest: int) -> bool:
+@kernel
+def _fits_in_order(free: Ints, sizes: Ints, largest: int) -> bool:
     """Whether gangs of these sizes, each taking what is free in order, span no more nodes than they would have to."""
     first = 0
     for size in sizes:
         left, spans = size, 0
         while left > 0:
-            while not free[first]:
+            while free[first] == 0:
                 first += 1
             taken = min(free[first], left)
-            free[first], left, spans = free[first] - taken, left - taken, spans + 1
+            free[first] -= taken
+            left -= taken
+            spans += 1
         if spans > -(-size // largest):
             return False
     return True
@@ -108,23 +85,21 @@ class TypeLayout:
         if layout == "engine" or not self._simple():
             return {}
         nodes, shared = self._rooms()
-        at = np.full(len(self.snapshot.cluster.node_type), -1, dtype=np.int64)
-        at[nodes] = np.arange(len(nodes))
-        node_of = self.snapshot.cluster.device_node
-        held = {place: self.snapshot.jobs.devices(int(self.jobs[place])) for place in np.flatnonzero(self._runs).tolist()}
-        flat = np.array([device for devices in held.values() for device in devices], dtype=np.int64)
-        capacity = np.bincount(at[node_of[shared]], minlength=len(nodes))
-        if not self.snapshot.cluster.device_open[flat].all() or self.grants.sum() > capacity.sum():
+        cluster = self.snapshot.cluster
+        place_of = np.full(len(cluster.node_type), -1, dtype=np.int64)
+        place_of[nodes] = np.arange(len(nodes))
+        node = place_of[cluster.device_node]
+        devices = self.snapshot.jobs.devices
+        held = HeldDevices.of([devices(job) if runs else () for job, runs in zip(self.jobs.tolist(), self._runs.tolist())])
+        capacity = np.bincount(node[shared], minlength=len(nodes))
+        if not cluster.device_open[held.device].all() or self.grants.sum() > capacity.sum():
             return {}  # a node or a device is about to go, or more is given than there is: the engine sees to it
-        owner = np.repeat(np.array(list(held), dtype=np.int64), [len(devices) for devices in held.values()])
-        seated = SeatedWorkers.of(at[node_of[flat]], owner, len(self.jobs))
-        if not seated.spread(capacity) and self._fall_into_place(seated, capacity):
+        now = np.zeros((len(self.jobs), len(nodes)), dtype=np.int64)
+        np.add.at(now, (held.owner, node[held.device]), 1)
+        if not _spread(now, capacity) and self._fall_into_place(now, capacity):
             return {}
-        found = self._laid_out(
-            layout, seated.as_layout(len(nodes)), capacity.tolist(), move_seconds(self.snapshot, move_cost), nodes.tolist()
-        )
-        rooms = np.split(shared[np.argsort(at[node_of[shared]], kind="stable")], np.cumsum(capacity)[:-1])
-        return self._named(found, [room.tolist() for room in rooms], held)
+        found, turn = self._laid_out(layout, now, capacity, move_seconds(self.snapshot, move_cost), nodes.tolist())
+        return held.named(found, turn, node, shared[np.argsort(node[shared], kind="stable")], capacity)
 
     # --- what is there --------------------------------------------------------------------------------------------------
     @cached_property
@@ -152,37 +127,37 @@ class TypeLayout:
         shared = usable[cluster.device_node] & cluster.device_open & np.isin(cluster.device_holder, mine)
         return np.flatnonzero(usable), np.flatnonzero(shared)
 
-    def _fall_into_place(self, seated: SeatedWorkers, capacity: Ints) -> bool:
-        """Whether nobody who runs changes, and newcomers, the largest first, find the fewest nodes by taking what is free in order."""
+    def _fall_into_place(self, now: Ints, capacity: Ints) -> bool:
+        """Whether no gang that runs changes, and newcomers, the largest first, find the fewest nodes by taking what is free in order."""
         new = self._changed & (self.grants > 0)
         if (new & self._runs).any():
             return False
-        staying = self.grants[seated.job] > 0
-        free = capacity - np.bincount(seated.node[staying], weights=seated.workers[staying], minlength=len(capacity)).astype(np.int64)
-        return _fits_in_order(free.tolist(), sorted(self.grants[new].tolist(), reverse=True), int(capacity.max(initial=1)))
+        free = capacity - now[self.grants > 0].sum(axis=0)
+        return bool(_fits_in_order(free, -np.sort(-self.grants[new]), int(capacity.max(initial=1))))
 
     # --- where they go --------------------------------------------------------------------------------------------------
-    def _laid_out(self, layout: str, now: Layout, capacity: list[int], seconds: float, nodes: list[int]) -> Layout:
+    def _laid_out(self, layout: str, now: Ints, capacity: Ints, seconds: float, nodes: list[int]) -> tuple[Ints, Ints]:
+        """Workers of each job on each node, and the order in which jobs choose among the devices of a node."""
         changed = self._changed
         pinned = (np.zeros(len(self.jobs), dtype=np.bool_) if self.pinned is None else self.pinned) & ~changed
         stays = pinned | (layout == "defragmented") & ~changed
-        fixed = [{job: workers for job, workers in node.items() if stays[int(job)]} for node in now]
-        free = [room - sum(node.values()) for room, node in zip(capacity, fixed)]
-        moving = [{job: workers for job, workers in node.items() if not stays[int(job)]} for node in now]
-        sizes = {str(place): int(size) for place, size in enumerate(self.grants.tolist()) if size > 0 and not stays[place]}
-        blocks = layout == "buddies" and fits_buddies(sizes, free)
-        packed = place_buddies(sizes, len(free), free[0]) if blocks else pack(sizes, free)
-        found = [{**mine, **others} for mine, others in zip(fixed, rearrange(sizes, moving, free, packed).layout)]
+        fixed = np.where(stays[:, None], now, 0)
+        free = capacity - fixed.sum(axis=0)
+        sizes = np.where(stays, 0, self.grants)
+        packed = place_buddies(sizes, len(free), int(free[0])) if layout == "buddies" and fits_buddies(sizes, free) else pack(sizes, free)
+        found = fixed + rearrange(sizes, now - fixed, free, packed)
+        turn = np.lexsort((-sizes, ~stays))
         if layout != "defragmented":
-            return found
+            return found, turn
 
-        def saved(job: str, before: Sequence[int], after: Sequence[int]) -> float:
-            mine, size = int(self.jobs[int(job)]), int(self.grants[int(job)])
+        def saved(job: int, before: Sequence[int], after: Sequence[int]) -> float:
+            mine, size = int(self.jobs[job]), int(self.grants[job])
             speed = [self._speed(mine, size, [nodes[at] for at in where]) for where in (before, after)]
             left = float(self.snapshot.jobs.remaining[mine])
             return left / speed[0] - left / speed[1] if min(speed) > 0.0 else 0.0
 
-        return defragment(found, capacity, saved, lambda job: 0.0 if changed[int(job)] else np.inf if pinned[int(job)] else seconds)
+        together = defragment(found, capacity, saved, lambda job: 0.0 if changed[job] else np.inf if pinned[job] else seconds)
+        return together, turn[np.argsort((together != found).any(axis=1)[turn], kind="stable")]
 
     def _speed(self, job: int, size: int, nodes: Sequence[int]) -> float:
         """Work per second on these nodes: as the performance model knows, or as the option of that size lists."""
@@ -199,21 +174,7 @@ class TypeLayout:
         few = len(nodes) <= -(-size // int(snapshot.cluster.node_gpus[nodes[0]]))
         return float(OF[c.O_RATE if few else c.O_RATE_SPREAD, same[0]])
 
-    # --- devices --------------------------------------------------------------------------------------------------------
-    def _named(self, layout: Layout, rooms: Sequence[Sequence[int]], held: NamedDevices) -> NamedDevices:
-        """Counts per node as devices: those that a job has there already, then others that nobody keeps."""
-        kept: dict[int, list[int]] = {place: [] for place in range(len(self.jobs))}
-        fresh: dict[int, list[int]] = {place: [] for place in range(len(self.jobs))}
-        for node, devices in zip(layout, rooms):
-            here, taken, missing = set(devices), set[int](), {}
-            for job, workers in node.items():
-                own = [device for device in held.get(int(job), ()) if device in here][:workers]
-                kept[int(job)] += own
-                taken.update(own)
-                missing[int(job)] = workers - len(own)
-            free = iter([device for device in devices if device not in taken])
-            for place, more in missing.items():
-                fresh[place] += islice(free, more)
-        order = {place: {device: rank for rank, device in enumerate(devices)} for place, devices in held.items()}
-        found = {place: (*sorted(kept[place], key=lambda d, p=place: order[p][d]), *fresh[place]) for place in kept}  # type: ignore[misc]
-        return {place: devices for place, devices in found.items() if devices and devices != held.get(place)}
+
+def _spread(now: Ints, capacity: Ints) -> bool:
+    """Whether some gang spans more nodes than it would have to."""
+    return bool(((now > 0).sum(axis=1) > -(-now.sum(axis=1) // int(capacity.max(initial=1)))).any())

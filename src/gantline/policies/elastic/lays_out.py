@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from gantline.core.arrays import Ints
 from gantline.core.policy import Policy
-from gantline.policies.elastic.layouts import LAYOUT, MOVE_COST, NamedDevices, TypeLayout, check_layout
+from gantline.policies.elastic.held_devices import NamedDevices
+from gantline.policies.elastic.layouts import LAYOUT, MOVE_COST, TypeLayout, check_layout
 from gantline.policies.elastic.pools import Pool, SeatsOf
 
 

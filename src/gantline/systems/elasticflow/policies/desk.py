@@ -11,6 +11,7 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import kernel
 from gantline.policies.elastic.pools import Pool
 from gantline.systems.elasticflow.policies.admission import admit_each
 from gantline.systems.elasticflow.policies.booking import CLOSE, FULL, Book, begin_anew, book_all, book_more, boundary, earliest_end, follow
@@ -217,7 +218,15 @@ class AdmissionDesk:
 
 def _on_grid(times: Floats, round: float) -> Floats:
     """The next moments at which something can change."""
-    return np.array([boundary(time, round) for time in times.tolist()]) if round > 0.0 else times
+    found = times.copy()
+    _to_boundaries(found, round)
+    return found
+
+
+@kernel
+def _to_boundaries(times: Floats, round: float) -> None:
+    for k in range(times.size):
+        times[k] = boundary(times[k], round)
 
 
 def _tops(pool: Pool, knee: bool) -> Ints:
