@@ -38,10 +38,10 @@ class Stopped:
 
 
 def simulated(policy: str, options: dict[str, Any]) -> tuple[Engine, Any]:
-    spec = RunSpec(**options)
+    spec = RunSpec(**options, performance=Knows())
     rules = RunRules.of(spec, CLUSTER)
     jobs = Trace.of([{"job": "a", "arrival": 0.0, "duration": 100.0, "gpus": 1, "deadline": 1000.0}])
-    run = assemble(jobs, CLUSTER, make_policy(policy), spec, rules, Knows())
+    run = assemble(jobs, CLUSTER, make_policy(policy), spec, rules)
     return run.engine, rules.admission
 
 

@@ -73,7 +73,7 @@ BAD_FILES = [
     ("missing.py:Mine", None, 3, ["missing.py", "no such file"]),
     ("mine.py:Mine", "def broken(:\n", 2, ["mine.py:1", "syntax error"]),
     ("mine.py:Mine", "x = 1\ny = 1 / 0\n", 2, ["mine.py:2", "ZeroDivisionError"]),
-    ("mine.py:Mine", "from gantline import OrderPolicy\nclass Mien(OrderPolicy): pass\n", 3, ["no class 'Mine'", "did you mean 'Mien'"]),
+    ("mine.py:Mine", "from gantline import OrderPolicy\nclass Mien(OrderPolicy): pass\n", 3, ["no policy 'Mine'", "did you mean 'Mien'"]),
     ("mine.py:Mine", "class Mine: pass\n", 2, ["'Mine' is a class that is not a Policy", "gantline.Policy"]),
     ("mine.py:Mine", "Mine = 7\n", 2, ["'Mine' is a int"]),
     ("mine.py", "x = 1\n", 2, ["holds no policy"]),

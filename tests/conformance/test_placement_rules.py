@@ -10,10 +10,10 @@ import pytest
 from gantline.conformance import check_placement
 from gantline.placement.device_rule import DeviceRule, FreeDevices, GangRequest
 from gantline.placement.rule import Together
-from gantline.placement.rules import find_placement, known_rules
+from gantline.placement.rules import find_placement, own_rules
 
 
-@pytest.mark.parametrize("name", known_rules())
+@pytest.mark.parametrize("name", own_rules())
 def test_our_rules_keep_all_of_it(name: str) -> None:
     report = check_placement(name, worlds=60)
     assert report.passed, str(report)

@@ -16,7 +16,7 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.core.memory import check
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.lost_turns import ANSWERED_ONCE, IN_TIME_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident, LostTurns
-from gantline.files import policies
+from gantline.files import python_file
 from gantline.files.policies import load_policy
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
@@ -188,7 +188,7 @@ def test_the_time_that_an_order_holds_is_asked_within_the_budget(tmp_path: Path)
     ("fault", "told"), [("while True: pass", "making Mine takes longer than"), ("sys.exit()", "making Mine calls sys.exit()")]
 )
 def test_a_policy_is_made_in_bounded_time(fault: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "LOADING", 0.02)
+    monkeypatch.setattr(python_file, "LOADING", 0.02)
     (tmp_path / "mine.py").write_text(
         f"import sys\nfrom gantline import Policy\nclass Mine(Policy):\n    def __init__(self):\n        {fault}\n"
     )
@@ -235,7 +235,7 @@ def test_a_policy_that_cannot_be_made_is_told_with_its_line(tmp_path: Path) -> N
 
 
 def test_a_file_that_is_never_loaded_is_interrupted_at_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "LOADING", 0.02)
+    monkeypatch.setattr(python_file, "LOADING", 0.02)
     (tmp_path / "endless.py").write_text("x = 1\nwhile True:\n    x += 1\n")
     with pytest.raises(UsageError, match="loading it takes longer than") as caught:
         load_policy(str(tmp_path / "endless.py"))

@@ -12,7 +12,7 @@ from gantline.core.plan import Plan
 from gantline.core.plan_json import decode_plan, encode_plan
 from gantline.core.snapshot import Snapshot
 from gantline.drivers.journal import plan_hash
-from gantline.placement.rules import known_rules
+from gantline.placement.rules import placement_rules
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.simulator.outcome import carry_out
 from gantline.simulator.run import Run
@@ -52,7 +52,7 @@ def held(run: Run) -> str:
     return run.allocations.select("job", "start", "end", "devices").sort("start", "job").rows().__repr__()
 
 
-@pytest.mark.parametrize("rule", [*(name for name, rule in known_rules().items() if not rule.picks), "skew:0.65", "packed-sticky"])
+@pytest.mark.parametrize("rule", [*(name for name, rule in placement_rules().items() if not rule.picks), "skew:0.65", "packed-sticky"])
 def test_a_plan_that_names_a_rule_is_placed_as_a_run_with_that_rule(rule: str) -> None:
     ours = simulate(TRACE, "3x4", Named(where=rule), round=45.0)
     theirs = simulate(TRACE, "3x4", "srtf", placement=rule, round=45.0)

@@ -1,4 +1,4 @@
-"""Somebody else's package brings parts of every kind: installed beside ours, they are found by their names."""
+"""Another package brings parts of every kind: installed beside ours, they are found by their names."""
 
 from __future__ import annotations
 
@@ -8,66 +8,25 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Cli, cli, folder  # noqa: F401
+from tests.systems.some_package import write_package
 
 import gantline
+from gantline.assembly.models import find_model
 from gantline.core.errors import UsageError
 from gantline.engine.regime import find_regime, regime_names
 from gantline.experiment.reproduce.registry import find_study
 from gantline.imitations.registry import find_imitation
+from gantline.placement.rules import find_placement
 from gantline.policies.registry import find_policy, make_policy, policy_names
+from gantline.registry import KINDS
+from gantline.runtime.runners import find_runner
 from gantline.workload.generators.making import generate
 from gantline.workload.generators.registry import is_generator
 from gantline.workload.importers.reading import import_trace
 from gantline.workload.importers.registry import find_importer, importer_names
 
-PARTS = '''
-from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
-
-from gantline import OrderPolicy, Trace
-from gantline.engine.regime import Regime
-from gantline.registry import HeldAgainst, System
-
-
-@dataclass(frozen=True)
-class Youngest(OrderPolicy):
-    """Youngest first."""
-
-    name: ClassVar[str] = "youngest"
-    paper: ClassVar[str] = "folklore"
-
-    def key(self, snapshot):
-        return -snapshot.jobs.arrival
-
-
-REGIME = Regime(name="minutes", round=60.0)
-
-
-def read(src: Path) -> Trace:
-    """One job a line: its length."""
-    lengths = [float(line) for line in src.read_text().split()]
-    return Trace.from_records([{"job": f"j{at}", "arrival": 0.0, "gpus": 1, "duration": one} for at, one in enumerate(lengths)])
-
-
-def twins(seed, settings):
-    return Trace.from_records([{"job": name, "arrival": 0.0, "gpus": 1, "duration": 60.0} for name in ("a", "b")])
-
-
-def lengths(seed, settings):
-    return [30.0, 90.0]
-
-
-SYSTEM = System(
-    name="acmesched",
-    title="A scheduler that was never published",
-    papers=("Nobody: Nothing (NSDI 2030)",),
-    policies={"acme.youngest": ".parts:Youngest"},
-    held_against=(HeldAgainst("nothing", "untested", "tests/none.py"),),
-)
-'''
-
 Install = Callable[..., None]
+LAS = ("simulate", "jobs.csv", "--cluster", "1x8", "--policy", "las")
 
 
 @pytest.fixture
@@ -76,17 +35,10 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
     def put(name: str = "acmesched", **groups: str) -> None:
         site = tmp_path_factory.mktemp("site")
-        (site / name).mkdir()
-        (site / name / "__init__.py").write_text("")
-        (site / name / "parts.py").write_text(PARTS)
-        told = site / f"{name}-1.0.dist-info"
-        told.mkdir()
-        (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        lines = [f"[gantline.{group}]\n{entry}\n" for group, entry in groups.items()]
-        (told / "entry_points.txt").write_text("\n".join(lines))
+        write_package(site, name, **groups)
         monkeypatch.syspath_prepend(site)
-        for module in (name, f"{name}.parts"):
-            monkeypatch.delitem(sys.modules, module, raising=False)
+        for module in [one for one in sys.modules if one.partition(".")[0] == name]:
+            monkeypatch.delitem(sys.modules, module)
 
     return put
 
@@ -134,13 +86,59 @@ def test_a_study_of_another_package_is_found_and_checked(install: Install) -> No
         find_study("acme-figure")
 
 
-def test_a_name_that_is_ours_is_refused_where_all_are_listed(install: Install, cli: Cli) -> None:  # noqa: F811
+@pytest.mark.parametrize(
+    ("group", "entry", "command"),
+    [
+        ("policies", "fifo = acmesched.parts:Youngest", ("simulate", "jobs.csv", "--cluster", "1x8", "--policy", "fifo")),
+        ("policies", "fifo = acmesched.parts:Youngest", ("compare", "jobs.csv", "--cluster", "1x8", "--policy", "fifo,srtf")),
+        ("policies", "auto = acmesched.parts:Youngest", ("policy", "show", "auto")),
+        ("policies", "gavel.fifo = acmesched.parts:Youngest", ("policy", "show", "gavel.fifo")),
+        ("policies", "fifo = acmesched.parts:Youngest", ("up", "--policy", "fifo")),
+        ("regimes", "blox = acmesched.parts:REGIME", (*LAS, "--regime", "blox")),
+        ("placements", "packed = acmesched.parts:Last", ("placement", "show", "packed")),
+        ("placements", "random = acmesched.parts:Last", (*LAS, "--placement", "random")),
+        ("executors", "instant = acmesched.parts:slow", LAS),
+        ("executors", "faulty = acmesched.parts:slow", (*LAS, "--executor", "faulty:1")),
+        ("performance_models", "trace = acmesched.parts:HalfSpeed", LAS),
+        ("runners", "local = acmesched.runner:Noted", ("up", "--executor", "local")),
+        ("importers", "philly = acmesched.parts:read", ("trace", "import", "philly", "jobs.csv", "out.csv")),
+        ("generators", "day = acmesched.parts:twins", ("simulate", "day", "--cluster", "1x8", "--policy", "las")),
+        ("studies", "blox-fig6 = acmesched.study:Figure", ("reproduce", "blox-fig6")),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_ours_is_refused_wherever_it_is_used(
+    group: str,
+    entry: str,
+    command: tuple[str, ...],
+    install: Install,
+    cli: Cli,  # noqa: F811
+    folder: Path,  # noqa: F811
+) -> None:
+    install(**{group: entry})
+    name, _, target = entry.partition(" = ")
+    refused = cli(*command)
+    assert refused.code == 2, refused.out
+    assert f"two things are called {KINDS[group]} '{name}': gantline." in refused.err
+    assert f"{target} of package 'acmesched' (rename one, or uninstall the package that brings it)" in refused.err
+
+
+def test_lists_refuse_a_name_that_is_taken_and_other_names_go_on_working(install: Install, cli: Cli, folder: Path) -> None:  # noqa: F811
     install(policies="fifo = acmesched.parts:Youngest")
-    refused = cli("policy", "list")
-    assert refused.code == 2
-    assert "two things are called policy 'fifo': gantline.policies.fifo:Fifo of gantline and acmesched.parts:Youngest" in refused.err
-    assert "package 'acmesched'" in refused.err
-    assert find_policy("fifo").__module__ == "gantline.policies.fifo"
+    assert "two things are called policy 'fifo'" in cli("policy", "list").err
+    assert cli("policy", "show", "srtf").code == 0
+
+
+def test_our_names_work_beside_a_manifest_that_cannot_be_read(install: Install, cli: Cli) -> None:  # noqa: F811
+    install(systems="acmesched = acmesched.gone:SYSTEM")
+    assert cli("policy", "show", "fifo").code == 0
+    for refused in (cli("system", "list"), cli("policy", "show", "fof")):
+        assert "package acmesched: manifest 'SYSTEM' cannot be loaded: ModuleNotFoundError" in refused.err
+
+
+def test_a_regime_of_ours_is_imitated_by_no_other_package(install: Install, cli: Cli, folder: Path) -> None:  # noqa: F811
+    install(imitations="default = acmesched.parts:imitate", scopes="default = acmesched.parts:SCOPE")
+    refused = cli("simulate", "jobs.csv", "--cluster", "1x8", "--policy", "fifo")
+    assert "package 'acmesched' brings an imitation of regime 'default', which 'gantline' brings" in refused.err
 
 
 def test_two_packages_with_one_name_are_refused(install: Install) -> None:
@@ -158,6 +156,10 @@ def test_two_packages_with_one_name_are_refused(install: Install) -> None:
         ("policies", "odd = acmesched.parts:read", find_policy, "'odd' is a function, not a policy class"),
         ("regimes", "odd = acmesched.parts:Youngest", find_regime, "'odd' is a type, not a regime"),
         ("generators", "odd = acmesched.parts:lengths", generate, "generator 'odd': made a value of type list, not a Trace"),
+        ("placements", "odd = acmesched.parts:read", find_placement, "package acmesched: 'odd' is a function"),
+        ("placements", "odd = acmesched.parts:Youngest", find_placement, "'odd' is a class that is not a DeviceRule"),
+        ("runners", "odd = acmesched.parts:Youngest", find_runner, "'odd' is a Youngest, not an executor of a service"),
+        ("performance_models", "odd = acmesched.parts:Gone", find_model, "performance model 'odd' cannot be loaded: AttributeError"),
         ("importers", "odd = acmesched.parts:Gone", find_importer, "trace format 'odd' cannot be loaded"),
         ("systems", "odd = acmesched.parts:Youngest", find_policy, "acmesched.parts:Youngest is a type, not a System"),
     ],

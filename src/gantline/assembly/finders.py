@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.admission.rules import find_admission
+from gantline.assembly.models import find_model
 from gantline.assembly.spec import OPTIONS, RunSpec
 from gantline.core.cluster import Cluster
 from gantline.core.costs import Costs
@@ -91,6 +92,7 @@ FINDERS: dict[str, Callable[[str, Cluster], Any]] = {
     "queues": lambda text, _: parse_queues(text),
     "regime": lambda text, _: find_regime(text),
     "estimates": lambda text, _: find_estimates(text),
+    "performance": lambda text, _: find_model(text),
     "end_by": lambda text, _: find_ending(text),
     "costs": lambda text, _: Costs.parse(text),
     "node_events": _node_events,

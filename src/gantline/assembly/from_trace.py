@@ -9,11 +9,11 @@ from gantline.assembly.device_speeds import use_device_speeds
 from gantline.assembly.endings import end_by_loss
 from gantline.assembly.finders import find
 from gantline.assembly.guard import Guard, asked
+from gantline.assembly.models import is_from_trace, model_of
 from gantline.assembly.promises import check_promises
 from gantline.assembly.provided import provided_needs
 from gantline.assembly.reservations import only_reserved
 from gantline.assembly.rules import RunRules
-from gantline.assembly.scaling import scaling_model
 from gantline.assembly.spec import RunSpec
 from gantline.core.arrays import Bools
 from gantline.core.cluster import Cluster
@@ -48,24 +48,23 @@ class Assembled:
         return self.engine.state.tables
 
 
-def assemble(
-    jobs: Trace, cluster: Cluster, policy: Policy, spec: RunSpec, rules: RunRules, performance: Any = None, *, imitated: bool = False
-) -> Assembled:
+def assemble(jobs: Trace, cluster: Cluster, policy: Policy, spec: RunSpec, rules: RunRules, *, imitated: bool = False) -> Assembled:
     """Put a run together. `imitated`: its regime has a loop of its own, which reads reservations from the trace."""
     regime, guard = rules.regime, rules.guard(policy)
     policy = rules.policy(policy, guard)
     profiles: Profiles | None = find(spec, "profiles", cluster)
     speeds: ThroughputTable | None = find(spec, "throughputs", cluster)
+    model = find(spec, "performance", cluster)
     if profiles is not None and not regime.profiles:
         from gantline.assembly.goodput import check_alone, use_profiles
 
-        check_alone(performance=performance, throughputs=speeds, scaling=_noise(spec.scaling))
-        jobs, performance = use_profiles(jobs, cluster, profiles, policy, regime.round)
+        check_alone(performance=None if is_from_trace(model) else model, throughputs=speeds, scaling=_noise(spec.scaling))
+        jobs, model = use_profiles(jobs, cluster, profiles, policy, regime.round)
     if policy.keeps_reservations and not imitated:
         jobs = only_reserved(jobs, cluster)
     tables = rules.load(jobs, cluster)
     tables.queue_tree = find(spec, "queues", cluster)
-    tables.performance = _model(tables, jobs, spec, speeds, performance)
+    tables.performance = _model(tables, jobs, spec, speeds, model)
     if not imitated:
         check_promises(policy, spec, tables.performance)
     _estimate(tables, jobs, policy, rules, guard)
@@ -75,12 +74,14 @@ def assemble(
     return Assembled(rules, jobs, rules.engine(rules.state(tables), policy, guard), profiles, early)
 
 
-def _model(tables: Tables, jobs: Trace, spec: RunSpec, speeds: ThroughputTable | None, performance: Any) -> Any:
+def _model(tables: Tables, jobs: Trace, spec: RunSpec, speeds: ThroughputTable | None, given: Any) -> Any:
     """How fast jobs run: as given, as measured, or by the curves that the trace lists; None: as their options say."""
+    if speeds is not None and not is_from_trace(given):
+        raise RefusedError("speeds come from --throughputs and from a model at once", where="--performance", fix="leave one of them out")
     if spec.across_nodes and speeds is None:
         what = "how fast gangs are across nodes is part of a table of throughputs, and none is given"
         raise RefusedError(what, where="--across-nodes", fix="give --throughputs FILE")
-    model = performance if performance is not None else scaling_model(jobs, tables.cluster)
+    model = model_of(given, jobs, tables.cluster)
     if speeds is not None:
         from gantline.assembly.throughputs import use_throughputs
 

@@ -20,7 +20,7 @@ def check_promises(policy: Policy, spec: RunSpec, model: Any) -> None:
     why = {
         "measured": "jobs take a while to leave their devices, which its plans do not count",
         "faulty": "starts, stops and messages take times that nobody knows beforehand",
-    }.get(name, "how long an executor of one's own takes is not known")
+    }.get(name, "how long that executor takes is not known")
     raise RefusedError(
         f"policy '{policy.name or type(policy).__name__}' promises deadlines, and here {why}",
         where=f"--executor {spec.executor if name else type(spec.executor).__name__}",

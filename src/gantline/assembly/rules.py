@@ -34,8 +34,9 @@ from gantline.engine.state import State
 from gantline.files.placements import load_placement, placement_of
 from gantline.files.policies import load_policy
 from gantline.performance.estimate_chain import Estimates
+from gantline.placement.compiled import FIRST_FREE
 from gantline.placement.device_rule import DeviceRule
-from gantline.placement.rules import PlacementRule, find_placement
+from gantline.placement.rules import PlacementRule
 from gantline.workload.trace import Trace
 
 
@@ -44,7 +45,7 @@ class RunRules:
     """The options that every decision depends on, as values instead of names."""
 
     regime: Regime = field(default_factory=Regime)
-    placement: PlacementRule = field(default_factory=lambda: find_placement("first-free"))
+    placement: PlacementRule = FIRST_FREE
     admission: AdmissionRule = field(default_factory=AdmissionRule)
     estimates: Estimates = field(default_factory=Estimates)
     facts: Facts = NO_FACTS

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gantline.engine.regime import Regime
     from gantline.performance.estimate_chain import Estimates
     from gantline.performance.goodput.measured import Profiles
+    from gantline.performance.model import PerformanceModel
     from gantline.performance.throughput_table import ThroughputTable
     from gantline.placement.device_rule import DeviceRule
     from gantline.placement.rules import PlacementRule
@@ -111,6 +112,9 @@ class RunSpec:
     turn: float | None = option(None, finite_duration, "How often an order that moves by itself may stop gangs; measured: 60s.")
     victims: str = option("order", victims_rule, "Who is stopped for a job that ranks higher: order (the lowest rank), least-lost.")
     latency: float = option(0.0, finite_duration, "How long a decision takes in virtual time.", flag="--decision-latency")
+    performance: PerformanceModel | str = option(
+        "trace", name, "How fast gangs run: trace (as it lists), a model of an installed package, or FILE.py:MODEL."
+    )
     executor: Executor | str = option("instant", name, "How orders are carried out: instant, acknowledged, measured, faulty:SEED.")
     seed: int = option(0, seed, "Seed of everything random.")
     track: tuple[int, int] | None = option(

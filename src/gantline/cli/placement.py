@@ -14,10 +14,10 @@ RuleName = Annotated[str, Parameter(help="A rule of ours, or FILE.py:RULE.")]
 
 @app.command(name="list")
 def list_rules(*, output: Form = "table") -> None:
-    """List all placement rules of ours."""
-    from gantline.placement.rules import known_rules
+    """List all placement rules, ours and those of installed packages."""
+    from gantline.placement.rules import placement_rules
 
-    rows = [(rule.name, rule.what) for rule in known_rules().values()]
+    rows = [(rule.name, rule.what) for rule in placement_rules().values()]
     show(Sheet((Column("placement"), Column("which devices")), rows), output)
 
 

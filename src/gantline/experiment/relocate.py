@@ -17,8 +17,7 @@ def move_setting(setting: Setting, move: Move) -> Setting:
     """The setting with every path in it moved: trace, cluster file, policy file, tables."""
     cluster = move(setting.cluster) if setting.cluster.endswith((".yaml", ".yml")) else setting.cluster
     tables: dict[str, Any] = {name: move(path) for name, path in setting.named_files().items()}
-    if isinstance(setting.placement, str):
-        tables["placement"] = move_policy(setting.placement, move)
+    tables |= {name: move_policy(getattr(setting, name), move) for name in setting.named_code()}
     return replace(setting, trace=_move_trace(setting.trace, move), cluster=cluster, policy=move_policy(setting.policy, move), **tables)
 
 

@@ -12,8 +12,8 @@ from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.fields import mapping, plain_values, text
 from gantline.experiment.digest import file_digest, value_digest
 from gantline.experiment.source import TraceSource
-from gantline.files.placements import placement_file
 from gantline.files.policies import policy_file
+from gantline.files.python_file import python_file
 
 if TYPE_CHECKING:
     from gantline.core.policy import Policy
@@ -91,6 +91,10 @@ class Setting(RunSpec):
         """The files that options name, under their fields: node events, throughputs, profiles, prices."""
         return {name: getattr(self, name) for name, known in MANY.items() if known.names_file(getattr(self, name))}
 
+    def named_code(self) -> tuple[str, ...]:
+        """The options that name a rule or a model in a Python file."""
+        return tuple(name for name in ("placement", "performance") if python_file(str(getattr(self, name))))
+
     def pinned(self) -> Setting:
         """The same setting with the hash of every file it depends on: trace, cluster, policy, tables."""
         named = self.trace.files() | self.named_files()
@@ -98,8 +102,7 @@ class Setting(RunSpec):
             named["cluster"] = self.cluster
         if file := policy_file(self.policy):
             named["policy"] = file
-        if isinstance(self.placement, str) and (file := placement_file(self.placement)):
-            named["placement"] = file
+        named |= {name: python_file(getattr(self, name)) for name in self.named_code()}
         return replace(self, files={part: file_digest(path) for part, path in sorted(named.items())})
 
     @property
@@ -108,8 +111,8 @@ class Setting(RunSpec):
         whole = self if self.files else self.pinned()
         described = whole.to_dict()
         described |= {name: digest for name, digest in whole.files.items() if name in described and name != "trace"}
-        if "placement" in whole.files:
-            described["placement"] += str(self.placement).partition(".py")[2]
+        for name in self.named_code():
+            described[name] += str(getattr(self, name)).partition(".py")[2]
         described["settings"] = self._parameters()
         described["trace"] = {key: value for key, value in described["trace"].items() if key != "file"}
         if self.handed is not None:

@@ -3,26 +3,19 @@ with settings."""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-import traceback
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
-from contextvars import ContextVar
-from importlib.machinery import SourceFileLoader
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
-from gantline._alarm import TimeOverError, with_alarm
-from gantline.core.errors import GantlineError, NotFoundError, UsageError, near
+from gantline.core.errors import UsageError
 from gantline.core.policy import Policy, build
+from gantline.files.python_file import PartKind, bounded, part_of_file, python_file
 from gantline.policies.registry import find_policy
 
-LOADING = 60.0
-"""Seconds on the clock for importing a policy file with whatever it imports, and for making a policy of it."""
-Answer = TypeVar("Answer")
-_being_loaded: ContextVar[frozenset[Path]] = ContextVar("being loaded", default=frozenset())
+_POLICY_IN_FILE = PartKind(
+    "policy", "policies", "--policy", lambda value: isinstance(value, type) and issubclass(value, Policy), "gantline.Policy"
+)
 
 
 def is_settings_file(name: str) -> bool:
@@ -34,7 +27,7 @@ def policy_file(name: str) -> str:
     """The file that a policy's name points at, ``FILE.py:CLASS`` or settings; empty for registered ones."""
     if is_settings_file(name):
         return name
-    return name.partition(".py")[0] + ".py" if ".py" in name else ""
+    return python_file(name)
 
 
 def opened(name: str) -> tuple[str, dict[str, str]]:
@@ -74,32 +67,10 @@ def is_policy(given: Any) -> TypeGuard[Policy | type[Policy]]:
 def policy_class(name: str) -> type[Policy]:
     """The class behind a registered name, behind ``FILE.py:CLASS``, or behind a file of settings."""
     name, _ = opened(name)
-    file, _, attribute = name.partition(":") if ".py" in name else ("", "", "")
-    if not file.endswith(".py"):
+    if not python_file(name):
         return find_policy(name)
-    module = load_module(Path(file))
-    return _find(module, attribute, file)
-
-
-def load_module(path: Path, flag: str = "--policy") -> ModuleType:
-    """Import a file as a module of its own, from its text: stored bytecode would be that of a file as old and as long as this one."""
-    if not path.is_file():
-        raise NotFoundError("no such file", where=str(path), fix=f"check the path given as {flag}")
-    name = f"gantline_policy_{path.stem}"
-    loader = SourceFileLoader(name, str(path.absolute()))
-    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up by name
-    here = path.resolve()
-    if here in _being_loaded.get():
-        raise UsageError("it names itself while it is loaded", where=str(path), fix="guard that with if __name__ == '__main__'")
-    before = _being_loaded.set(_being_loaded.get() | {here})
-    try:
-        _bounded(lambda: exec(loader.source_to_code(loader.get_data(loader.path), loader.path), vars(module)), path, "loading it")
-    finally:
-        _being_loaded.reset(before)
-    return module
+    found: type[Policy] = part_of_file(name, _POLICY_IN_FILE).thing
+    return found
 
 
 def _made(kind: type[Policy], settings: Mapping[str, Any] | None) -> Policy:
@@ -108,54 +79,7 @@ def _made(kind: type[Policy], settings: Mapping[str, Any] | None) -> Policy:
     if kind.__module__.startswith("gantline."):
         return build(kind, given)
     file = getattr(sys.modules.get(kind.__module__), "__file__", None) or kind.__name__
-    return _bounded(lambda: build(kind, given), Path(file), f"making {kind.__name__}")
-
-
-def _bounded(call: Callable[[], Answer], path: Path, what: str) -> Answer:
-    """What a policy file does before it is asked anything: in bounded time, apart from stdout, and told with its line if it goes wrong."""
-    try:
-        with redirect_stdout(sys.stderr):  # stdout is for results
-            return with_alarm(call, LOADING)
-    except (GantlineError, KeyboardInterrupt):
-        raise
-    except SyntaxError as error:
-        raise UsageError(f"syntax error: {error.msg}", where=f"{error.filename}:{error.lineno}", fix="correct that line") from None
-    except TimeOverError as error:
-        raise UsageError(f"{what} takes longer than {LOADING:g} s", where=_place(error, path), fix="do long work in decide()") from None
-    except SystemExit as error:
-        fix = "guard it with if __name__ == '__main__'"
-        raise UsageError(f"{what} calls sys.exit()", where=_place(error, path), fix=fix) from None
-    except BaseException as error:
-        beside = isinstance(error, ModuleNotFoundError) and path.with_name(f"{str(error.name).partition('.')[0]}.py").is_file()
-        fix = f"a policy is one file; to import from its folder, set PYTHONPATH={path.parent.absolute()}" if beside else ""
-        raise UsageError(f"{what} raised {type(error).__name__}: {error}", where=_place(error, path), fix=fix) from error
-
-
-def _place(error: BaseException, path: Path) -> str:
-    """The line of the file at which loading stopped."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.absolute()]
-    lines += [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return f"{path}:{lines[-1]}" if lines else str(path)
-
-
-def _find(module: ModuleType, attribute: str, file: str) -> type[Policy]:
-    own = {
-        name: value
-        for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Policy) and value.__module__ == module.__name__
-    }
-    if not attribute:
-        if len(own) == 1:
-            return next(iter(own.values()))
-        what = "holds no policy" if not own else "holds several policies: " + ", ".join(own)
-        raise UsageError(what, where=file, fix=f"write {file}:NAME" if own else "derive a class from gantline.Policy")
-    found = getattr(module, attribute, None)
-    if found is None:
-        raise NotFoundError(f"no class '{attribute}'", where=file, fix=near(attribute, own) if own else "the file holds no policy")
-    if not (isinstance(found, type) and issubclass(found, Policy)):
-        kind = "class that is not a Policy" if isinstance(found, type) else type(found).__name__
-        raise UsageError(f"'{attribute}' is a {kind}", where=file, fix="derive it from gantline.Policy or gantline.OrderPolicy")
-    return found
+    return bounded(lambda: build(kind, given), Path(file), f"making {kind.__name__}")
 
 
 def read_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

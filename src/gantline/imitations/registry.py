@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gantline.core.errors import GantlineError
+from gantline.core.errors import GantlineError, UsageError
 from gantline.core.policy import Policy
 from gantline.drivers.virtual import Simulation
 from gantline.engine.regime import REGIMES
 from gantline.imitations.scope import Scope
-from gantline.registry import Register
+from gantline.registry import KINDS, Register
 from gantline.workload.trace import Trace
 
 Imitation = Callable[[Simulation, Trace], dict[str, Any] | None]
@@ -55,7 +55,11 @@ def find_scope(regime: str) -> Scope | None:
 
 
 def _load(register: Register, regime: str) -> Any:
-    """What stands there for a regime; installed packages are asked only for regimes that are not ours."""
-    if regime in REGIMES.general or (regime in REGIMES.own() and regime not in register.own()) or register.find(regime) is None:
+    """What there is of a regime; one of ours is imitated by us or not at all."""
+    found, known = register.find(regime), REGIMES.find(regime)
+    if found is None:
         return None
+    if known is not None and known.brought_by != found.brought_by:
+        what = f"package '{found.brought_by}' brings an {KINDS['imitations']} of regime '{regime}', which '{known.brought_by}' brings"
+        raise UsageError(what, where="--regime", fix="uninstall that package, or give its regime a name of its own")
     return register.load(regime)

@@ -16,6 +16,7 @@ from gantline.core.facts import NO_FACTS, Facts
 from gantline.placement.bandwidth import PairBandwidth, most_bandwidth
 from gantline.placement.bins import speed_bins
 from gantline.placement.device_rule import DeviceRule, FreeDevices, GangRequest
+from gantline.placement.rule import PlacementRule, rule_in_python
 from gantline.placement.variability import DeviceBins, packed, pal, pm_first
 
 
@@ -86,3 +87,12 @@ class Pal(FastestFirst):
 
     def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int]:
         return pal(free.devices, gang.gpus, self.seats[self._kind(gang)], self.penalty) or ()
+
+
+def _sticky(rule: PlacementRule) -> PlacementRule:
+    return replace(rule, name=f"{rule.name}-sticky", what=f"{rule.name}; gangs that run stay where they are", sticky=True)
+
+
+PACKED, PM_FIRST = rule_in_python(Packed(), "packed"), rule_in_python(FastestFirst(), "pm-first")
+PAL, BANDWIDTH = rule_in_python(Pal(), "pal"), rule_in_python(Bandwidth(), "bandwidth")
+PACKED_STICKY, PM_FIRST_STICKY, PAL_STICKY, BANDWIDTH_STICKY = map(_sticky, (PACKED, PM_FIRST, PAL, BANDWIDTH))

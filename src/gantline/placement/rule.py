@@ -48,3 +48,9 @@ class PlacementRule:
         together = self.together if self.device_rule is None else self.device_rule.together * Together.ALWAYS
         plain = {name: getattr(self, name) for name in ("monotone", "one_node", "counts", "sticky")}
         return {**plain, "together": Together(together).name.lower(), "compiled": not self.picks}
+
+
+def rule_in_python(rule: DeviceRule, name: str) -> PlacementRule:
+    """A rule that picks single devices as a value."""
+    what = " ".join((type(rule).__doc__ or "").split("\n\n")[0].split()).removesuffix(".")
+    return PlacementRule(name, what[:1].lower() + what[1:], device_rule=rule, counts=True, sticky=rule.sticky)

@@ -1,94 +1,93 @@
-"""The placement rules that there are, by name: defined and registered here, and known by name nowhere else.
+"""The placement rules by name: ours, and what installed packages bring (group ``gantline.placements``). Nothing else knows one by name.
 
-``consolidated``, ``consolidated:preferred``, ``first-free``, ``skew:0.3``, ``random``, ...; rules of other people come as values or files.
+``consolidated``, ``consolidated:preferred``, ``first-free``, ``skew:0.3``, ``random``, ...; rules of users also come as values or files.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.placement import fit
 from gantline.placement.device_rule import DeviceRule
-from gantline.placement.rule import PlacementRule, Together
-from gantline.placement.skew import USUAL_LIMIT
+from gantline.placement.rule import PlacementRule, rule_in_python
+from gantline.registry import Register
 
-__all__ = ["PlacementRule", "find_placement", "known_rules", "rule_in_python"]
+__all__ = ["PlacementRule", "find_placement", "is_rule", "made_rule", "own_rules", "placement_rules"]
 
-_COMPILED = (
-    PlacementRule(
-        "first-free", "nodes in order, as many devices as each has", fit.FIRST_FREE, counts=True, on_records=True
-    ),
-    PlacementRule(
-        "consolidated",
-        "one node if it fits (exactly, else the fullest that does), whole idle nodes for larger gangs; waits otherwise",
-        fit.CONSOLIDATED, together=Together.ALWAYS, one_node=True, on_records=True,
-    ),
-    PlacementRule(
-        "consolidated:preferred", "consolidated if possible, else the fewest nodes", fit.PREFERRED, together=Together.ALWAYS, counts=True
-    ),
-    PlacementRule(
-        "consolidated:tight",
-        "consolidated; the rest of a gang larger than a node goes to the tightest node instead of an idle one",
-        fit.CONSOLIDATED, whole=False, together=Together.ALWAYS, one_node=True, on_records=True,
-    ),
-    PlacementRule(
-        "skew",
-        "consolidated for models with a dominating tensor, smallest gaps for the others (Tiresias); skew:LIMIT sets the limit",
-        fit.SKEW, skew_limit=USUAL_LIMIT, monotone=False, together=Together.SENSITIVE,
-    ),
-    PlacementRule(
-        "first-node",
-        "the first node with enough; for larger gangs idle nodes and the first that takes the rest (YARN in Tiresias' simulator)",
-        fit.FIRST_NODE,
-    ),
-    PlacementRule("random", "devices drawn at random among the free ones", fit.RANDOM, counts=True),
-)  # fmt: skip
-_OURS = {rule.name: rule for rule in _COMPILED}
-_SAME = {"consolidated:strict": "consolidated"}
+_COMPILED, _PICKING = "gantline.placement.compiled", "gantline.placement.picking"
+_PLACEMENTS = Register(
+    "placements",
+    {
+        "first-free": f"{_COMPILED}:FIRST_FREE",
+        "consolidated": f"{_COMPILED}:CONSOLIDATED",
+        "consolidated:preferred": f"{_COMPILED}:PREFERRED",
+        "consolidated:tight": f"{_COMPILED}:TIGHT",
+        "skew": f"{_COMPILED}:SKEW",
+        "first-node": f"{_COMPILED}:FIRST_NODE",
+        "random": f"{_COMPILED}:RANDOM",
+        "packed": f"{_PICKING}:PACKED",
+        "packed-sticky": f"{_PICKING}:PACKED_STICKY",
+        "pm-first": f"{_PICKING}:PM_FIRST",
+        "pm-first-sticky": f"{_PICKING}:PM_FIRST_STICKY",
+        "pal": f"{_PICKING}:PAL",
+        "pal-sticky": f"{_PICKING}:PAL_STICKY",
+        "bandwidth": f"{_PICKING}:BANDWIDTH",
+        "bandwidth-sticky": f"{_PICKING}:BANDWIDTH_STICKY",
+    },
+    where="--placement",
+    aliases={"consolidated:strict": "consolidated"},
+)
 
 
-def _picking() -> dict[str, PlacementRule]:
-    """Those that pick single devices; few runs look at them."""
-    from gantline.placement.picking import Bandwidth, FastestFirst, Packed, Pal
-
-    found = {}
-    for name, rule in (("packed", Packed()), ("pm-first", FastestFirst()), ("pal", Pal()), ("bandwidth", Bandwidth())):
-        found[name] = rule_in_python(rule, name)
-        found[f"{name}-sticky"] = replace(
-            found[name], name=f"{name}-sticky", what=f"{name}; gangs that run stay where they are", sticky=True
-        )
-    return found
+def own_rules() -> list[str]:
+    """The names of our rules."""
+    return list(_PLACEMENTS.own())
 
 
-def known_rules() -> dict[str, PlacementRule]:
-    """All rules of ours, by name."""
-    return {**_OURS, **_picking()}
-
-
-def rule_in_python(rule: DeviceRule, name: str) -> PlacementRule:
-    """A rule that picks single devices as a value."""
-    what = " ".join((type(rule).__doc__ or "").split("\n\n")[0].split()).removesuffix(".")
-    return PlacementRule(name, what[:1].lower() + what[1:], device_rule=rule, counts=True, sticky=rule.sticky)
+def placement_rules() -> dict[str, PlacementRule]:
+    """All rules, ours and those of installed packages."""
+    return {name: find_placement(name) for name in _PLACEMENTS.names()}
 
 
 def find_placement(name: str) -> PlacementRule:
     """The rule of that name."""
-    if name in _OURS:
-        return _OURS[name]
-    if name in _SAME:
-        return replace(_OURS[_SAME[name]], name=name)
+    found = _PLACEMENTS.find(name)
+    if found is not None:
+        return made_rule(_PLACEMENTS.load(name), name, f"package {found.brought_by}")
     base, _, option = name.partition(":")
     if base == "skew":
+        return replace(find_placement("skew"), name=name, skew_limit=_skew_limit(option))
+    raise NotFoundError(f"no placement '{name}'", where="--placement", fix=f"{near(name, _PLACEMENTS.names())}; or FILE.py:RULE")
+
+
+def is_rule(value: Any) -> bool:
+    """Whether this is a placement rule, or a class of rules in Python."""
+    return isinstance(value, (PlacementRule, DeviceRule)) or (isinstance(value, type) and issubclass(value, DeviceRule))
+
+
+def made_rule(found: Any, name: str, where: str) -> PlacementRule:
+    """The rule under that name: from itself, from an object of a class of rules in Python, or from the class."""
+    if not is_rule(found):
+        kind = "class that is not a DeviceRule" if isinstance(found, type) else type(found).__name__
+        raise UsageError(f"'{name}' is a {kind}", where=where, fix="derive it from gantline.DeviceRule")
+    if isinstance(found, PlacementRule):
+        return found if found.name == name else replace(found, name=name)
+    if isinstance(found, type):
         try:
-            limit = float(option)
-        except ValueError:
-            limit = math.nan
-        if not 0.0 <= limit < math.inf:
-            raise UsageError(f"the skew limit '{option}' is not a number of zero or more", where="--placement", fix="write skew:0.5")
-        return replace(_OURS["skew"], name=name, skew_limit=limit)
-    known = known_rules()
-    if name not in known:
-        raise NotFoundError(f"no placement '{name}'", where="--placement", fix=f"{near(name, known)}; or FILE.py:RULE")
-    return known[name]
+            found = found()
+        except Exception as error:
+            what = f"'{name}' cannot be made: {type(error).__name__}: {error}"
+            raise UsageError(what, where=where, fix="give every parameter a default, or name an object of the class") from error
+    return rule_in_python(found, name)
+
+
+def _skew_limit(option: str) -> float:
+    try:
+        limit = float(option)
+    except ValueError:
+        limit = math.nan
+    if not 0.0 <= limit < math.inf:
+        raise UsageError(f"the skew limit '{option}' is not a number of zero or more", where="--placement", fix="write skew:0.5")
+    return limit

@@ -27,8 +27,8 @@ _POLICIES = Register(
         "sharing": "gantline.policies.sharing:Sharing",
     },
     where="--policy",
+    aliases={"auto": "synthesizer"},
 )
-_ALIASES = {"auto": "synthesizer"}
 
 
 def policy_names() -> list[str]:
@@ -38,7 +38,7 @@ def policy_names() -> list[str]:
 
 def find_policy(name: str) -> type[Policy]:
     """The class behind a name."""
-    return _checked(_POLICIES.load(_ALIASES.get(name, name)), name)
+    return _checked(_POLICIES.load(name), name)
 
 
 def make_policy(name: str, settings: dict[str, Any] | None = None) -> Policy:

@@ -32,6 +32,7 @@ class Options:
     run_as: str = ""  # "users": jobs run as their users' accounts; "service": as the service; empty: apart, where root serves
     anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as last time
     keep: Mapping[str, Any] = field(default_factory=dict)  # fields of `Keep` that are given, as JSON; others are as last time
+    executor: str | None = None  # what carries orders out; None: as last time, else this machine's processes
     wall: Callable[[], float] = time.time  # the clock that people can set
 
     @property

@@ -28,6 +28,7 @@ from gantline.runtime.local.closing import Closing
 from gantline.runtime.local.open_files import connections_within, raise_limit, too_few
 from gantline.runtime.local.runner import LocalRunner
 from gantline.runtime.retention import Keep, Retention
+from gantline.runtime.runners import find_runner
 from gantline.runtime.scheduler import Scheduler
 from gantline.runtime.setup import Setup
 from gantline.runtime.store import Lock, SqlStore
@@ -126,10 +127,15 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
 
 def _runner(options: Options, store: SqlStore) -> LocalRunner:
     """The runner of this machine's devices: those declared, now or last time, else what is found; the scheduler sees what has changed."""
-    declared = options.devices or store.recall("devices")
-    runner = LocalRunner(options.home.path, declared)
-    if declared is not None:
-        with store.transaction() as write:
+    declared, before = options.devices or store.recall("devices"), store.recall("executor")
+    executor = options.executor or before or "local"
+    if before not in (None, executor):
+        what = f"the jobs of this home are run by executor '{before}', and '{executor}' would not find them"
+        raise RefusedError(what, where="--executor", fix="leave it out, or choose another --home")
+    runner = find_runner(executor)(options.home.path, declared)
+    with store.transaction() as write:
+        write.remember("executor", executor)
+        if declared is not None:
             write.remember("devices", declared)
     return runner
 

@@ -123,9 +123,11 @@ def replay(record: RunRecord, policy: Policy, performance: Any = None) -> Replay
     others = [value for _, _, value in record.inputs if not isinstance(value, Report)]
     if reports:
         options["executor"] = Scripted(reports)
+    if performance is not None:
+        options["performance"] = performance
     cluster = decode_cluster(Reader(about, record.path))
     try:
-        run = simulate(trace, cluster, policy, performance=performance, record=check, inputs=others, **options)
+        run = simulate(trace, cluster, policy, record=check, inputs=others, **options)
     except PartedError as parted:
         return Replayed(check.decisions - 1, parted.difference)
     if check.decisions < len(record.decisions):

@@ -43,7 +43,6 @@ from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:  # what only some runs need is imported where it is needed: a small run takes less time than its imports
     from gantline.drivers.journal import Journal
-    from gantline.imitations.scope import Scope
 
 
 @with_options
@@ -53,7 +52,6 @@ def simulate(
     policy: Policy | str,
     *,
     settings: Mapping[str, Any] | None = None,
-    performance: Any = None,
     inputs: Iterable[Input] = (),
     step_all: bool = False,
     record: bool | Journal = False,
@@ -70,7 +68,6 @@ def simulate(
     `trace`: a table of jobs (a path, a `Trace`, a data frame, a list of dictionaries) or the name of a generator.
     `cluster`: 32x4 (nodes x GPUs), v100:4x8,k80:8x4, a YAML file, or a `Cluster`; None in regimes that buy what they need.
     `policy`: a registered name or FILE.py:CLASS with `settings`, or a policy of one's own.
-    `performance`: a model of how fast gangs run, in place of what the trace says.
     `inputs`: what people want while it runs (`gantline.core.inputs`): jobs submitted beside the trace, cancelled, held, released, resized.
     `record`: keep a journal of the run (`run.journal`), for `gantline replay`.
     `step_all`: skip no round. `on_progress`: told the time, jobs ended, jobs in all.
@@ -90,8 +87,7 @@ def simulate(
     if (scope := find_scope(way.name)) is not None:
         beside = {"--record": record is not False, "--verify-skips": step_all, "inputs": bool(requests)}
         scope.check(way.name, chosen, options_set(spec, place) | {name: name for name, is_set in beside.items() if is_set})
-        _check_model(scope, way.name, performance)
-    run = assemble(jobs, place, chosen, spec, rules, performance, imitated=find_imitation(way.name) is not None)
+    run = assemble(jobs, place, chosen, spec, rules, imitated=find_imitation(way.name) is not None)
     jobs, chosen, tables, engine, state = run.jobs, run.policy, run.tables, run.engine, run.engine.state
     if scope is not None:
         scope.check_jobs(way.name, tables)
@@ -181,13 +177,6 @@ def _journal(record: bool | Journal) -> Journal | None:
     from gantline.drivers.journal import Journal
 
     return Journal()
-
-
-def _check_model(scope: Scope, regime: str, performance: Any) -> None:
-    from gantline.performance.throughput_model import ThroughputModel
-
-    if performance is not None and not (isinstance(performance, ThroughputModel) and "throughputs" in scope.options):
-        raise RefusedError(f"regime '{regime}' would not ask a model", where="performance", fix="leave it out")
 
 
 def _told_by_models(policy: Policy, model: Any, learned: Any, seed: int) -> dict[str, Any]:

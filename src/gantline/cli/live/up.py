@@ -41,6 +41,9 @@ def up(
     devices: Annotated[
         str | None, Parameter(help="What there is: h200:1,cpu:16. By default as last time, else what NVML finds and a slot per core.")
     ] = None,
+    executor: Annotated[
+        str | None, Parameter(help="What runs the jobs: local, or what an installed package brings. By default as last time, else local.")
+    ] = None,
     policy: Annotated[
         str | None, Parameter(help="Who decides: a name from 'gantline policy list'. By default as last time, else fifo.")
     ] = None,
@@ -116,9 +119,13 @@ def up(
         anew["end_by"] = str(rule_of(end_by))
     options = Options(
         Home.find(home), devices, policy, settings_of(set_), host, port, where, tuple(name or ()), tls_cert, tls_key, run_as or "", anew,
-        kept_of(keep, keep_jobs),
+        kept_of(keep, keep_jobs), executor,
     )  # fmt: skip
     options.check()
+    if executor is not None:
+        from gantline.runtime.runners import find_runner
+
+        find_runner(executor)
     if devices is not None and (told := too_many(declared(devices))):
         say(f"warning: {told}")
     if policy is not None:
@@ -213,6 +220,7 @@ def _arguments(options: Options) -> list[str]:
     told = {
         "--home": options.home.path,
         "--devices": options.devices,
+        "--executor": options.executor,
         "--policy": options.policy,
         "--port": options.port,
         "--host": options.host,

@@ -1,0 +1,56 @@
+"""How fast gangs run, by name: as the trace says, by a model of an installed package (group ``gantline.performance_models``), or of a file.
+
+An entry is a model, a class that is made without arguments, or a function ``make(jobs, cluster)`` of the trace and the cluster.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+from gantline.core.cluster import Cluster
+from gantline.core.errors import GantlineError, UsageError
+from gantline.files.python_file import PartKind, part_of_file, python_file
+from gantline.performance.model import PerformanceModel, check_model
+from gantline.registry import Register
+from gantline.workload.trace import Trace
+
+_TRACE = "trace"
+_MODELS = Register(
+    "performance_models",
+    {_TRACE: ("gantline.assembly.scaling:scaling_model", "the speeds that the trace lists, and its scaling curves")},
+    where="--performance",
+)
+
+
+def _may_be_model(value: Any) -> bool:
+    return hasattr(value, "rates") or isinstance(value, FunctionType)
+
+
+_MODEL_IN_FILE = PartKind(
+    "performance model", "performance models", "--performance", _may_be_model, "gantline.performance.model.PerformanceModel"
+)
+
+
+def find_model(name: str) -> Any:
+    """What a name or a file means, before there are jobs."""
+    return part_of_file(name, _MODEL_IN_FILE).thing if python_file(name) else _MODELS.load(name)
+
+
+def is_from_trace(given: Any) -> bool:
+    """Whether nothing but the trace says how fast jobs are."""
+    return given is find_model(_TRACE)
+
+
+def model_of(given: Any, jobs: Trace, cluster: Cluster) -> PerformanceModel | None:
+    """The model of a run with these jobs on that cluster; None: jobs are as fast as their options say."""
+    made = not isinstance(given, type) and (hasattr(given, "rates") or not callable(given))
+    try:
+        found = given if made else given() if isinstance(given, type) else given(jobs, cluster)
+    except GantlineError:
+        raise
+    except Exception as error:  # whatever the code of a user raises
+        called = getattr(given, "__name__", type(given).__name__)
+        raise UsageError(f"'{called}' cannot be made: {type(error).__name__}: {error}", where="--performance") from error
+    model: PerformanceModel | None = check_model(found)
+    return model

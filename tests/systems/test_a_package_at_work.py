@@ -1,0 +1,80 @@
+"""An installed package brings one thing of every kind, and commands in processes of their own use each."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.test_live import home  # noqa: F401
+from tests.systems.some_package import EVERY_KIND, write_package
+
+from gantline.registry import KINDS
+
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("site")
+    write_package(found, **EVERY_KIND)
+    return found
+
+
+@pytest.fixture
+def gantline(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the program where the package is installed; what it prints."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run([sys.executable, "-m", "gantline", *arguments], capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_every_kind_is_in_the_package() -> None:
+    assert EVERY_KIND.keys() == {*KINDS, "systems"}
+
+
+def test_a_run_uses_its_generator_policy_regime_placement_model_and_executor(gantline: Run, tmp_path: Path) -> None:
+    chosen = ("--policy", "youngest", "--regime", "minutes", "--placement", "last", "--performance", "half-speed", "--executor", "slow:5")
+    told = json.loads(gantline("simulate", "twins", "--cluster", "1x4", *chosen, "--allocations-out", "held.csv", "-o", "json"))
+    assert (told["policy"], told["regime"], told["round"], told["placement"]) == ("youngest", "minutes", 60.0, "last")
+    assert told["average_jct"] == 5.0 + 2 * 60.0
+    with open(tmp_path / "held.csv", encoding="utf-8") as file:
+        assert sorted(row["devices"] for row in csv.DictReader(file)) == ['{"devices":[2]}', '{"devices":[3]}']
+
+
+def test_its_importer_reads_and_its_imitation_runs(gantline: Run, tmp_path: Path) -> None:
+    (tmp_path / "lengths.txt").write_text("30\n90\n")
+    gantline("trace", "import", "lengths", "lengths.txt", "jobs.csv")
+    told = json.loads(gantline("simulate", "jobs.csv", "--cluster", "1x1", "--policy", "youngest", "--regime", "acme", "-o", "json"))
+    assert (told["simulator"], told["makespan"]) == ("Acme's", 120.0)
+
+
+def test_its_study_is_run_by_processes_of_a_sweep(gantline: Run) -> None:
+    told = gantline("reproduce", "acme-figure", "--workers", "2")
+    assert "the second waits for the first" in told
+    assert "holds" in told
+
+
+def test_its_runner_starts_the_jobs_of_a_service(gantline: Run, home: Path) -> None:  # noqa: F811
+    gantline("up", "--devices", "cpu:2", "--executor", "noted", "--policy", "youngest", "--placement", "last", "--detach")
+    job = gantline("submit", "--gpus", "cpu:1", "--", "true").strip()
+    gantline("wait", job)
+    assert (home / "orders.txt").read_text().startswith("start\n")
+    gantline("down")
+
+
+def test_its_system_and_its_parts_are_listed(gantline: Run) -> None:
+    assert json.loads(gantline("system", "show", "acmesched", "-o", "json"))["placements"] == ["acme.last"]
+    listed = [row["placement"] for row in json.loads(gantline("placement", "list", "-o", "json"))]
+    assert {"last", "acme.last", "first-free"} <= set(listed)
