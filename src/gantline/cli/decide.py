@@ -83,8 +83,8 @@ def read_json(path: Path) -> Any:
 def _as_json(instant: Snapshot, plan: Plan, outcomes: list[JobOutcome]) -> dict[str, Any]:
     from gantline.core.snapshot_json import encode_plan
 
-    told = [{"job": one.job, "act": one.act, "devices": one.devices, "why": one.why} for one in outcomes]
-    return {"now": instant.now, "jobs": instant.jobs.ids, "plan": encode_plan(plan), "outcome": told}
+    entries = [{"job": one.job, "act": one.act, "devices": one.devices, "why": one.why} for one in outcomes]
+    return {"now": instant.now, "jobs": instant.jobs.ids, "plan": encode_plan(plan), "outcome": entries}
 
 
 def _tell(instant: Snapshot, plan: Plan) -> None:

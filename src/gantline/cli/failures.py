@@ -51,8 +51,8 @@ def exit_code_of(call: Callable[[], Any], app: App) -> int:
     except MemoryError as error:
         return _fail(f"not enough memory{f': {error}' if str(error) else ''} (ask for fewer jobs, nodes or runs)", 2)
     except Exception as error:
-        told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return _fail(f"this should not have happened: {told} (GANTLINE_DEBUG=1 shows where)", DEFECT)
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return _fail(f"this should not have happened: {text} (GANTLINE_DEBUG=1 shows where)", DEFECT)
     return result if isinstance(result, int) else 0
 
 

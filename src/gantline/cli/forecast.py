@@ -67,5 +67,5 @@ def _checked(trace: str, cluster: str, estimates: str, settings: list[str] | Non
     setup = Setup(options.placement, uncertainty=Uncertainty(options.sigma), samples=options.samples)
     coming = (replace(options, newcomers=trace) if options.newcomers == "past" else options).coming() if options.newcomers else ()
     found = check_forecasts(trace, cluster, policy, setup, coming=coming, estimates=estimates)
-    told = "with newcomers as in the table" if coming else "nobody new"
-    return {**found.as_json(), "lines": [*found.lines(), f"note: {told}"]}
+    text = "with newcomers as in the table" if coming else "nobody new"
+    return {**found.as_json(), "lines": [*found.lines(), f"note: {text}"]}

@@ -16,7 +16,7 @@ _MOST = 8  # curves that a figure can hold
 
 
 def _listed(figures: dict[str, str]) -> str:
-    return "\n".join(f"  {name.ljust(15)}{told}" for name, told in figures.items())
+    return "\n".join(f"  {name.ljust(15)}{text}" for name, text in figures.items())
 
 
 app = App(

@@ -108,8 +108,8 @@ def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption =
 
     name, kept = opened(name)
     with connect(home) as client:
-        told = client.use_policy(name, kept | settings_of(set_))
-    for note in told.get("notes", ()):
+        answer = client.use_policy(name, kept | settings_of(set_))
+    for note in answer.get("notes", ()):
         say(note)
     print(name)
 

@@ -44,8 +44,8 @@ def tell(run: Run, bounded: bool) -> int:
     """Lost turns, jobs that did not end and a load that is too much; the exit code comes back."""
     code = _tell_ends(run, bounded)
     for said in (free_stops, wholes_for_parts, ways_left_out):
-        if told := said(run.summary):
-            note(told)
+        if found := said(run.summary):
+            note(found)
     if "in_charge" in run.summary:
         from gantline.report.in_charge import who_decided
 
@@ -69,14 +69,14 @@ def _tell_load(run: Run) -> None:
     from gantline.simulator.occupancy import held_by_job
     from gantline.simulator.queue_steps import let_in, lost_gpu_time, queue_steps
 
-    F, I, told = run.tables.F, run.tables.I, run.summary
-    warmup = told.get("warmup", 0.0)
+    F, I, summary = run.tables.F, run.tables.I, run.summary
+    warmup = summary.get("warmup", 0.0)
     if warmup:
-        note(f"warm-up: the first {human_seconds(warmup)} are left out, {told['track'][0]:,} of {told['jobs']:,} jobs")
+        note(f"warm-up: the first {human_seconds(warmup)} are left out, {summary['track'][0]:,} of {summary['jobs']:,} jobs")
     rows = let_in(run.tables)
-    marks = [(0.0, 0), *told["joined_gpus"]]
-    devices = np.array([time for time, _ in marks]), np.array([told["gpus"] + count for _, count in marks], dtype=np.float64)
-    held = (held_by_job(run.log, F[c.FINISH], told["end"]) if run.held is None else run.held).device_seconds
+    marks = [(0.0, 0), *summary["joined_gpus"]]
+    devices = np.array([time for time, _ in marks]), np.array([summary["gpus"] + count for _, count in marks], dtype=np.float64)
+    held = (held_by_job(run.log, F[c.FINISH], summary["end"]) if run.held is None else run.held).device_seconds
     lost = lost_gpu_time(run.tables, run.log, held)[rows]
     found = judge(F[c.ARRIVAL][rows], (I[c.GPUS] * F[c.WORK])[rows], queue_steps(run.tables, run.log), devices, warmup, lost=lost)
     if not found.steady:
@@ -106,14 +106,14 @@ def _tell_ends(run: Run, bounded: bool) -> int:
     if not left:
         return code
     counts = {state: count for state, count in run.jobs["state"].value_counts().iter_rows() if state != "completed"}
-    told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    text = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
     if run.allocations.is_empty() and not bounded:
         first = run.jobs.row(0, named=True)["job"]
         why = f" ({_why(run, 0)})" if _why(run, 0) else ""
-        say(f"error: no job could be started: {told}; the first is '{first}'{why}")
+        say(f"error: no job could be started: {text}; the first is '{first}'{why}")
         return _NOTHING_RAN
     if run.track is None or bounded:
-        say(f"note: {left} of {summary['jobs']} jobs did not end: {told}")
+        say(f"note: {left} of {summary['jobs']} jobs did not end: {text}")
     return code
 
 

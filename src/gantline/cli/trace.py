@@ -30,7 +30,7 @@ Out = Annotated[Path | None, Parameter(help="Where to write; without it, CSV goe
 
 def _listed(entries: dict[str, str]) -> str:
     width = max(map(len, entries))
-    return "\n".join(f"  {name.ljust(width)}  {told}" for name, told in entries.items())
+    return "\n".join(f"  {name.ljust(width)}  {text}" for name, text in entries.items())
 
 
 @app.command(name="import", help_epilogue=f"Formats:\n\n{_listed(importer_summaries())}")
@@ -84,11 +84,11 @@ def check(
         from gantline.workload.repair import repair as put_right
 
         check_table_target(repair, "--repair", source)
-        told = put_right(source, repair)
-        for line in told:
+        found = put_right(source, repair)
+        for line in found:
             say(f"note: {line}")
         say(f"note: wrote {repair}")
-        return _FOUND if any(line.startswith("left:") for line in told) else 0
+        return _FOUND if any(line.startswith("left:") for line in found) else 0
     from gantline.files.clusters import read_cluster
     from gantline.workload.check import check as find
 

@@ -25,9 +25,9 @@ class Bandwidths(NamedTuple):
         found = tuple(numbers)
         falls = len(found) == 3 and all(0.0 < later <= earlier < float("inf") for earlier, later in zip((found[0], *found), found))
         if not falls:
-            told = "/".join(f"{number:g}" for number in found)
+            text = "/".join(f"{number:g}" for number in found)
             fix = "GB/s in a node, in a rack and across racks, none above the one before: links:300/25/6"
-            raise UsageError(f"bandwidths of {told}", where=where, fix=fix)
+            raise UsageError(f"bandwidths of {text}", where=where, fix=fix)
         return Bandwidths(*found)
 
 

@@ -178,10 +178,10 @@ def _bandwidths(document: dict[str, Any], where: str) -> Bandwidths:
     """The bandwidths of the levels, where a document has some."""
     if "bandwidths" not in document:
         return Bandwidths()
-    place, told = f"{where}: bandwidths", document["bandwidths"]
-    if not isinstance(told, dict) or set(told) != set(Bandwidths._fields):
+    place, found = f"{where}: bandwidths", document["bandwidths"]
+    if not isinstance(found, dict) or set(found) != set(Bandwidths._fields):
         raise UsageError("needs 'node', 'rack' and 'cluster'", where=place, fix="write {node: 300, rack: 25, cluster: 6}, GB/s")
-    return Bandwidths.of([_number(told, name, place, 0) for name in Bandwidths._fields], place)
+    return Bandwidths.of([_number(found, name, place, 0) for name in Bandwidths._fields], place)
 
 
 def _check_size(nodes: int, gpus: int, place: str) -> None:

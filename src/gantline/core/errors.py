@@ -88,5 +88,5 @@ def listed(names: Iterable[str]) -> str:
     for name in shown:
         head, dot, rest = name.partition(".")
         groups.setdefault(f"{head}." if dot and heads[head] > 1 else name, []).append(rest)
-    told = [f"{head}{{{', '.join(rest)}}}" if len(rest) > 1 else head for head, rest in groups.items()]
-    return ", ".join(told) + (f" and {len(known) - len(shown):,} more" if len(known) > len(shown) else "")
+    entries = [f"{head}{{{', '.join(rest)}}}" if len(rest) > 1 else head for head, rest in groups.items()]
+    return ", ".join(entries) + (f" and {len(known) - len(shown):,} more" if len(known) > len(shown) else "")

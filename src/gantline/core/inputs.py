@@ -169,8 +169,8 @@ def encode_input(value: Input) -> dict[str, Any]:
         others = {"others": list(value.others)} if value.others else {}
         return {"input": value.action.value, **head, "job": value.job, **sizes, **others}
     if isinstance(value, SetJob):
-        told = {"priority": value.priority, "queue": value.queue, "estimate": value.estimate}
-        return {"input": "set", **head, "job": value.job, **{key: one for key, one in told.items() if one is not None}}
+        fields = {"priority": value.priority, "queue": value.queue, "estimate": value.estimate}
+        return {"input": "set", **head, "job": value.job, **{key: one for key, one in fields.items() if one is not None}}
     if isinstance(value, NodeEvent):
         found = {"input": "node", **head, "name": value.name, "kind": value.kind}
         return found if value.node is None else {**found, "node": encode_node(value.node)}

@@ -26,11 +26,11 @@ def variant(function: Function, name: str, **known: Any) -> Function:
 
     Branches that these values rule out are not compiled: ``if PREEMPTS:`` with ``PREEMPTS=False``.
     """
-    told: Any = function
-    plain = told.py_func
+    found: Any = function
+    plain = found.py_func
     twin = FunctionType(plain.__code__, {**plain.__globals__, **known}, name, plain.__defaults__, plain.__closure__)
     twin.__module__, twin.__doc__ = plain.__module__, plain.__doc__
-    return cast(Function, Kernel(twin, told.options, storable=True))
+    return cast(Function, Kernel(twin, found.options, storable=True))
 
 
 def kernel_from_zero(function: Function) -> Function:
@@ -44,8 +44,8 @@ def kernel_from_zero(function: Function) -> Function:
 
 def beside(function: Function) -> Function:
     """A kernel once more, for a thread of its own: the others go on while it runs. One of these serves one thread."""
-    told: Any = function
-    return cast(Function, Kernel(told.py_func, told.options, storable=True, beside=True))
+    found: Any = function
+    return cast(Function, Kernel(found.py_func, found.options, storable=True, beside=True))
 
 
 def compiled(function: Function) -> Function:

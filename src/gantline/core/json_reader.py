@@ -118,12 +118,12 @@ def check_head(reader: Reader, kind: str, version: int) -> None:
     found = reader.raw("kind", kind)
     if found != kind:
         raise UsageError(f"is a {found!r}, not a {kind}", where=reader.at("kind"), fix=f'"kind": "{kind}"')
-    told = reader.raw("version", version)
-    if isinstance(told, bool) or not isinstance(told, int) or told < 1:
-        raise UsageError(f"is {told!r}", where=reader.at("version"), fix=f"this program reads 1 to {version}")
-    if told > version:
+    given = reader.raw("version", version)
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise UsageError(f"is {given!r}", where=reader.at("version"), fix=f"this program reads 1 to {version}")
+    if given > version:
         raise UsageError(
-            f"is {told}, from a newer Gantline; this one reads up to {version}", where=reader.at("version"), fix="upgrade gantline"
+            f"is {given}, from a newer Gantline; this one reads up to {version}", where=reader.at("version"), fix="upgrade gantline"
         )
 
 

@@ -54,8 +54,8 @@ def queues_as_text(value: Any, where: str) -> str:
     """Queues as `parse_queues` reads them: a text, or a mapping from names to quotas, texts or queues."""
     if not isinstance(value, Mapping):
         return str(value)
-    told = {name: f"{one.quota}:{one.borrow}:{one.weight}" if isinstance(one, Queue) else str(one) for name, one in value.items()}
-    return ",".join(f"{name}={numbers}" for name, numbers in told.items())
+    fields = {name: f"{one.quota}:{one.borrow}:{one.weight}" if isinstance(one, Queue) else str(one) for name, one in value.items()}
+    return ",".join(f"{name}={numbers}" for name, numbers in fields.items())
 
 
 def parse_queues(text: str) -> dict[str, Queue]:

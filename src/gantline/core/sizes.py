@@ -70,8 +70,8 @@ def _as_modelled(table: SizeTable, ids: list[str], kind: int, model: Any) -> Siz
     first, size, rate, option = table
     owner = np.repeat(np.arange(len(ids)), np.diff(first))
     for entry in np.flatnonzero(option < 0).tolist():
-        told = model.rate(ids[owner[entry]], kind, int(size[entry]))
-        rate[entry] = rate[entry] if told is None else told
+        known_rate = model.rate(ids[owner[entry]], kind, int(size[entry]))
+        rate[entry] = rate[entry] if known_rate is None else known_rate
     kept = rate > 0.0
     if kept.all():
         return table

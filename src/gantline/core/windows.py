@@ -76,21 +76,21 @@ def parse_windows(text: str) -> tuple[AdvanceWindow, ...]:
 
 
 def _parse(text: str) -> AdvanceWindow:
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for part in text.split(","):
         key, sign, value = (piece.strip() for piece in part.partition("="))
-        if not sign or not value or key not in ("nodes", "gpus", "on", "from", "for", "name", "user", "queue") or key in told:
+        if not sign or not value or key not in ("nodes", "gpus", "on", "from", "for", "name", "user", "queue") or key in fields:
             raise UsageError(f"'{part.strip()}' says nothing about a window", where="--reserve", fix=_WRITE)
-        told[key] = value
-    if "for" not in told:
+        fields[key] = value
+    if "for" not in fields:
         raise UsageError(f"'{text}' does not say how long", where="--reserve", fix=_WRITE)
-    counts = [told.get(key, "0") for key in ("nodes", "gpus")]
+    counts = [fields.get(key, "0") for key in ("nodes", "gpus")]
     if not all(value.isdigit() for value in counts):
         raise UsageError(f"'{text}' has a number that is none", where="--reserve", fix=_WRITE)
-    start = seconds(told.get("from", "0"), "--reserve")
-    places, users, queues = (tuple(told[word].split("+")) if word in told else () for word in ("on", "user", "queue"))
-    end = start + seconds(told["for"], "--reserve")
-    return AdvanceWindow(start, end, told.get("name", ""), int(counts[0]), int(counts[1]), places, users, queues)
+    start = seconds(fields.get("from", "0"), "--reserve")
+    places, users, queues = (tuple(fields[word].split("+")) if word in fields else () for word in ("on", "user", "queue"))
+    end = start + seconds(fields["for"], "--reserve")
+    return AdvanceWindow(start, end, fields.get("name", ""), int(counts[0]), int(counts[1]), places, users, queues)
 
 
 def windows_as_text(value: Any, where: str) -> Any:

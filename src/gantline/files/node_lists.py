@@ -66,7 +66,7 @@ def cluster_text(cluster: Cluster) -> str:
     """The cluster as a YAML file that ``--cluster`` takes, a line per node."""
     lines = []
     for node in cluster.nodes:
-        told = {"name": node.name, "type": node.type, "gpus": node.gpus, "cpus": float(node.cpus), "memory": round(float(node.memory), 3)}
-        entry = yaml.safe_dump({key: value for key, value in told.items() if value}, default_flow_style=True, sort_keys=False, width=1000)
+        fields = {"name": node.name, "type": node.type, "gpus": node.gpus, "cpus": float(node.cpus), "memory": round(float(node.memory), 3)}
+        entry = yaml.safe_dump({key: value for key, value in fields.items() if value}, default_flow_style=True, sort_keys=False, width=1000)
         lines.append(f"  - {entry.strip()}")
     return "nodes:\n" + "\n".join(lines) + "\n"

@@ -128,7 +128,7 @@ def _profile_json(job: Profile) -> dict[str, Any]:
             "gpus": size,
             **{key: _short(getattr(speed.line, key)) for key in ("startup", "seconds", "low", "high")},
             **({"runs": [[_short(steps), _short(seconds)] for steps, seconds in speed.runs]} if speed.runs else {}),
-            **{key: _short(told) for key in ("leave", "resume") if (told := getattr(speed, key)) is not None},
+            **{key: _short(found) for key in ("leave", "resume") if (found := getattr(speed, key)) is not None},
             **({"source": speed.source} if speed.source != "measured" else {}),
         }
         for (kind, size), speed in job.alone.items()
@@ -163,7 +163,7 @@ def _profile(name: str, reader: Reader) -> Profile:
         if not (line.seconds > 0.0 and line.startup >= 0.0 and 0.0 <= line.low <= line.seconds <= line.high):
             raise UsageError("has no possible speed", where=one.path, fix="seconds above 0, low <= seconds <= high, startup of 0 or more")
         stops = {key: one.number(key, 0.0) if key in one else None for key in ("leave", "resume")}
-        if any(told is not None and told < 0.0 for told in stops.values()):
+        if any(seconds is not None and seconds < 0.0 for seconds in stops.values()):
             raise UsageError("leaves or resumes before it is asked to", where=one.path, fix="leave and resume of 0 or more seconds")
         alone[one.text("type", ""), one.whole("gpus", 1, least=1)] = Speed(line, runs, _source(one), **stops)
     pairs = {}

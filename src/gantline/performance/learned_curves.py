@@ -45,12 +45,12 @@ class LearnedCurves(PerformanceModel):
         return np.asarray(rate, dtype=np.float64), np.asarray(until, dtype=np.float64)
 
     def granted(self, gang: Gang) -> float | tuple[float, float] | None:
-        told: float | tuple[float, float] | None = None if self.truth is None else self.truth.granted(gang)
-        return told
+        found: float | tuple[float, float] | None = None if self.truth is None else self.truth.granted(gang)
+        return found
 
     def rate(self, job: str, type: int, gpus: int) -> float | None:
-        told: float | None = None if self.truth is None else self.truth.rate(job, type, gpus)
-        return told
+        found: float | None = None if self.truth is None else self.truth.rate(job, type, gpus)
+        return found
 
     def observe(self, gangs: Gangs) -> Observed:
         """The mean of the reports of each job at each size, and how many they were: one per decision while it works."""

@@ -142,9 +142,9 @@ class PerformanceModel(Protocol):
         """
         rate, until = gangs.listed.copy(), np.full(len(gangs), np.inf)
         for at, grant in enumerate(gangs.grants):
-            told = None if grant is None else self.granted(gangs[at])
-            if told is not None:
-                rate[at], until[at] = told if isinstance(told, tuple) else (told, np.inf)
+            found = None if grant is None else self.granted(gangs[at])
+            if found is not None:
+                rate[at], until[at] = found if isinstance(found, tuple) else (found, np.inf)
         return rate, until
 
     def granted(self, gang: Gang) -> float | tuple[float, float] | None:

@@ -114,10 +114,10 @@ class ServerJob:
         return ServerJob(speed, values.get("epochs", (40.0,))[0], LossCurve(*loss), Straggling(*slow))
 
     def __str__(self) -> str:
-        told = "/".join(f"{term:g}" for term in self.speed.terms)
+        text = "/".join(f"{term:g}" for term in self.speed.terms)
         loss = "/".join(f"{value:g}" for value in self.loss)
         slow = f";slow={self.slow.chance:g}/{self.slow.speed:g}" if self.slow.chance else ""
-        return f"{self.speed.mode}={told};batch={self.speed.batch:g};epochs={self.epochs:g};loss={loss}{slow}"
+        return f"{self.speed.mode}={text};batch={self.speed.batch:g};epochs={self.epochs:g};loss={loss}{slow}"
 
 
 class DeclaredFactors(NamedTuple):

@@ -48,8 +48,8 @@ class Scaling:
         if not self.fixed + self.sample > 0.0:
             raise UsageError("a step takes no time", where="scaling", fix="give seconds for fixed or sample")
         if not 1 <= self.least_batch <= self.batch <= self.most_batch:
-            told = f"batch {self.batch} is not within {self.least_batch}-{self.most_batch}"
-            raise UsageError(told, where="scaling", fix="batch=LOW-HIGH around the job's own batch size")
+            text = f"batch {self.batch} is not within {self.least_batch}-{self.most_batch}"
+            raise UsageError(text, where="scaling", fix="batch=LOW-HIGH around the job's own batch size")
         if self.gradients and (self.within or self.across):
             raise UsageError("gradients beside within or across", where="scaling", fix="give the GB, or the seconds that they take")
         if self.local < 0:
@@ -80,8 +80,8 @@ class Scaling:
 
     def __str__(self) -> str:
         times = ("fixed", "sample", "within", "across", "gradients")
-        told = [f"{name}={getattr(self, name):g}" for name in times if getattr(self, name)]
-        return ";".join([*told, f"batch={self.least_batch}-{self.most_batch}", *([f"local={self.local}"] if self.local else [])])
+        lines = [f"{name}={getattr(self, name):g}" for name in times if getattr(self, name)]
+        return ";".join([*lines, f"batch={self.least_batch}-{self.most_batch}", *([f"local={self.local}"] if self.local else [])])
 
     def fits(self, gpus: int, batch: int) -> bool:
         """Whether a batch can be spread over so many GPUs: a sample for each, and no more than fit."""
@@ -169,8 +169,8 @@ class ScalingModel(PerformanceModel):
             known[job], unit[job] = curve, curve.speed(int(asked), -(-int(asked) // max(sizes, default=1)), far=far if leaves else 1.0)
             if not unit[job] > 0.0:
                 each = f"{curve.local} fit on one" if curve.local else "each needs a sample"
-                told = f"job '{job}': a batch of {curve.batch} does not fit on the {asked} GPUs it asks for ({each})"
-                raise UsageError(told, where="scaling", fix="ask for another number of GPUs, or change batch_size or local")
+                text = f"job '{job}': a batch of {curve.batch} does not fit on the {asked} GPUs it asks for ({each})"
+                raise UsageError(text, where="scaling", fix="ask for another number of GPUs, or change batch_size or local")
         return ScalingModel(known, unit, sizes, racks, far)
 
     def _nodes(self, type: int, gpus: int) -> int:

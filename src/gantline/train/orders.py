@@ -80,14 +80,14 @@ class Orders:
         self.agreed, self.switch = (stop, save), switch
         return asked
 
-    def saved(self, told: Mapping[str, Any]) -> None:
+    def saved(self, values: Mapping[str, Any]) -> None:
         """A checkpoint was made: requests for one are met, and the service hears of it at once."""
         self.flags.save = False
         self.agreed = (self.agreed[0], False)
         self._saved_at = time.monotonic()
         if self.wire:
             self.wire.saved()
-            self.wire.report(told, urgent=True)
+            self.wire.report(values, urgent=True)
 
     def close(self, seconds: float) -> None:
         """Tell the last words, for so many seconds at most, and give the signals back."""

@@ -71,8 +71,8 @@ class Rank:
 
     def resize_pending(self) -> int | None:
         """How many devices the job is to have soon, where that differs from what it holds."""
-        told = self.answer.gpus
-        return told if told and told != self.gpus else None
+        found = self.answer.gpus
+        return found if found and found != self.gpus else None
 
     def sum(self, values: list[float]) -> list[float]:
         """Numbers summed over all ranks; every rank must call it at the same place."""
@@ -86,8 +86,8 @@ class Rank:
         if unknown:
             raise ValueError(f"no field '{unknown[0]}' of a progress report: there are {', '.join(sorted(FIELDS))}")
         if self._orders.wire:  # a loss that is no number any more is not told: JSON has none
-            told = {name: value for name, value in fields.items() if not isinstance(value, float) or math.isfinite(value)}
-            self._orders.wire.report({name: value for name, value in told.items() if value is not None})
+            values = {name: value for name, value in fields.items() if not isinstance(value, float) or math.isfinite(value)}
+            self._orders.wire.report({name: value for name, value in values.items() if value is not None})
 
     def request(self, *, gpus: int, min_gpus: int | None = None, max_gpus: int | None = None) -> None:
         """Ask the scheduler for other devices; it may grant that, now, later or never."""

@@ -33,14 +33,14 @@ class Decision:
     refused: str = ""
 
     @classmethod
-    def of(cls, told: Mapping[str, Any], before: Membership) -> Decision:
+    def of(cls, values: Mapping[str, Any], before: Membership) -> Decision:
         """From what was written down; a refusal leaves everything as it was."""
-        if told.get("refused"):
-            return cls(int(told["epoch"]), before.gpus, before.devices, None, before.world, before.port, str(told["refused"]))
-        members = told.get("members")
+        if values.get("refused"):
+            return cls(int(values["epoch"]), before.gpus, before.devices, None, before.world, before.port, str(values["refused"]))
+        members = values.get("members")
         return cls(
-            int(told["epoch"]), int(told["gpus"]), tuple(told["devices"]), None if members is None else tuple(members),
-            int(told.get("world") or before.world), int(told.get("port") or before.port),
+            int(values["epoch"]), int(values["gpus"]), tuple(values["devices"]), None if members is None else tuple(members),
+            int(values.get("world") or before.world), int(values.get("port") or before.port),
         )  # fmt: skip
 
     @property
@@ -82,22 +82,22 @@ class Switchboard:
 
     def due(self, member: Membership, *, decides: bool, can_regroup: bool) -> int:
         """The epoch under which the job shall go on now, between two steps; 0: it goes on as it is."""
-        told = self.granted(member)
-        if told is None:
+        order = self.granted(member)
+        if order is None:
             return 0
-        epoch = int(told["epoch"])
+        epoch = int(order["epoch"])
         if self._read(f"switch.{epoch}") is None:
-            plan = Decision.of(told, member)
+            plan = Decision.of(order, member)
             if not decides or not all(self._is_ready(epoch, rank) for rank in range(plan.world - plan.newcomers, plan.world)):
                 return 0
             refused = "" if can_regroup or not plan.regroups(member) else "it cannot form its gang anew: give train.join a gang"
-            self._say_first(f"switch.{epoch}", {**told, **({"refused": refused} if refused else {"port": _free_port(member.address)})})
+            self._say_first(f"switch.{epoch}", {**order, **({"refused": refused} if refused else {"port": _free_port(member.address)})})
         return epoch
 
     def decision(self, epoch: int, member: Membership) -> Decision | None:
         """What was decided; None: nothing yet."""
-        told = self._read(f"switch.{epoch}")
-        return None if told is None else Decision.of(told, member)
+        found = self._read(f"switch.{epoch}")
+        return None if found is None else Decision.of(found, member)
 
     def is_switched(self, epoch: int) -> bool:
         """Whether the gang of that epoch stands."""

@@ -36,15 +36,15 @@ class Answer:
     @classmethod
     def of(cls, body: Any, own_epoch: int) -> Answer:
         """An answer from its JSON; what is missing or no value of its kind is as if not said."""
-        told: Mapping[str, Any] = body if isinstance(body, dict) else {}
-        epoch = _whole(told.get("epoch"))
-        lease = told.get("lease")
+        found: Mapping[str, Any] = body if isinstance(body, dict) else {}
+        epoch = _whole(found.get("epoch"))
+        lease = found.get("lease")
         return cls(
-            stop=told.get("stop") is True or (epoch is not None and epoch > own_epoch),
-            save=told.get("save") is True,
+            stop=found.get("stop") is True or (epoch is not None and epoch > own_epoch),
+            save=found.get("save") is True,
             lease=float(lease) if isinstance(lease, (int, float)) and not isinstance(lease, bool) and 0 < lease < 1e9 else 0.0,
-            gpus=_whole(told.get("gpus")),
-            batch=_whole(told.get("batch")),
+            gpus=_whole(found.get("gpus")),
+            batch=_whole(found.get("batch")),
             epoch=epoch,
         )
 

@@ -143,10 +143,10 @@ def _broken_csv(data: bytes, top: int, source: str, separator: str, width: int, 
 
 def _parquet(data: bytes, source: str) -> RawTable:
     try:
-        told = pl.scan_parquet(io.BytesIO(data))
-        cells = told.select(pl.len()).collect().item() * len(told.collect_schema())
+        found = pl.scan_parquet(io.BytesIO(data))
+        cells = found.select(pl.len()).collect().item() * len(found.collect_schema())
         if 8 * cells > most_unpacked(len(data)):
-            rows = cells // max(len(told.collect_schema()), 1)
+            rows = cells // max(len(found.collect_schema()), 1)
             raise UsageError(f"holds {rows:,} rows in {len(data) / 2**20:.1f} MB", where=source, fix="write it as CSV if you trust it")
         return RawTable(pl.read_parquet(io.BytesIO(data)), source)
     except _POLARS as error:

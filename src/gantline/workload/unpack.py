@@ -98,8 +98,8 @@ def _bounded(path: Path, file: io.BufferedIOBase | IO[bytes], packed: int) -> by
     while part := file.read(_CHUNK):
         size += len(part)
         if size > most:
-            told = f"unpacks to more than {size // 2**20:,} MB from {packed / 2**20:.1f}"
-            raise UsageError(told, where=str(path), fix="unpack it yourself if you trust it")
+            text = f"unpacks to more than {size // 2**20:,} MB from {packed / 2**20:.1f}"
+            raise UsageError(text, where=str(path), fix="unpack it yourself if you trust it")
         parts.append(part)
     return b"".join(parts)
 

@@ -23,20 +23,20 @@ def describe_job(
 ) -> None:
     """Show a job: its state and why, its specification, its history, the last lines of its output if it failed."""
     with connect(home) as client:
-        told = client.job(id)
+        answer = client.job(id)
     if output == "json":
-        show_json(told)
+        show_json(answer)
         return
     apart = ("spec", "history", "lines", "submitted", "started", "ended")
-    times = {key: moment(told[key]) for key in ("submitted", "started", "ended")}
-    show_object({**{key: value for key, value in told.items() if key not in apart}, **times}, "table")
+    times = {key: moment(answer[key]) for key in ("submitted", "started", "ended")}
+    show_object({**{key: value for key, value in answer.items() if key not in apart}, **times}, "table")
     print("\nspecification")
-    show_object(told["spec"], "table")
+    show_object(answer["spec"], "table")
     print("\nhistory")
-    show(Sheet.of("time event state reason why user", [_line(event) for event in told["history"]]), "table")
-    if told["lines"]:
+    show(Sheet.of("time event state reason why user", [_line(event) for event in answer["history"]]), "table")
+    if answer["lines"]:
         print("\nlast lines")
-        print("\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in told["lines"]))
+        print("\n".join("".join(sign if sign.isprintable() else "\ufffd" for sign in line) for line in answer["lines"]))
 
 
 def _line(event: dict[str, Any]) -> list[Any]:

@@ -30,12 +30,12 @@ def down(
     limit = time_of(timeout, "--timeout") or 0.0
     end = time.monotonic() + limit
     with connect(home) as client:
-        told = client.shutdown(drain=not keep_jobs)
-        if told.get("why"):
-            say(f"warning: the jobs are left running, for that they stop cannot be recorded: {told['why']}")
+        answer = client.shutdown(drain=not keep_jobs)
+        if answer.get("why"):
+            say(f"warning: the jobs are left running, for that they stop cannot be recorded: {answer['why']}")
         while time.monotonic() < end:
-            if not _answers(client) and not _announced(home, told["pid"]):
-                say(f"note: process {told['pid']} has ended" + ("" if told["drain"] else "; its jobs go on"))
+            if not _answers(client) and not _announced(home, answer["pid"]):
+                say(f"note: process {answer['pid']} has ended" + ("" if answer["drain"] else "; its jobs go on"))
                 return 0
             time.sleep(0.1)
     say(f"error: the service still runs after {timeout}")
@@ -54,5 +54,5 @@ def _announced(home: Path | None, pid: int) -> bool:
     """Whether the process still has its address in the home; it takes that away when it has let go of everything."""
     from gantline.service.home import Home
 
-    told = Home.find(home).announced()
-    return told is not None and told.get("pid") == pid
+    found = Home.find(home).announced()
+    return found is not None and found.get("pid") == pid

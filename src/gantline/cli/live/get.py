@@ -131,7 +131,7 @@ def show_events(rows: list[dict[str, Any]], form: str) -> None:
         show_rows(rows, form, "number")
         return
     known = ("number", "time", "event", "job", "state", "user", "why", "reason")
-    told = [
+    entries = [
         {
             **{name: row.get(name, "") for name in known},
             "time": moment(row["time"]),
@@ -140,9 +140,9 @@ def show_events(rows: list[dict[str, Any]], form: str) -> None:
         for row in rows
     ]
     names = ("number", "time", "event", "job", "state", "user", "why", *(("reason", "more") if form == "wide" else ()))
-    show_rows(told, "table", "number", names)
+    show_rows(entries, "table", "number", names)
 
 
 def _short(row: dict[str, Any]) -> str:
-    told = json.dumps({key: value for key, value in row.items() if key not in ("number", "time", "in_charge", "why")}, ensure_ascii=False)
-    return told if len(told) <= 100 else told[:97] + "..."
+    found = json.dumps({key: value for key, value in row.items() if key not in ("number", "time", "in_charge", "why")}, ensure_ascii=False)
+    return found if len(found) <= 100 else found[:97] + "..."

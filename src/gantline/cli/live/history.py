@@ -27,8 +27,8 @@ def history(
 ) -> int:
     """Write the jobs that have succeeded as a trace: arrival, devices, duration, and when they really started and ended."""
     with connect(home) as client:
-        told = client.history()
-    rows = told["jobs"]
+        answer = client.history()
+    rows = answer["jobs"]
     if not rows:
         raise RefusedError("no job has succeeded yet", where="history", fix="ask again later")
     text = csv_text(list(rows[0]), [list(row.values()) for row in rows])
@@ -39,6 +39,6 @@ def history(
         draft.write_text(text, encoding="utf-8")
         draft.replace(out)
         say(f"note: {len(rows)} jobs in {out}")
-    for limit in told["limits"]:
+    for limit in answer["limits"]:
         say(f"note: {limit}")
     return 0

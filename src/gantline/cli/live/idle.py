@@ -13,7 +13,7 @@ _LOOK = 1.0  # seconds between looks
 @contextmanager
 def idle_node(client: Any, name: str, tell: Callable[[str], None], look: float = _LOOK) -> Iterator[None]:
     """Wait until nobody is on a node, and keep it so: it is cordoned meanwhile. A node that the service does not have is ours."""
-    told = False
+    reported = False
     while True:
         node = _node(client, name)
         if node is None:
@@ -24,9 +24,9 @@ def idle_node(client: Any, name: str, tell: Callable[[str], None], look: float =
             if not _node(client, name)["busy"]:
                 break
             client.uncordon(name)  # somebody was faster
-        if not told:
+        if not reported:
             tell(f"waiting until nobody is on {name}")
-            told = True
+            reported = True
         time.sleep(look)
     try:
         yield

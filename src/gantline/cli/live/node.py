@@ -25,9 +25,9 @@ def cordon(name: Name, /, *, home: HomeOption = None) -> None:
 def drain(name: Name, /, *, home: HomeOption = None) -> None:
     """Let nobody new come, and stop and save whoever is there; they wait for other devices."""
     with connect(home) as client:
-        told = client.drain(name)
+        answer = client.drain(name)
     print(name)
-    say(f"note: {len(told['jobs'])} job{'s' if len(told['jobs']) != 1 else ''} asked to leave")
+    say(f"note: {len(answer['jobs'])} job{'s' if len(answer['jobs']) != 1 else ''} asked to leave")
 
 
 @app.command

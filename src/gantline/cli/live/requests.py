@@ -85,10 +85,10 @@ def _not_ended(ids: list[str], jobs: list[dict[str, Any]]) -> list[str]:
     ended = [f"{job['id']} ({job['state']})" for job in jobs if job["ended"] is not None and job["id"] in ids]
     left = [id for id in ids if not any(job["id"] == id and job["ended"] is not None for job in jobs)]
     if ended:
-        told = f"{', '.join(ended[:10])}{' and others' if len(ended) > 10 else ''} had ended already"
+        text = f"{', '.join(ended[:10])}{' and others' if len(ended) > 10 else ''} had ended already"
         if not left:
-            raise RefusedError(told, where="cancel", fix="nothing is left to cancel")
-        say(f"note: {told}")
+            raise RefusedError(text, where="cancel", fix="nothing is left to cancel")
+        say(f"note: {text}")
     return left
 
 

@@ -49,9 +49,11 @@ def reserve(
     length = seconds(lasts, "--for")
     start = None if begins == "now" else wall_time(begins, time.time())
     with connect(home) as client:
-        told = client.reserve(length, start=start, nodes=nodes, gpus=gpus, places=on or (), name=name, users=user or (), queues=queue or ())
-    print(told["name"])
-    say(f"note: {', '.join(told['places'])} from {moment(told['start'])} to {moment(told['end'])}")
+        answer = client.reserve(
+            length, start=start, nodes=nodes, gpus=gpus, places=on or (), name=name, users=user or (), queues=queue or ()
+        )
+    print(answer["name"])
+    say(f"note: {', '.join(answer['places'])} from {moment(answer['start'])} to {moment(answer['end'])}")
 
 
 @app.command

@@ -70,9 +70,9 @@ def submit(
         from gantline.runtime.spec_file import spec_of
 
         value = _base(words)
-        told = {"name": name, "queue": queue, "deadline": deadline, "estimate": estimate, "array": array, "model": model, "shell": shell}
-        told["end_by"] = end_by
-        value |= {key: one for key, one in told.items() if one is not None}
+        fields = {"name": name, "queue": queue, "deadline": deadline, "estimate": estimate, "array": array, "model": model, "shell": shell}
+        fields["end_by"] = end_by
+        value |= {key: one for key, one in fields.items() if one is not None}
         if priority is not None:
             value["priority"] = int(priority) if priority.lstrip("+-").isdigit() else priority
         if processes is not None:

@@ -26,12 +26,12 @@ def create(
 ) -> None:
     """Make a token and print it, this once."""
     with connect(home) as client:
-        told = client.create_token(user, role, finite_time_of(lifetime, "--lifetime", above=True))
+        answer = client.create_token(user, role, finite_time_of(lifetime, "--lifetime", above=True))
     if output == "json":
-        show_json(told)
+        show_json(answer)
     else:
-        print(told["token"])
-        say(f"note: token {told['id']} for {user} as {role}; it is not shown again")
+        print(answer["token"])
+        say(f"note: token {answer['id']} for {user} as {role}; it is not shown again")
 
 
 @app.command(name="list")

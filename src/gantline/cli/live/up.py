@@ -126,8 +126,8 @@ def up(
         from gantline.runtime.runners import find_runner
 
         find_runner(executor)
-    if devices is not None and (told := too_many(declared(devices))):
-        say(f"warning: {told}")
+    if devices is not None and (found := too_many(declared(devices))):
+        say(f"warning: {found}")
     if policy is not None:
         load_policy(policy, settings_of(set_))
     if detach:
@@ -156,8 +156,8 @@ def _detach(options: Options) -> int:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=environment)
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
-        told = home.announced()
-        if told is not None and told != before:  # by the child, or by its own child, where the policy is somebody's file
+        found = home.announced()
+        if found is not None and found != before:  # by the child, or by its own child, where the policy is somebody's file
             try:
                 with Client(home=home.path, timeout=5.0) as client:
                     client.status()
@@ -167,8 +167,8 @@ def _detach(options: Options) -> int:
             for line in (home.path / "start.log").read_text(encoding="utf-8").splitlines():
                 if notice := re.search(r"(?:warning|note): (?!serving from).*", line):
                     say(notice[0])
-            print(told["url"])
-            say(f"note: process {told['pid']} serves from {home.path}")
+            print(found["url"])
+            say(f"note: process {found['pid']} serves from {home.path}")
             return 0
         code = child.poll()
         if code is not None:
@@ -217,7 +217,7 @@ def kept_of(keep: str | None, jobs: int | None) -> dict[str, Any]:
 
 def _arguments(options: Options) -> list[str]:
     """The command line that means these options."""
-    told = {
+    fields = {
         "--home": options.home.path,
         "--devices": options.devices,
         "--executor": options.executor,
@@ -225,8 +225,8 @@ def _arguments(options: Options) -> list[str]:
         "--port": options.port,
         "--host": options.host,
     }
-    told |= {"--tls-cert": options.certificate, "--tls-key": options.key}
-    found = ["up", *(f"{name}={value}" for name, value in told.items() if value is not None)]
+    fields |= {"--tls-cert": options.certificate, "--tls-key": options.key}
+    found = ["up", *(f"{name}={value}" for name, value in fields.items() if value is not None)]
     found += [f"--name={name}" for name in options.names]
     found += [f"--run-as={options.run_as}"] if options.run_as else []
     found += [f"--{name.replace('_', '-')}={value}" for name, value in options.anew.items()]

@@ -23,10 +23,10 @@ def add_account(
 ) -> None:
     """Say which account a user's jobs run as, where root serves."""
     with connect(home) as client:
-        told = client.put(f"/v1/users/{name}", {"account": account})
+        answer = client.put(f"/v1/users/{name}", {"account": account})
         if client.get("/v1/users")["run_as"] == "service":
             say("note: jobs of all users run as the service does now; gantline up --run-as users, started by root, keeps them apart")
-    print(told["account"])
+    print(answer["account"])
 
 
 @app.command(name="list")

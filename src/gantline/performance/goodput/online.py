@@ -136,13 +136,13 @@ class OnlineGoodput(PerformanceModel):
 
     def rate(self, job: str, type: int, gpus: int) -> float | None:
         """Measured speed of a packed gang whose batch stays; 0 where the batch is too small or half a pipeline would be left over."""
-        told = self.jobs.get(job)
-        if told is None or self.learns:
+        found = self.jobs.get(job)
+        if found is None or self.learns:
             return None
         if (job, type, gpus) not in self._rates:
             kind = self.types[type]
-            fits = told.app.runs_on(kind) and 0 < gpus <= told.most(kind) and gpus % told.unit(kind) == 0
-            self._rates[job, type, gpus] = told.work / told.seconds(kind, gpus, self.node[type]) if fits else 0.0
+            fits = found.app.runs_on(kind) and 0 < gpus <= found.most(kind) and gpus % found.unit(kind) == 0
+            self._rates[job, type, gpus] = found.work / found.seconds(kind, gpus, self.node[type]) if fits else 0.0
         return self._rates[job, type, gpus]
 
     def observe(self, gangs: Gangs) -> Observed | None:

@@ -29,7 +29,7 @@ LAYOUTS = {
     "buddies": "the same in buddy blocks, where sizes and nodes are powers of two (ElasticFlow)",
     "defragmented": "who runs stays, but for gangs to whom fewer nodes are worth more than the move costs (Gandiva)",
 }
-LAYOUT = "which nodes: " + "; ".join(f"'{name}' {told}" for name, told in LAYOUTS.items())
+LAYOUT = "which nodes: " + "; ".join(f"'{name}' {text}" for name, text in LAYOUTS.items())
 MOVE_COST = "seconds that a move costs, for layout=defragmented; 'auto': as --costs"
 
 
@@ -163,9 +163,9 @@ class TypeLayout:
         """Work per second on these nodes: as the performance model knows, or as the option of that size lists."""
         snapshot = self.snapshot
         model = snapshot.performance
-        told = None if model is None else model.rate_on(snapshot.jobs.ids[job], self.kind, size, nodes, snapshot.cluster.description)
-        if told is not None:
-            return float(told)
+        found = None if model is None else model.rate_on(snapshot.jobs.ids[job], self.kind, size, nodes, snapshot.cluster.description)
+        if found is not None:
+            return float(found)
         first, count = int(snapshot.jobs.option_first[job]), int(snapshot.jobs.option_count[job])
         OI, OF = snapshot.options.I[:, first : first + count], snapshot.options.F[:, first : first + count]
         same = np.flatnonzero((OI[c.O_TYPE] == self.kind) & (OI[c.O_GPUS] == size))

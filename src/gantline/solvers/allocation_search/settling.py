@@ -70,8 +70,8 @@ def tell_worth(problem: Problem) -> None:
     for j in range(jobs):
         for many in range(2):
             for held in range(counts):
-                told, speedup = problem.worth[j, many, held], problem.speedup[j, many, held]
-                told[SPEEDUP] = speedup
+                found, speedup = problem.worth[j, many, held], problem.speedup[j, many, held]
+                found[SPEEDUP] = speedup
                 for same in range(2):
                     value = speedup * problem.scale * (1.0 if same else problem.penalty[j]) + _ADD
                     if problem.power == -1.0:
@@ -80,7 +80,7 @@ def tell_worth(problem: Problem) -> None:
                         value = math.log(value)
                     else:
                         value = value**problem.power
-                    told[MOVED + same] = value
+                    found[MOVED + same] = value
 
 
 @kernel
@@ -254,9 +254,9 @@ def _judge(f: Fields, problem: Problem, rows: Words, s: Scratch) -> tuple[np.uin
         nodes += total(f, used >> f.top)
     mark ^= mark >> _32
     for j in range(jobs):
-        told = problem.worth[j, int(s.spread[j] != _NONE), s.held[j]]
-        summed += told[SPEEDUP]
-        mean += told[MOVED + int(s.changed[j] == _NONE)]
+        found = problem.worth[j, int(s.spread[j] != _NONE), s.held[j]]
+        summed += found[SPEEDUP]
+        mean += found[MOVED + int(s.changed[j] == _NONE)]
     second = -summed / in_use if in_use > 0 else 0.0
     if problem.count_nodes:
         second = float(nodes)

@@ -57,16 +57,16 @@ class AfsClusters(Study):
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:
         rows = self.table(results).to_dicts()
         part = {other: {row["cluster"]: row["afs"] / row[other] for row in rows} for other in (*_RIGID, "equal-share")}
-        told = {other: ", ".join(f"{ratio:.2f} on {place}" for place, ratio in found.items()) for other, found in part.items()}
+        fields = {other: ", ".join(f"{ratio:.2f} on {place}" for place, ratio in found.items()) for other, found in part.items()}
         worst = {other: max(found.values()) for other, found in part.items()}
         return [
-            Claim("AFS-L has a lower average JCT than LAS", "lower", told["las"], worst["las"] < 1.0),
-            Claim("and than SRTF, which knows lengths too", "lower", told["srtf"], worst["srtf"] < 1.0),
-            Claim("and than Tiresias", "lower", told["tiresias"], worst["tiresias"] < 1.0),
+            Claim("AFS-L has a lower average JCT than LAS", "lower", fields["las"], worst["las"] < 1.0),
+            Claim("and than SRTF, which knows lengths too", "lower", fields["srtf"], worst["srtf"] < 1.0),
+            Claim("and than Tiresias", "lower", fields["tiresias"], worst["tiresias"] < 1.0),
             Claim(
                 "plain equal sharing is close behind it",
                 "behind",
-                told["equal-share"],
+                fields["equal-share"],
                 0.85 <= min(part["equal-share"].values()) <= worst["equal-share"] < 1.0,
             ),
         ]

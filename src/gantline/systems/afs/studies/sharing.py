@@ -48,18 +48,20 @@ class AfsSharing(Study):
         mean = mean_by(results, RATE)
         places = sorted({place for _, place in mean})
         loads = sorted({rate for rate, _ in places})
-        worst, told = {}, {}
+        worst, fields = {}, {}
         for other in ("las", "srtf", "tiresias", "equal-share"):
             one = [mean["afs", place] / mean[other, place] for place in places]
             sums = [[sum(mean[name, place] for place in places if place[0] == rate) for name in ("afs", other)] for rate in loads]
             by_load = [ours / theirs for ours, theirs in sums]
             worst[other], least = max(by_load), min(by_load)  # equal sharing is the last
-            told[other] = f"{', '.join(f'{ratio:.2f}' for ratio in by_load)} of it by load; {min(one):.2f} to {max(one):.2f} in single runs"
+            fields[other] = (
+                f"{', '.join(f'{ratio:.2f}' for ratio in by_load)} of it by load; {min(one):.2f} to {max(one):.2f} in single runs"
+            )
         return [
-            Claim("AFS-L has a lower average JCT than LAS", "lower", told["las"], worst["las"] < 1.0),
-            Claim("and than SRTF, which knows lengths too", "lower", told["srtf"], worst["srtf"] < 1.0),
-            Claim("and than Tiresias", "lower", told["tiresias"], worst["tiresias"] < 1.0),
-            Claim("plain equal sharing is close behind it", "behind", told["equal-share"], 0.85 <= least <= worst["equal-share"] < 1.0),
+            Claim("AFS-L has a lower average JCT than LAS", "lower", fields["las"], worst["las"] < 1.0),
+            Claim("and than SRTF, which knows lengths too", "lower", fields["srtf"], worst["srtf"] < 1.0),
+            Claim("and than Tiresias", "lower", fields["tiresias"], worst["tiresias"] < 1.0),
+            Claim("plain equal sharing is close behind it", "behind", fields["equal-share"], 0.85 <= least <= worst["equal-share"] < 1.0),
         ]
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:

@@ -59,7 +59,7 @@ class AlloXBaselines(Study):
         against = {rate: found["allox alpha=1"] / found["srpt"] for rate, found in jct.items()}
         calm, full = min(against), max(against)
         gain = max(1 - found["allox alpha=0.5"] / found["drf-fifo"] for found in jct.values())
-        told = [
+        entries = [
             Claim(
                 "with alpha 1 AlloX has the lowest average JCT of those that do not preempt",
                 "lowest",
@@ -80,10 +80,10 @@ class AlloXBaselines(Study):
             ),
         ]
         if scale == "full":
-            told.append(
+            entries.append(
                 Claim.number("average JCT, DRF-FIFO over AlloX at the load where that is most", 1 / (1 - _PUBLISHED_GAIN), 1 / (1 - gain))
             )
-        return told
+        return entries
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:
         return results.rename({RATE: "jobs/h"}).pivot("policy", index="jobs/h", values="jct_mean")

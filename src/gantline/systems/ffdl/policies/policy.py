@@ -65,17 +65,17 @@ def adaptive_curves(pool: Pool) -> Curves:
     for place, job in enumerate(pool.jobs.tolist()):
         own = slice(pool.curves.first[place], pool.curves.first[place + 1])
         least, most = max(min_gpus[job], 1), min(max_gpus[job], pool.capacity)
-        told = None if choose is None else choose(ids[job], pool.kind, most)
-        if told is None:
+        found = None if choose is None else choose(ids[job], pool.kind, most)
+        if found is None:
             size.append(pool.curves.size[own])
             rate.append(pool.curves.rate[own])
             option.append(pool.curves.option[own])
         else:
-            fits = least + np.flatnonzero(told[0][least : most + 1])
+            fits = least + np.flatnonzero(found[0][least : most + 1])
             if len(pool.curves.size[own]) > 1 and (pool.curves.option[own] >= 0).all():
                 fits = fits[np.isin(fits, pool.curves.size[own])]  # it lists the sizes that it can have
             size.append(fits)
-            rate.append(told[1][fits])
+            rate.append(found[1][fits])
             option.append(np.full(len(fits), -1))
     first = np.concatenate(([0], np.cumsum([len(part) for part in size]))).astype(np.int64)
     return Curves(first, np.concatenate(size), np.concatenate(rate), np.concatenate(option))
@@ -96,8 +96,8 @@ def _with_batches(snapshot: Snapshot, plan: Plan) -> Plan:
     batch, ids = np.zeros(len(table), dtype=np.int64), snapshot.jobs.ids
     gpus, kind = table.column("gpus"), table.column("type")
     for place, job in enumerate(table.job.tolist()):
-        told = choose(ids[job], int(kind[place]), int(gpus[place])) if gpus[place] > 0 else None
-        batch[place] = 0 if told is None else told[0][gpus[place]]
+        found = choose(ids[job], int(kind[place]), int(gpus[place])) if gpus[place] > 0 else None
+        batch[place] = 0 if found is None else found[0][gpus[place]]
     columns: dict[str, Any] = {name: table.column(name) for name in ("option", "gpus", "type")}
     if table.has("devices"):
         columns["devices"] = table.entries("devices")

@@ -44,8 +44,8 @@ class GavelCost(GavelStudy):
         return Grid(base, policies, seeds=tuple(range(3 if scale == "full" else 2))).cases()
 
     def read(self, sweep: Sweep) -> pl.DataFrame:
-        told = [{"hash": case.hash, "cost": record.summary["cost"]} for case, record in zip(sweep.cases, sweep.records)]
-        return super().read(sweep).join(pl.DataFrame(told), on="hash")
+        entries = [{"hash": case.hash, "cost": record.summary["cost"]} for case, record in zip(sweep.cases, sweep.records)]
+        return super().read(sweep).join(pl.DataFrame(entries), on="hash")
 
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:
         cost, missed = ({row["policy"]: row[name] for row in self.table(results).iter_rows(named=True)} for name in ("cost", "missed %"))

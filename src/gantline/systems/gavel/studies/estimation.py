@@ -44,8 +44,8 @@ class GavelEstimation(GavelStudy):
 
     def read(self, sweep: Sweep) -> pl.DataFrame:
         summaries = ((case.hash, record.summary) for case, record in zip(sweep.cases, sweep.records))
-        told = [{"hash": key, "error": summary.get("estimation_error", 0.0)} for key, summary in summaries]
-        return super().read(sweep).join(pl.DataFrame(told), on="hash")
+        entries = [{"hash": key, "error": summary.get("estimation_error", 0.0)} for key, summary in summaries]
+        return super().read(sweep).join(pl.DataFrame(entries), on="hash")
 
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:
         jct, error = ({row["policy"]: row[name] for row in self.table(results).iter_rows(named=True)} for name in ("JCT h", "error"))

@@ -96,14 +96,14 @@ def _fairness(rounds: ShockwaveRounds) -> dict[str, Any]:
     lived = [
         fairness(job.finish - job.arrival, job, mean_contention(rounds.counts, rounds.gpus, *rounds.lives[job.index])) for job in ended
     ]
-    told: dict[str, Any] = {"rounds": rounds.passes, "busy_share": rounds.busy / (rounds.gpus * rounds.clock) if rounds.clock else 0.0}
+    fields: dict[str, Any] = {"rounds": rounds.passes, "busy_share": rounds.busy / (rounds.gpus * rounds.clock) if rounds.clock else 0.0}
     for name, values in (("static", static), ("themis", lived)):
-        told |= {
+        fields |= {
             f"rho_{name}_worst": max(values),
             f"rho_{name}_mean": float(np.mean(values)),
             f"rho_{name}_unfair": float(np.mean(np.array(values) > 1.0)),
         }
-    return told
+    return fields
 
 
 def _planned(chooser: Chooser) -> dict[str, Any]:

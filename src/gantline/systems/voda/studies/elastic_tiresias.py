@@ -49,11 +49,11 @@ class ElasticTiresiasStudy(Study):
     def claims(self, results: pl.DataFrame, scale: Scale) -> list[Claim]:
         rows = self.table(results).iter_rows(named=True)
         gain = {row["resize s"]: row["gain"] for row in rows}
-        told = ", ".join(f"{100 * value:.0f} % at {cost} s" for cost, value in gain.items())
+        text = ", ".join(f"{100 * value:.0f} % at {cost} s" for cost, value in gain.items())
         falls = all(gain[low] > gain[high] for low, high in pairwise(_COSTS))
         return [
-            Claim("Elastic-Tiresias has a lower average JCT than Tiresias", "lower", told, min(gain.values()) > 0.0),
-            Claim("its gain falls as a resize takes longer", "falls", told, falls),
+            Claim("Elastic-Tiresias has a lower average JCT than Tiresias", "lower", text, min(gain.values()) > 0.0),
+            Claim("its gain falls as a resize takes longer", "falls", text, falls),
         ]
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:
