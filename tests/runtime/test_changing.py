@@ -9,7 +9,7 @@ from tests.runtime.specs import ended, running, shell, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.runtime.changing import change_job
+from gantline.runtime.changing import change_jobs
 from gantline.runtime.replay import replay_store
 from gantline.runtime.spec_file import spec_of
 from gantline.runtime.store import SqlStore
@@ -22,9 +22,9 @@ def test_a_change_of_one_task_outlives_a_restart_and_is_replayed(tmp_path: Path)
         until(lambda: scheduler.view().jobs[blocker].state == "running")
         first, second, third = scheduler.submit(spec_of({"run": ["true"], "name": "sweep", "array": "0-2", "limits": {"time": 60}}))
         for task, name in ((first, "one"), (second, "two")):
-            change_job(scheduler, task, {"priority": "high", "time_limit": "2h", "name": name})
+            change_jobs(scheduler, [task], {"priority": "high", "time_limit": "2h", "name": name})
         version = scheduler.view().standing.version
-        change_job(scheduler, second, {"estimate": "5m"})
+        change_jobs(scheduler, [second], {"estimate": "5m"})
         assert scheduler.view().standing.version > version, "forecasts do not hold any more"
     store.close()
     store = SqlStore.open(tmp_path / "store.sqlite")
@@ -37,7 +37,7 @@ def test_a_change_of_one_task_outlives_a_restart_and_is_replayed(tmp_path: Path)
         scheduler.request([blocker], Action.CANCEL)
         assert ended(scheduler, first, second, third) == ["succeeded"] * 3
         with pytest.raises(RefusedError, match="has ended"):
-            change_job(scheduler, first, {"name": "late"})
+            change_jobs(scheduler, [first], {"name": "late"})
     store.close()
     found = replay_store(SqlStore.open(tmp_path / "store.sqlite", write=False))
     assert found.difference is None, str(found.difference)

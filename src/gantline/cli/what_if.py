@@ -47,12 +47,13 @@ def what_if(
         return show_answer(options.about_file("what-if", present_set, **change), options.output)
     from gantline.cli.live.connection import connect
 
-    if set_:
-        raise UsageError("the service is asked about policies by name", where="--set", fix="leave it out, or ask about a --snapshot")
+    if set_ and (past or not policy):
+        fix = "leave it out" if past else "name the policy: --policy las"
+        raise UsageError("parameters are those of another policy for the present queue", where="--set", fix=fix)
     with connect(options.home) as client:
         if past:
             return show_answer(client.past_what_if(policy, add=add, lose=lose or (), replicas=min(options.samples, 20)), options.output)
-        return show_answer(client.what_if(policy, add=add, lose=lose or (), **options.asked()), options.output)
+        return show_answer(client.what_if(policy, add=add, lose=lose or (), settings=settings_of(set_), **options.asked()), options.output)
 
 
 def _about_job(file: Path, change: dict[str, Any], options: QuestionOptions) -> int:

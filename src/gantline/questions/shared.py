@@ -52,6 +52,12 @@ class SharedAnswers:
                     threading.Thread(target=self._work, name="gantline-questions", daemon=True).start()
         return None
 
+    def newest(self, what: Hashable) -> Shared | None:
+        """The answer that was made last, whatever has changed since; None: there is none."""
+        with self._lock:
+            found = self._kept.get(what)
+        return found if found is not None and found.error is None else None
+
     def _work(self) -> None:
         while True:
             with self._lock:

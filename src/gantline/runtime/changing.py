@@ -18,33 +18,28 @@ from gantline.runtime.records import Entry
 
 if TYPE_CHECKING:
     from gantline.runtime.scheduler import Scheduler
+    from gantline.runtime.spec import JobSpec
 
 CHANGEABLE = ("name", "priority", "queue", "time_limit", "estimate")
 
 
-def change_job(scheduler: Scheduler, id: str, changes: Mapping[str, Any], user: str = "") -> None:
-    """Change what is given (see `CHANGEABLE`), in the journal and in the book together; whoever looks next sees it."""
-    from gantline.runtime.spec_file import spec_of
+def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, Any], user: str = "") -> None:
+    """Change what is given (see `CHANGEABLE`) of all of these jobs, or of none if one cannot be changed.
 
+    The journal and the book change together, and the next view shows it.
+    """
     if not changes:
         raise UsageError("nothing is to be changed", where="set", fix="give --priority, --queue, --name, --time-limit or --estimate")
     future: Future[None] = Future()
-    changed: list[tuple[Job, Any]] = []
+    changed: list[tuple[Job, JobSpec]] = []
 
     def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-        if id not in scheduler.book:
-            raise NotFoundError(f"no job '{id}'", where="set", fix=near(id, scheduler.book.jobs))
-        job = scheduler.book[id]
-        if job.ended:
-            raise RefusedError(f"job '{id}' has ended: it {job.state}", where="set", fix="submit it again")
-        if "queue" in changes and job.state not in ("pending", "held"):
-            raise RefusedError(f"job '{id}' is {job.state}: only one that waits changes its queue", where="set", fix="requeue it first")
-        new = spec_of(_changed_spec(job.spec, changes))
-        changed.append((job, new))
-        event = {"time": at, "job": id, "event": "set", "user": user, "changes": dict(changes)}
-        record = {"id": id, **_facts(job, new)}
-        queue, about_queue = made_for(scheduler, new.queue, user, at) if "queue" in changes else ((), ())
-        return [*queue, _input(job, new, changes, at)], [*about_queue, Entry("job", _plain(record)), Entry("event", event)]
+        changed.extend(_checked(scheduler, id, changes) for id in ids)
+        inputs, entries = made_for(scheduler, changed[0][1].queue, user, at) if "queue" in changes else ((), ())
+        told = [Entry("job", _plain({"id": job.id, **_facts(job, new)})) for job, new in changed]
+        about = [{"time": at, "job": job.id, "event": "set", "user": user, "changes": dict(changes)} for job, _ in changed]
+        inputs = [*inputs, *(_input(job, new, changes, at) for job, new in changed)]
+        return inputs, [*entries, *told, *(Entry("event", one) for one in about)]
 
     def done(error: BaseException | None) -> None:
         if error is None:
@@ -55,12 +50,27 @@ def change_job(scheduler: Scheduler, id: str, changes: Mapping[str, Any], user: 
         settle(future, error, None)
 
     def show() -> None:
-        scheduler.observer.touch(scheduler.book[id])
+        for id in ids:
+            scheduler.observer.touch(scheduler.book[id])
         scheduler.republish()
 
     scheduler.post(Message((), done, open_, alone=True))
     wait(future)
     scheduler.ask(show)
+
+
+def _checked(scheduler: Scheduler, id: str, changes: Mapping[str, Any]) -> tuple[Job, JobSpec]:
+    """A job and its specification with the changes; refused where it cannot be changed so."""
+    from gantline.runtime.spec_file import spec_of
+
+    if id not in scheduler.book:
+        raise NotFoundError(f"no job '{id}'", where="set", fix=near(id, scheduler.book.jobs))
+    job = scheduler.book[id]
+    if job.ended:
+        raise RefusedError(f"job '{id}' has ended: it {job.state}", where="set", fix="submit it again")
+    if "queue" in changes and job.state not in ("pending", "held"):
+        raise RefusedError(f"job '{id}' is {job.state}: only one that waits changes its queue", where="set", fix="requeue it first")
+    return job, spec_of(_changed_spec(job.spec, changes))
 
 
 def _changed_spec(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,7 +80,7 @@ def _changed_spec(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
     return found
 
 
-def _facts(job: Job, new: Any) -> dict[str, Any]:
+def _facts(job: Job, new: JobSpec) -> dict[str, Any]:
     """What the book knows of a job with that specification; its place in an array stays."""
     told = new.to_submit(job.id, job.submitted).job
     asked = {**job.asked, "priority": float(told.get("priority", 0.0)), **({"estimate": told["estimate"]} if "estimate" in told else {})}
@@ -78,7 +88,7 @@ def _facts(job: Job, new: Any) -> dict[str, Any]:
     return {"spec": new.to_json(), "launch": launch, "asked": asked, "name": new.name}
 
 
-def _input(job: Job, new: Any, changes: Mapping[str, Any], at: float) -> SetJob:
+def _input(job: Job, new: JobSpec, changes: Mapping[str, Any], at: float) -> SetJob:
     """What the engine is told: a time limit is the estimate of a job that has no other."""
     told = new.to_submit(job.id, at).job
     estimate = told.get("estimate") if {"estimate", "time_limit"} & set(changes) else None

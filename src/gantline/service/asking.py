@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from gantline.runtime.history import history_rows
-from gantline.service.context import Context
+from gantline.service.context import Context, Instants
 
 _SECONDS = 20.0  # of CPU time for the futures of one answer; it says how many there were
+
+
+@dataclass(frozen=True)
+class ForecastDraws:
+    """How many futures a forecast rests on, and what varies between them."""
+
+    samples: int = 40
+    sigma: float = 0.5
+    newcomers: bool = False
+    learn: bool = False
+
+
+USUAL = ForecastDraws()  # the forecast that lists and pages show
 
 
 def ask_now(here: Context, ask: str, newcomers: bool = False, **more: Any) -> dict[str, Any]:
@@ -21,20 +36,52 @@ def ask_now(here: Context, ask: str, newcomers: bool = False, **more: Any) -> di
     return here.service.asker.ask({**head, "ratios": ratios, "seconds": _SECONDS, **more}, about, scheduler.snapshot)
 
 
-def shared_forecast(
-    here: Context, since: int, *, samples: int, sigma: float, newcomers: bool, learn: bool = False
-) -> dict[str, Any] | None:
+def shared_forecast(here: Context, since: int, draws: ForecastDraws) -> dict[str, Any] | None:
     """The forecast of all jobs, made once for all who ask; None: it is on its way."""
 
     def make() -> dict[str, Any]:
         jobs = here.scheduler.view().jobs.values()
         blind = [one.id for one in jobs if one.finished is None and one.estimate is None and one.state != "held"]
-        past = {"learn": history_rows(jobs)} if learn else {}
-        return ask_now(here, "forecast", newcomers, samples=samples, sigma=sigma, jobs=[], unestimated=blind, **past)
+        past = {"learn": history_rows(jobs)} if draws.learn else {}
+        asked = {"samples": draws.samples, "sigma": draws.sigma, "jobs": [], "unestimated": blind}
+        return ask_now(here, "forecast", draws.newcomers, **asked, **past)
 
-    return here.service.shared.get(("forecast", samples, sigma, newcomers, learn), make, since)
+    return here.service.shared.get(draws, make, since)
+
+
+@dataclass(frozen=True)
+class ExpectedStarts:
+    """When waiting jobs are expected to start, P50 and P90, in seconds since 1970.
+
+    `status`: ready; old: of a state that has changed since; pending: being made; none: nothing was asked for yet.
+    """
+
+    status: str
+    by_job: Mapping[str, Instants] = field(default_factory=dict)
+
+
+def expected_starts(here: Context, *, ask: bool) -> ExpectedStarts:
+    """Of the newest shared forecast; `ask` for one of the present where that is older."""
+    version, service = here.scheduler.view().standing.version, here.service
+    if ask:
+        shared_forecast(here, version, USUAL)
+    found = service.shared.newest(USUAL)
+    if found is None or found.answer is None:
+        return ExpectedStarts("pending" if ask else "none")
+    known, starts = service.starts
+    if known is not found:
+        starts = {one["job"]: (service.wall(one["start_p50"]), service.wall(one["start_p90"])) for one in found.answer["jobs"]}
+        service.starts = found, starts
+    return ExpectedStarts("ready" if found.version >= version else "pending" if ask else "old", starts)
 
 
 def shared_changes(here: Context, job: str, since: int) -> dict[str, Any] | None:
     """Which change would start a job that waits; None: the answer is on its way."""
     return here.service.shared.get(("changes", job), lambda: ask_now(here, "changes", job=job), since)
+
+
+def shared_what_if(here: Context, since: int, draws: ForecastDraws, **change: Any) -> dict[str, Any] | None:
+    """The present under another policy or on other nodes, made once for all who ask the same; None: it is on its way."""
+    spelled = tuple((name, tuple(sorted(value.items())) if isinstance(value, dict) else tuple(value)) for name, value in change.items())
+    asked = {"samples": draws.samples, "sigma": draws.sigma, **change}
+    return here.service.shared.get(("what-if", draws, spelled), lambda: ask_now(here, "what-if", draws.newcomers, **asked), since)

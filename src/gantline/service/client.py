@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
@@ -76,7 +77,7 @@ class Client(HttpClient):
     ) -> dict[str, Any]:
         """When jobs are expected to start and to end; `newcomers`: others come as in the past; `learn`: they are as late as in the past."""
         asked = {"job": list(jobs), "samples": samples, "sigma": sigma, "newcomers": newcomers, "learn": learn}
-        return self._until(lambda found: not wait or found["status"] != "pending", "/v1/forecast", **asked)
+        return self._until(_is_ready if wait else lambda found: True, "/v1/forecast", **asked)
 
     def _until(self, enough: Callable[[dict[str, Any]], bool], path: str, **asked: Any) -> dict[str, Any]:
         """Ask again until the answer is whole; one about the state that was there at first will do."""
@@ -96,10 +97,11 @@ class Client(HttpClient):
         samples: int = 40,
         sigma: float = 0.5,
         newcomers: bool = False,
+        settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """The present queue under another policy, with nodes added or lost."""
-        asked = {"samples": samples, "sigma": sigma, "newcomers": newcomers}
-        return self._get("/v1/what-if", other=other, add=add, lose=list(lose), **asked)
+        """The present queue under another policy with its `settings`, with nodes added or lost."""
+        asked = {"samples": samples, "sigma": sigma, "newcomers": newcomers, "set": [f"{key}={value}" for key, value in settings.items()]}
+        return self._until(_is_ready, "/v1/what-if", other=other, add=add, lose=list(lose), **asked)
 
     def past_what_if(self, other: str = "", *, add: str = "", lose: Sequence[str] = (), replicas: int = 20) -> dict[str, Any]:
         """The jobs that have ended under another policy, with nodes added or lost."""
@@ -156,6 +158,10 @@ class Client(HttpClient):
         """One job with its specification and history."""
         return self._get(f"/v1/jobs/{path_part(id)}")
 
+    def curve(self, id: str) -> dict[str, list[float | None]]:
+        """What a job has reported since the service started: time, done, throughput, loss."""
+        return self._get(f"/v1/jobs/{path_part(id)}/curve")
+
     def wait(self, *ids: str, timeout: float | None = None) -> list[dict[str, Any]]:
         """Wait until all have ended and their processes have gone; those that have not are among what comes back when the time is over."""
         end = None if timeout is None else time.monotonic() + timeout
@@ -186,6 +192,10 @@ class Client(HttpClient):
     def resize(self, id: str, gpus: int, min_gpus: int = 0, max_gpus: int = 0) -> list[str]:
         """Let it ask for another number of devices."""
         return self._act("resize", [id], gpus=gpus, min_gpus=min_gpus, max_gpus=max_gpus)
+
+    def set_many(self, ids: Sequence[str], **changes: Any) -> list[str]:
+        """Change several jobs alike: all of them, or none if one cannot be changed."""
+        return list(self._send("PATCH", "/v1/jobs", {"jobs": list(ids), **changes})["jobs"])
 
     def set(self, id: str, **changes: Any) -> dict[str, Any]:
         """Change the `name`, `priority`, `time_limit` or `estimate` of a job that has not ended, or the `queue` of one that waits."""
@@ -228,17 +238,17 @@ class Client(HttpClient):
     def nodes(self) -> list[dict[str, Any]]:
         return list(self._get("/v1/nodes")["nodes"])
 
-    def cordon(self, node: str) -> dict[str, Any]:
-        return self._node(node, "cordon")
+    def cordon(self, *nodes: str) -> dict[str, Any]:
+        return self._nodes(nodes, "cordon")
 
-    def drain(self, node: str) -> dict[str, Any]:
-        return self._node(node, "drain")
+    def drain(self, *nodes: str) -> dict[str, Any]:
+        return self._nodes(nodes, "drain")
 
-    def uncordon(self, node: str) -> dict[str, Any]:
-        return self._node(node, "uncordon")
+    def uncordon(self, *nodes: str) -> dict[str, Any]:
+        return self._nodes(nodes, "uncordon")
 
-    def _node(self, node: str, action: str) -> dict[str, Any]:
-        return self._send("POST", f"/v1/nodes/{path_part(node)}", {"action": action})
+    def _nodes(self, nodes: Sequence[str], action: str) -> dict[str, Any]:
+        return self._send("POST", "/v1/nodes", {"nodes": list(nodes), "action": action})
 
     def queues(self) -> list[dict[str, Any]]:
         return list(self._get("/v1/queues")["queues"])
@@ -284,3 +294,7 @@ class Client(HttpClient):
 
     def revoke_token(self, id: str) -> dict[str, Any]:
         return self._send("DELETE", f"/v1/tokens/{path_part(id)}")
+
+
+def _is_ready(found: Mapping[str, Any]) -> bool:
+    return bool(found["status"] != "pending")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from gantline.core.errors import NotFoundError, RefusedError, near
 from gantline.questions.asker import Asker
@@ -22,8 +22,10 @@ from gantline.service.access import Access
 from gantline.service.board.audience import Audiences
 from gantline.service.board.board import LiveBoard
 from gantline.service.board.stream import Pump
+from gantline.service.reported import ReportedCurves
 from gantline.service.roles import Caller, Role
 
+Instants: TypeAlias = tuple[float | None, float | None]  # P50 and P90
 _DIGITS = 19  # of a number that can be one of a job
 
 
@@ -42,9 +44,11 @@ class Service:
     started: float = field(default_factory=time.time)
     asker: Asker = field(default_factory=Asker)  # answers questions in a process of its own
     shared: SharedAnswers = field(init=False)  # forecasts that all askers share
+    starts: tuple[object, Mapping[str, Instants]] = field(default_factory=lambda: (None, {}))  # of the forecast that was read last
     texts: dict[str, tuple[JobView, str]] = field(default_factory=dict)  # jobs as they were listed last, by id
     leave: Callable[[bool], None] = lambda drain: None  # ends the service; set by whoever serves it
     leaving: Callable[[], bool] = lambda: False  # whether it ends; set by whoever serves it
+    curves: ReportedCurves = field(default_factory=ReportedCurves)  # what jobs have reported
     audiences: Audiences = field(init=False)  # what clients see of the board
     pump: Pump = field(init=False)  # tells them what changes
 

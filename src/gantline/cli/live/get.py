@@ -43,6 +43,8 @@ def jobs(
         list[str] | None, Parameter(name=["--label", "-l"], negative="", help="Only with this label, KEY=VALUE or KEY; may be repeated.")
     ] = None,
     archived: Annotated[bool, Parameter(negative="", help="Jobs that have left the store instead (gantline up --keep).")] = False,
+    search: Annotated[str, Parameter(help="Only with this in an id, name, user, queue, state or label.")] = "",
+    sort: Annotated[str, Parameter(help="By a field: gpus, -submitted (largest first), position, start_p50, ...")] = "",
     watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative="", help="Show them again whenever one has changed.")] = False,
     limit: Limit = 10_000,
     before: Annotated[str, Parameter(help="Only jobs that were submitted before this one: the next page.")] = "",
@@ -57,6 +59,7 @@ def jobs(
     with connect(home) as client:
         seen: Any = None
         asked = {"id": list(ids), "state": state, "user": user, "queue": queue, "label": label, "limit": limit, "before": before}
+        asked |= {"q": search, "sort": sort}
         while True:
             listing = client.listing(**asked, archived=archived or None)
             found = listing["jobs"]

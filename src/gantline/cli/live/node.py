@@ -10,29 +10,29 @@ from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, connect
 
 app = App(name="node")
-Name = Annotated[str, Parameter(help="A name from 'gantline get nodes', or a device of it: cpu:2.")]
+Names = Annotated[str, Parameter(name="NODE", help="Names from 'gantline get nodes', or devices of them: cpu:2.")]
 
 
 @app.command
-def cordon(name: Name, /, *, home: HomeOption = None) -> None:
-    """Let nobody new come; whoever is there stays."""
+def cordon(first: Names, /, *more: Names, home: HomeOption = None) -> None:
+    """Let no new jobs come; those that are there stay."""
     with connect(home) as client:
-        client.cordon(name)
-    print(name)
+        client.cordon(first, *more)
+    print(first, *more, sep="\n")
 
 
 @app.command
-def drain(name: Name, /, *, home: HomeOption = None) -> None:
-    """Let nobody new come, and stop and save whoever is there; they wait for other devices."""
+def drain(first: Names, /, *more: Names, home: HomeOption = None) -> None:
+    """Let no new jobs come, and stop and save those that are there; they wait for other devices."""
     with connect(home) as client:
-        answer = client.drain(name)
-    print(name)
+        answer = client.drain(first, *more)
+    print(first, *more, sep="\n")
     say(f"note: {len(answer['jobs'])} job{'s' if len(answer['jobs']) != 1 else ''} asked to leave")
 
 
 @app.command
-def uncordon(name: Name, /, *, home: HomeOption = None) -> None:
+def uncordon(first: Names, /, *more: Names, home: HomeOption = None) -> None:
     """Let jobs come again."""
     with connect(home) as client:
-        client.uncordon(name)
-    print(name)
+        client.uncordon(first, *more)
+    print(first, *more, sep="\n")

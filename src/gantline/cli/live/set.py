@@ -23,7 +23,7 @@ _NONE = "; 'none': without"
 def set_job(
     id: Annotated[str, Parameter(help="The job.")],
     /,
-    *,
+    *more: Annotated[str, Parameter(help="Other jobs that are to be changed alike; the number of an array means its tasks.")],
     home: HomeOption = None,
     priority: Annotated[str | None, Parameter(help="low, normal, high or a whole number; higher goes first.")] = None,
     queue: Annotated[str | None, Parameter(help="Its queue; only while it waits.")] = None,
@@ -41,4 +41,4 @@ def set_job(
     if priority is not None:
         changes["priority"] = int(priority) if priority.lstrip("+-").isdigit() else priority
     with connect(home) as client:
-        print(client.set(id, **changes)["id"])
+        print(*client.set_many([id, *more], **changes), sep="\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query, Request, Response
@@ -13,12 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Action
 from gantline.core.units import human_seconds
-from gantline.runtime.changing import change_job as change
+from gantline.runtime.changing import change_jobs as change
 from gantline.runtime.promises import check_promises
 from gantline.runtime.spec import JobSpec
 from gantline.runtime.spec_file import spec_of
-from gantline.service.asking import ask_now
-from gantline.service.context import Context, job_record, job_text
+from gantline.service.asking import ask_now, expected_starts
+from gantline.service.context import Context, job_record
+from gantline.service.large import large
+from gantline.service.listing import Ordered, WantedJobs, page_of
 from gantline.service.logfile import lost_output
 from gantline.service.present import OTHERS
 from gantline.service.roles import Role
@@ -124,14 +125,21 @@ def _resolved(here: Context, name: str) -> str:
 
 @router.at("GET", "/v1/jobs", Role.VIEWER, response_model=dict[str, Any])
 def list_jobs(
+    request: Request,
     here: Here,
     state: Annotated[list[str] | None, Query()] = None,
     user: str = "",
     queue: str = "",
     id: Annotated[list[str] | None, Query()] = None,
     label: Annotated[list[str] | None, Query()] = None,
+    q: Annotated[str, Query(max_length=200, description="Part of an id, name, user, queue, state or label.")] = "",
+    sort: Annotated[str, Query(max_length=40, description="A field; with '-' before it from the largest on.")] = "",
     limit: Annotated[int, Query(ge=1, le=100_000)] = 10_000,
+    offset: Annotated[int, Query(ge=0, le=2**53, description="Of a sorted list: how many to leave out.")] = 0,
     before: Annotated[str, Query(max_length=200)] = "",
+    forecast: Annotated[
+        bool, Query(description="Have expected starts computed; 'forecast' in the answer says when they are there.")
+    ] = False,
     archived: Annotated[bool, Query(description="Jobs that have left the store instead.")] = False,
 ) -> Response:
     """Jobs that the caller may see, in order of submission; of too many the newest.
@@ -144,25 +152,13 @@ def list_jobs(
     if before:
         last = here.job(before)
         there = there[: next((place for place, job in enumerate(there) if job is last or job.id == last.id), len(there))]
-    found = [
-        job
-        for job in there
-        if (not state or job.state in state) and user in ("", job.user) and _of_queue(job.queue, queue) and _labelled(job.labels, label)
-    ]
-    shown = found[-limit:]
-    older = json.dumps(shown[0].id if len(shown) < len(found) else None)
-    texts = ", ".join(job_text(here.service, job) for job in shown)
-    return Response(f'{{"jobs": [{texts}], "total": {len(found)}, "next": {older}}}', media_type="application/json")
-
-
-def _of_queue(queue: str, wanted: str) -> bool:
-    return not wanted or queue == wanted or queue.startswith(f"{wanted}/")
-
-
-def _labelled(labels: Mapping[str, str], wanted: list[str] | None) -> bool:
-    """Whether all of these labels are there."""
-    pairs = [one.partition("=") for one in wanted or ()]
-    return all(key in labels and (not sign or labels[key] == value) for key, sign, value in pairs)
+    wanted = WantedJobs(state or (), user, queue, label or (), q)
+    found, starts = [job for job in there if wanted(job)], expected_starts(here, ask=forecast)
+    ordered = Ordered(here, starts)
+    shown, older = page_of(here, found, ordered, sort=sort, limit=limit, before=before, offset=offset)
+    texts = ", ".join(ordered.text(job) for job in shown)
+    told = f'"total": {len(found)}, "next": {json.dumps(older)}, "forecast": {json.dumps({"status": starts.status})}'
+    return large(request, f'{{"jobs": [{texts}], {told}}}')
 
 
 @router.at("GET", "/v1/jobs/{id}", Role.VIEWER)
@@ -200,8 +196,26 @@ class Changes(BaseModel):
 def change_job(id: str, changes: Changes, here: Here) -> dict[str, Any]:
     """Change the name, priority, time limit or estimate of a job that has not ended, or the queue of one that waits."""
     here.check_at_hand([here.job(id)], "set")
-    change(here.scheduler, here.job(id).id, changes.model_dump(exclude_unset=True), here.caller.user)
+    change(here.scheduler, [here.job(id).id], changes.model_dump(exclude_unset=True), here.caller.user)
     return job_record(here.service, here.job(id))
+
+
+class ManyChanges(Changes):
+    """The same for several jobs: all of it, or nothing if one of them cannot be changed."""
+
+    jobs: Annotated[list[str], Field(min_length=1, max_length=_MOST_AT_ONCE)]
+
+
+@router.at("PATCH", "/v1/jobs", Role.SUBMITTER)
+def change_jobs(changes: ManyChanges, here: Here) -> dict[str, Any]:
+    """Change several jobs alike; the number of an array means its tasks that have not ended."""
+    asked = set(changes.jobs)
+    jobs = [job for job in here.named(changes.jobs) if job.id in asked or job.finished is None]
+    here.check_at_hand(jobs, "set")
+    if not jobs:
+        raise RefusedError(f"no task of {', '.join(changes.jobs)[:64]} is left to change", where="set", fix="see gantline get jobs")
+    change(here.scheduler, [job.id for job in jobs], changes.model_dump(exclude_unset=True, exclude={"jobs"}), here.caller.user)
+    return {"jobs": [job.id for job in jobs]}
 
 
 @router.at("POST", "/v1/requests", Role.SUBMITTER)

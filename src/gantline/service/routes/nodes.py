@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import Body
+from fastapi import Body, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
 
 from gantline.core.errors import NotFoundError, near
 from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
 from gantline.service.context import Context
+from gantline.service.large import large
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
 router = Router(tags=["nodes"])
+NodeAction: TypeAlias = Literal["cordon", "drain", "uncordon"]
 
 
-@router.at("GET", "/v1/nodes", Role.VIEWER)
-def list_nodes(here: Here) -> dict[str, Any]:
+@router.at("GET", "/v1/nodes", Role.VIEWER, response_model=dict[str, Any])
+def list_nodes(request: Request, here: Here) -> Response:
     """Nodes with their devices; jobs of others are shown as '-'."""
-    return {"nodes": [*nodes_of(here).values()]}
+    return large(request, json.dumps({"nodes": [*nodes_of(here).values()]}, ensure_ascii=False))
 
 
 def nodes_of(here: Context) -> dict[str, dict[str, Any]]:
@@ -53,15 +59,38 @@ def nodes_of(here: Context) -> dict[str, dict[str, Any]]:
     return found
 
 
+class NodesChange(BaseModel):
+    """What is to become of nodes, or of single devices: of all of them, or of none if one is not there."""
+
+    model_config = ConfigDict(extra="forbid")
+    nodes: Annotated[list[str], Field(min_length=1, max_length=1000)]
+    action: NodeAction
+
+
+@router.at("POST", "/v1/nodes", Role.OPERATOR)
+def change_nodes(change: NodesChange, here: Here) -> dict[str, Any]:
+    """Cordon: no new jobs. Drain: those that are there also leave, saved. Uncordon: jobs come again. For nodes and devices."""
+    return {"nodes": change.nodes, "action": change.action, "jobs": _change(here, change.nodes, change.action)}
+
+
 @router.at("POST", "/v1/nodes/{name}", Role.OPERATOR)
-def change_node(name: str, here: Here, action: Annotated[Literal["cordon", "drain", "uncordon"], Body(embed=True)]) -> dict[str, Any]:
-    """Cordon: nobody new comes. Drain: whoever is there also leaves, saved. Uncordon: as before. For a node or a device."""
-    places = {**nodes_of(here), **{device["name"]: device for node in nodes_of(here).values() for device in node["devices"]}}
-    if name not in places:
-        raise NotFoundError(f"no node '{name[:64]}'", where="node", fix=near(name[:64], places))
-    here.scheduler.node(NodeEvent(here.scheduler.clock.now(), name, "up" if action == "uncordon" else "drain"))
-    leaving = places[name]["jobs"] if action == "drain" else []
+def change_node(name: str, here: Here, action: Annotated[NodeAction, Body(embed=True)]) -> dict[str, Any]:
+    """The same for one node or device."""
+    return {"node": name, "action": action, "jobs": _change(here, [name], action)}
+
+
+def _change(here: Context, names: Sequence[str], action: str) -> list[str]:
+    """The jobs that were asked to leave."""
+    nodes = nodes_of(here)
+    places = {**nodes, **{device["name"]: device for node in nodes.values() for device in node["devices"]}}
+    for name in names:
+        if name not in places:
+            raise NotFoundError(f"no node '{name[:64]}'", where="node", fix=near(name[:64], places))
+    at, kind = here.scheduler.clock.now(), "up" if action == "uncordon" else "drain"
+    here.scheduler.send([NodeEvent(at, name, kind) for name in dict.fromkeys(names)])
+    leaving = sorted({job for name in names for job in places[name]["jobs"]}) if action == "drain" else []
     if leaving:
         here.scheduler.request(leaving, Action.REQUEUE, here.caller.user)
-    here.note(action, node=name)
-    return {"node": name, "action": action, "jobs": leaving}
+    for name in dict.fromkeys(names):
+        here.note(action, node=name)
+    return leaving

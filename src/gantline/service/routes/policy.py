@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from typing import Annotated, Any
 
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
 
 from gantline.core.errors import NotFoundError, RefusedError, near
+from gantline.core.policy import parameters
 from gantline.files.policies import policy_file
+from gantline.policies.registry import find_policy, policy_names
 from gantline.runtime.scheduler import Scheduler
+from gantline.service.large import large
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
 
@@ -30,11 +37,27 @@ def get_policy(here: Here) -> dict[str, Any]:
     return {"policy": view.policy, "settings": dict(view.settings)}
 
 
+@router.at("GET", "/v1/policies", Role.VIEWER, response_model=dict[str, Any])
+def list_policies(request: Request) -> Response:
+    """The policies that can be used, with what they do and their parameters."""
+    return large(request, _policies())
+
+
+@cache
+def _policies() -> str:
+    """As JSON: which policies are installed does not change while a service runs."""
+    found = []
+    for name in policy_names():
+        policy = find_policy(name)
+        listed = [{"name": one.name, "type": one.type, "default": one.default, "help": one.help} for one in parameters(policy)]
+        words = " ".join((policy.__doc__ or "").split("\n\n")[0].split())
+        found.append({"name": name, "help": words, "paper": policy.paper, "ties": policy.ties, "parameters": listed})
+    return json.dumps({"policies": found}, ensure_ascii=False, default=str)
+
+
 @router.at("PUT", "/v1/policy", Role.OPERATOR)
 def use_policy(new: NewPolicy, here: Here) -> dict[str, Any]:
     """Another policy from now on; only registered ones, for a file would be code that a request brings in."""
-    from gantline.policies.registry import policy_names
-
     if policy_file(new.policy):
         fix = "start the service with gantline up --policy FILE.py, or install the policy under the entry point gantline.policies"
         raise RefusedError(f"'{new.policy[:64]}' is a file, and a service takes code from nobody who asks", where="policy", fix=fix)

@@ -45,4 +45,13 @@ def report_progress(id: str, report: ProgressReport, here: Here) -> dict[str, An
     """Take a report; the answer says whether to save, to stop or to change."""
     if id != here.caller.job:
         raise NoRightError(f"this token is that of job '{here.caller.job}'", where="token")
-    return here.scheduler.report(id, report.model_dump(exclude_none=True))
+    told = report.model_dump(exclude_none=True)
+    answer = here.scheduler.report(id, told)
+    here.service.curves.add(id, here.scheduler.wall(), told)
+    return answer
+
+
+@router.at("GET", "/v1/jobs/{id}/curve", Role.VIEWER)
+def get_curve(id: str, here: Here) -> dict[str, Any]:
+    """What the job has reported since the service started, as columns: time, done, throughput, loss."""
+    return here.service.curves.of(here.job(id).id)

@@ -11,10 +11,13 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from gantline.core.cluster_json import encode_cluster
-from gantline.core.errors import NotFoundError, near
+from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.fields import key_values
 from gantline.policies.registry import policy_names
+from gantline.questions.shares import SHARES
 from gantline.runtime.history import LIMITS, history_rows
-from gantline.service.asking import ask_now, shared_changes, shared_forecast
+from gantline.service.asking import ForecastDraws, shared_changes, shared_forecast, shared_what_if
+from gantline.service.context import Context
 from gantline.service.present import explain_now, left_out
 from gantline.service.roles import Role
 from gantline.service.router import Here, Router
@@ -39,15 +42,22 @@ def explain_job(
     found["since"] = found["version"] if since is None else since
     if job.state not in RUNS_OR_WAITS:
         return {**found, "forecast": None}
-    whole = shared_forecast(here, found["since"], samples=samples, sigma=sigma, newcomers=newcomers)
+    whole = shared_forecast(here, found["since"], ForecastDraws(samples, sigma, newcomers))
     more = shared_changes(here, job.id, found["since"]) if job.state == "pending" else {"lines": []}
     own = next((one for one in whole["jobs"] if one["job"] == job.id), None) if whole is not None else None
     if whole is None or more is None or own is None:
         return {**found, "forecast": _PENDING}
-    ready = {"status": "ready", **own, "over": whole["over"], "changes": more.get("changes", []), "waits_for": more.get("waits_for", [])}
+    ready = {"status": "ready", **own, **on_the_clock(here, own), "over": whole["over"]}
+    ready |= {name: more.get(name, []) for name in ("changes", "waits_for")}
     at = [place for place, one in enumerate(whole["jobs"]) if one["job"] == job.id]
     told = [whole["lines"][place] for place in at] + [line for line in whole["lines"] if line.startswith("note:")]
     return {**found, "forecast": ready, "lines": [*found["lines"], *more["lines"], *told]}
+
+
+def on_the_clock(here: Context, own: dict[str, Any]) -> dict[str, Any]:
+    """The instants of a forecast as seconds since 1970."""
+    names = {f"{what}s_at_{share}": f"{part}_{share}" for what, part in (("start", "start"), ("end", "finish")) for share in SHARES}
+    return {name: here.service.wall(own[instant]) for name, instant in names.items()}
 
 
 @router.at("GET", "/v1/forecast", Role.VIEWER)
@@ -67,13 +77,13 @@ def forecast(
     words = [f"{one['job']}: left out: {one['why']}" for one in out]
     if not any(one.id in wanted and one.state in RUNS_OR_WAITS for one in seen.values()):
         return {"status": "ready", "since": version, "jobs": [], "left_out": out, "lines": words or ["nothing waits or runs"]}
-    whole = shared_forecast(here, version, samples=samples, sigma=sigma, newcomers=newcomers, learn=learn)
+    whole = shared_forecast(here, version, ForecastDraws(samples, sigma, newcomers, learn))
     if whole is None:
         return {"status": "pending", "since": version, "jobs": [], "left_out": out, "lines": ["the forecast is being made"]}
     kept = [place for place, one in enumerate(whole["jobs"]) if one["job"] in wanted]
     notes = [line for line in whole["lines"] if line.startswith("note:")]
     lines = [*(whole["lines"][place] for place in kept), *words, *notes]
-    jobs = [whole["jobs"][place] for place in kept]
+    jobs = [{**whole["jobs"][place], **on_the_clock(here, whole["jobs"][place])} for place in kept]
     return {**whole, "status": "ready", "since": version, "jobs": jobs, "left_out": out, "lines": lines}
 
 
@@ -81,14 +91,23 @@ def forecast(
 def what_if(
     here: Here,
     other: str = "",
+    set_: Annotated[list[str] | None, Query(alias="set", description="A parameter of the other policy, KEY=VALUE.")] = None,
     add: str = "",
     lose: Annotated[list[str] | None, Query()] = None,
     samples: Samples = 40,
     sigma: Sigma = 0.5,
     newcomers: Newcomers = False,
+    since: Since = None,
 ) -> dict[str, Any]:
-    """The present queue under another policy, with nodes added or lost: both futures from the same draws."""
-    return ask_now(here, "what-if", newcomers, samples=samples, sigma=sigma, **_change(other, add, lose))
+    """The present queue under another policy, with nodes added or lost: both futures from the same draws. `pending`: ask again."""
+    version = here.scheduler.view().standing.version if since is None else since
+    if set_ and not other:
+        raise UsageError("parameters of no other policy", where="set", fix="name the policy: other=las")
+    change = {**_change(other, add, lose), "other_settings": dict(key_values(set_ or (), "set"))}
+    found = shared_what_if(here, version, ForecastDraws(samples, sigma, newcomers), **change)
+    if found is None:
+        return {"status": "pending", "since": version, "lines": ["both futures are being made"]}
+    return {**found, "status": "ready", "since": version}
 
 
 @router.at("GET", "/v1/history", Role.VIEWER)
