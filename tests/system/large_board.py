@@ -213,8 +213,8 @@ class LargeCluster:
             "status": "ready",
             "starts_at_p50": now + 2400,
             "starts_at_p90": now + 4100,
-            "finishes_at_p50": now + 9700,
-            "finishes_at_p90": now + 14_000,
+            "ends_at_p50": now + 9700,
+            "ends_at_p90": now + 14_000,
         }
         return {
             "job": job["id"],

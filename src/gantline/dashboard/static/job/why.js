@@ -19,9 +19,9 @@ export function Expected({ forecast, now, state }) {
   if (forecast.status === "pending") return h("p", { class: "quiet small", role: "status" }, "The forecast is being made …");
   const spans = [
     ...(state === "pending" ? [{ name: "starts", from: forecast.starts_at_p50, to: forecast.starts_at_p90 }] : []),
-    { name: "ends", from: forecast.finishes_at_p50, to: forecast.finishes_at_p90 },
+    { name: "ends", from: forecast.ends_at_p50, to: forecast.ends_at_p90 },
   ].filter((span) => Number.isFinite(span.from) && span.from !== null);
-  if (!spans.length) return h("p", { class: "quiet small" }, "No start can be forecast: too little is known of what is ahead.");
+  if (!spans.length) return h("p", { class: "quiet small" }, state === "pending" ? "No start can be forecast: too little is known of what is ahead." : "No end can be forecast: how long it takes is not known.");
   const last = Math.max(...spans.map((span) => span.to ?? span.from)), reach = Math.max(60, (last - now) * 1.08);
   const share = (at) => Math.max(0, Math.min(1, (at - now) / reach));
   return h("div", { class: "expected" },

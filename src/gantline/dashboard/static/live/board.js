@@ -77,7 +77,7 @@ export class Board {
     else {
       const dropped = new Set(change.drop ?? []);
       if (dropped.size) this.queue = this.queue.filter((key) => !dropped.has(key));
-      for (const [place, key] of change.add ?? []) this.queue.splice(place, 0, key);
+      for (const [place, key] of change.add ?? []) if (place === this.queue.length) this.queue.push(key); else this.queue.splice(place, 0, key);
       for (const key of [...dropped, ...(change.add ?? []).map(([, key]) => key)]) {
         const job = this.jobs.get(key);
         if (!job) continue;

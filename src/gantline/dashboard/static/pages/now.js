@@ -16,12 +16,26 @@ export class Now extends Component {
     const { app } = this.props;
     this.colouring = app.colouring ??= new Colouring();
     this.colouring.offer(app.live.board);
+    this.drawn = 0;
+    this.measure();
   }
 
   componentDidMount() {
     const { live, selection } = this.props.app;
-    this.forget = [live.listen((what) => this.follow(what)), selection.listen(() => this.setState({}))];
-    this.ticking = setInterval(() => this.setState({}), 1000);
+    const resize = () => this.measure();
+    addEventListener("resize", resize);
+    this.forget = [live.listen((what) => this.follow(what)), selection.listen(() => this.setState({})), () => removeEventListener("resize", resize)];
+    this.ticking = setInterval(() => Date.now() - this.drawn > 900 && this.setState({}), 1000); // waits grow although nothing changes
+  }
+
+  /** How tall the map may be; asked for seldom, because the browser has to lay the page out to answer. */
+  measure() {
+    this.height = Math.min(340, Math.max(120, innerHeight * 0.4));
+    this.setState({});
+  }
+
+  componentDidUpdate() {
+    this.drawn = Date.now();
   }
 
   componentWillUnmount() {
@@ -53,7 +67,6 @@ export class Now extends Component {
     const { live, selection } = app, { board } = live;
     const [lit, litName] = this.lit();
     const node = board.nodes.find((one) => one.name === selection.node);
-    const height = Math.min(340, Math.max(120, innerHeight * 0.4));
     return h("div", { class: "now" },
       h("h1", { class: "hidden" }, "Now"),
       h(Numbers, { board }),
@@ -63,7 +76,7 @@ export class Now extends Component {
             h("label", null, "colour by", h("select", { value: way, onChange: (event) => this.setState({ way: event.target.value, category: null }) },
               Object.entries(WAYS).map(([name, title]) => h("option", { key: name, value: name }, title)))),
             h(Legend, { entries: this.colouring.legend(board, way), category, onPick: way === "user" || way === "queue" ? (name) => this.setState({ category: name === category ? null : name }) : null })),
-          h(ClusterMap, { live, colouring: this.colouring, way, lit, litName, height, node: selection.node, onPick: this.pick, onHover: (place) => place !== hover && this.setState({ hover: place }) }),
+          h(ClusterMap, { live, colouring: this.colouring, way, lit, litName, height: this.height, node: selection.node, onPick: this.pick, onHover: (place) => place !== hover && this.setState({ hover: place }) }),
           h("p", { class: "readout quiet small" }, hover === null || hover >= board.nodes.length ? h(Shapes) : describe(board, hover))),
         selection.job && h(JobPanel, { key: selection.job.key, app, job: selection.job, onClose: () => selection.pickJob(null) }),
         node && h(NodePanel, { key: node.name, app, node, onClose: () => selection.pickNode("") })),

@@ -56,10 +56,7 @@ function health(board, device) {
 
 function held(board, way) {
   const sizes = new Map();
-  for (const keys of board.deviceJobs) {
-    const job = keys.length ? board.jobs.get(keys[0]) : undefined;
-    if (job) sizes.set(job[way], (sizes.get(job[way]) ?? 0) + 1);
-  }
+  for (const job of board.jobs.values()) if (job.held) sizes.set(job[way], (sizes.get(job[way]) ?? 0) + job.held);
   return sizes;
 }
 

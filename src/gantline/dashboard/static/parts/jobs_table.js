@@ -36,7 +36,6 @@ export class JobsTable extends Component {
   componentDidMount() {
     const { live, selection } = this.props.app;
     this.forget = [live.listen((what) => this.follow(what)), selection.listen(() => this.setState({}))];
-    this.ticking = setInterval(() => this.setState({}), 1000);
     this.columns = columnsOf(() => live.board.now());
     this.order = new RowOrder({
       rows: () => [...live.board.jobs.values()],
@@ -48,7 +47,6 @@ export class JobsTable extends Component {
 
   componentWillUnmount() {
     this.forget.forEach((forget) => forget());
-    clearInterval(this.ticking);
   }
 
   follow({ board, jobs, reordered }) {

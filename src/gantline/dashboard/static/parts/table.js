@@ -3,7 +3,7 @@
 import { Component, createRef, h } from "../vendor/preact.js";
 
 const ROW = 26; // pixels; style/parts.css says the same
-const MORE = 6; // rows beyond both edges, so that a small scroll shows no gap
+const MORE = 3; // rows beyond both edges, so that a small scroll shows no gap
 
 /**
  * Props: `rows` (what is shown, in order), `id(row)`, `columns` ({key, title, cell(row), className, sortable}), `sort` ({key, down}),
@@ -62,7 +62,7 @@ export class Table extends Component {
     const inSight = [];
     for (let place = first; place < last; place++) {
       const row = rows[place], name = id(row);
-      inSight.push(h(Row, { key: name, row, name, place, columns, chosen: chosen ? chosen.has(name) : null, active: name === active, onActive, onChoose, onOpen, prefix }));
+      inSight.push(h(Row, { key: place % (last - first), row, name, place, columns, chosen: chosen ? chosen.has(name) : null, active: name === active, onActive, onChoose, onOpen, prefix }));
     }
     const there = inSight.some((one) => one.props.active);
     return h("div", {
