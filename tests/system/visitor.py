@@ -46,7 +46,8 @@ class Visitor:
 
     def press(self, name: str, within: str = "body") -> None:
         """Press the button of that name, once it is there and can be pressed."""
-        found = f"[...document.querySelectorAll({json.dumps(within + ' button')})].find(b => b.innerText.trim() === {json.dumps(name)} && !b.disabled)"
+        is_it = f"b => b.innerText.trim() === {json.dumps(name)} && !b.disabled"
+        found = f"[...document.querySelectorAll({json.dumps(within + ' button')})].find({is_it})"
         self.browser.wait_for(f"{found} !== undefined")
         self.browser.evaluate(f"{found}.click()")
 
@@ -55,8 +56,8 @@ class Visitor:
         script = """(within, field, text) => {
             const box = document.querySelector(within);
             const named = box.querySelector(`[name="${field}"]`);
-            const labelled = [...box.querySelectorAll('label')].find(l => l.innerText.trim().startsWith(field))?.querySelector('input, select, textarea');
-            const input = named ?? labelled;
+            const label = [...box.querySelectorAll('label')].find(l => l.innerText.trim().startsWith(field));
+            const input = named ?? label.querySelector('input, select, textarea');
             input.value = text;
             input.dispatchEvent(new Event(input.tagName === 'SELECT' ? 'change' : 'input', {bubbles: true}));
         }"""
@@ -72,16 +73,36 @@ class Visitor:
 
     def drag(self, selector: str, start: float, end: float) -> None:
         """Draw a band over an element, from one part of its width to another."""
-        box = self.browser.evaluate(f"(b => [b.x, b.y, b.width, b.height])(document.querySelector({json.dumps(selector)}).getBoundingClientRect())")
+        box = self.browser.evaluate(
+            f"(b => [b.x, b.y, b.width, b.height])(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
+        )
         at = [(box[0] + box[2] * part, box[1] + box[3] / 2) for part in (start, (start + end) / 2, end)]
         for kind, (x, y) in zip(("mousePressed", "mouseMoved", "mouseReleased"), at, strict=True):
             self.browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
 
     def open_job(self, name: str) -> None:
-        """Choose a job in the table by its name."""
+        """Choose a job in the table by its name: it opens beside the map."""
+        self.browser.evaluate(f"{self._row(name)}.click()")
+
+    def tick_job(self, name: str) -> None:
+        """Add a job to those that are changed together."""
+        self.browser.evaluate(f"{self._row(name)}.querySelector('input').click()")
+
+    def _row(self, name: str) -> str:
         row = f"[...document.querySelectorAll('.grid-space .grid-row')].find(r => r.innerText.includes({json.dumps(name)}))"
         self.browser.wait_for(f"{row} !== undefined")
-        self.browser.evaluate(f"{row}.click()")
+        return row
+
+    def job_names(self) -> list[str]:
+        """The names in the table, from top to bottom."""
+        rows = "[...document.querySelectorAll('.grid-space .grid-row')].map(r => [+r.ariaRowIndex, r.querySelector('.c-name').innerText])"
+        return [name for _, name in sorted(self.browser.evaluate(rows))]
+
+    def find(self, text: str) -> None:
+        """Search the jobs."""
+        self.browser.evaluate(
+            f"(i => {{ i.value = {json.dumps(text)}; i.dispatchEvent(new Event('input')); }})(document.querySelector('input[type=search]'))"
+        )
 
     def number(self, name: str) -> str:
         return self.text(f"[data-number={name}]")

@@ -13,9 +13,9 @@ const RANK = { waiting: 1, running: 2, held: 3, ended: 4 };
 const text = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 const byKey = (a, b) => a.key - b.key;
 
-/** How each column orders jobs; `now` asks for the queue first, then what runs longest, then what ended last. */
+/** How each column orders jobs. `position` is the order of the whole page: the queue, then what runs longest, then what ended last. */
 const ORDERS = {
-  position: (a, b) => RANK[a.stage] - RANK[b.stage] || (a.position ?? Infinity) - (b.position ?? Infinity) || (a.started ?? 0) - (b.started ?? 0),
+  position: (a, b) => RANK[a.stage] - RANK[b.stage] || (a.position ?? Infinity) - (b.position ?? Infinity) || (b.ended ?? 0) - (a.ended ?? 0) || (a.started ?? 0) - (b.started ?? 0),
   id: byKey,
   name: (a, b) => text(a.name, b.name),
   user: (a, b) => text(a.user, b.user),
