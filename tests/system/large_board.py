@@ -269,7 +269,7 @@ class LargeService:
                 "role": "operator",
                 "expires": None,
                 "kind": "live",
-                "may": ["submit", "wish", "change_job", "change_nodes"],
+                "may": ["submit", "act", "change_job", "change_nodes"],
             }
         if path == "/v1/board":
             return cluster.board()

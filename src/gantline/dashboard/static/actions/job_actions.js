@@ -33,7 +33,7 @@ export class JobActions extends Component {
       onClosed?.();
     };
     const request = REQUESTS.find((one) => one.name === open);
-    const asked = app.may.has("wish") ? REQUESTS.filter((one) => jobs.some(one.fits)) : [];
+    const asked = app.may.has("act") ? REQUESTS.filter((one) => jobs.some(one.fits)) : [];
     const changes = app.may.has("change_job") && jobs.some((job) => job.stage !== "ended");
     return h("span", { class: "actions" },
       asked.map((one) => h("button", { key: one.name, type: "button", onClick: () => this.setState({ open: one.name }) }, one.title)),

@@ -6,7 +6,7 @@ import { go } from "../route.js";
 export function Changes({ app, record, forecast, onSuggest }) {
   const changes = forecast?.changes ?? [];
   if (!changes.length) return null;
-  const offered = changes.filter((change) => (change.what === "gpus" ? app.may.has("wish") : change.what === "type" ? app.may.has("submit") : app.may.has("change_job")));
+  const offered = changes.filter((change) => (change.what === "gpus" ? app.may.has("act") : change.what === "type" ? app.may.has("submit") : app.may.has("change_job")));
   const act = (change) => {
     if (change.what === "gpus") onSuggest({ name: "resize", gpus: change.value });
     else if (change.what === "type") {
