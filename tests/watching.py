@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.virtual import Virtual
 from gantline.engine.books import PhaseWatch
 from gantline.engine.engine import Engine
 from gantline.engine.reconcile import Reconciler
@@ -25,19 +25,20 @@ def watch_phases(monkeypatch: pytest.MonkeyPatch) -> None:
         plain = getattr(kind, name)
 
         def with_a_look(self: Any, *what: Any) -> Any:
+            state = (what[0] if what else self).state  # drivers are handed the loop
             if before:
-                look(self.state)
+                look(state)
             found = plain(self, *what)
             if not before:
-                look(self.state)
+                look(state)
             return found
 
         monkeypatch.setattr(kind, name, with_a_look)
 
     for kind, name, before in (
         (Engine, "decide", True),
-        (Simulation, "_follow", False),
-        (Acknowledged, "_follow", False),
+        (Virtual, "follow", False),
+        (Acknowledged, "follow", False),
         (Reconciler, "catch_up", False),
     ):
         watched(kind, name, before)

@@ -21,6 +21,7 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
 from gantline.drivers.acknowledged import Acknowledged
+from gantline.drivers.simulation import Simulation
 from gantline.policies.registry import make_policy
 from gantline.runtime.setup import Setup, make_loop
 from gantline.workload.trace import Trace
@@ -107,8 +108,7 @@ def test_a_decision_from_a_recorded_snapshot_counts_the_same_costs() -> None:
 def test_elasticflow_as_live_builds_it_keeps_its_promises_with_costs_of_a_minute(seed: int) -> None:
     trace, cluster = Trace.of(some_jobs(seed, load=2.0)), parse_cluster("gpu:4x4")
     loop = make_loop(Setup("elasticflow", costs="60"), None, cluster, None, Stopped())
-    run = Acknowledged(loop.engine, node_events=tuple(submissions(trace, cluster)))
-    run.run()
+    Simulation(loop.engine, node_events=tuple(submissions(trace, cluster)), driver=Acknowledged(loop.engine)).run()
     F, rejected = loop.state.tables.F[:, : len(trace)], {one.row for one in loop.engine.refusals}
     admitted = [row for row in range(len(trace)) if row not in rejected and np.isfinite(F[c.DEADLINE, row])]
     assert rejected

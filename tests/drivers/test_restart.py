@@ -9,6 +9,7 @@ from tests.engine.states import engine_of
 from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.drivers.acknowledged import Acknowledged
+from gantline.drivers.simulation import Simulation
 from gantline.engine import lists as ls
 from gantline.engine.executor import News, Order, Report, Verb
 from gantline.policies.registry import make_policy
@@ -36,7 +37,7 @@ class Scripted:
         pass
 
 
-def restarted(*reports: Report) -> tuple[Acknowledged, Scripted]:
+def restarted(*reports: Report) -> tuple[Simulation, Scripted]:
     """Job 0 runs on both devices, job 1 waits; then the loop is made anew."""
     jobs = [{"job": "a", "arrival": 0.0, "gpus": 2, "duration": 100.0}, {"job": "b", "arrival": 0.0, "gpus": 2, "duration": 50.0}]
     engine = engine_of(jobs, "1x2")
@@ -48,7 +49,7 @@ def restarted(*reports: Report) -> tuple[Acknowledged, Scripted]:
     engine.commit(plan)
     engine.state.now = 20.0
     executor = Scripted(list(reports))
-    return Acknowledged(engine, executor=executor, until=400.0), executor
+    return Simulation(engine, until=400.0, driver=Acknowledged(engine, executor)), executor
 
 
 def test_what_still_runs_is_asked_after_and_goes_on() -> None:
@@ -103,9 +104,9 @@ def test_what_is_said_of_another_grant_of_the_same_job_is_no_news_of_this_one() 
 
 def test_a_gang_that_cannot_save_and_go_on_is_not_stopped_for_a_save() -> None:
     loop, executor = restarted(Report(News.STARTED, 0, 1, 20.0, 0.0, (0, 1)))
-    loop.reconciler.follow()
+    loop.driver.follow(loop)
     loop.state.asked_saves[0] = 1
-    loop.reconciler.follow()
+    loop.driver.follow(loop)
 
     assert [(order.verb, order.epoch) for order in executor.orders] == [(Verb.START, 1)]
     assert loop.state.tables.I[c.RESTARTS, 0] == 0

@@ -19,6 +19,7 @@ from gantline.core.tables import Tables
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
+from gantline.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can
 from gantline.engine.regime import Regime
@@ -37,7 +38,7 @@ class Ending:
 
     tables: Tables
     executor: FaultyExecutor
-    loop: Acknowledged
+    loop: Simulation
     end: float
 
     @property
@@ -96,12 +97,12 @@ def tell(
         changes = [NodeEvent(at, name, "down"), NodeEvent(at + back, name, "up")]
     executor = FaultyExecutor(tables.F[c.WORK].copy(), world, seed, able=able)
     latency = 0.0 if calm else rng.choice([0.0, 0.0, 5.0, 40.0])
-    loop = Acknowledged(
+    loop = Simulation(
         engine,
         latency=latency,
         node_events=tuple(sorted((*changes, *requests), key=lambda one: one.time)),
         until=100_000.0,
-        executor=executor,
+        driver=Acknowledged(engine, executor),
     )
     loop.run()
     return Ending(tables, executor, loop, engine.state.now)

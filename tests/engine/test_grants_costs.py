@@ -17,6 +17,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
+from gantline.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
@@ -84,7 +85,7 @@ def test_stopping_takes_time_where_an_executor_takes_time() -> None:
     ]
     tables = load_tables(Trace.from_records(jobs), read_cluster("1x1"))
     state = State(tables, Regime(), find_placement("first-free"))
-    loop = Acknowledged(Engine(state, Newest()), executor=FaultyExecutor(tables.F[c.WORK], Faults(stop=(30.0, 30.0))))
-    loop.run()
+    engine, executor = Engine(state, Newest()), FaultyExecutor(tables.F[c.WORK], Faults(stop=(30.0, 30.0)))
+    Simulation(engine, driver=Acknowledged(engine, executor)).run()
 
     assert tables.F[c.FINISH].tolist() == pytest.approx([150.0, 120.0])  # it worked on while it was saving: 70 done by 70 s

@@ -13,6 +13,7 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
+from gantline.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.sparing import LIVE_STOPS, StopRules
@@ -116,7 +117,8 @@ def after(grace, starts):
     state = State(load_tables(Trace.from_records(jobs), parse_cluster("1x1")), Regime(), find_placement("first-free"))
     engine = Engine(state, make_policy("srtf", {}))
     engine.sparing.grace = grace
-    Acknowledged(engine, executor=FaultyExecutor(state.tables.F[c.WORK].copy(), Faults(start=(starts, starts)))).run()
+    executor = FaultyExecutor(state.tables.F[c.WORK].copy(), Faults(start=(starts, starts)))
+    Simulation(engine, driver=Acknowledged(engine, executor)).run()
     assert np.isfinite(state.tables.F[c.FINISH]).all()
     assert not state.tables.I[c.LOCKED].any()
     return state.tables

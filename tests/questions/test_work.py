@@ -14,7 +14,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import LinearKey
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.drivers.live import Message
+from gantline.drivers.message_queue import Message
 from gantline.policies.fifo import Fifo
 from gantline.questions.forecast import Setup, forecast
 from gantline.service.context import Context, Service

@@ -67,7 +67,7 @@ class Twins:
         return self
 
     def _make_anew(self) -> None:
-        if self.loop.state.all_arrived and self.loop.inbox.next_time() == self.loop._next_event() == math.inf:
+        if self.loop.state.all_arrived and self.loop.is_quiet:
             saved = json.dumps(checkpoint_of(self.other, self.setup, 0.0))
             assert json.loads(saved) == json.loads(json.dumps(checkpoint_of(self.loop, self.setup, 0.0)))
             self.other = self._listen(json.loads(saved), self.again)

@@ -21,6 +21,7 @@ from gantline.core.policy import Policy
 from gantline.drivers.acknowledged import Acknowledged
 from gantline.drivers.faults import Faults
 from gantline.drivers.faulty import FaultyExecutor
+from gantline.drivers.simulation import Simulation
 from gantline.files.clusters import read_cluster
 from gantline.workload.trace import Trace
 
@@ -47,6 +48,7 @@ def tell_faulty_story(policy: Policy, seed: int, performance: Any = None, budget
     guard = rules.guard(policy)
     engine = rules.engine(rules.state(tables), rules.policy(policy, guard), guard)
     executor = FaultyExecutor(tables.F[c.WORK].copy(), _FAULTS, seed)
-    Acknowledged(engine, latency=rules.facts.latency, node_events=_BREAKDOWNS, until=_LONG, executor=executor).run()
+    driver = Acknowledged(engine, executor)
+    Simulation(engine, latency=rules.facts.latency, node_events=_BREAKDOWNS, until=_LONG, driver=driver).run()
     left = np.flatnonzero(np.isnan(tables.F[c.FINISH]))
     return Ending(tuple(str(incident) for incident in engine.incidents), tuple(tables.ids[row] for row in left))

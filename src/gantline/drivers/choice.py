@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gantline.drivers.executors import EXECUTORS, make_executor
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.stepping import Driver
+from gantline.drivers.virtual import Virtual
 
 if TYPE_CHECKING:
     from gantline.engine.engine import Engine
     from gantline.engine.executor import Executor
 
 
-def make_driver(executor: str | Executor, engine: Engine, *settings: Any) -> Simulation:
-    """A run that is driven as asked; `settings` are those of `Simulation`, in their order."""
+def make_driver(executor: str | Executor, engine: Engine) -> Driver:
+    """How time passes in a run with that executor."""
     if executor == "instant":
         EXECUTORS.find("instant")  # refused where a package brings another thing of that name
-        return Simulation(engine, *settings)
+        return Virtual()
     found = make_executor(executor, engine.state) if isinstance(executor, str) else executor
     from gantline.drivers.acknowledged import Acknowledged
 
-    return Acknowledged(engine, *settings, executor=found)
+    return Acknowledged(engine, found)

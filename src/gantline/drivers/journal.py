@@ -18,7 +18,7 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import encode_plan, encode_snapshot
 from gantline.drivers.acknowledged import Acknowledged
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.stepping import Stepping
 
 _WHOLE_EVERY = 256
 
@@ -33,16 +33,17 @@ class Journal:
         self.lines: list[dict[str, Any]] = []
         self.whole = whole
         self.decisions = 0
-        self._run: Simulation | None = None
+        self._run: Stepping | None = None
 
-    def listen(self, run: Simulation) -> None:
+    def listen(self, run: Stepping) -> None:
         """To this run: its clock says when an input was received, and a report came after so many orders."""
         self._run, run.engine.recorder, run.engine.inputs.received = run, self.decided, self.received
 
     def received(self, value: Input) -> None:
         """An input was applied."""
         assert self._run is not None
-        after = {"after": self._run.reconciler.sent} if isinstance(self._run, Acknowledged) and isinstance(value, Report) else {}
+        driver = self._run.driver
+        after = {"after": driver.reconciler.sent} if isinstance(value, Report) and isinstance(driver, Acknowledged) else {}
         self.lines.append({**encode_input(value), "heard": float(self._run.state.now), **after})
 
     def decided(self, snapshot: Snapshot, plan: Plan) -> None:

@@ -18,23 +18,22 @@ WHY = "jobs are started and stopped, and none of them does any work: changes tak
 
 
 class Standstill:
-    """What had been done when somebody looked last."""
+    """What had been done at the last look."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.state = engine, engine.state
         self._attained: Floats | None = None
-        self._next_look = engine.started + engine.stopped + MOVES
+        self._next_look = engine.moves + MOVES
 
     def after_moves(self) -> bool:
-        """Whether nobody has worked in many starts and stops; asked after every decision."""
-        moves = self.engine.started + self.engine.stopped
-        if moves < self._next_look:
+        """Whether no gang has worked in many starts and stops; asked after every decision."""
+        if self.engine.moves < self._next_look:
             return False
-        self._next_look = moves + MOVES
+        self._next_look = self.engine.moves + MOVES
         return self.is_here(self.state.now)
 
     def is_here(self, now: float, attained: Floats | None = None, to_come: bool | None = None) -> bool:
-        """Whether nobody has worked since the last look and nothing is to come; then the run's incidents say so.
+        """Whether no gang has worked since the last look and nothing is to come; then the run's incidents say so.
 
         By default the tables say what jobs have attained and whether more are to come.
         """

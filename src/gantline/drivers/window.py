@@ -37,7 +37,7 @@ from gantline.engine.lists import ACTIVE, COUNTS, HELD, NEXT
 from gantline.engine.log import Log
 
 if TYPE_CHECKING:
-    from gantline.drivers.virtual import Simulation
+    from gantline.drivers.simulation import Simulation
 
 
 class Kept(Protocol):

@@ -93,13 +93,6 @@ def admit(F: Floats, I: Ints, lists: Lists, row: int, now: float) -> None:
 
 
 @kernel
-def observe(t: Matrices, lists: Lists, now: float, load_limit: float, rules: EngineRules, log: LogColumns) -> None:
-    """Finishes, then arrivals, up to `now`."""
-    finish_due(t, lists, now, rules, log)
-    arrive(t.F, t.I, lists, now, load_limit)
-
-
-@kernel
 def next_finish(F: Floats, I: Ints, lists: Lists) -> float:
     """The next instant at which a running gang is done or its estimate proves too low."""
     soonest = np.inf

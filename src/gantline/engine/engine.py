@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,21 +20,21 @@ from gantline.core.errors import RefusedError
 from gantline.core.in_charge import InCharge
 from gantline.core.inputs import Input, Use
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignments, Misfit, Plan, Ranking, Refusal
+from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.engine import settings as s
-from gantline.engine.advance import rank_and_walk
-from gantline.engine.blocked import name_blocked
 from gantline.engine.commit import commit_assignments
+from gantline.engine.commit_ranking import RankingCommit
 from gantline.engine.grants import Grants
 from gantline.engine.inputs import Inputs
+from gantline.engine.late_plan import plan_for_those_there
 from gantline.engine.lost_turns import Incident, LostTurns, OverBudgetError, told
 from gantline.engine.node_changes import drain_node
 from gantline.engine.plan_check import check_plan
 from gantline.engine.quota_gate import QuotaGate
-from gantline.engine.ranks import leave
+from gantline.engine.refusals import Refused, turn_away
 from gantline.engine.resizing import within_bounds
 from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
@@ -43,20 +43,6 @@ from gantline.placement.rules import PlacementRule, find_placement
 
 if TYPE_CHECKING:
     from gantline.engine.window_gate import WindowGate
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A job that a policy would not run as asked, and what it offered instead."""
-
-    time: float
-    row: int
-    why: str
-    offer: dict[str, float]
-
-    def __str__(self) -> str:
-        offer = ", ".join(f"{name}={value:g}" for name, value in self.offer.items())
-        return f"{self.why} (offer: {offer})" if offer else self.why
 
 
 @dataclass
@@ -84,17 +70,14 @@ class Engine:
         self.decisions = 0
         self.started = 0
         self.stopped = 0
-        self.waiting = 0
-        self.refused = 0
         self.asked: Ints | None = None  # the rows that the last question was about, where they are not all active ones
         self.decided_at = -math.inf  # when a plan was last committed
         self.ranks = False  # whether that plan was an order: then the waiting rows stand in it
-        self._last_order: Ints = np.zeros(0, dtype=np.int64)
         self.valid_until: float | None = None
         self.next_finish = math.nan  # as the last walk left it; NaN: not known
         self.misplaced: PlacementError | None = None  # the last choice of devices that could not be
         self._rules: dict[str, PlacementRule] = {}  # those that rankings have named
-        self._between_turns = False  # whether the order in force may stop no gang now
+        self._ranked = RankingCommit(self.state, self.grants, self.quotas, self._seat)
         self._meet(self.policy)
 
     def _meet(self, policy: Policy) -> None:
@@ -135,6 +118,11 @@ class Engine:
     def asks_always(self) -> bool:
         """Whether the policy is asked although nobody waits; it may have something to say about those who run."""
         return bool(self.inputs.to_fit) or not (self._only_starts and (self.order_only or not self.grants))
+
+    @property
+    def moves(self) -> int:
+        """Starts and stops so far."""
+        return self.started + self.stopped
 
     def apply(self, value: Input) -> bool:
         """Take in what comes from outside: the only way in. Whether a policy could see a difference comes back."""
@@ -198,7 +186,9 @@ class Engine:
             drain_node(state, node)
         if plan.refusals:
             rows = rows.copy()  # the active rows change under it
-            self._turn_away(plan.refusals, rows)
+            refused, not_refused = turn_away(state, plan.refusals, rows)
+            self.refusals += refused
+            self.incidents += not_refused
         t, log, n = state.tables, state.log, len(state.rows)
         log.reserve(2 * t.D.shape[1] + n + 8, 4 * t.D.shape[1] + 8)
         bounded = self.quotas.active
@@ -207,10 +197,11 @@ class Engine:
             state.place_by(rule)
         if plan.ranking is not None:
             ranking = self.sparing.in_turn(plan.ranking)
-            self._between_turns = ranking is not plan.ranking
-            if self.asked is not None:  # whoever was not shown to the policy does not stand in its order
+            if self.asked is not None:  # a row that was not shown to the policy does not stand in its order
                 t.F[c.KEY][state.rows] = np.inf
-            (self._walk_within_quotas if bounded else self._walk)(ranking, rows)
+            walked = self._ranked.commit(ranking, rows, strict=state.regime.strict and ranking is plan.ranking)
+            self.started, self.stopped = self.started + walked.started, self.stopped + walked.stopped
+            self.next_finish = walked.next_finish
         elif plan.assignments is not None:
             table = plan.assignments
             if self.inputs.resized:
@@ -249,79 +240,14 @@ class Engine:
         self.next_finish = math.nan
 
     def commit_late(self, plan: Plan, asked: Ints) -> None:
-        """Commit a plan that was made for the rows `asked`, some of which may be gone by now; who came meanwhile was not thought of."""
+        """Commit a plan that was made for the rows `asked`, some of which may be gone; those that came meanwhile were not thought of."""
         state = self.state
-        there = np.isin(asked, state.rows)
-        place = np.cumsum(there) - 1
         if plan.ranking is not None:
             state.tables.F[c.KEY][state.rows] = np.inf
-            plan = replace(plan, ranking=replace(plan.ranking, key=plan.ranking.key[there]))
-        elif plan.assignments is not None:
-            kept = [replace(item, job=int(place[item.job])) for item in plan.assignments if there[item.job]]
-            plan = replace(plan, assignments=Assignments.of(kept))
-        refusals = tuple(replace(one, job=int(place[one.job])) for one in plan.refusals if there[one.job])
-        standing = tuple(r if r.job < 0 else replace(r, job=int(place[r.job])) for r in plan.reservations if r.job < 0 or there[r.job])
-        self.commit(replace(plan, refusals=refusals, reservations=standing), asked[there])
+        there = np.isin(asked, state.rows)
+        self.commit(plan_for_those_there(plan, there), asked[there])
         late = state.rows[~np.isin(state.rows, asked)]
         state.tables.I[c.REASON, late[state.tables.I[c.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
-
-    def _turn_away(self, refusals: tuple[Refusal, ...], rows: Any) -> None:
-        """Jobs that the policy refuses leave for good; one that runs already cannot be refused."""
-        state, I = self.state, self.state.tables.I
-        for one in refusals:
-            row = int(rows[one.job])
-            if I[c.PHASE, row] != Phase.PENDING:
-                what = f"job '{state.tables.ids[row]}' is refused, but it does not wait any more"
-                self.incidents.append(Incident(state.now, state.decision, what))
-                continue
-            I[c.PHASE, row], I[c.REASON, row] = int(Phase.REJECTED), int(Reason.REFUSED)
-            leave(state.lists, row)
-            self.refusals.append(Refused(state.now, row, one.why, dict(one.offer)))
-        state.rebuild()
-
-    def _walk(self, ranking: Ranking, rows: Any) -> None:
-        state, log = self.state, self.state.log
-        if state.tables.granted:
-            self.stopped += self.grants.dissolve()
-        asks = self.grants.speeds.about_gangs
-        ran = state.running_rows.copy() if asks else state.running_rows
-        strict = state.regime.strict and not self._between_turns
-        key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
-        state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
-        state.SI[s.S_MISFIT] = 1 if strict else int(ranking.misfit)
-        if state.SI[s.S_LEAST_LOST]:
-            from gantline.engine.least_lost import order_victims  # few runs choose victims that way
-
-            order_victims(state, key, rows)
-        self.next_finish = rank_and_walk(
-            state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out
-        )
-        moved = self._seat()
-        if asks:
-            self.grants.speeds.begun(ran)
-            if len(moved):
-                self.grants.speeds.refresh(moved)
-        if asks or len(moved):
-            self.next_finish = math.nan
-        if self.grants.left:
-            self.grants.refresh()
-            self.next_finish = math.nan
-        name_blocked(state)
-        self._count()
-
-    def _walk_within_quotas(self, ranking: Ranking, rows: Any) -> None:
-        """The same over those whose quota lets them run; a place that one of them cannot use is offered to the others."""
-        rows = rows.copy()
-        key, denied = self.quotas.cut_key(ranking, rows)
-        self._walk(replace(ranking, key=key), rows)
-        for row in self.quotas.still_beyond(rows[denied]):
-            self.grants.stop(row, Reason.QUOTA)
-            self.stopped += 1
-        self.grants.refresh()
-        self.state.rebuild()
-        self.next_finish = math.nan
-        if ranking.misfit != Misfit.STOP and (more := self.quotas.fill(ranking.key, rows, denied)) is not None:
-            self._walk(replace(ranking, key=more, preempt=False), rows)
 
     def _seat(self) -> Ints:
         """Seat gangs by a rule that picks single devices; rows that moved come back."""
@@ -337,22 +263,6 @@ class Engine:
                 self.incidents.append(Incident(self.state.now, self.state.decision, what))
         return self.state.rows[:0]
 
-    def _keep_order(self, key: Any, rows: Any) -> Any:
-        """Ranks by a stable sort of the last order, newcomers behind."""
-        last, before = self._last_order, len(self._last_order) + np.arange(len(rows))
-        if len(last):
-            by_row = np.argsort(last)
-            place = by_row[np.minimum(np.searchsorted(last, rows, sorter=by_row), len(last) - 1)]
-            before = np.where(last[place] == rows, place, before)
-        by_key = np.lexsort((before, key))
-        self._last_order = rows[by_key]
-        ranks = np.empty(len(rows))
-        ranks[by_key] = np.arange(len(rows))
-        return np.where(np.isinf(key), key, ranks)
-
     def _count(self) -> None:
-        started, stopped, waiting, refused = self.state.out.tolist()
-        self.started += started
-        self.stopped += stopped
-        self.waiting = waiting
-        self.refused = refused
+        self.started += int(self.state.out[0])
+        self.stopped += int(self.state.out[1])

@@ -19,8 +19,7 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.drivers.choice import make_driver
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.workload.trace import Trace
 
 _LOST = (int(Phase.FAILED), int(Phase.REJECTED), int(Phase.CANCELLED))
@@ -53,7 +52,7 @@ class Episode:
     def __init__(self, trace: Trace, cluster: Cluster, spec: RunSpec, ranks: bool) -> None:
         policy = (OrderedOutside if ranks else DecidedOutside)(self._answered)
         self.simulation = _simulation(trace, cluster, spec, policy)
-        self._questions = self.simulation.questions()
+        self._questions = self.simulation.steps()
         self._plan = Plan()
 
     def advance(self) -> bool:
@@ -114,4 +113,4 @@ def _simulation(trace: Trace, cluster: Cluster, spec: RunSpec, policy: Policy) -
     rules = RunRules.of(spec, cluster)
     run = assemble(trace, cluster, policy, spec, rules)
     events = tuple(sorted(find(spec, "node_events", cluster), key=lambda event: event.time))
-    return make_driver("instant", run.engine, rules.admission, rules.estimates, spec.until, None, events, False, spec.latency)
+    return Simulation(run.engine, rules.admission, rules.estimates, spec.until, None, events, latency=spec.latency)

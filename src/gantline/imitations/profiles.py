@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gantline.core.errors import UsageError
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.performance.goodput.example import example_profiles
 from gantline.performance.goodput.measured import Profiles
 from gantline.workload.trace import Trace

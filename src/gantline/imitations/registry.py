@@ -11,7 +11,7 @@ from typing import Any
 
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.policy import Policy
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.engine.regime import REGIMES
 from gantline.imitations.scope import Scope
 from gantline.registry import KINDS, Register

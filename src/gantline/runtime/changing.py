@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Input, SetJob
-from gantline.drivers.live import Message
+from gantline.drivers.message_queue import Message
 from gantline.runtime.answers import settle, wait
 from gantline.runtime.book import Job
 from gantline.runtime.queues import made_for

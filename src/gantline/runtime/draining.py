@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gantline.core import columns as c
 from gantline.core.inputs import Action, Input, JobRequest
 from gantline.core.node_events import NodeEvent
-from gantline.drivers.live import Message
+from gantline.drivers.message_queue import Message
 from gantline.runtime.answers import settle, wait
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def drain(scheduler: Scheduler, timeout: float) -> None:
     future: Future[None] = Future()
 
     def finish(error: BaseException | None) -> None:
-        scheduler.loop.stop()  # before the next decision: that is for the next life
+        scheduler.loop.messages.stop()  # before the next decision: that is for the next life
         settle(future, error, None)
 
-    scheduler.loop.post(Message([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
+    scheduler.loop.messages.post(Message([NodeEvent(0.0, name, "up") for name in nodes], finish, alone=True))
     wait(future)
     scheduler.runner.mps.quit()
 

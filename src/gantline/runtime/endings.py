@@ -13,7 +13,7 @@ from gantline.core import columns as c
 from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
-from gantline.drivers.live import Message
+from gantline.drivers.message_queue import Message
 from gantline.engine.in_flight import HOLDS
 from gantline.runtime.book import Job
 from gantline.runtime.local.news import Ending
@@ -41,16 +41,16 @@ class Endings:
             if job.ended:
                 continue
             if "backoff" in job.holds:
-                loop.post_at(job.release_at if job.release_at == job.release_at else 0.0, self.release(job, "backoff"))
+                loop.messages.post_at(job.release_at if job.release_at == job.release_at else 0.0, self.release(job, "backoff"))
             if "dependency" in job.holds:
-                loop.post(self.release(job, "dependency"))
+                loop.messages.post(self.release(job, "dependency"))
         for array in book.arrays:
             self.free_slots(array)
 
     # --- the runner's reports -------------------------------------------------------------------------------------------
     def reported(self, report: Report, ending: Ending | None) -> None:
         """The runner has something to say; from its thread."""
-        self.scheduler.loop.post(Message(open=lambda at: self._received(report, ending, at), must=True))
+        self.scheduler.loop.messages.post(Message(open=lambda at: self._received(report, ending, at), must=True))
 
     def _received(self, report: Report, ending: Ending | None, at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
         t = self.scheduler.loop.state.tables
@@ -72,7 +72,7 @@ class Endings:
             job.why = ending.why or (f"ended with exit code {ending.exit}" if ending.exit is not None else "")
             if job.has_failed(ending.exit, ending.lines, at):
                 values.append(JobRequest(at, Action.HOLD, job.id))
-                self.scheduler.loop.post_at(job.release_at, self.release(job, "backoff"))
+                self.scheduler.loop.messages.post_at(job.release_at, self.release(job, "backoff"))
             else:
                 values.append(JobRequest(at, Action.FAIL, job.id))
         return values, [Entry("job", job.record()), Entry("event", event)]
@@ -88,7 +88,7 @@ class Endings:
             note = Entry("event", {"time": at, "job": name, "event": "resize-refused", "gpus": gpus, "why": why})
             return [JobRequest(at, Action.RESIZE, name, gpus, least, gpus)], [note]
 
-        self.scheduler.loop.post(Message(open=open_, must=True))
+        self.scheduler.loop.messages.post(Message(open=open_, must=True))
 
     # --- time -----------------------------------------------------------------------------------------------------------
     def _limit(self, job: Job, row: int, epoch: int, now: float) -> None:
@@ -96,7 +96,7 @@ class Endings:
         if math.isfinite(limit) and (job.id, epoch) not in self._limited:
             self._limited.add((job.id, epoch))
             left = max(0.0, limit - float(self.scheduler.loop.state.tables.F[c.SERVICE, row]))
-            self.scheduler.loop.post_at(now + left, self._over_limit(job, row, epoch))
+            self.scheduler.loop.messages.post_at(now + left, self._over_limit(job, row, epoch))
 
     def limit_changed(self, job: Job) -> None:
         """A job that runs has another time limit: it is held against that from now on."""
@@ -104,7 +104,7 @@ class Endings:
         if row is not None and int(t.I[c.PHASE, row]) in HOLDS:
             epoch = int(t.I[c.EPOCH, row])
             self._limited.add((job.id, epoch))
-            self.scheduler.loop.post(self._over_limit(job, row, epoch))
+            self.scheduler.loop.messages.post(self._over_limit(job, row, epoch))
 
     def _over_limit(self, job: Job, row: int, epoch: int) -> Message:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
@@ -115,7 +115,7 @@ class Endings:
                 return (), ()  # it was lifted
             had = float(t.F[c.SERVICE, row]) + elapsed(t.F, t.I, row, at)
             if had < job.launch.time_limit - 1e-3:
-                self.scheduler.loop.post_at(at + job.launch.time_limit - had, self._over_limit(job, row, epoch))
+                self.scheduler.loop.messages.post_at(at + job.launch.time_limit - had, self._over_limit(job, row, epoch))
                 return (), ()
             job.ending = "time-limit"
             return [JobRequest(at, Action.FAIL, job.id)], [Entry("job", job.record())]
@@ -149,7 +149,7 @@ class Endings:
         book = self.scheduler.book
         for name in sorted(book.waiting_for.get(job.id, ())):
             if (job.id, "started") in book[name].launch.after:
-                self.scheduler.loop.post(self.release(book[name], "dependency"))
+                self.scheduler.loop.messages.post(self.release(book[name], "dependency"))
 
     def resized(self, job: Job, row: int) -> None:
         """It has another number of devices than before; if that was the last time that it may be so, it keeps them."""
@@ -165,13 +165,13 @@ class Endings:
             note = Entry("event", {"time": at, "job": job.id, "event": "resize-limit", "why": f"has been resized {job.resizes} times"})
             return [JobRequest(at, Action.RESIZE, job.id, held, held, held)], [Entry("job", job.record()), note]
 
-        self.scheduler.loop.post(Message(open=open_, must=True))
+        self.scheduler.loop.messages.post(Message(open=open_, must=True))
 
     def ended(self, job: Job) -> None:
         """A job has come to its end: those that waited for it may go on."""
         book, loop = self.scheduler.book, self.scheduler.loop
         for name in sorted(book.waiting_for.get(job.id, ())):
-            loop.post(self.release(book[name], "dependency"))
+            loop.messages.post(self.release(book[name], "dependency"))
         if job.launch.array:
             self.free_slots(job.launch.array)
         self.scheduler.progress.forget(job.id)
@@ -179,7 +179,7 @@ class Endings:
 
     def free_slots(self, array: str) -> None:
         for name in self.scheduler.book.slots_of(array):
-            self.scheduler.loop.post(self.release(self.scheduler.book[name], "array-limit"))
+            self.scheduler.loop.messages.post(self.release(self.scheduler.book[name], "array-limit"))
 
     def requested(self, job: Job, request: Action) -> bool:
         """Somebody wants something of a job: what that means here; whether the engine is to hear of it."""

@@ -18,7 +18,7 @@ from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, slug
-from gantline.drivers.live import Message
+from gantline.drivers.message_queue import Message
 from gantline.runtime.losses import Losses, rule_of
 from gantline.runtime.records import Entry
 
@@ -98,7 +98,7 @@ class Progress:
             else:
                 future.set_exception(error)
 
-        self.scheduler.loop.post(Message((), done, lambda at: self._open(name, row, epoch, values, request, ends, at)))
+        self.scheduler.loop.messages.post(Message((), done, lambda at: self._open(name, row, epoch, values, request, ends, at)))
         if secured:
             try:
                 future.result(30.0)  # it may rely on it from now on

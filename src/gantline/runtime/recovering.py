@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gantline.core.inputs import Use
 from gantline.drivers.journal import Journal
-from gantline.drivers.live import Message
+from gantline.drivers.message_queue import Message
 from gantline.engine.lost_turns import Incident
 from gantline.runtime.after_step import Observer
 from gantline.runtime.book import Book
@@ -122,4 +122,4 @@ def meet_machine(scheduler: Scheduler) -> None:
         if error is None:
             scheduler.setup, scheduler.lines = replace(scheduler.setup, absent=absent), sys.maxsize  # to be remembered soon
 
-    scheduler.loop.post(Message(events, done, alone=True, must=True))
+    scheduler.loop.messages.post(Message(events, done, alone=True, must=True))

@@ -12,7 +12,7 @@ from gantline.core import columns as c
 from gantline.core.errors import NotFoundError, RefusedError, near
 from gantline.core.inputs import Action, Input, JobRequest, Submit
 from gantline.core.phases import Phase
-from gantline.drivers.live import Message
+from gantline.drivers.message_queue import Message
 from gantline.runtime.answers import copy_result, settle, wait
 from gantline.runtime.book import Job
 from gantline.runtime.launch import Submittable

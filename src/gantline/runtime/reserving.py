@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gantline.core.inputs import Input, Reserve, Unreserve
 from gantline.core.windows import AdvanceWindow
-from gantline.drivers.live import Message
+from gantline.drivers.message_queue import Message
 from gantline.runtime.answers import settle, wait
 from gantline.runtime.records import Entry
 

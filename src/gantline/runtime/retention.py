@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gantline.core.errors import GantlineError, UnreachableError
-from gantline.drivers.live import Message
+from gantline.drivers.message_queue import Message
 from gantline.runtime.answers import Answer, settle
 from gantline.runtime.archive import Archive, totals_of
 from gantline.runtime.book import Job

@@ -26,7 +26,8 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.core.windows import AdvanceWindow
 from gantline.drivers.journal import Journal
-from gantline.drivers.live import Live, Message
+from gantline.drivers.live import Live
+from gantline.drivers.message_queue import Message
 from gantline.engine.least_lost import check_choice
 from gantline.engine.lost_turns import OverBudgetError
 from gantline.files.policies import load_policy
@@ -102,7 +103,7 @@ class Scheduler:
         loop.engine.recorder = self.journal.decided
         loop.engine.guard = self._timed
         self.said = PolicyWords(loop.engine)
-        loop.on_mail, loop.on_idle = self._write_down, self._idle
+        loop.on_messages, loop.on_idle = self._write_down, self._idle
         meet_machine(self)
         self.runner.roll_call(lambda job: is_long_over(self, job))
         cluster, told = (lambda: loop.state.tables.cluster), self.endings
@@ -112,7 +113,7 @@ class Scheduler:
             self.setup.policy,
             dict(self.setup.settings),
         ):
-            loop.post(self._use_message(self._wanted, Future()))
+            loop.messages.post(self._use_message(self._wanted, Future()))
         self.observer.look()
         self.publish()
         self._thread = threading.Thread(target=self._run, name="gantline-scheduler", daemon=True)
@@ -143,7 +144,7 @@ class Scheduler:
         """Stop deciding. Jobs go on and are adopted later; with `drain` they are stopped first, and saved where they can be."""
         if drain and self.alive:
             drain_jobs(self, timeout)
-        self.loop.stop()
+        self.loop.messages.stop()
         if self._thread is not None:
             self._thread.join()
         self.thinking.close()
@@ -249,7 +250,7 @@ class Scheduler:
         """Send the thread that owns the engine a letter; refused where it does not run."""
         if self._ended or self._thread is None:
             raise UnreachableError("the scheduler is not running", where="scheduler", fix="start it with gantline up")
-        self.loop.post(message)
+        self.loop.messages.post(message)
 
     def send(self, values: Sequence[Input]) -> None:
         """Let inputs enter together, and wait until they are in and whoever looks next sees them."""
@@ -303,9 +304,9 @@ class Scheduler:
         self.publish()
         if len(self.loop.state.running_rows) and not self._ticking:  # what moves by itself is shown anew now and then
             self._ticking = True
-            self.loop.post_at(self.clock.now() + _TICK, Message(call=self._ticked))
+            self.loop.messages.post_at(self.clock.now() + _TICK, Message(call=self._ticked))
         self._collect()
-        quiet = not self.loop.events and not self.loop.inbox.received
+        quiet = self.loop.is_quiet
         lines = self.lines + sum(1 for entry in self.pending if entry.kind == "journal")
         if lines >= self._checkpoint_after() and quiet and self.loop.state.all_arrived:
             self.pending.append(Entry("checkpoint", checkpoint_of(self.loop, self.setup, self.born, self._known)))
@@ -333,7 +334,7 @@ class Scheduler:
         if loop.folding:
             return self.thinking.here(call)
         try:
-            return self.thinking.beside(call, self.setup.budget, loop.serve_while, loop.ring)
+            return self.thinking.beside(call, self.setup.budget, loop.serve_while, loop.messages.ring)
         except OverBudgetError as error:
             told = {"overrun": loop.state.decision, "now": loop.state.now}
             self.pending.append(Entry("journal", told))

@@ -27,7 +27,8 @@ from gantline.core.queues import Queue, parse_queues, queues_as_text
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
-from gantline.drivers.live import Clock, Live
+from gantline.drivers.live import Live
+from gantline.drivers.message_queue import Clock
 from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Executor

@@ -12,6 +12,7 @@ from gantline.core.inputs import Submit
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.drivers.acknowledged import Acknowledged
+from gantline.drivers.simulation import Simulation
 
 _WORK = 60.0  # seconds
 _END = 3600.0
@@ -24,5 +25,5 @@ def rehearse(policy: Policy, cluster: Cluster, rules: RunRules = RULES) -> list[
     sizes = [min(size, most) for size in (2, 1, 3)] if most else []
     engine = rules.engine(rules.state(Tables.empty(cluster)), rules.policy(policy))
     jobs = [Submit(float(k), {"id": str(k), "gpus": size, "estimate": _WORK}, work=_WORK) for k, size in enumerate(sizes)]
-    Acknowledged(engine, until=_END, node_events=tuple(jobs)).run()
+    Simulation(engine, until=_END, node_events=tuple(jobs), driver=Acknowledged(engine)).run()
     return [str(one) for one in engine.incidents]

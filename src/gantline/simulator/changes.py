@@ -13,7 +13,7 @@ from gantline.engine import log as g
 from gantline.performance.model import overrides
 
 if TYPE_CHECKING:
-    from gantline.drivers.virtual import Simulation
+    from gantline.drivers.simulation import Simulation
 
 
 def changes_of(simulation: Simulation) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
 from gantline.drivers.declared import run_from_here
 from gantline.drivers.futures.case import LEAST
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.engine import lists as ls
 from gantline.engine.gang import open_interval, set_due
 from gantline.engine.log import L_ROW, L_START
@@ -76,13 +76,13 @@ class FromHere:
         state.lists.number[ls.NEXT] = state.lists.number[ls.HELD] = len(tables.ids)
         engine = self.rules.engine(state, self.policy, self.guard)
         events = tuple(sorted(inputs, key=lambda value: value.time))
-        run = _FromHere(engine, until=until, node_events=events, latency=self.rules.facts.latency)
-        run.watched = rows if run.node_events else None
+        watched = rows if events else None  # jobs that come meanwhile may run on
+        run = Simulation(engine, until=until, node_events=events, latency=self.rules.facts.latency, watched=watched)
         if spending:
             self._open_intervals(state)
         run.agenda.answered()  # appointments count from here
         run.agenda.touch()
-        run.run()
+        _run(run)
         if engine.turns.hopeless:
             told = f"policy '{type(self.policy).__name__}' decides nothing from here on: {engine.incidents[0].what}"
             raise RefusedError(told, where="rollout")
@@ -116,22 +116,15 @@ class FromHere:
         return found
 
 
-class _FromHere(Simulation):
-    """Of the compiled loops only one can begin in the middle; this run ends when those who are watched have ended."""
-
-    watched: Ints | None = None
-
-    def run(self) -> None:
-        key = None if self.state.tables.granted or self.state.reservations else self.declared_key()
-        if key is None:
-            with self.engine.asked_often():
-                self._run_steps()
-        elif run_from_here(self.engine, key, self.bounds):
-            self._cut()
-        self.engine.grants.close_open_intervals()
-
-    def _tracked_done(self) -> bool:
-        return self.watched is not None and not np.isnan(self.state.tables.F[c.FINISH, self.watched]).any()
+def _run(simulation: Simulation) -> None:
+    """Run to the end; of the compiled loops only one can begin in the middle."""
+    state = simulation.state
+    key = None if state.tables.granted or state.reservations else simulation.declared_key()
+    if key is None:
+        simulation.run_stepwise()
+    elif run_from_here(simulation.engine, key, simulation.bounds):
+        simulation.cut()
+    simulation.engine.grants.close_open_intervals()
 
 
 def state_on(tables: Tables, instant: Snapshot, rules: RunRules) -> State:

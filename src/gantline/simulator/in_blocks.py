@@ -31,7 +31,7 @@ from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.drivers.declared import take_order
 from gantline.drivers.dense import fits_dense
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.drivers.window import JobWindow
 from gantline.engine import log as g
 from gantline.engine import settings as s

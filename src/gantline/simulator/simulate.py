@@ -27,6 +27,7 @@ from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.drivers.choice import make_driver
+from gantline.drivers.simulation import Simulation
 from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime, find_regime, regime_names
 from gantline.files.clusters import read_cluster
@@ -98,10 +99,10 @@ def simulate(
     if keep != NO_CHECKPOINTS and not way.checkpoints:
         saved = " or ".join(name for name in regime_names() if find_regime(name).checkpoints)
         raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix=f"leave that out, or use --regime {saved}")
-    simulation = make_driver(
-        spec.executor, engine, rules.admission, rules.estimates, spec.until, window, changes, step_all, spec.latency, on_progress, keep
-    )
-    simulation.profiles = run.profiles
+    simulation = Simulation(
+        engine, rules.admission, rules.estimates, spec.until, window, changes, step_all, spec.latency, on_progress, keep, run.profiles,
+        driver=make_driver(spec.executor, engine),
+    )  # fmt: skip
     if journal is not None:
         journal.listen(simulation)
     counted: dict[str, Any] | None = None

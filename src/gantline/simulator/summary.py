@@ -27,7 +27,7 @@ from gantline.simulator.stretch import end_of, stretch_of
 from gantline.workload.trace import Trace
 
 if TYPE_CHECKING:
-    from gantline.drivers.virtual import Simulation
+    from gantline.drivers.simulation import Simulation
 
 
 def _number(value: Any) -> float | None:

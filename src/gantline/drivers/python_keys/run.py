@@ -105,7 +105,6 @@ class _Loop:
         self.state.now = self.now
         engine.started += int(counted[lc.STARTED])
         engine.stopped += int(counted[lc.STOPPED])
-        engine.waiting, engine.refused = (int(value) for value in self.state.out[2:])
         if code != loop.ASK:
             name_blocked(self.state)
         self.tell()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gantline.drivers.live import Clock
+from gantline.drivers.message_queue import Clock
 from gantline.engine.executor import News, Report
 from gantline.runtime.local.incarnation import Incarnation
 from gantline.runtime.local.moments import seconds_ago

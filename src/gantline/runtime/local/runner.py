@@ -20,7 +20,7 @@ from typing import Any
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
-from gantline.drivers.live import Clock
+from gantline.drivers.message_queue import Clock
 from gantline.engine.executor import Can, News, Order, Report, Verb
 from gantline.runtime.local import switching
 from gantline.runtime.local.accounts import Accounts

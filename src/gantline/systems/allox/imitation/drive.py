@@ -8,7 +8,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.performance.estimate_chain import Estimates
 from gantline.systems.allox.imitation import matched, methods, world
 from gantline.systems.allox.imitation.plus import run_plus

@@ -9,7 +9,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.engine import log as g
 from gantline.systems.allox.imitation import world
 from gantline.systems.allox.imitation.world import CPU, GPU

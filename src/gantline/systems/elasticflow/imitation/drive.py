@@ -11,7 +11,7 @@ import polars as pl
 from gantline.core import columns as c
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.tables import Tables
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.systems.elasticflow.imitation.clock import ElasticFlowClock, ElasticFlowJobs, ElasticFlowRules
 from gantline.systems.elasticflow.imitation.gandiva import CLASSES, GandivaRun
 from gantline.systems.elasticflow.imitation.result import write_result

@@ -10,7 +10,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.imitations.intervals import DeviceSeats, write_log
 from gantline.systems.elasticflow.imitation.outcome import ElasticFlowOutcome, Span
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gantline.core.errors import RefusedError
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.systems.gaia.imitation import clock, ready
 from gantline.systems.gaia.imitation.intensity import Intensity
 from gantline.systems.gaia.imitation.jobs import HOUR, GaiaJobs, GaiaQueues

@@ -12,7 +12,7 @@ from gantline.core import columns as c
 from gantline.core.arrays import Floats, Ints
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.imitations.intervals import write_log
 from gantline.systems.gaia.imitation import clock
 from gantline.systems.gaia.imitation.intensity import Intensity

@@ -18,7 +18,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
 from gantline.core.reasons import Reason
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.engine.gang import close_interval
 from gantline.engine.lost_turns import Incident
 from gantline.systems.gavel.imitation import tables as t

@@ -13,7 +13,7 @@ from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import RefusedError, near
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.imitations.intervals import write_log
 from gantline.placement.bins import speed_bins
 from gantline.placement.variability import DeviceBins

@@ -8,7 +8,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError, UsageError
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.engine.lost_turns import Incident
 from gantline.imitations.profiles import profiles_of, told_of
 from gantline.systems.optimus.policies.policy import Optimus

@@ -9,7 +9,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.imitations.intervals import DeviceSeats, write_log
 from gantline.performance.goodput.measured import packed_shape
 from gantline.performance.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS

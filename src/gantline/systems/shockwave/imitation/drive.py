@@ -11,7 +11,7 @@ from gantline.core.errors import UsageError
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.imitations.intervals import GpuSpell, write_spells
 from gantline.policies.recorded import Recorded
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob, fairness, mean_contention

@@ -8,7 +8,7 @@ import numpy as np
 
 from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.engine.lost_turns import Incident
 from gantline.imitations.profiles import profiles_of, told_of
 from gantline.policies.node_classes import NodeClass

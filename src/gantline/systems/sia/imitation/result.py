@@ -7,7 +7,7 @@ import numpy as np
 from gantline.core import columns as c
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
-from gantline.drivers.virtual import Simulation
+from gantline.drivers.simulation import Simulation
 from gantline.imitations.intervals import DeviceSeats, write_log
 from gantline.systems.sia.imitation.rounds import SiaRounds
 

@@ -1,0 +1,92 @@
+"""A ranking becomes true: one walk over the rows in its order; where quotas bind, another one over those that they let in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.plan import Misfit, Ranking
+from gantline.core.reasons import Reason
+from gantline.engine import settings as s
+from gantline.engine.advance import rank_and_walk
+from gantline.engine.blocked import name_blocked
+from gantline.engine.grants import Grants
+from gantline.engine.quota_gate import QuotaGate
+from gantline.engine.state import State
+
+
+class Walked(NamedTuple):
+    """What a walk has changed."""
+
+    started: int
+    stopped: int
+    next_finish: float  # NaN: not known
+
+
+class RankingCommit:
+    """Commits rankings; it keeps the last order, for regimes whose ties do."""
+
+    def __init__(self, state: State, grants: Grants, quotas: QuotaGate, seat: Callable[[], Ints]) -> None:
+        self.state, self.grants, self.quotas = state, grants, quotas
+        self._seat = seat  # puts gangs on single devices; rows that moved come back
+        self._last_order: Ints = np.zeros(0, dtype=np.int64)
+
+    def commit(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
+        """Start and stop gangs in the order of the ranking, whose keys are of these rows; `strict`: whatever it says of misfits."""
+        return (self._walk_within_quotas if self.quotas.active else self._walk)(ranking, rows, strict)
+
+    def _walk(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
+        state, log, speeds = self.state, self.state.log, self.grants.speeds
+        dissolved = self.grants.dissolve() if state.tables.granted else 0
+        ran = state.running_rows.copy() if speeds.about_gangs else state.running_rows
+        key = self._keep_order(ranking.key, rows) if state.regime.ties_keep_order else ranking.key
+        state.SI[s.S_PREEMPT] = int(ranking.preempt or strict)
+        state.SI[s.S_MISFIT] = int(Misfit.STOP if strict else ranking.misfit)
+        if state.SI[s.S_LEAST_LOST]:
+            from gantline.engine.least_lost import order_victims  # few runs choose victims that way
+
+            order_victims(state, key, rows)
+        next_finish = rank_and_walk(state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out)
+        moved = self._seat()
+        if speeds.about_gangs:
+            speeds.begun(ran)
+            if len(moved):
+                speeds.refresh(moved)
+        known = not (speeds.about_gangs or len(moved) or self.grants.left)
+        if self.grants.left:
+            self.grants.refresh()
+        name_blocked(state)
+        return Walked(int(state.out[0]), dissolved + int(state.out[1]), next_finish if known else math.nan)
+
+    def _walk_within_quotas(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
+        """The same over rows whose quota lets them run; a place that one of them cannot use is offered to the others."""
+        rows = rows.copy()
+        key, denied = self.quotas.cut_key(ranking, rows)
+        started, stopped, _ = self._walk(replace(ranking, key=key), rows, strict)
+        for row in self.quotas.still_beyond(rows[denied]):
+            self.grants.stop(row, Reason.QUOTA)
+            stopped += 1
+        self.grants.refresh()
+        self.state.rebuild()
+        if ranking.misfit == Misfit.STOP or (more := self.quotas.fill(ranking.key, rows, denied)) is None:
+            return Walked(started, stopped, math.nan)
+        again = self._walk(replace(ranking, key=more, preempt=False), rows, strict)
+        return Walked(started + again.started, stopped + again.stopped, again.next_finish)
+
+    def _keep_order(self, key: Floats, rows: Ints) -> Floats:
+        """Ranks by a stable sort of the last order, new rows behind."""
+        last, before = self._last_order, len(self._last_order) + np.arange(len(rows))
+        if len(last):
+            by_row = np.argsort(last)
+            place = by_row[np.minimum(np.searchsorted(last, rows, sorter=by_row), len(last) - 1)]
+            before = np.where(last[place] == rows, place, before)
+        by_key = np.lexsort((before, key))
+        self._last_order = rows[by_key]
+        ranks = np.empty(len(rows))
+        ranks[by_key] = np.arange(len(rows))
+        return np.where(np.isinf(key), key, ranks)
