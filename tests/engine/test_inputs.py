@@ -20,9 +20,9 @@ from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.engine import lists as ls
 from gantline.engine.engine import Engine
-from gantline.engine.inputs import RejectedError
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
+from gantline.engine.submissions import RejectedError
 from gantline.placement.rules import find_placement
 from gantline.policies.fifo import Fifo
 from gantline.simulator.run import Run

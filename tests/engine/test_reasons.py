@@ -17,7 +17,7 @@ from gantline.core.plan import Assignment, Misfit, Plan, Refusal
 from gantline.core.policy import LinearKey, OrderPolicy, Policy
 from gantline.core.reasons import Reason, sentence, slug
 from gantline.core.snapshot import Snapshot
-from gantline.engine.inputs import RejectedError
+from gantline.engine.submissions import RejectedError
 from gantline.simulator.simulate import simulate
 
 SLUGS = {slug(reason): reason for reason in Reason}

@@ -7,7 +7,7 @@ from gantline.core import columns as c
 from gantline.core.cluster import Cluster
 from gantline.core.inputs import Submit
 from gantline.core.job_json import encode_job
-from gantline.engine.inputs import SUBMITTED
+from gantline.engine.submissions import SUBMITTED
 from gantline.workload.trace import Trace
 
 

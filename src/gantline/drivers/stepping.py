@@ -154,7 +154,7 @@ class Stepping:
         count = state.lists.number
         entered = state.lists.active[count[ls.ACTIVE] - count[ls.ADMITTED] : count[ls.ACTIVE]]
         if state.withheld:
-            engine.inputs.keep_out()
+            engine.inputs.requests.keep_out()
         if self.estimates.learns and len(entered):
             self.estimates.on_arrival(state.tables, entered)
         self._observed = state.now

@@ -117,7 +117,7 @@ class Engine:
     @property
     def asks_always(self) -> bool:
         """Whether the policy is asked although nobody waits; it may have something to say about those who run."""
-        return bool(self.inputs.to_fit) or not (self._only_starts and (self.order_only or not self.grants))
+        return bool(self.inputs.requests.to_fit) or not (self._only_starts and (self.order_only or not self.grants))
 
     @property
     def moves(self) -> int:
@@ -137,8 +137,8 @@ class Engine:
             self.stopped += self.grants.before_decision()
         if self.sparing.grace > 0.0:
             self.sparing.lock()
-        if self.inputs.to_fit:
-            self.inputs.fit()
+        if self.inputs.requests.to_fit:
+            self.inputs.requests.fit()
         self.asked = None
         if self.quotas.active:
             self.stopped += self.quotas.take_back(self.policy.ranks)
@@ -204,8 +204,8 @@ class Engine:
             self.next_finish = walked.next_finish
         elif plan.assignments is not None:
             table = plan.assignments
-            if self.inputs.resized:
-                table = within_bounds(state.tables, rows, table, self.inputs.resized)
+            if self.inputs.requests.resized:
+                table = within_bounds(state.tables, rows, table, self.inputs.requests.resized)
             table, keeps = self.quotas.cut_assignments(rows, table) if bounded else (table, None)
             commit_assignments(self.grants, rows, table, keeps=keeps)
             moved = self._seat()

@@ -15,6 +15,7 @@ import numpy as np
 from gantline.admission.quotas import QuotaClaim, QuotaTree
 from gantline.core import columns as c
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.errors import RefusedError
 from gantline.core.phases import PENDING, RESIZING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Misfit, Ranking
 from gantline.core.reasons import Reason, sentence
@@ -155,6 +156,15 @@ class QuotaGate:
                 I[c.REASON, row] = int(Reason.QUOTA)
             elif int(I[c.REASON, row]) in (Reason.ARRIVED, Reason.DEFERRED, Reason.NONE):
                 I[c.REASON, row] = int(Reason.RESOURCES)
+
+    def check_size(self, job: str, queue: str, size: int) -> None:
+        """Refuse a job that its queue could never hold; one whose queue's quota shrinks later waits, and says why."""
+        if not self.active:
+            return
+        most, whose = self.most(queue)
+        if size > most:
+            fix = f"ask for less, or raise the quota of queue '{whose}'" if whose else "ask for less"
+            raise RefusedError(f"job '{job}' {self.too_much(size, most, whose)}", where="submit", fix=fix)
 
     def may_grow(self, row: int, by: int) -> bool:
         """Whether the queue of a row that runs may hold so many devices more."""

@@ -15,14 +15,19 @@ import numpy as np
 
 from gantline.core import columns as c
 from gantline.core.arrays import Ints
+from gantline.core.errors import UsageError
+from gantline.core.inputs import JobRequest
+from gantline.core.options import Option
 from gantline.core.phases import RESIZING, RUNNING, STARTING
 from gantline.core.plan import Assignment, Assignments
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.engine.commit import commit_assignments
 from gantline.engine.grants import Grants
+from gantline.engine.option_rows import sizes_in_steps
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.sized_assignments import larger_way, size_of, smaller_way
+from gantline.engine.submissions import RejectedError
 
 
 def fit_to_bounds(grants: Grants, quotas: QuotaGate, row: int) -> bool:
@@ -48,6 +53,29 @@ def fit_to_bounds(grants: Grants, quotas: QuotaGate, row: int) -> bool:
         grants.refresh()
         state.rebuild()
     return True
+
+
+def sizes_and_ways(t: Tables, quotas: QuotaGate, row: int, value: JobRequest) -> tuple[int, int, list[Option]]:
+    """The least and the most that a job would take if it were resized so, and the ways in which it could run then."""
+    least, most = value.min_gpus or value.gpus, value.max_gpus or value.gpus
+    if not 0 < least <= value.gpus <= most:
+        raise UsageError(f"{least} to {most} GPUs around {value.gpus}", where="resize", fix="give 1 <= min <= gpus <= max")
+    old = [t.options[k] for k in range(int(t.I[c.OPTION_FIRST, row]), int(t.I[c.OPTION_FIRST, row] + t.I[c.OPTION_COUNT, row]))]
+    was, rest = int(t.I[c.GPUS, row]), [option for option in old if option.gpus == 0]
+    kinds = list(dict.fromkeys(option.type for option in old if option.gpus > 0))
+    sizes = sizes_in_steps({option.gpus for option in old if option.gpus > 0}, least, value.gpus, most)
+
+    def way(kind: int, size: int) -> Option:
+        like = next(option for option in old if option.type == kind and option.gpus > 0)
+        rate = like.rate * (size / max(was, 1) if t.performance is None else 1.0)
+        return Option(kind, size, rate, rate, like.cpus, like.memory)
+
+    ways = [*(way(kind, size) for kind in kinds for size in sizes), *rest]
+    least, most = (min(sizes), max(sizes)) if len(sizes) > 1 else (least, most)
+    if not any(option.gpus <= t.cluster.gpus_of(t.cluster.types[option.type]) for option in ways):
+        raise RejectedError(Reason.TOO_LARGE, value.job, "ask for less, or let nodes join first")
+    quotas.check_size(value.job, t.queues[int(t.I[c.QUEUE, row])], 0 if rest else least)
+    return least, most, ways
 
 
 def within_bounds(t: Tables, rows: Ints, table: Assignments, resized: Set[int]) -> Assignments:

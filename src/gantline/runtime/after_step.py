@@ -58,7 +58,7 @@ class Observer:
             self._views[job.id] = view
             if are_new:
                 self._new.add(job.id)
-            row = self.scheduler.loop.engine.inputs.row_of(job.id)
+            row = self.scheduler.loop.engine.inputs.rows.of(job.id)
             if row is not None and row < self._rows and row not in self._open:  # it had ended, and comes back
                 self._open = np.append(self._open, row)
                 self._seen = np.concatenate([self._seen, np.full((len(_WATCHED), 1), -1)], axis=1)
@@ -133,7 +133,7 @@ class Observer:
 
     def touch(self, job: Job) -> None:
         """Something that the tables do not show has changed."""
-        row = self.scheduler.loop.engine.inputs.row_of(job.id)
+        row = self.scheduler.loop.engine.inputs.rows.of(job.id)
         if row is not None:
             self._changed(row)
 

@@ -81,7 +81,7 @@ class Endings:
         """A job goes on with the devices that it had; it is not given others again until it is requested. From the runner's thread."""
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-            t, row = self.scheduler.loop.state.tables, self.scheduler.loop.engine.inputs.row_of(name)
+            t, row = self.scheduler.loop.state.tables, self.scheduler.loop.engine.inputs.rows.of(name)
             if row is None or self.scheduler.book[name].ended:
                 return (), ()
             least = min(int(t.I[c.MIN_GPUS, row]), gpus)
@@ -100,7 +100,7 @@ class Endings:
 
     def limit_changed(self, job: Job) -> None:
         """A job that runs has another time limit: it is held against that from now on."""
-        t, row = self.scheduler.loop.state.tables, self.scheduler.loop.engine.inputs.row_of(job.id)
+        t, row = self.scheduler.loop.state.tables, self.scheduler.loop.engine.inputs.rows.of(job.id)
         if row is not None and int(t.I[c.PHASE, row]) in HOLDS:
             epoch = int(t.I[c.EPOCH, row])
             self._limited.add((job.id, epoch))

@@ -104,7 +104,7 @@ def is_long_over(scheduler: Scheduler, job: str) -> bool:
     if job not in scheduler.book:
         number = job.partition("_")[0]
         return number.isdigit() and int(number) <= scheduler.book.newest
-    row = scheduler.loop.engine.inputs.row_of(job)
+    row = scheduler.loop.engine.inputs.rows.of(job)
     return scheduler.book[job].ended and (row is None or row not in scheduler.loop.reconciler.live)
 
 

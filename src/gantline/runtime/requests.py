@@ -155,7 +155,7 @@ class Requests:
 
     def _is_over(self, job: Job) -> bool:
         """Whether it has ended: by the book, which may be a step behind, or by the engine, which forgets those that have."""
-        row = self._scheduler.loop.engine.inputs.row_of(job.id)
+        row = self._scheduler.loop.engine.inputs.rows.of(job.id)
         return job.ended if row is None else Phase(int(self._scheduler.loop.state.tables.I[c.PHASE, row])).terminal
 
     def _check_not_over(self, job: Job, request: Action) -> None:
@@ -170,7 +170,7 @@ class Requests:
             )
         if job.state not in ("failed", "cancelled", "timeout"):
             raise RefusedError(ended, where=request.value, fix="submit it again")
-        row = self._scheduler.loop.engine.inputs.row_of(job.id)
+        row = self._scheduler.loop.engine.inputs.rows.of(job.id)
         if row is not None and row in self._scheduler.loop.reconciler.live:
             raise RefusedError(
                 f"{ended}; its processes are still there", where=request.value, fix=f"try again after: gantline wait {job.id}"

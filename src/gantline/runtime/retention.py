@@ -128,7 +128,7 @@ class Retention:
     def _may_leave(self, job: Job) -> bool:
         """Whether nothing needs it any more: its processes are gone, and no other job waits for it."""
         book, loop = self.scheduler.book, self.scheduler.loop
-        row = loop.engine.inputs.row_of(job.id)
+        row = loop.engine.inputs.rows.of(job.id)
         if not job.ended or job.leaving or (row is not None and row in loop.reconciler.live):
             return False
         return all(book[other].ended for other in book.waiting_for.get(job.id, ()) if other in book)

@@ -107,7 +107,7 @@ class Scheduler:
         meet_machine(self)
         self.runner.roll_call(lambda job: is_long_over(self, job))
         cluster, told = (lambda: loop.state.tables.cluster), self.endings
-        self.runner.attach(self.task, loop.engine.inputs.row_of, self.clock, told.reported, cluster, told.refused)
+        self.runner.attach(self.task, loop.engine.inputs.rows.of, self.clock, told.reported, cluster, told.refused)
         self.endings.rearm()
         if self._wanted is not None and (self._wanted.policy, dict(self._wanted.settings)) != (
             self.setup.policy,

@@ -1,0 +1,109 @@
+"""Jobs that are submitted while a run goes on: each becomes a row, unless it could never run."""
+
+from __future__ import annotations
+
+from gantline.core import columns as c
+from gantline.core.errors import RefusedError, UsageError, near
+from gantline.core.inputs import Submit
+from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
+from gantline.core.json_reader import Reader
+from gantline.core.option_json import decode_option
+from gantline.core.options import Option
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason, sentence
+from gantline.core.tables import Tables
+from gantline.engine import lists as ls
+from gantline.engine.job_changes import code_of
+from gantline.engine.job_rows import JobRows
+from gantline.engine.quota_gate import QuotaGate
+from gantline.engine.side_demands import check_side_demands
+from gantline.engine.state import State
+
+#: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
+SUBMITTED = frozenset({"id", "options", "metrics", *NAMES, "priority", "weight", "deadline", "estimate", "checkpoint"})
+SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "reserved", "consolidate", "epoch"}
+_LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
+
+
+class RejectedError(RefusedError):
+    """A job that can never run here is refused when it is submitted; `reason` is the code from the closed list."""
+
+    def __init__(self, reason: Reason, job: str, fix: str) -> None:
+        super().__init__(f"job '{job}' {sentence(reason)}", where="submit", fix=fix)
+        self.reason = reason
+
+
+class Submissions:
+    """Takes jobs in."""
+
+    def __init__(self, state: State, quotas: QuotaGate, rows: JobRows) -> None:
+        self.state, self.quotas, self.rows = state, quotas, rows
+
+    def check(self, value: Submit) -> None:
+        """Raise what `submit` would, and change nothing."""
+        reader, _, own = self._asked(value)
+        blank = Tables.empty(self.state.tables.cluster, 1)
+        for option in own:
+            blank.options.append(option)
+        decode_job(reader, blank, 0, value.time, own, 0)
+
+    def submit(self, value: Submit) -> None:
+        """A new row for each job, which arrives at the next look; one that can never run gets none."""
+        state, t = self.state, self.state.tables
+        reader, names, own = self._asked(value)
+        row, first = len(t.ids), len(t.options)
+        for name in names:
+            t.add_row(name)
+            for option in own:
+                t.options.append(option)
+        for key, column in NAMES.items():
+            t.I[column, row] = code_of(getattr(t, _LISTS[key]), reader.text(key, ""))
+        decode_job(reader, t, row, value.time, own, first)
+        fill_metrics(reader, t, row)
+        if t.I[c.CONSOLIDATE, row]:
+            t.I[c.CONSOLIDATE, row] = c.ASKED_TOGETHER
+        t.F[c.ARRIVAL, row] = t.F[c.SINCE, row] = value.time
+        t.I[c.PHASE, row] = int(Phase.FUTURE)
+        t.F[c.WORK, row] = float("inf") if value.work is None else value.work
+        if value.work is not None and "estimate" not in reader:
+            t.F[c.ESTIMATE, row] = value.work
+        if value.work is None and "estimate" not in reader:
+            t.unestimated.update(range(row, row + len(names)))
+        t.repeat(row, len(names) - 1)
+        state.judge_models(row)
+        state.make_room(row)
+
+    def _asked(self, value: Submit) -> tuple[Reader, tuple[str, ...], list[Option]]:
+        """What is submitted, the ids, and the ways in which each may run."""
+        state, t = self.state, self.state.tables
+        reader = Reader({"id": value.ids[0], **value.job} if value.ids else value.job, "job")
+        reader.only(sorted(SUBMITTED))
+        name, gpus = reader.text("id"), reader.whole("gpus", 1)
+        names = value.ids or (name,)
+        twice = next((one for one in names if self.rows.is_open(one)), None)
+        if twice is not None or len(set(names)) < len(names):
+            raise UsageError(f"there is a job '{twice or name}' already", where="submit", fix="give every job its own id")
+        to_come = t.F[c.ARRIVAL, state.lists.number[ls.NEXT] : len(t.ids)]
+        if (to_come > value.time).any():
+            raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
+        own = self._options(reader, name, gpus)
+        if state.placement.picks and any(option.cpus > 0 or option.memory > 0 for option in own):
+            what = f"placement '{state.placement.name}' picks devices and does not count CPUs and memory, which job '{name}' asks for"
+            raise RefusedError(what, where="submit", fix="leave cpus and memory out, or use another placement")
+        least = reader.whole("min_gpus", 0) or min(option.gpus for option in own)
+        self.quotas.check_size(name, reader.text("queue", ""), least)
+        return reader, names, own
+
+    def _options(self, reader: Reader, name: str, gpus: int) -> list[Option]:
+        """The ways in which it may run; it is rejected where none can ever be."""
+        cluster = self.state.tables.cluster
+        for item, path in reader.items("options"):
+            kind = Reader(item, path).text("type", cluster.types[0] if cluster.types else "")
+            if kind not in cluster.types:
+                raise RejectedError(Reason.NO_SUCH_TYPE, name, near(kind, cluster.types))
+        own = [decode_option(Reader(item, path), cluster.types) for item, path in reader.items("options")]
+        own = own or default_options(self.state.tables, gpus)
+        if not any(option.gpus <= cluster.gpus_of(cluster.types[option.type]) for option in own):
+            raise RejectedError(Reason.TOO_LARGE, name, "ask for less, or let nodes join first")
+        check_side_demands(cluster, name, own)
+        return own
