@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EXECUTORS = Register(
     "executors",
     {
-        "instant": ("gantline.drivers.virtual:Simulation", "an order is true at once"),
+        "instant": ("gantline.drivers.virtual:Virtual", "an order is true at once"),
         "acknowledged": (
             "gantline.drivers.executors:prompt",
             "orders go out and reports come in, without any delay: every number is the same as with 'instant'",
@@ -58,7 +58,7 @@ def make_executor(text: str, state: State) -> Executor:
 
 def prompt(state: State, option: str) -> Executor:
     """It reports at once."""
-    from gantline.drivers.acknowledged import Prompt
+    from gantline.drivers.prompt import Prompt
 
     _no_option("acknowledged", option)
     return Prompt(state)
